@@ -1,0 +1,1 @@
+"""The `hstree` program: one command a file."""

@@ -1,0 +1,1 @@
+"""The tree-building strategies, by name: one strategy a file."""

@@ -1,0 +1,29 @@
+"""The errors that hstree raises on purpose: one clear line each.
+
+Every message says what was given, where, and what to do next, so that the command line
+can print it as it is. Anything else that escapes is a bug.
+"""
+
+
+class HstreeError(Exception):
+    """Base of every error that hstree raises on purpose."""
+
+
+class TreeError(HstreeError):
+    """A tree breaks one or more of the format's rules (see ``docs/tree-format.md``)."""
+
+
+class FileFormatError(HstreeError):
+    """A file cannot be read or written as what it should be."""
+
+
+class InputError(HstreeError):
+    """A corpus, a vocabulary or word vectors cannot be used as given."""
+
+
+class OptionError(HstreeError):
+    """An option has a value that it cannot have, or an unknown name."""
+
+
+class MissingExtraError(HstreeError):
+    """An optional package is not installed; the message gives the command that installs it."""

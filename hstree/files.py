@@ -1,0 +1,59 @@
+"""Writing files so that nothing is ever lost: beside the old one, flushed, then renamed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from hstree.errors import FileFormatError
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a temporary file beside `path`; on success it takes the place of `path`.
+
+    A reader never sees half a file: the content is flushed to disk before the rename, and
+    when the body raises, the temporary file goes and whatever stood at `path` stays.
+
+    Raises
+    ------
+    FileFormatError
+        When the folder is missing or read-only, or the disk is full.
+    """
+    target = Path(path)
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode_of_a_new_file(target))
+        os.replace(temporary, target)
+    except OSError as error:
+        _remove(temporary)
+        reason = error.strerror or str(error)
+        raise FileFormatError(
+            f"cannot write {target}: {reason}; choose another place with -o"
+        ) from error
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _mode_of_a_new_file(target: Path) -> int:
+    """Return the permissions that `open(target, "w")` would have left."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _remove(temporary: str) -> None:
+    if temporary and os.path.exists(temporary):
+        os.unlink(temporary)

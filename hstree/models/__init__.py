@@ -1,0 +1,1 @@
+"""Context models: from the words around a position to its hidden vector."""

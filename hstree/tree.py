@@ -1,0 +1,233 @@
+"""The tree: one immutable object of flat arrays that every builder makes and every layer reads.
+
+Inner nodes are numbered ``0..N-1`` with the root at 0, and a child node has a larger number than
+its parent, so that no arrays can describe a cycle. Labels are the leaves. A label may hang under
+several nodes; each way from the root to one of its places is a code, and its probability is the
+sum over its codes. The flat softmax is the tree of depth one.
+
+What is not here: the way from a label to its codes (`codes`), the file format (`treefile`) and
+the figures (`statistics`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hstree.checks import broken_rules
+from hstree.errors import TreeError
+
+if TYPE_CHECKING:
+    from hstree.statistics import TreeStatistics
+
+Int64 = NDArray[np.int64]
+
+
+class Tree:
+    """A checked hierarchical-softmax tree.
+
+    Parameters
+    ----------
+    labels : sequence of str, length V
+        Unique; at least one.
+    child_start : array_like of int, shape (N + 1,)
+    child : array_like of int, shape (E,)
+        The children of node n are ``child[child_start[n]:child_start[n + 1]]``;
+        ``c >= 0`` is a node, ``c < 0`` the label ``~c``.
+    counts : array_like of int, shape (V,), optional
+        Training counts of the labels.
+    names : sequence of str or None, length N, optional
+        A name for each inner node ("canine.n.02"), for people to read.
+    meta : mapping, optional
+        How the tree was made: method, options, random_state, hstree (version), input. JSON values.
+
+    Raises
+    ------
+    TreeError
+        When the content breaks a rule of the format; the message names the rule and the place.
+
+    Notes
+    -----
+    Two children make one logistic decision, ``P(first child) = sigmoid(q.h + b)``; more make a
+    softmax. With V = 1 there is no node and the label has probability one.
+
+    Examples
+    --------
+    >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
+    >>> tree.n_nodes, tree.depth.tolist()
+    (2, [0, 1])
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        child_start: ArrayLike,
+        child: ArrayLike,
+        *,
+        counts: ArrayLike | None = None,
+        names: Sequence[str | None] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.labels: tuple[str, ...] = tuple(labels)
+        self.child_start = _frozen(child_start, "child_start")
+        self.child = _frozen(child, "child")
+        self.counts = None if counts is None else _frozen(counts, "counts")
+        self.names: tuple[str | None, ...] | None = None if names is None else tuple(names)
+        self.meta: dict[str, Any] = dict(meta or {})
+        broken = broken_rules(self.labels, self.child_start, self.child, self.counts, self.names)
+        if broken:
+            more = f" (and {len(broken) - 1} more broken rules)" if len(broken) > 1 else ""
+            raise TreeError(f"not a valid tree: {broken[0]}{more}")
+
+    @classmethod
+    def from_children(
+        cls,
+        labels: Sequence[str],
+        children: Sequence[Sequence[int]],
+        *,
+        counts: ArrayLike | None = None,
+        names: Sequence[str | None] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Tree:
+        """Make a tree from one list of children for each node, as they stand in tree.json."""
+        start = np.zeros(len(children) + 1, np.int64)
+        np.cumsum([len(of_node) for of_node in children], out=start[1:])
+        child = [c for of_node in children for c in of_node]
+        return cls(labels, start, child, counts=counts, names=names, meta=meta)
+
+    def __repr__(self) -> str:
+        method = f", method={self.meta['method']!r}" if "method" in self.meta else ""
+        return f"Tree({self.n_labels} labels, {self.n_nodes} nodes{method})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    @property
+    def n_labels(self) -> int:
+        """V, the number of labels."""
+        return len(self.labels)
+
+    @property
+    def n_nodes(self) -> int:
+        """N, the number of inner nodes; 0 only where V = 1."""
+        return len(self.child_start) - 1
+
+    @cached_property
+    def fan_out(self) -> Int64:
+        """int64 array (N,): the number of children of each node."""
+        return _frozen(np.diff(self.child_start), "fan_out")
+
+    @cached_property
+    def edge_node(self) -> Int64:
+        """int64 array (E,): the node that each edge leaves. Edge e leads to ``child[e]``."""
+        return _frozen(np.repeat(np.arange(self.n_nodes), self.fan_out), "edge_node")
+
+    @cached_property
+    def node_edge(self) -> Int64:
+        """int64 array (N,): the edge that leads to each node, -1 for the root."""
+        edge = np.full(self.n_nodes, -1, np.int64)
+        inner = np.flatnonzero(self.child >= 0)
+        edge[self.child[inner]] = inner
+        return _frozen(edge, "node_edge")
+
+    @cached_property
+    def parent(self) -> Int64:
+        """int64 array (N,): the parent of each node, -1 for the root."""
+        parent = np.full(self.n_nodes, -1, np.int64)
+        parent[1:] = self.edge_node[self.node_edge[1:]]
+        return _frozen(parent, "parent")
+
+    @cached_property
+    def depth(self) -> Int64:
+        """int64 array (N,): decisions taken before each node is reached; 0 for the root."""
+        above = np.ones(self.n_nodes, np.int64)
+        above[:1] = 0
+        return _frozen(self.sum_to_root(above), "depth")
+
+    def sum_to_root(self, value: NDArray[Any]) -> NDArray[Any]:
+        """Sum a figure over each node and all nodes above it.
+
+        Parameters
+        ----------
+        value : array (N,)
+
+        Returns
+        -------
+        array (N,)
+            By pointer doubling: O(N log depth), so that a chain is no slower than a balanced tree.
+        """
+        total, jump = np.array(value), np.array(self.parent)
+        while (alive := np.flatnonzero(jump >= 0)).size:
+            above = jump[alive]
+            total[alive] += total[above]
+            jump[alive] = jump[above]
+        return total
+
+    @cached_property
+    def levels(self) -> list[Int64]:
+        """The nodes of each depth, in their order: one array a level, from the root down."""
+        order = np.argsort(self.depth, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.depth))[:-1]) if self.n_nodes else []
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the content: labels, counts, children and names, not `meta`.
+
+        The three endings of a file agree on it, and so do two versions of hstree.
+        """
+        digest = hashlib.sha256(b"hstree tree 1\n")
+        for strings in (self.labels, self.names):
+            if strings is not None:
+                encoded = ["-" if s is None else f"{len(s)}:{s}" for s in strings]
+                digest.update("\n".join(encoded).encode("utf-8", "surrogatepass"))
+            digest.update(b"\0")
+        for array in (self.child_start, self.child, self.counts):
+            if array is not None:
+                digest.update(array.astype("<i8").tobytes())
+            digest.update(b"\0")
+        return digest.hexdigest()
+
+    def stats(self) -> TreeStatistics:
+        """Compute the tree's figures; see `hstree.statistics.TreeStatistics`."""
+        from hstree.statistics import tree_statistics
+
+        return tree_statistics(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree as ``.json``, ``.json.gz`` or ``.npz``, by the ending of `path`.
+
+        Raises
+        ------
+        FileFormatError
+            When the ending is unknown or the file cannot be written.
+        """
+        from hstree.treefile import save
+
+        save(self, path)
+
+
+def _frozen(values: ArrayLike, name: str) -> Int64:
+    """Return `values` as a read-only int64 vector of its own."""
+    try:
+        given = np.asarray(values)
+        if given.size == 0:
+            given = given.astype(np.int64)
+        if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+            raise TreeError(
+                f"not a valid tree: {name} wants a vector of integers, "
+                f"not {given.dtype} of shape {given.shape}"
+            )
+        array = given.astype(np.int64, casting="same_kind", copy=True)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise TreeError(f"not a valid tree: {name} wants a vector of integers ({error})") from error
+    array.setflags(write=False)
+    return array
