@@ -1,7 +1,24 @@
-"""hstree: which hierarchical-softmax tree?"""
+"""hstree answers one question: which hierarchical-softmax tree?"""
 
+from hstree.builders import build, builders
+from hstree.corpus import Corpus
+from hstree.errors import HstreeError
+from hstree.language_model import LanguageModel
 from hstree.tree import Tree
+from hstree.treefile import load
+from hstree.vectors import WordVectors
+from hstree.version import __version__
+from hstree.vocabulary import Vocabulary
 
-__version__ = "0.1.0"
-
-__all__ = ["Tree", "__version__"]
+__all__ = [
+    "Corpus",
+    "HstreeError",
+    "LanguageModel",
+    "Tree",
+    "Vocabulary",
+    "WordVectors",
+    "__version__",
+    "build",
+    "builders",
+    "load",
+]

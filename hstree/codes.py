@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree.segments import offsets, ranges
 from hstree.tree import Tree
 
 Int64 = NDArray[np.int64]
@@ -69,10 +70,10 @@ class Codes:
         leaf_edge = np.flatnonzero(tree.child < 0)
         label = ~tree.child[leaf_edge]
         self.place = leaf_edge[np.argsort(label, kind="stable")]
-        self.label_start = _offsets(np.bincount(label, minlength=tree.n_labels))
+        self.label_start = offsets(np.bincount(label, minlength=tree.n_labels))
         self.length = tree.depth[tree.edge_node[self.place]] + 1
         self.n_decisions = int(self.length.sum())
-        self._start = _offsets(self.length)
+        self._start = offsets(self.length)
         self._edge = self._climb(self.place) if self.n_decisions <= cache_limit else None
 
     @property
@@ -95,14 +96,14 @@ class Codes:
         """
         first = self.label_start[labels]
         per_label = self.label_start[labels + 1] - first
-        code_start = _offsets(per_label)
-        code = _ranges(first, per_label, code_start)
+        code_start = offsets(per_label)
+        code = ranges(first, code_start)
         length = self.length[code]
-        decision_start = _offsets(length)
+        decision_start = offsets(length)
         if self._edge is None:
             edge = self._climb(self.place[code])
         else:
-            edge = self._edge[_ranges(self._start[code], length, decision_start)]
+            edge = self._edge[ranges(self._start[code], decision_start)]
         return Expansion(code_start, decision_start, edge)
 
     def of(self, label: int) -> list[list[tuple[int, int]]]:
@@ -135,7 +136,7 @@ class Codes:
         for a, b in pairwise(bounds):
             if a == b:
                 continue
-            start = _offsets(self.length[a:b])
+            start = offsets(self.length[a:b])
             edge = self._climb(self.place[a:b])
             step = log_share[self.tree.edge_node[edge]]
             masses.append(np.exp2(np.add.reduceat(step, start[:-1])).sum())
@@ -144,7 +145,7 @@ class Codes:
     def _climb(self, place: Int64) -> Int64:
         """Expand the codes that end in these edges by walking all of them up at once."""
         length = self.tree.depth[self.tree.edge_node[place]] + 1
-        start = _offsets(length)
+        start = offsets(length)
         edge = np.empty(start[-1], np.int64)
         slot = start[1:] - 1
         while place.size:
@@ -155,15 +156,3 @@ class Codes:
                 place, slot = place[alive], slot[alive]
             slot = slot - 1
         return edge
-
-
-def _offsets(lengths: NDArray[np.integer]) -> Int64:
-    """Return where each of several runs of these lengths starts, and where the last ends."""
-    start = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=start[1:])
-    return start
-
-
-def _ranges(first: Int64, length: Int64, start: Int64) -> Int64:
-    """Concatenate ``arange(first[i], first[i] + length[i])``; `start` are their offsets."""
-    return np.arange(start[-1]) + np.repeat(first - start[:-1], length)

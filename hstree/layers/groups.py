@@ -1,0 +1,159 @@
+"""The three ways to compute a decision; each node is in one of them, by its number of children.
+
+- two children: one logistic decision, one weight row; pairs laid out flat (`BinaryNodes`);
+- 3 to `NARROW` children: all rows of the node, laid out flat, a softmax a segment (`NarrowNodes`);
+- more: the batch items grouped by node and one matrix product a group (`WideNodes`).
+
+Each takes the decisions of a batch that fall to it, returns their log-probabilities, and keeps
+what it needs to carry back the weight that each decision has in the loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.layers import decision, pairs
+from hstree.layers.pairs import RowGradient
+from hstree.segments import offsets, ranges
+
+Array = NDArray[Any]
+Int64 = NDArray[np.int64]
+
+#: Up to this many children a node's softmax is laid out flat; above, it is a matrix product.
+NARROW = 32
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decisions of a batch that fall to one group of nodes, sorted by batch item.
+
+    Attributes
+    ----------
+    item : int64 array (D,)
+        The batch item that each decision belongs to.
+    row : int64 array (D,)
+        The first weight row of the deciding node.
+    branch : int64 array (D,)
+        The child taken, counted from 0.
+    width : int64 array (D,)
+        The number of children of the node.
+    """
+
+    item: Int64
+    row: Int64
+    branch: Int64
+    width: Int64
+
+
+class Group(Protocol):
+    """One way to compute decisions."""
+
+    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
+        """Return the log-probabilities (D,) of the decisions, and keep what `backward` needs."""
+
+    def backward(
+        self, weight: Array, hidden: Array, share: Array | None
+    ) -> tuple[Array, list[RowGradient]]:
+        """Return the gradients by the hidden vectors (B, d) and by the rows.
+
+        `share` (D,) is the weight of each decision in the loss; None means 1 for all.
+        """
+
+
+class BinaryNodes:
+    """Nodes with two children."""
+
+    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
+        """Return the log-probabilities (D,) of the decisions."""
+        self._taken = taken
+        z = pairs.score(weight, bias, hidden, taken.item, taken.row)
+        log_prob, self._error = decision.binary(z, taken.branch == 0)
+        return log_prob
+
+    def backward(
+        self, weight: Array, hidden: Array, share: Array | None
+    ) -> tuple[Array, list[RowGradient]]:
+        """Return the gradients by the hidden vectors (B, d) and by the rows."""
+        error = self._error if share is None else self._error * share
+        start = offsets(np.bincount(self._taken.item, minlength=len(hidden)))
+        by_hidden, by_rows = pairs.backward(weight, hidden, start, self._taken.row, error)
+        return by_hidden, [by_rows]
+
+
+class NarrowNodes:
+    """Nodes with 3 to `NARROW` children: one pair a child, a softmax over each run of pairs."""
+
+    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
+        """Return the log-probabilities (D,) of the decisions."""
+        self._start = offsets(taken.width)
+        self._row = ranges(taken.row, self._start)
+        self._item = np.repeat(taken.item, taken.width)
+        self._chosen = self._start[:-1] + taken.branch
+        z = pairs.score(weight, bias, hidden, self._item, self._row)
+        self._log_prob = decision.segment_log_softmax(z, self._start)
+        return self._log_prob[self._chosen]
+
+    def backward(
+        self, weight: Array, hidden: Array, share: Array | None
+    ) -> tuple[Array, list[RowGradient]]:
+        """Return the gradients by the hidden vectors (B, d) and by the rows."""
+        error = np.exp(self._log_prob)
+        error[self._chosen] -= 1
+        if share is not None:
+            error *= np.repeat(share, np.diff(self._start))
+        start = offsets(np.bincount(self._item, minlength=len(hidden)))
+        by_hidden, by_rows = pairs.backward(weight, hidden, start, self._row, error)
+        return by_hidden, [by_rows]
+
+
+class WideNodes:
+    """Nodes with more than `NARROW` children: one dense softmax a node over its batch items."""
+
+    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
+        """Return the log-probabilities (D,) of the decisions."""
+        order = np.argsort(taken.row, kind="stable")
+        first = np.flatnonzero(np.diff(taken.row[order], prepend=-1))
+        self._groups = []
+        log_prob = np.empty(len(order), weight.dtype)
+        for of_node in np.split(order, first[1:]):
+            rows = slice(row := int(taken.row[of_node[0]]), row + int(taken.width[of_node[0]]))
+            item, chosen = taken.item[of_node], taken.branch[of_node]
+            z = hidden[item] @ weight[rows].T
+            z += bias[rows]
+            z -= z.max(axis=1, keepdims=True)
+            at = np.arange(len(item))
+            picked = z[at, chosen]
+            np.exp(z, out=z)
+            total = z.sum(axis=1, keepdims=True)
+            log_prob[of_node] = picked - np.log(total[:, 0])
+            z /= total
+            z[at, chosen] -= 1
+            self._groups.append((rows, item, of_node, z))
+        return log_prob
+
+    def backward(
+        self, weight: Array, hidden: Array, share: Array | None
+    ) -> tuple[Array, list[RowGradient]]:
+        """Return the gradients by the hidden vectors (B, d) and by the rows."""
+        by_hidden = np.zeros_like(hidden)
+        by_rows = []
+        for rows, item, of_node, error in self._groups:
+            if share is not None:
+                error *= share[of_node, None]
+            by_item = error @ weight[rows]
+            if len(item) == len(hidden) and (np.diff(item) == 1).all():
+                by_hidden += by_item
+            else:
+                add_rows(by_hidden, item, by_item)
+            by_rows.append(RowGradient(rows, error.T @ hidden[item], error.sum(axis=0)))
+        return by_hidden, by_rows
+
+
+def add_rows(total: Array, item: Int64, values: Array) -> None:
+    """Add rows to a matrix in place; `item` ascends and may repeat (several codes of a label)."""
+    first = np.flatnonzero(np.diff(item, prepend=-1))
+    total[item[first]] += np.add.reduceat(values, first, axis=0)

@@ -1,0 +1,249 @@
+"""The hierarchical softmax: one output layer for every tree, the flat one included.
+
+``P(label | h)`` is the sum over the label's codes of the product of the branch probabilities on
+the way; in log space a log-sum-exp over codes of sums of log-probabilities. The layer holds the
+parameters, and gives the loss, its gradients and all labels' log-probabilities. The best-first
+top-k is in `search`, sampling in `sampling`; what a decision costs is decided in `groups`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.codes import Codes
+from hstree.layers import decision, sampling, search
+from hstree.layers.groups import (
+    NARROW,
+    BinaryNodes,
+    Decisions,
+    Group,
+    NarrowNodes,
+    WideNodes,
+)
+from hstree.layers.pairs import RowGradient
+from hstree.layers.rows import row_start, unigram_bias
+from hstree.segments import offsets, ranges
+from hstree.tree import Tree
+
+Array = NDArray[Any]
+Int64 = NDArray[np.int64]
+
+#: Elements of the (E, batch) table of edge log-probabilities that `log_prob` holds at a time.
+TABLE_LIMIT = 1 << 24
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The gradients of the summed loss of a batch.
+
+    Attributes
+    ----------
+    hidden : float array (B, d)
+    rows : list of RowGradient
+        Touched weight rows only; no row stands in two of them.
+    """
+
+    hidden: Array
+    rows: list[RowGradient]
+
+
+class HierarchicalSoftmax:
+    """The output layer of one tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    dim : int
+        d, the length of a hidden vector.
+    counts : int array (V,), optional
+        Training counts for the starting biases; `tree.counts` by default, all ones without any.
+    dtype : float dtype, default float32
+
+    Attributes
+    ----------
+    weight : float array (R, d)
+        Node vectors, zero at the start; rows as `hstree.layers.rows` lays them out.
+    bias : float array (R,)
+        So that the untrained layer is the unigram distribution of `counts`, whatever the tree.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        dim: int,
+        *,
+        counts: NDArray[np.integer] | None = None,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.tree = tree
+        self.codes = Codes(tree)
+        self.row_start = row_start(tree)
+        bias = unigram_bias(tree, tree.counts if counts is None else counts)
+        self.weight: Array = np.zeros((len(bias), dim), dtype)
+        self.bias: Array = bias.astype(dtype)
+        width = tree.fan_out[tree.edge_node]
+        self._edge_row = self.row_start[tree.edge_node]
+        self._edge_branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+        self._edge_width = width
+        self._edge_group = np.digitize(width, (3, NARROW + 1)).astype(np.int8)
+        self._kinds: list[tuple[int, type[Group]]] = [
+            (number, kind)
+            for number, kind in enumerate((BinaryNodes, NarrowNodes, WideNodes))
+            if (self._edge_group == number).any()
+        ]
+        self._one_code = len(self.codes.place) == tree.n_labels
+
+    def nll(self, hidden: Array, targets: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the negative log-likelihoods in nats, a float64 array (B,).
+
+        Parameters
+        ----------
+        hidden : float array (B, d)
+        targets : int array (B,)
+            Label ids.
+        """
+        return _Pass(self, hidden, targets).nll
+
+    def loss(
+        self, hidden: Array, targets: NDArray[np.integer]
+    ) -> tuple[NDArray[np.float64], Gradients]:
+        """Return the losses (B,) as `nll` does, and the gradients of their sum."""
+        forward = _Pass(self, hidden, targets)
+        return forward.nll, forward.gradients()
+
+    def log_prob(self, hidden: Array) -> NDArray[np.float64]:
+        """Return the log-probabilities of all labels, a float64 array (B, V).
+
+        One dense product for all node scores, then one pass a level: O(B (R d + E)).
+        """
+        n_labels, edges = self.tree.n_labels, max(1, len(self.tree.child))
+        result = np.empty((len(hidden), n_labels))
+        step = max(1, TABLE_LIMIT // edges)
+        for a in range(0, len(hidden), step):
+            result[a : a + step] = self._log_prob_of_few(hidden[a : a + step])
+        return result
+
+    def top_k(self, hidden: Array, k: int) -> tuple[Int64, NDArray[np.float64]]:
+        """Return the k most probable labels of each hidden vector, exactly.
+
+        Returns
+        -------
+        labels : int64 array (B, min(k, V))
+            Most probable first; ties by label id.
+        log_prob : float64 array (B, min(k, V))
+        """
+        return search.top_k(self, hidden, k)
+
+    def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
+        """Draw one label for each hidden vector by descending the tree; int64 array (B,)."""
+        return sampling.sample(self, hidden, rng)
+
+    def edge_log_prob(self, score: Array) -> NDArray[np.float64]:
+        """Turn the scores of all rows (R, B) into the log-probabilities of all edges (E, B)."""
+        tree = self.tree
+        result = np.empty((len(tree.child), score.shape[1]))
+        binary = np.flatnonzero(tree.fan_out == 2)
+        z = score[self.row_start[binary]].astype(np.float64)
+        first = tree.child_start[binary]
+        result[first] = decision.log_sigmoid(z)
+        result[first + 1] = decision.log_sigmoid(-z)
+        wide = np.flatnonzero(tree.fan_out > 2)
+        if wide.size:
+            start = offsets(tree.fan_out[wide])
+            z = score[ranges(self.row_start[wide], start)].astype(np.float64)
+            edges = ranges(tree.child_start[wide], start)
+            result[edges] = decision.segment_log_softmax(z, start)
+        return result
+
+    def _log_prob_of_few(self, hidden: Array) -> NDArray[np.float64]:
+        tree, codes = self.tree, self.codes
+        if tree.n_nodes == 0:
+            return np.zeros((len(hidden), 1))
+        way = self.edge_log_prob(self.weight @ hidden.T + self.bias[:, None])
+        for nodes in tree.levels[:-1]:
+            start = offsets(tree.fan_out[nodes])
+            edges = ranges(tree.child_start[nodes], start)
+            below = tree.child[edges]
+            inner = below >= 0
+            self._carry_down(way, edges[inner], below[inner])
+        of_code = way[codes.place]
+        if self._one_code:
+            return of_code.T
+        return np.logaddexp.reduceat(of_code, codes.label_start[:-1], axis=0).T
+
+    def _carry_down(self, way: NDArray[np.float64], edges: Int64, nodes: Int64) -> None:
+        """Add the log-probability of the edges that lead to nodes to all edges that leave them."""
+        fan_out = self.tree.fan_out[nodes]
+        below = ranges(self.tree.child_start[nodes], offsets(fan_out))
+        way[below] += np.repeat(way[edges], fan_out, axis=0)
+
+
+class _Pass:
+    """One batch on its way through the layer: scored at once, gradients when asked for."""
+
+    def __init__(
+        self, layer: HierarchicalSoftmax, hidden: Array, targets: NDArray[np.integer]
+    ) -> None:
+        self.layer, self.hidden = layer, hidden
+        if layer.tree.n_nodes == 0:
+            self.nll = np.zeros(len(targets))
+            return
+        expansion = layer.codes.expand(targets)
+        n_codes = len(expansion.decision_start) - 1
+        self.code_start = expansion.code_start
+        self.code = np.repeat(np.arange(n_codes), np.diff(expansion.decision_start))
+        self.item = np.repeat(np.arange(len(targets)), np.diff(expansion.code_start))
+        self.groups: list[tuple[Group, Int64 | slice]] = []
+        log_prob = np.zeros(n_codes)
+        for number, kind in layer._kinds:
+            group = kind()
+            edge, code, mine = self._decisions_of(number, expansion.edge)
+            if not edge.size:
+                continue
+            taken = Decisions(
+                self.item[code],
+                layer._edge_row[edge],
+                layer._edge_branch[edge],
+                layer._edge_width[edge],
+            )
+            of_decision = group.forward(layer.weight, layer.bias, hidden, taken)
+            log_prob += np.bincount(code, weights=of_decision, minlength=n_codes)
+            self.groups.append((group, mine))
+        self.code_log_prob = log_prob
+        if layer._one_code:
+            self.nll = -log_prob
+        else:
+            self.nll = -np.logaddexp.reduceat(log_prob, expansion.code_start[:-1])
+
+    def _decisions_of(self, number: int, edge: Int64) -> tuple[Int64, Int64, Int64 | slice]:
+        """Return the edges and codes of the decisions of one group, and which they are."""
+        if len(self.layer._kinds) == 1:
+            return edge, self.code, slice(None)
+        mine = np.flatnonzero(self.layer._edge_group[edge] == number)
+        return edge[mine], self.code[mine], mine
+
+    def gradients(self) -> Gradients:
+        """Return the gradients of the summed loss.
+
+        A decision counts by its code's share of the label's probability, which is 1 where the
+        label has one code.
+        """
+        by_hidden = np.zeros_like(self.hidden)
+        rows: list[RowGradient] = []
+        if self.layer.tree.n_nodes == 0:
+            return Gradients(by_hidden, rows)
+        share = None if self.layer._one_code else self._share_of_decision()
+        for group, mine in self.groups:
+            own = None if share is None else share[mine]
+            of_group, of_rows = group.backward(self.layer.weight, self.hidden, own)
+            by_hidden += of_group
+            rows += of_rows
+        return Gradients(by_hidden, rows)
+
+    def _share_of_decision(self) -> Array:
+        of_code = np.exp(self.code_log_prob + np.repeat(self.nll, np.diff(self.code_start)))
+        return of_code[self.code].astype(self.hidden.dtype)

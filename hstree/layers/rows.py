@@ -1,0 +1,61 @@
+"""Weight rows: which row of the parameters belongs to which node.
+
+A binary node has one row, a node with k > 2 children has k, in the order of its children; nodes
+in their order. The NumPy layer, saved models and every other reader share this layout
+(``docs/tree-format.md``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.segments import offsets, ranges
+from hstree.tree import Tree
+
+Int64 = NDArray[np.int64]
+
+
+def row_start(tree: Tree) -> Int64:
+    """Return an int64 array (N + 1,): the rows of node n are ``row_start[n]:row_start[n + 1]``."""
+    return offsets(np.where(tree.fan_out == 2, 1, tree.fan_out))
+
+
+def edge_mass(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.float64]:
+    """Return a float64 array (E,): the count that lies under each edge.
+
+    A label's count, at least 0.5, is split evenly over its codes; None counts every label as one.
+    """
+    if counts is None:
+        counts = np.ones(tree.n_labels, np.int64)
+    if tree.n_nodes == 0:
+        return np.empty(0)
+    is_label = tree.child < 0
+    label = ~tree.child[is_label]
+    share = np.maximum(counts, 0.5) / np.bincount(label, minlength=tree.n_labels)
+    mass = np.zeros(len(tree.child))
+    mass[is_label] = share[label]
+    for nodes in reversed(tree.levels[1:]):
+        start = offsets(tree.fan_out[nodes])
+        edges = ranges(tree.child_start[nodes], start)
+        mass[tree.node_edge[nodes]] = np.add.reduceat(mass[edges], start[:-1])
+    return mass
+
+
+def unigram_bias(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.float64]:
+    """Return the float64 biases (rows,) that make an untrained layer the unigram distribution.
+
+    Log-odds of the mass under the two branches of a binary node; log-shares at a wide one.
+    """
+    log_mass = np.log(edge_mass(tree, counts))
+    binary = tree.fan_out == 2
+    bias = np.empty(row_start(tree)[-1])
+    first = tree.child_start[:-1][binary]
+    bias[row_start(tree)[:-1][binary]] = log_mass[first] - log_mass[first + 1]
+    wide = np.flatnonzero(tree.fan_out > 2)
+    if wide.size:
+        start = offsets(tree.fan_out[wide])
+        of_wide = log_mass[ranges(tree.child_start[wide], start)]
+        total = np.repeat(np.logaddexp.reduceat(of_wide, start[:-1]), tree.fan_out[wide])
+        bias[ranges(row_start(tree)[wide], start)] = of_wide - total
+    return bias

@@ -1,0 +1,131 @@
+"""The log-bilinear context model (LBL) of Mnih & Hinton (2007; 2008, section 2).
+
+``r_hat = sum_i C_i r(w_i)`` over the last n words, with C_i a diagonal (default) or a full
+matrix a position. It holds the word vectors and the position matrices, and knows nothing of trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from hstree.layers.pairs import RowGradient
+
+Array = NDArray[Any]
+
+#: Standard deviation of the starting word vectors.
+EMBEDDING_SCALE = 0.1
+
+
+class LogBilinear:
+    """Predict the hidden vector of a position from the n words before it.
+
+    Parameters
+    ----------
+    words : sequence of str, length V
+        In the order of the tree's labels. Each word's starting vector depends on the set of
+        words and on `rng` alone: they are drawn in sorted order, so that two trees over the same
+        words start from the same model however they order their labels.
+    dim : int
+        d, the length of the vectors.
+    context : int
+        n, the number of words before the target.
+    rng : numpy.random.Generator
+    full : bool, default False
+        Full position matrices (d, d) instead of diagonal ones.
+
+    Attributes
+    ----------
+    embedding : float32 array (V, d)
+    position : float32 array (n, d) or (n, d, d)
+        ``position[0]`` belongs to the farthest word.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        dim: int,
+        context: int,
+        rng: np.random.Generator,
+        *,
+        full: bool = False,
+    ) -> None:
+        drawn = rng.standard_normal((len(words), dim), np.float32) * np.float32(EMBEDDING_SCALE)
+        self.embedding: Array = np.empty_like(drawn)
+        self.embedding[sorted(range(len(words)), key=words.__getitem__)] = drawn
+        one = np.eye(dim, dtype=np.float32) if full else np.ones(dim, np.float32)
+        self.position: Array = np.repeat(one[None], context, axis=0)
+
+    @property
+    def full(self) -> bool:
+        """Whether the position matrices are full."""
+        return self.position.ndim == 3
+
+    def hidden(self, contexts: NDArray[np.integer], keep: Array | None = None) -> Array:
+        """Return the hidden vectors, a float32 array (B, d).
+
+        Parameters
+        ----------
+        contexts : int array (B, n)
+            Word ids, the farthest first.
+        keep : float32 array (B, n), optional
+            Dropout: 0 for a context word left out, ``1 / (1 - p)`` for one kept.
+        """
+        return self._combine(self._gather(contexts, keep))
+
+    def forward(
+        self, contexts: NDArray[np.integer], keep: Array | None
+    ) -> tuple[Array, Array]:
+        """Return the hidden vectors (B, d) and the context vectors (B, n, d) for `backward`."""
+        given = self._gather(contexts, keep)
+        return self._combine(given), given
+
+    def backward(
+        self,
+        contexts: NDArray[np.integer],
+        keep: Array | None,
+        given: Array,
+        by_hidden: Array,
+    ) -> tuple[RowGradient, Array]:
+        """Carry the gradient by the hidden vectors back to the parameters.
+
+        Returns
+        -------
+        gradient by embedding : RowGradient
+            Over the touched words, ascending; its biases are empty.
+        gradient by position : float32 array, as `position`
+        """
+        batch, n = contexts.shape
+        if self.full:
+            by_position = np.stack([by_hidden.T @ given[:, i] for i in range(n)])
+            by_given = np.stack([by_hidden @ self.position[i] for i in range(n)], axis=1)
+        else:
+            by_position = np.einsum("bnd,bd->nd", given, by_hidden)
+            by_given = by_hidden[:, None] * self.position
+        mark = np.zeros(len(self.embedding), bool)
+        mark[contexts] = True
+        touched = np.flatnonzero(mark)
+        place = np.empty(len(self.embedding), np.int32)
+        place[touched] = np.arange(len(touched), dtype=np.int32)
+        share = np.ones(batch * n, np.float32) if keep is None else keep.ravel()
+        start = np.arange(batch * n + 1, dtype=np.int32)
+        S = scipy.sparse.csr_array(
+            (share, place[contexts].ravel(), start), shape=(batch * n, len(touched))
+        )
+        by_word = S.T @ by_given.reshape(batch * n, -1)
+        return RowGradient(touched, by_word, np.empty(0, np.float32)), by_position
+
+    def _gather(self, contexts: NDArray[np.integer], keep: Array | None) -> Array:
+        given = self.embedding.take(contexts, axis=0)
+        if keep is not None:
+            given *= keep[:, :, None]
+        return given
+
+    def _combine(self, given: Array) -> Array:
+        if self.full:
+            return sum(given[:, i] @ self.position[i].T for i in range(given.shape[1]))
+        return np.einsum("bnd,nd->bd", given, self.position)

@@ -1,0 +1,97 @@
+"""What a model gives a text: total negative log-likelihood, token counts, perplexity.
+
+Perplexity is ``exp(total nll / tokens)`` over all target tokens, ``<unk>`` and ``<eos>`` included;
+totals are float64. The same without the targets that are not in the vocabulary stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree import progress
+from hstree.corpus import Corpus
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.models.lbl import LogBilinear
+from hstree.windows import Windows
+
+#: Positions scored at a time, fewer where the tree is wide: elements of one block of scores.
+SCORES_LIMIT = 1 << 24
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of one text.
+
+    Attributes
+    ----------
+    nll : float
+        Total negative log-likelihood in nats over all targets.
+    tokens : int
+        Targets, ``<eos>`` included.
+    nll_of_oov : float
+        The part of `nll` that falls on targets outside the vocabulary, scored as ``<unk>``.
+    oov : int
+        How many those are.
+    """
+
+    nll: float
+    tokens: int
+    nll_of_oov: float
+    oov: int
+
+    @property
+    def perplexity(self) -> float:
+        """Over all tokens."""
+        return perplexity(self.nll, self.tokens)
+
+    @property
+    def perplexity_without_oov(self) -> float:
+        """Over the tokens that are in the vocabulary; NaN where there is none."""
+        return perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
+
+
+def perplexity(nll: float, tokens: int) -> float:
+    """Return ``exp(nll / tokens)``; infinity where that is beyond a float, NaN for no token."""
+    if tokens == 0:
+        return math.nan
+    try:
+        return math.exp(nll / tokens)
+    except OverflowError:
+        return math.inf
+
+
+def score(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> Score:
+    """Score every position of a text, without dropout."""
+    nll = nll_of_oov = 0.0
+    oov_tokens = 0
+    size = max(1, min(4096, SCORES_LIMIT // max(1, len(layer.weight))))
+    with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
+        for contexts, targets, oov in windows.batches(size):
+            losses = layer.nll(model.hidden(contexts), targets)
+            nll += float(losses.sum())
+            nll_of_oov += float(losses[oov].sum())
+            oov_tokens += int(oov.sum())
+            task.advance(len(targets))
+    return Score(nll, len(windows), nll_of_oov, oov_tokens)
+
+
+def unigram_score(corpus: Corpus, counts: NDArray[np.int64]) -> Score:
+    """Score a text with the unigram distribution of some training counts.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Its vocabulary's order is that of `counts`.
+    counts : int64 array (V,)
+        A count below 0.5 counts as 0.5, as in the biases of an untrained layer.
+    """
+    mass = np.maximum(counts, 0.5)
+    cost = np.log(mass.sum()) - np.log(mass)
+    vocabulary = corpus.vocabulary
+    nll = float(corpus.counts @ cost)
+    nll_of_oov = corpus.n_oov * float(cost[vocabulary.index(vocabulary.unk)]) if corpus.n_oov and vocabulary.unk else 0.0
+    return Score(nll, len(corpus), nll_of_oov, corpus.n_oov)
