@@ -67,14 +67,32 @@ def _broken_labels(labels: Sequence[str]) -> list[BrokenRule]:
     if not all(map(str.__instancecheck__, labels)):
         place, given = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
         return [BrokenRule("labels", f"label {place} is {given!r}, not a string")]
+    found = _not_utf8("labels", "label", labels)
     if len(set(labels)) == len(labels):
-        return []
+        return found
     seen: dict[str, int] = {}
     for place, label in enumerate(labels):
         first = seen.setdefault(label, place)
         if first != place:
-            return [BrokenRule("unique labels", f"{label!r} is label {first} and label {place}")]
-    return []
+            where = f"{label!r} is label {first} and label {place}"
+            return [*found, BrokenRule("unique labels", where)]
+    return found
+
+
+def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[BrokenRule]:
+    """Report the first string with a lone surrogate; no file could hold it."""
+    if _is_utf8("".join(filter(None, strings))):
+        return []
+    place, given = next((i, s) for i, s in enumerate(strings) if not _is_utf8(s or ""))
+    return [BrokenRule(rule, f"{kind} {place}, {given!r}, cannot be written as UTF-8")]
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _broken_counts(counts: Int64, n_labels: int) -> list[BrokenRule]:
@@ -89,7 +107,7 @@ def _broken_counts(counts: Int64, n_labels: int) -> list[BrokenRule]:
 def _broken_offsets(child_start: Int64, n_edges: int) -> list[BrokenRule]:
     if len(child_start) == 0 or child_start[0] != 0 or child_start[-1] != n_edges:
         return [BrokenRule("offsets", f"child_start does not run from 0 to {n_edges} children")]
-    if len(child_start) > 1 and np.diff(child_start).min() < 0:
+    if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
         return [BrokenRule("offsets", "child_start goes down")]
     return []
 
@@ -100,7 +118,7 @@ def _broken_names(names: Sequence[str | None], n_nodes: int) -> list[BrokenRule]
     for node, name in enumerate(names):
         if name is not None and not isinstance(name, str):
             return [BrokenRule("names", f"node {node} is named {name!r}, not a string or null")]
-    return []
+    return _not_utf8("names", "the name of node", names)
 
 
 def _broken_structure(labels: Sequence[str], child_start: Int64, child: Int64) -> list[BrokenRule]:
@@ -144,9 +162,11 @@ def _broken_structure(labels: Sequence[str], child_start: Int64, child: Int64) -
         edge_node[is_node],
         inner,
     )
-    order = np.lexsort((child, edge_node))
-    twice = (np.diff(child[order]) == 0) & (np.diff(edge_node[order]) == 0)
-    say("no child twice", twice, "node {} has the child {} twice", edge_node[order], child[order])
+    if np.any(np.diff(np.sort(child)) == 0):  # only then can a node hold the same child twice
+        order = np.lexsort((child, edge_node))
+        node, held = edge_node[order], child[order]
+        twice = (np.diff(held) == 0) & (np.diff(node) == 0)
+        say("no child twice", twice, "node {} has the child {} twice", node, held)
     parents = np.bincount(inner[inner < n_nodes], minlength=n_nodes)
     say("one parent", parents > 1, "node {} has {} parents", nodes, parents)
     orphan = parents == 0

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hstree.checks import broken_rules
 from hstree.errors import TreeError
+from hstree.packing import content_arrays
 
 if TYPE_CHECKING:
     from hstree.statistics import TreeStatistics
@@ -182,18 +183,14 @@ class Tree:
     def sha256(self) -> str:
         """Hash of the content: labels, counts, children and names, not `meta`.
 
-        The three endings of a file agree on it, and so do two versions of hstree.
+        The three endings of a file agree on it, and so do two versions of hstree;
+        ``docs/tree-format.md`` says how it is computed.
         """
         digest = hashlib.sha256(b"hstree tree 1\n")
-        for strings in (self.labels, self.names):
-            if strings is not None:
-                encoded = ["-" if s is None else f"{len(s)}:{s}" for s in strings]
-                digest.update("\n".join(encoded).encode("utf-8", "surrogatepass"))
-            digest.update(b"\0")
-        for array in (self.child_start, self.child, self.counts):
-            if array is not None:
-                digest.update(array.astype("<i8").tobytes())
-            digest.update(b"\0")
+        content = content_arrays(self.labels, self.counts, self.child_start, self.child, self.names)
+        for name, array in content.items():
+            digest.update(f"{name} {array.nbytes}\n".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
         return digest.hexdigest()
 
     def stats(self) -> TreeStatistics:
@@ -219,15 +216,18 @@ def _frozen(values: ArrayLike, name: str) -> Int64:
     """Return `values` as a read-only int64 vector of its own."""
     try:
         given = np.asarray(values)
-        if given.size == 0:
-            given = given.astype(np.int64)
-        if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-            raise TreeError(
-                f"not a valid tree: {name} wants a vector of integers, "
-                f"not {given.dtype} of shape {given.shape}"
-            )
-        array = given.astype(np.int64, casting="same_kind", copy=True)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError) as error:
         raise TreeError(f"not a valid tree: {name} wants a vector of integers ({error})") from error
+    if given.size == 0:
+        given = given.astype(np.int64)
+    whole = np.issubdtype(given.dtype, np.integer)
+    if given.ndim != 1 or not whole:
+        raise TreeError(
+            f"not a valid tree: {name} wants a vector of integers, "
+            f"not {given.dtype} of shape {given.shape}"
+        )
+    if given.dtype == np.uint64 and given.max() > np.iinfo(np.int64).max:
+        raise TreeError(f"not a valid tree: {name} holds {given.max()}, above 2**63 - 1")
+    array = given.astype(np.int64)
     array.setflags(write=False)
     return array
