@@ -11,6 +11,7 @@ the figures (`statistics`).
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -192,6 +193,12 @@ class Tree:
             digest.update(f"{name} {array.nbytes}\n".encode())
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
         return digest.hexdigest()
+
+    def with_meta(self, meta: Mapping[str, Any]) -> Tree:
+        """Return the same tree with other meta; the arrays are shared and not checked again."""
+        other = copy.copy(self)
+        other.meta = dict(meta)
+        return other
 
     def stats(self) -> TreeStatistics:
         """Compute the tree's figures; see `hstree.statistics.TreeStatistics`."""
