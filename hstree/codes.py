@@ -8,6 +8,7 @@ table: a legal chain of 100,000 labels has five billion decisions.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,6 +22,9 @@ Int64 = NDArray[np.int64]
 
 #: Decisions that `Codes` keeps expanded; a tree with more is expanded batch by batch.
 CACHE_LIMIT = 1 << 25
+
+#: Every decision at least halves the mass, and float64 ends at 2**-1074.
+_LONGEST_WITH_MASS = 1100
 
 
 @dataclass(frozen=True)
@@ -98,13 +102,7 @@ class Codes:
         per_label = self.label_start[labels + 1] - first
         code_start = offsets(per_label)
         code = ranges(first, code_start)
-        length = self.length[code]
-        decision_start = offsets(length)
-        if self._edge is None:
-            edge = self._climb(self.place[code])
-        else:
-            edge = self._edge[ranges(self._start[code], decision_start)]
-        return Expansion(code_start, decision_start, edge)
+        return Expansion(code_start, *self._decisions(code))
 
     def of(self, label: int) -> list[list[tuple[int, int]]]:
         """List one label's codes as (node, branch) pairs, from the root down.
@@ -126,21 +124,37 @@ class Codes:
         """Return the mass that a uniform walk from the root puts on the expanded codes.
 
         It is 1 when no code misses, repeats or skips a decision, which is where public
-        implementations went wrong. Reads every decision of every code, `chunk` at a time.
+        implementations went wrong; a code that is no walk from the root to its label has none.
+        Reads every decision, `chunk` at a time, but for codes so long that float64 cannot tell
+        their mass from zero.
         """
-        if self.tree.n_nodes == 0:
+        tree = self.tree
+        if tree.n_nodes == 0:
             return 1.0
-        log_share = -np.log2(self.tree.fan_out)
-        masses = []
-        bounds = np.searchsorted(self._start, np.arange(0, self.n_decisions + chunk, chunk))
-        for a, b in pairwise(bounds):
-            if a == b:
-                continue
-            start = offsets(self.length[a:b])
-            edge = self._climb(self.place[a:b])
-            step = log_share[self.tree.edge_node[edge]]
-            masses.append(np.exp2(np.add.reduceat(step, start[:-1])).sum())
-        return float(np.sum(masses))
+        log_share = -np.log2(tree.fan_out)
+        label = np.repeat(np.arange(tree.n_labels), self.codes_per_label)
+        readable = np.flatnonzero(self.length <= _LONGEST_WITH_MASS)
+        start = offsets(self.length[readable])
+        bounds = np.searchsorted(start, np.arange(0, start[-1] + chunk, chunk)).tolist()
+        masses = [0.0]
+        for code in (readable[a:b] for a, b in pairwise(bounds) if a < b):
+            decision_start, edge = self._decisions(code)
+            node = tree.edge_node[edge]
+            leads_to = np.empty_like(edge)  # where the decision before it should have led
+            leads_to[1:] = tree.child[edge[:-1]]
+            leads_to[decision_start[:-1]] = 0
+            walks = np.logical_and.reduceat(node == leads_to, decision_start[:-1])
+            walks &= tree.child[edge[decision_start[1:] - 1]] == ~label[code]
+            log_mass = np.add.reduceat(log_share[node], decision_start[:-1])
+            masses.append(float(np.exp2(log_mass) @ walks))
+        return math.fsum(masses)
+
+    def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
+        """Lay out the edges of some codes: their offsets and the edges."""
+        decision_start = offsets(self.length[code])
+        if self._edge is None:
+            return decision_start, self._climb(self.place[code])
+        return decision_start, self._edge[ranges(self._start[code], decision_start)]
 
     def _climb(self, place: Int64) -> Int64:
         """Expand the codes that end in these edges by walking all of them up at once."""
