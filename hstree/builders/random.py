@@ -1,0 +1,53 @@
+"""A random tree: the yardstick that every tree with an idea behind it must beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hstree.builders.complete import complete_tree
+from hstree.tree import Tree
+from hstree.vocabulary import Vocabulary
+
+
+def random(vocabulary: Vocabulary, *, arity: int = 2, random_state: int = 0) -> Tree:
+    """Complete tree over the words in random order.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    arity : int
+        Children of each node, 2 or more.
+    random_state : int
+        Seed of the order, 0 or more.
+
+    Returns
+    -------
+    Tree
+        The words, permuted uniformly at random, are the leaves of a complete tree from left to
+        right, so that code lengths differ by at most one. Only the order is random, not the
+        shape: this is the RANDOM tree of Mnih and Hinton, from which their bootstrap starts [1]_.
+        Nodes are numbered level by level. O(V).
+
+    Raises
+    ------
+    OptionError
+        When `arity` is below 2.
+
+    References
+    ----------
+    .. [1] A. Mnih and G. Hinton, "A Scalable Hierarchical Distributed Language Model", NIPS 2008,
+       sections 4 and 5.
+
+    Examples
+    --------
+    >>> random(Vocabulary(["a", "b", "c"], [1, 5, 2])).n_nodes
+    2
+    """
+    start, child = complete_tree(len(vocabulary), arity)
+    word = np.random.default_rng(random_state).permutation(len(vocabulary))
+    return Tree(
+        vocabulary.words,
+        start,
+        np.where(child < 0, ~word[~child], child),
+        counts=vocabulary.counts,
+    )
