@@ -103,6 +103,29 @@ class Tree:
         child = [c for of_node in children for c in of_node]
         return cls(labels, start, child, counts=counts, names=names, meta=meta)
 
+    @classmethod
+    def from_linkage(
+        cls, merges: ArrayLike, labels: Sequence[str], *, counts: ArrayLike | None = None
+    ) -> Tree:
+        """Make a tree from an agglomerative clustering, scipy's or scikit-learn's.
+
+        Parameters
+        ----------
+        merges : array_like (V - 1, 2 or more)
+            The linkage matrix of ``scipy.cluster.hierarchy``, or `children_` of scikit-learn's
+            ``AgglomerativeClustering``; see `hstree.builders.linkage.tree_from_linkage`.
+        labels : sequence of str, length V
+        counts : array_like of int, shape (V,), optional
+
+        Raises
+        ------
+        InputError
+            When `merges` is not that.
+        """
+        from hstree.builders.linkage import tree_from_linkage
+
+        return tree_from_linkage(merges, labels, counts)
+
     def __repr__(self) -> str:
         method = f", method={self.meta['method']!r}" if "method" in self.meta else ""
         return f"Tree({self.n_labels} labels, {self.n_nodes} nodes{method})"
