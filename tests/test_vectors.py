@@ -1,0 +1,361 @@
+"""WordVectors: every format gives the same numbers, and every bad file is named for what it is."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree import vectortext
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
+from hstree.vectors import WordVectors
+
+WORDS = ["the", "café", ". . .", "17", "-0.5"]
+ROWS = np.array([[0.5, -1.25], [1e-8, 3.0], [2.0, 4.5], [-0.0, 7.0], [1.0, 2.0]], np.float32)
+
+
+def as_text(words=WORDS, rows=ROWS, header=False, end="\n", sep=" "):
+    lines = [
+        sep.join([word, *map(repr, row.tolist())]) for word, row in zip(words, rows, strict=True)
+    ]
+    head = [f"{len(words)} {rows.shape[1]}"] if header else []
+    return "".join(line + end for line in head + lines).encode()
+
+
+def as_binary(words=WORDS, rows=ROWS, newline=b"\n"):
+    head = f"{len(words)} {rows.shape[1]}\n".encode()
+    records = [
+        w.encode() + b" " + r.astype("<f4").tobytes() for w, r in zip(words, rows, strict=True)
+    ]
+    return head + newline.join(records) + newline
+
+
+FORMATS = {
+    "glove.txt": as_text(),
+    "crlf.txt": as_text(end="\r\n"),
+    "trailing-space.txt": as_text(end=" \n", header=True),
+    "blank-lines.txt": as_text() + b"\n\n",
+    "no-last-newline.txt": as_text()[:-1],
+    "word2vec.vec": as_text(header=True),
+    "word2vec.bin": as_binary([w for w in WORDS if " " not in w], np.delete(ROWS, 2, axis=0)),
+    "gensim.bin": as_binary([w for w in WORDS if " " not in w], np.delete(ROWS, 2, axis=0), b""),
+    "text-called.bin": as_text(header=True),
+}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("block", [1 << 24, 40])
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_words_and_numbers(tmp_path, monkeypatch, name, block, zipped):
+    monkeypatch.setattr(vectortext, "_BLOCK", block)
+    path = tmp_path / (name + ".gz" * zipped)
+    path.write_bytes(gzip.compress(FORMATS[name]) if zipped else FORMATS[name])
+    vectors = WordVectors.read(path)
+    keep = [i for i, word in enumerate(WORDS) if word in vectors.labels]
+    assert vectors.labels == tuple(WORDS[i] for i in keep)
+    assert len(keep) >= 4
+    np.testing.assert_array_equal(vectors.vectors, ROWS[keep])
+    assert vectors.vectors.dtype == np.float32
+    assert vectors.counts is None
+    assert not vectors.named_by_index
+
+
+def test_a_first_line_that_could_be_a_number_is_still_a_word(tmp_path):
+    path = tmp_path / "numbers.txt"
+    path.write_bytes(b"1 0.5 2\n2 1.5 3\n")
+    vectors = WordVectors.read(path)
+    assert vectors.labels == ("1", "2")
+    assert vectors.vectors.tolist() == [[0.5, 2.0], [1.5, 3.0]]
+
+
+def test_tabs_between_the_numbers(tmp_path):
+    path = tmp_path / "tabs.txt"
+    path.write_bytes(as_text(sep="\t"))
+    assert WordVectors.read(path).labels == tuple(WORDS)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    rows=st.integers(1, 4).flatmap(
+        lambda d: st.lists(
+            st.lists(
+                st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=d, max_size=d
+            ),
+            min_size=1,
+            max_size=6,
+        )
+    ),
+    header=st.booleans(),
+    words=st.lists(
+        st.text(
+            st.characters(exclude_characters="\n\r\t \0", exclude_categories=["Cs"]), min_size=1
+        ),
+        min_size=6,
+        max_size=6,
+        unique=True,
+    ),
+)
+def test_text_written_is_text_read(tmp_path_factory, rows, words, header):
+    array = np.array(rows, np.float32)
+    path = tmp_path_factory.mktemp("text") / "v.txt"
+    path.write_bytes(as_text([f"w{word}" for word in words[: len(rows)]], array, header))
+    vectors = WordVectors.read(path)
+    assert vectors.labels == tuple(f"w{word}" for word in words[: len(rows)])
+    np.testing.assert_array_equal(vectors.vectors, array)
+
+
+@pytest.mark.parametrize("counts", [None, [5, 4, 0, 2, 9]])
+def test_saved_and_read_back(tmp_path, counts):
+    vectors = WordVectors(WORDS, ROWS, counts=counts)
+    vectors.save(tmp_path / "v.npy")
+    again = WordVectors.read(tmp_path / "v.npy")
+    assert again.labels == vectors.labels
+    np.testing.assert_array_equal(again.vectors, ROWS)
+    assert (again.counts is None) == (counts is None)
+    if counts:
+        assert again.counts.tolist() == counts
+        assert not again.counts.flags.writeable
+    assert again.source == vectors.source
+    assert sorted(os.listdir(tmp_path)) == ["v.labels.tsv", "v.npy"]
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f4", "<f2", "<i4", "u1"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_of_any_real_type(tmp_path, dtype, order):
+    rows = np.array([[1, 2, 3], [4, 5, 6]], dtype, order=order)
+    np.save(tmp_path / "v.npy", rows)
+    vectors = WordVectors.read(tmp_path / "v.npy")
+    assert vectors.labels == ("0", "1")
+    assert vectors.named_by_index
+    assert vectors.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_labels_given_go_before_labels_beside(tmp_path):
+    WordVectors(["a", "b"], [[1.0], [2.0]]).save(tmp_path / "v.npy")
+    (tmp_path / "other.tsv").write_bytes("\ufeffx\t3\r\ny\t0\r\n".encode())
+    vectors = WordVectors.read(tmp_path / "v.npy", labels=tmp_path / "other.tsv")
+    assert vectors.labels == ("x", "y")
+    assert vectors.counts.tolist() == [3, 0]
+
+
+def test_the_hash_is_over_words_numbers_and_counts():
+    def sha(*args, **kwargs):
+        return WordVectors(*args, **kwargs).sha256
+
+    one = sha(["ab", "c"], [[1.0], [2.0]])
+    assert one == sha(["ab", "c"], np.array([[1], [2]]))
+    others = {
+        sha(["a", "bc"], [[1.0], [2.0]]),
+        sha(["ab", "c"], [[1.0], [2.5]]),
+        sha(["ab", "c"], [[1.0], [2.0]], counts=[1, 2]),
+        sha(["ab", "c"], [[1.0], [2.0]], counts=[2, 1]),
+    }
+    assert len(others | {one}) == 5
+
+
+def test_float32_is_not_copied_and_the_rest_is_not_shared():
+    rows = np.ones((2, 3), np.float32)
+    vectors = WordVectors(["a", "b"], rows)
+    assert np.shares_memory(vectors.vectors, rows)
+    assert not vectors.vectors.flags.writeable
+    assert rows.flags.writeable
+
+
+BAD_CONTENT = {
+    "nan": (["a", "b"], [[1.0], [np.nan]], None, r"row 1 \('b'\) holds nan"),
+    "infinity": (["a", "b"], [[1.0, -np.inf], [2.0, 2.0]], None, r"row 0 .* -inf in column 1"),
+    "too large": (["a"], [[1e300]], None, "too large for float32"),
+    "several": (list("abc"), [[np.nan], [1.0], [np.inf]], None, "as do 1 other rows"),
+    "a word twice": (["a", "b", "a"], [[1.0]] * 3, None, "'a' names row 0 and row 2"),
+    "not text": (["a", 3], [[1.0]] * 2, None, "label 1 is 3"),
+    "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], None, "different lengths"),
+    "objects": (["a"], np.array([[None]]), None, "type object"),
+    "text": (["a"], [["x"]], None, "real numbers"),
+    "complex": (["a"], [[1j]], None, "real numbers"),
+    "one axis": (["a", "b"], [1.0, 2.0], None, r"shape \(2,\)"),
+    "empty": ([], np.empty((0, 3)), None, "at least 1"),
+    "no dimension": (["a"], np.empty((1, 0)), None, "at least 1"),
+    "few labels": (["a"], [[1.0], [2.0]], None, "1 labels for 2 rows"),
+    "few counts": (["a", "b"], [[1.0], [2.0]], [1], "counts of shape"),
+    "float counts": (["a"], [[1.0]], [1.5], "whole numbers"),
+    "huge counts": (["a"], [[1.0]], [2**63], "whole numbers"),
+    "counts below zero": (["a"], [[1.0]], [-1], "'a' has the count -1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONTENT)
+def test_bad_content_is_named(case):
+    labels, rows, counts, message = BAD_CONTENT[case]
+    with pytest.raises(InputError, match=message):
+        WordVectors(labels, rows, counts=counts)
+
+
+BAD_FILES = {
+    "empty.txt": (b"", "empty"),
+    "blank.txt": (b"\n \n", "empty"),
+    "prose.txt": (b"It was the best of times.\n", "line 1: no word with numbers"),
+    "words.txt": (b"alone\n", "line 1: no word with numbers"),
+    "noise.bin": (bytes(range(256)) * 3, "line 1: no word with numbers"),
+    "short.txt": (b"a 1 2 3\nb 1 2\n", "line 2: 2 numbers after the word, expected 3"),
+    "long.txt": (b"a 1 2 3\nb 1 2 3\n\nc 1 2 3 4\n", "line 4: 4 numbers .* expected 3"),
+    "gap.txt": (b"a 1 2 3\nb 1  3\n", "line 2: 2 numbers after the word, expected 3"),
+    "inner.txt": (b"a 1 2 3\nb 1 x 3\n", "line 2: 'x' is not a number"),
+    "comma.txt": (b"a 1 2 3\nb 1 2,5 3\n", "line 2: '2,5' is not a number"),
+    "grouped.txt": (b"a 1 2 3\nb 1 1_000 3\n", "line 2: '1_000' is not a number"),
+    "nan.txt": (b"a 1 2\nb 1 nan\n", r"row 1 \('b'\) holds nan"),
+    "inf.txt": (b"a 1 2\nb 1 -inf\n", r"row 1 \('b'\) holds -inf"),
+    "overflow.txt": (b"a 1 2\nb 1 1e99\n", r"row 1 \('b'\) holds inf"),
+    "twice.txt": (b"a 1 2\nb 1 2\na 3 4\n", "'a' names row 0 and row 2"),
+    "latin1.txt": (b"a 1 2\ncaf\xe9 1 2\n", "line 2: the word .* is not UTF-8"),
+    "cut.txt": (b"3 2\na 1 2\nb 1 2\n", "announces 3 words but 2 follow"),
+    "more.txt": (b"1 2\na 1 2\nb 1 2\n", "announces 1 words but 2 follow"),
+    "header-only.txt": (b"3 2\n", "announces 3 words but 0 follow"),
+    "header-alone.bin": (b"3 2", "ends in word 1 of the 3"),
+    "none.txt": (b"0 2\n", "0 words"),
+    "flat.txt": (b"5 0\na\n", "0 numbers each"),
+    "ragged-after-header.txt": (b"2 3\na 1 2\nb 1 2 3\n", "line 2: 2 numbers"),
+    "cut.bin": (as_binary(["ab", "cd"], ROWS[:2])[:-6], "ends in word 2 of the 2"),
+    "more.bin": (as_binary(["ab", "cd"], ROWS[:2]) + b"x", "more data after the 2 words"),
+    "latin1.bin": (
+        b"1 2\n\xe9t\xe9 " + ROWS[0].astype("<f4").tobytes(),
+        "word 1: the word .* not UTF-8",
+    ),
+    "huge.bin": (b"999999999999 2\na " + bytes(8), "ends in word 2"),
+    "absurd.bin": (b"1 99999999\na " + bytes(8), "not a word2vec file"),
+    "cut.gz": (gzip.compress(as_text() * 50)[:-20], "cannot read the vectors"),
+    "noise.gz": (b"\x1f\x8b" + bytes(50), "cannot read the vectors"),
+    "not.npy": (b"a 1 2\n", "not a readable .npy"),
+    "empty.npy": (b"", "not a readable .npy|ends too early"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files_are_named_with_the_place(tmp_path, name):
+    content, message = BAD_FILES[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        WordVectors.read(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array([{}, []], object), "Python objects"),
+        (np.array([[1.0, np.nan]]), "row 0 .'0'. holds nan"),
+        (np.ones(3), "shape"),
+        (np.ones((2, 2, 2)), "shape"),
+        (np.array(5.0), "shape"),
+        (np.empty((0, 4)), "shape"),
+        (np.array([["a", "b"]]), "real numbers"),
+        (np.zeros(3, [("x", "f4")]), "real numbers"),
+    ],
+    ids=str,
+)
+def test_bad_arrays_are_named(tmp_path, array, message):
+    path = tmp_path / "v.npy"
+    np.save(path, array, allow_pickle=True)
+    with pytest.raises(InputError, match=message) as caught:
+        WordVectors.read(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("a\nb\nc\n", "3 labels for the 2 rows"),
+        ("a\t1\nb\n", "line 2: expected a word, a tab and a whole number"),
+        ("a\nb\t1\n", "line 2: expected a word and nothing else"),
+        ("a\t1\nb\t-1\n", "line 2"),
+        ("a\t1\n\t1\n", "line 2"),
+        ("a\t1\nb\t9999999999999999999\n", "above 2"),
+        ("", "empty"),
+        ("a\na\n", "'a' names row 0 and row 1"),
+    ],
+)
+def test_bad_labels_are_named(tmp_path, labels, message):
+    np.save(tmp_path / "v.npy", np.ones((2, 2)))
+    (tmp_path / "v.labels.tsv").write_text(labels)
+    with pytest.raises(InputError, match=message):
+        WordVectors.read(tmp_path / "v.npy")
+
+
+def test_labels_that_are_not_utf8_or_not_there(tmp_path):
+    np.save(tmp_path / "v.npy", np.ones((1, 2)))
+    (tmp_path / "v.labels.tsv").write_bytes(b"caf\xe9\n")
+    with pytest.raises(InputError, match="not UTF-8"):
+        WordVectors.read(tmp_path / "v.npy")
+    with pytest.raises(InputError, match="cannot read the labels"):
+        WordVectors.read(tmp_path / "v.npy", labels=tmp_path / "nowhere.tsv")
+
+
+def test_labels_for_a_file_with_words_are_refused(tmp_path):
+    (tmp_path / "glove.txt").write_bytes(as_text())
+    with pytest.raises(OptionError, match="holds its words itself"):
+        WordVectors.read(tmp_path / "glove.txt", labels=tmp_path / "x.tsv")
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "nowhere.npy", tmp_path):
+        with pytest.raises(InputError, match="cannot read the vectors"):
+            WordVectors.read(path)
+
+
+def test_saving_what_cannot_be_saved_changes_nothing(tmp_path):
+    WordVectors(["a"], [[1.0]]).save(tmp_path / "v.npy")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="tab"):
+        WordVectors(["a\tb"], [[2.0]]).save(tmp_path / "v.npy")
+    with pytest.raises(FileFormatError, match=r"written as \.npy"):
+        WordVectors(["a"], [[2.0]]).save(tmp_path / "v.txt")
+    with pytest.raises(FileFormatError, match="cannot write"):
+        WordVectors(["a"], [[2.0]]).save(tmp_path / "nowhere" / "v.npy")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    name=st.sampled_from(["glove.txt", "word2vec.vec", "word2vec.bin", "v.npy"]),
+    changes=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.binary(max_size=3), st.integers(0, 4)),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_mutated_files_are_read_or_named(tmp_path_factory, name, changes):
+    folder = tmp_path_factory.mktemp("mutated")
+    path = folder / name
+    if name == "v.npy":
+        WordVectors(WORDS, ROWS).save(path)
+    else:
+        path.write_bytes(FORMATS[name])
+    content = path.read_bytes()
+    for place, new, length in changes:
+        at = int(place * len(content))
+        content = content[:at] + new + content[at + length :]
+    path.write_bytes(content)
+    try:
+        vectors = WordVectors.read(path)
+    except HstreeError:
+        return
+    assert np.isfinite(vectors.vectors).all()
+    assert len(set(vectors.labels)) == len(vectors.labels) == len(vectors.vectors)
+
+
+def test_real_glove_vectors():
+    folder = Path(os.environ.get("HSTREE_TEST_DATA", "nowhere"))
+    path = folder / "vectors" / "glove.twitter.27B.25d.12k-common.txt.gz"
+    if not path.exists():
+        pytest.skip("no data: set HSTREE_TEST_DATA to a folder with vectors/")
+    vectors = WordVectors.read(path)
+    assert vectors.vectors.shape == (11925, 25)
+    first = gzip.decompress(path.read_bytes()).split(b"\n", 1)[0].split()
+    assert vectors.labels[0].encode() == first[0]
+    np.testing.assert_allclose(vectors.vectors[0], [float(x) for x in first[1:]], rtol=1e-6)
