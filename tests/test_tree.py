@@ -1,0 +1,165 @@
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree.errors import TreeError
+from hstree.tree import Tree
+from tests.strategies import children_of, trees
+
+THREE = [[~0, 1], [~1, ~2]]
+
+
+def walk(tree):
+    """Visit the nodes from the root by following children only: {node: (parent, depth)}."""
+    found = {0: (-1, 0)} if tree.n_nodes else {}
+    pending = list(found)
+    while pending:
+        node = pending.pop()
+        for child in tree.child[tree.child_start[node] : tree.child_start[node + 1]].tolist():
+            if child >= 0:
+                found[child] = (node, found[node][1] + 1)
+                pending.append(child)
+    return found
+
+
+@given(trees())
+def test_arrays_agree_with_a_walk_from_the_root(tree):
+    found = walk(tree)
+    assert sorted(found) == list(range(tree.n_nodes))
+    assert tree.parent.tolist() == [found[node][0] for node in range(tree.n_nodes)]
+    assert tree.depth.tolist() == [found[node][1] for node in range(tree.n_nodes)]
+    by_level = [node for level in tree.levels for node in level.tolist()]
+    assert by_level == sorted(found, key=lambda node: (found[node][1], node))
+    for node in range(1, tree.n_nodes):
+        edge = tree.node_edge[node]
+        assert (tree.child[edge], tree.edge_node[edge]) == (node, tree.parent[node])
+
+
+@given(trees(), st.randoms(use_true_random=False))
+def test_sum_to_root_adds_up_every_ancestor(tree, random):
+    value = np.array([random.randrange(100) for _ in range(tree.n_nodes)], np.int64)
+    total = tree.sum_to_root(value)
+    for node in range(tree.n_nodes):
+        expected, above = 0, node
+        while above >= 0:
+            expected += value[above]
+            above = tree.parent[above]
+        assert total[node] == expected
+
+
+def test_one_label_needs_no_node():
+    tree = Tree(["only"], [0], [])
+    assert (tree.n_labels, tree.n_nodes, tree.levels) == (1, 0, [])
+    assert tree.depth.shape == tree.parent.shape == tree.edge_node.shape == (0,)
+
+
+def test_a_chain_of_100_000_labels_has_its_depth():
+    n = 100_000
+    pairs = np.stack([~np.arange(n - 1), np.arange(1, n)], axis=1)
+    pairs[-1, 1] = ~(n - 1)
+    tree = Tree([str(i) for i in range(n)], np.arange(0, 2 * n - 1, 2), pairs.ravel())
+    assert np.array_equal(tree.depth, np.arange(n - 1))
+    assert len(tree.levels) == n - 1
+
+
+def test_a_tree_cannot_be_changed_through_what_it_was_made_of():
+    child = np.array([~0, ~1])
+    tree = Tree(["a", "b"], [0, 2], child, counts=[3, 1])
+    before = tree.sha256
+    child[0] = 7
+    assert tree.child.tolist() == [~0, ~1]
+    for array in (tree.child, tree.child_start, tree.counts, tree.depth, tree.parent):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+    assert Tree.from_children(["a", "b"], [[~0, ~1]], counts=[3, 1]).sha256 == before
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ({"child": [-1.0, -2.0]}, "child wants a vector of integers, not float64"),
+        ({"child": [True, False]}, "not bool"),
+        ({"child": [[-1, -2]]}, r"of shape \(1, 2\)"),
+        ({"child": [2**64, -1]}, "child wants a vector of integers"),
+        ({"child": ["a", "b"]}, "child wants a vector of integers"),
+        ({"counts": np.array([1, 2**63], np.uint64)}, "9223372036854775808, above"),
+        ({"counts": [[1], [1, 2]]}, "counts wants a vector of integers"),
+    ],
+)
+def test_what_is_no_vector_of_integers_is_refused(content, says):
+    with pytest.raises(TreeError, match=says) as caught:
+        Tree(["a", "b"], [0, 2], **{"child": [-1, -2]} | content)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_error_names_the_first_rule_and_counts_the_others():
+    with pytest.raises(TreeError, match=r"unique labels: 'a' .* \(and 2 more broken rules\)"):
+        Tree(["a", "a"], [0, 1], [-1], counts=None)
+
+
+def reference_hash(labels, children, counts, names):
+    """Compute the hash as docs/tree-format.md words it, with nothing of hstree."""
+
+    def strings(values):
+        encoded = [value.encode() for value in values]
+        ends = np.cumsum([0] + [len(value) for value in encoded])
+        return b"".join(encoded), ends.astype("<i8").tobytes()
+
+    def integers(values):
+        return np.array(values, "<i8").tobytes()
+
+    buffer, ends = strings(labels)
+    parts = [("labels", buffer), ("label_start", ends)]
+    if counts is not None:
+        parts.append(("counts", integers(counts)))
+    parts.append(("child_start", integers(np.cumsum([0] + [len(c) for c in children]))))
+    parts.append(("child", integers([c for of_node in children for c in of_node])))
+    if names is not None:
+        named = [node for node, name in enumerate(names) if name is not None]
+        buffer, ends = strings([names[node] for node in named])
+        parts += [("named", integers(named)), ("names", buffer), ("name_start", ends)]
+    digest = hashlib.sha256(b"hstree tree 1\n")
+    for name, content in parts:
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+@given(trees())
+def test_the_hash_is_the_documented_one(tree):
+    children = children_of(tree)
+    counts = None if tree.counts is None else tree.counts.tolist()
+    assert tree.sha256 == reference_hash(tree.labels, children, counts, tree.names)
+
+
+def test_the_hash_is_over_content_and_nothing_else():
+    tree = Tree.from_children(["a", "b", "c"], THREE, meta={"method": "x"})
+    assert tree == Tree.from_children(["a", "b", "c"], THREE)
+    assert hash(tree) == hash(Tree.from_children(["a", "b", "c"], THREE))
+    others = [
+        Tree.from_children(["a", "c", "b"], THREE),
+        Tree.from_children(["a", "b", "c"], [[1, ~0], [~1, ~2]]),
+        Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]]),
+        Tree.from_children(["a", "b", "c"], THREE, counts=[0, 0, 0]),
+        Tree.from_children(["a", "b", "c"], THREE, names=[None, None]),
+        Tree.from_children(["a", "b", "c"], THREE, names=[None, ""]),
+        Tree.from_children(["ab", "", "c"], THREE),
+        "a tree",
+    ]
+    assert len({tree, *others}) == 1 + len(others)
+
+
+@settings(max_examples=20)
+@given(trees())
+def test_repr_is_one_line(tree):
+    assert repr(tree).startswith(f"Tree({tree.n_labels} labels, {tree.n_nodes} nodes")
+
+
+def test_other_meta_leaves_the_tree_as_it_is():
+    tree = Tree.from_children(["a", "b", "c"], THREE, counts=[3, 2, 1], meta={"method": "x"})
+    other = tree.with_meta({"method": "y"})
+    assert (tree.meta, other.meta) == ({"method": "x"}, {"method": "y"})
+    assert other == tree
+    assert other.child is tree.child
