@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree.errors import InputError
+from hstree.errors import InputError, OptionError
 from hstree.files import replacing
 from hstree.utf8 import BYTE_ORDER_MARK, strict_text
 
@@ -36,7 +36,7 @@ class Vocabulary:
     """Unique words with their counts, in an order of their own.
 
     A vocabulary made from text is ordered by count, largest first, ties by word in code-point
-    order (`by_count`). One read from a file, or given as a list, keeps the order it came in.
+    order (`from_counts`). One read from a file, or given as a list, keeps the order it came in.
 
     Parameters
     ----------
@@ -76,34 +76,85 @@ class Vocabulary:
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
         if len(self._index) < len(self.words):
-            twice = Counter(self.words).most_common(1)[0][0]
-            raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
+            raise InputError(f"a vocabulary with the word {_twice(self.words)!r} twice; drop one")
         self.counts: NDArray[np.int64] = _checked_counts(counts, self.words)
         self.source: dict[str, object] = (
             {"kind": "vocabulary", "sha256": self.sha256} if source is None else dict(source)
         )
 
     @classmethod
-    def by_count(
+    def from_counts(
         cls,
         words: Sequence[str],
         counts: ArrayLike,
         *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        unk: bool | None = None,
         source: dict[str, object] | None = None,
     ) -> Vocabulary:
-        """Make a vocabulary in the order of text: largest count first, ties by word.
+        """Choose the vocabulary of a text from the counts of all its words.
 
-        O(V log V).
+        The most frequent words are kept, ties by word in code-point order. ``<eos>`` is always
+        among them. ``<unk>`` counts every token left out, and every literal ``<unk>``, so that
+        the counts sum to the number of tokens. O(V log V).
+
+        Parameters
+        ----------
+        words : sequence of str, length V
+            Unique.
+        counts : array_like of int, shape (V,)
+        min_count : int
+            Words that stand fewer times are left out; 1 or more.
+        max_size : int, optional
+            The largest size of the vocabulary, ``<eos>`` and ``<unk>`` included.
+        unk : bool, optional
+            Whether ``<unk>`` is in the vocabulary; by default only where something is left out
+            or the text itself holds it. With False, tokens left out, literal ones too, have no
+            word.
+        source : dict, optional
+            What the text is, as a tree file records it.
+
+        Raises
+        ------
+        InputError
+            When a word is counted twice, or the counts do not fit the words.
+        OptionError
+            When `min_count` is below 1, or `max_size` leaves no room for ``<eos>`` and ``<unk>``.
+
+        Examples
+        --------
+        >>> words, counts = ["<eos>", "cat", "the", "dog"], [3, 2, 7, 1]
+        >>> Vocabulary.from_counts(words, counts).words
+        ('the', '<eos>', 'cat', 'dog')
+        >>> Vocabulary.from_counts(words, counts, max_size=3).words
+        ('the', '<eos>', '<unk>')
         """
-        largest_first = sorted(
-            zip(words, np.asarray(counts).tolist(), strict=True),
-            key=lambda entry: (-entry[1], entry[0]),
+        if min_count < 1:
+            raise OptionError(f"min_count is {min_count}; it must be 1 or more")
+        count_of = dict(zip(words, _checked_counts(counts, words).tolist(), strict=True))
+        if len(count_of) < len(words):
+            raise InputError(f"the word {_twice(words)!r} is counted twice; add its counts up")
+        n_tokens = sum(count_of.values())
+        n_eos = count_of.pop(EOS, 0)
+        n_literal = count_of.pop(UNK, 0)
+        kept = sorted(
+            (entry for entry in count_of.items() if entry[1] >= min_count), key=_largest_first
         )
-        return cls(
-            [word for word, _ in largest_first],
-            [count for _, count in largest_first],
-            source=source,
-        )
+        has_unk = unk
+        if has_unk is None:
+            has_unk = bool(n_literal) or len(kept) < len(count_of) or _exceeds(len(kept), max_size)
+        if max_size is not None:
+            room = max_size - 1 - has_unk
+            if room < 0:
+                needed = f"{EOS} and {UNK}" if has_unk else EOS
+                raise OptionError(f"max_size is {max_size}, which leaves no room for {needed}")
+            kept = kept[:room]
+        kept.append((EOS, n_eos))
+        if has_unk:
+            kept.append((UNK, n_tokens - sum(count for _, count in kept)))
+        kept.sort(key=_largest_first)
+        return cls([word for word, _ in kept], [count for _, count in kept], source=source)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -205,14 +256,29 @@ class Vocabulary:
         return {word: number for number, word in enumerate(self.words)}
 
 
-def _checked_counts(counts: ArrayLike, words: tuple[str, ...]) -> NDArray[np.int64]:
+def _twice(words: Sequence[str]) -> str:
+    return Counter(words).most_common(1)[0][0]
+
+
+def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
+    """Order by count, largest first, ties by word."""
+    word, count = entry
+    return -count, word
+
+
+def _exceeds(n_words: int, max_size: int | None) -> bool:
+    """Say whether so many words and ``<eos>`` are more than a vocabulary may hold."""
+    return max_size is not None and n_words + 1 > max_size
+
+
+def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> NDArray[np.int64]:
     """Return the counts as a read-only int64 array of their own."""
     given = np.asarray(counts)
     if given.shape != (len(words),):
         raise InputError(f"counts of shape {given.shape} for {len(words)} words; one for each word")
     if given.dtype.kind not in "iu":
         raise InputError(f"counts of type {given.dtype}; they must be whole numbers below 2**63")
-    if int(given.min()) < 0:
+    if int(given.min(initial=0)) < 0:
         at = int(np.argmin(given))
         raise InputError(f"the word {words[at]!r} has the count {given[at]}; counts start at zero")
     # A sum in floats finds an overflow that a sum in int64 would hide.

@@ -1,0 +1,167 @@
+"""The built-in corpus: the English that every installation of hstree already has.
+
+It is the prose in the docstrings of the Python standard library (`pydoc_data.topics` included)
+and of numpy, scipy, scikit-learn, networkx and nltk. Source files are parsed with `ast`; nothing
+is imported or run. What is prose, and what is code, a table or a signature, is decided in `prose`.
+
+The text depends on the versions installed, so they are part of its key, and every command that
+uses it can print them. It is not for comparing figures between machines.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import platform
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from hstree import progress
+from hstree.errors import InputError
+from hstree.prose import RULES_VERSION, sentences
+
+STANDARD_LIBRARY = "stdlib"
+PACKAGES = {
+    "networkx": "networkx",
+    "nltk": "nltk",
+    "numpy": "numpy",
+    "scikit-learn": "sklearn",
+    "scipy": "scipy",
+}
+"""Distribution -> the package that it installs."""
+
+_LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Docstrings:
+    """The docstrings of a part of what is installed, as sentences.
+
+    Parameters
+    ----------
+    part : str
+        ``"python"`` for all, ``"stdlib"`` for the standard library, or one of `PACKAGES`.
+
+    Attributes
+    ----------
+    versions : dict of str to str
+        The version of each package read; ``"python"`` stands for the standard library.
+
+    Raises
+    ------
+    InputError
+        When there is no such part, or its source files are not installed.
+    """
+
+    def __init__(self, part: str) -> None:
+        parts = [*PACKAGES, STANDARD_LIBRARY]
+        if part not in ["python", *parts]:
+            known = ", ".join(f"builtin:{name}" for name in ["python", *parts])
+            raise InputError(f"builtin:{part}: no such built-in corpus; there are {known}")
+        self._parts = parts if part == "python" else [part]
+        self.versions = dict(sorted(_version(name) for name in self._parts))
+        self._files = [found for name in self._parts for found in _source_files(name)]
+
+    def key(self) -> str:
+        """Return a hash of the versions, the rules of extraction and each file's name and size."""
+        digest = hashlib.sha256(f"{RULES_VERSION}\n{sorted(self.versions.items())}\n".encode())
+        for name, path in self._files:
+            digest.update(f"{name}\t{path.stat().st_size}\n".encode())
+        return digest.hexdigest()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the sentences, lower-cased and tokenised, without duplicates.
+
+        They stand in the order of package, file and place in the file.
+        """
+        seen: set[bytes] = set()
+        with progress.task("reading docstrings", total=len(self._files), unit="files") as task:
+            for _, path in self._files:
+                for docstring in docstrings(path):
+                    for sentence in sentences(docstring):
+                        # A digest takes less memory than the sentence.
+                        digest = hashlib.blake2b(sentence.encode(), digest_size=16).digest()
+                        if digest not in seen:
+                            seen.add(digest)
+                            yield sentence
+                task.advance()
+
+
+def docstrings(path: Path) -> list[str]:
+    """Return the docstrings of a source file, in the order in which they stand in it.
+
+    Documentation that a package keeps apart from what it documents counts as well: the strings
+    given to ``add_newdoc`` (numpy, scipy) and the topics of ``pydoc_data``. A file that this
+    Python cannot parse has none.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    if path.parent.name == "pydoc_data":
+        return _strings(module)
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(module):
+        if isinstance(node, _DOCUMENTED):
+            docstring = ast.get_docstring(node)
+            if docstring:
+                found.append((node.body[0].lineno, docstring))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "add_newdoc":
+            found += [(node.lineno, text) for text in _strings(node)]
+    return [docstring for _, docstring in sorted(found, key=lambda entry: entry[0])]
+
+
+def _strings(node: ast.AST) -> list[str]:
+    """Return the strings of several lines under `node`."""
+    return [
+        inspect.cleandoc(inner.value)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and "\n" in inner.value
+    ]
+
+
+def _version(part: str) -> tuple[str, str]:
+    if part == STANDARD_LIBRARY:
+        return "python", platform.python_version()
+    try:
+        return part, importlib.metadata.version(part)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise InputError(
+            f"the built-in corpus needs {part}; get it with `pip install {part}`"
+        ) from error
+
+
+def _source_files(part: str) -> list[tuple[str, Path]]:
+    """Return the source files of a part, by name (with ``/`` everywhere), sorted by it."""
+    root = _folder(part)
+    found: list[tuple[str, Path]] = []
+    for folder, inner, files in os.walk(root):
+        inner[:] = [name for name in inner if name not in _LEFT_OUT]
+        for name in files:
+            path = Path(folder, name)
+            if path.suffix == ".py":
+                found.append((f"{part}/{path.relative_to(root).as_posix()}", path))
+    if not found:
+        raise InputError(
+            f"the built-in corpus reads the source files of {part}, and there are none in {root}; "
+            "give a text file instead"
+        )
+    return sorted(found)
+
+
+def _folder(part: str) -> Path:
+    if part == STANDARD_LIBRARY:
+        return Path(sysconfig.get_path("stdlib"))
+    # For a name without a dot this looks for the package, and does not import it.
+    spec = importlib.util.find_spec(PACKAGES[part])
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(f"the built-in corpus needs {part}; get it with `pip install {part}`")
+    return Path(spec.submodule_search_locations[0])

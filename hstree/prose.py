@@ -1,0 +1,169 @@
+r"""The prose in a docstring: its sentences, lower-cased and tokenised.
+
+Docstrings mix English with reStructuredText, numpydoc sections, field lists, doctests, code and
+tables. Left out are doctests, literal blocks, directives (of notes and warnings only the marker),
+footnotes, headings, tables, the sections *See Also* and *References*, lines of a name and its
+type, and every sentence that holds a formula, an address, or too few words among its signs.
+Markup goes, the words that it marks stay. This knows docstrings as they are written, not the
+grammar of reStructuredText.
+
+Tokens are ``n't`` and ``'s 're 've 'll 'd 'm``, parted from their word; abbreviations of single
+letters (``e.g.``); words, which may hold ``. - ' / _`` inside (``scikit-learn``, ``numpy.linalg``,
+``0.5``); ``... -- -> <= >= == !=``; any other sign by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+RULES_VERSION = 1
+"""Another number whenever the same docstring gives another text."""
+
+Line = tuple[int, str]
+"""A line's indentation and its text; ``(0, "")`` parts blocks."""
+
+_BREAK: Line = (0, "")
+_DROPPED_SECTIONS = {"see also", "references"}
+_KEPT_DIRECTIVES = {"note", "warning", "tip", "hint", "important", "caution", "attention"}
+_PUNCTUATION = set(".,;:!?()'\"")
+_ABBREVIATIONS = {"e.g", "i.e", "etc", "vs", "cf", "al", "fig", "eq", "sec", "approx", "resp"} | {
+    "no", "pp", "dr", "mr", "mrs", "prof", "vol", "ed", "eds", "ch", "ref", "st",
+}  # fmt: skip
+
+_UNDERLINE = re.compile(r"([=\-~^*#+.\"'`_])\1{2,}$")
+_TABLE = re.compile(r"\+[-=+]+\+$|[=\-]+( +[=\-]+)+$|\|.*\|$")
+_DOCTEST = re.compile(r">>>|\.\.\. |\$ |In \[\d+\]")
+_DIRECTIVE = re.compile(r"\.\.(?:\s+(?:([\w-]+)::)?|$)")
+_SIGNATURE = re.compile(r"\S+(?:,? \S+){0,3} : |[\w.]+\(.*\)(\s*->.*)?$|[:@]r?type\b")
+_MARKER = re.compile(
+    r"(?:[-*+•o]|\(?\w[.)]|\d+[.)]|#\.|[:@](?:param|returns?|raises?|keyword|[ic]?var)\b[^:]*:)"
+    r"\s+(?=\S)"
+)
+_ROLE = re.compile(r":[\w:+-]+:`~?!?([^`<]*[^`<\s])[^`]*`")
+_FORMULA = re.compile(r":math:`[^`]*`|\$[^$]+\$|[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_LITERAL = re.compile(r"``?([^`]+?)(?:\s*<[^`>]*>)?``?_{0,2}")
+_FOOTNOTE = re.compile(r"\s*\[#?[\w*]+\]_")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*\*?)(?=\S)([^*]+?)\1(?![\w*])")
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+")
+_LAST_WORD = re.compile(r"[\w.]+$")
+_TOKEN = re.compile(
+    r"\w+(?=n't\b)|n't\b|(?<=\w)'(?:s|re|ve|ll|d|m)\b|(?:[^\W\d_]\.){2,}"
+    r"|\w+(?:(?!n't\b|'(?:s|re|ve|ll|d|m)\b)[.\-'/]\w+)*|\.\.\.|--+|->|[<>=!]=|\S"
+)
+_WORD = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*|[ai]|n't|'\w+")
+
+
+def sentences(docstring: str) -> Iterator[str]:
+    r"""Yield the sentences of a docstring (as `inspect.cleandoc` leaves it), spaces between tokens.
+
+    Examples
+    --------
+    >>> list(sentences("Return the mean.  It isn't robust.\n\n>>> mean([1, 2])\n1.5"))
+    ['return the mean .', "it is n't robust ."]
+    """
+    for paragraph in paragraphs(docstring):
+        for sentence in _split(_without_markup(paragraph)):
+            tokens = _TOKEN.findall(sentence.lower())
+            if _is_prose(sentence, tokens):
+                yield " ".join(tokens)
+
+
+def paragraphs(docstring: str) -> Iterator[str]:
+    """Yield the paragraphs of prose, each on one line, with their markup."""
+    block: list[Line] = []
+    for line in [*_prose_lines(docstring), _BREAK]:
+        if line != _BREAK:
+            block.append(line)
+            continue
+        if not any(_TABLE.match(text) for _, text in block):
+            yield from _block_paragraphs(block)
+        block = []
+
+
+def _prose_lines(docstring: str) -> Iterator[Line]:
+    """Yield the lines outside headings, doctests, literal blocks and directives."""
+    lines = [(len(line) - len(line.lstrip()), line.strip()) for line in docstring.split("\n")]
+    skip_below: int | None = None
+    in_doctest = in_dropped_section = False
+    for (indent, text), (_, following) in zip(lines, [*lines[1:], _BREAK], strict=True):
+        if not text:
+            in_doctest = False
+            yield _BREAK
+            continue
+        if skip_below is not None and indent > skip_below:
+            continue
+        skip_below = None
+        if _UNDERLINE.match(text):
+            yield _BREAK
+            continue
+        if _UNDERLINE.match(following):
+            in_dropped_section = text.lower() in _DROPPED_SECTIONS
+            yield _BREAK
+            continue
+        in_doctest = in_doctest or _DOCTEST.match(text) is not None
+        if in_doctest or in_dropped_section:
+            continue
+        directive = _DIRECTIVE.match(text)
+        if directive and (directive[1] or "").lower() in _KEPT_DIRECTIVES:
+            yield _BREAK
+            yield indent + 1, text[directive.end() :].strip() or "."
+        elif directive:
+            skip_below = indent
+        elif text.endswith("::"):
+            skip_below = indent
+            yield indent, text[:-1]
+        else:
+            yield indent, text
+
+
+def _block_paragraphs(block: list[Line]) -> Iterator[str]:
+    """Part a run of lines at its terms, markers and smaller indentations."""
+    paragraph: list[str] = []
+    level = 0
+    for (indent, text), (next_indent, _) in zip(block, [*block[1:], _BREAK], strict=False):
+        marker = _MARKER.match(text)
+        is_term = next_indent > indent and not marker and len(text.split()) <= 4
+        is_left_out = is_term or _SIGNATURE.match(text) is not None
+        if paragraph and (marker or is_left_out or indent < level):
+            yield " ".join(paragraph)
+            paragraph = []
+        if is_left_out:
+            continue
+        if not paragraph:
+            # What continues a marked line stands to the right of the mark.
+            level = indent + (marker is not None)
+        paragraph.append(text[marker.end() :] if marker else text)
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+def _without_markup(text: str) -> str:
+    # A backslash stands for a formula (or a byte that is no text): no sentence with one is prose.
+    text = _FORMULA.sub(r"\\", text)
+    text = _ROLE.sub(r"\1", text)
+    text = _LITERAL.sub(r"\1", text)
+    text = _FOOTNOTE.sub("", text)
+    return _EMPHASIS.sub(r"\2", text)
+
+
+def _split(paragraph: str) -> Iterator[str]:
+    """Part a paragraph after ``.``, ``!`` and ``?``, but not after an abbreviation."""
+    start = 0
+    for end in _SENTENCE_END.finditer(paragraph):
+        last = _LAST_WORD.search(paragraph, start, end.start())
+        word = last[0].lower() if last else ""
+        if word in _ABBREVIATIONS:
+            continue
+        yield paragraph[start : end.end()]
+        start = end.end()
+    yield paragraph[start:]
+
+
+def _is_prose(sentence: str, tokens: list[str]) -> bool:
+    """Say whether a sentence has three words or more, and few names, numbers and odd signs."""
+    if "\\" in sentence or "://" in sentence:
+        return False
+    n_words = sum(_WORD.fullmatch(token) is not None for token in tokens)
+    n_other = sum(token not in _PUNCTUATION for token in tokens) - n_words
+    return n_words >= 3 and n_other <= 0.5 * n_words
