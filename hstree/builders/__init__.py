@@ -1,1 +1,21 @@
-"""The tree-building strategies, by name: one strategy a file."""
+"""The tree-building strategies, by name: one strategy a file.
+
+A builder is a plain function from one main input to a `Tree`. What it takes and offers is read
+from its signature (`signature`); `registry` finds it, checks its options and runs it.
+"""
+
+from hstree.builders.inputs import open_input
+from hstree.builders.join import join_under_root
+from hstree.builders.registry import broken_builders, build, builder, builders
+from hstree.builders.signature import Builder, Option
+
+__all__ = [
+    "Builder",
+    "Option",
+    "broken_builders",
+    "build",
+    "builder",
+    "builders",
+    "join_under_root",
+    "open_input",
+]

@@ -1,6 +1,6 @@
 """A complete tree over the words in their order: what a tree costs that knows nothing of counts.
 
-Words that stand side by side share most of their code. Counts shape nothing here; that is `huffman`.
+Words that stand side by side share most of their code. Counts give no shape; in `huffman` they do.
 """
 
 from __future__ import annotations

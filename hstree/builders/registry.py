@@ -1,0 +1,196 @@
+"""The builders by name, those of other packages too, and `build`, which runs one of them.
+
+Another package adds its own through the entry-point group ``hstree.builders``::
+
+    [project.entry-points."hstree.builders"]
+    zigzag = "their_package.trees:zigzag"
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from hstree.builders.inputs import BuilderInput, as_taken, open_input
+from hstree.builders.join import over_vocabulary
+from hstree.builders.signature import Builder
+from hstree.errors import HstreeError, InputError, OptionError
+from hstree.tree import Tree
+from hstree.vectors import WordVectors
+from hstree.version import __version__
+from hstree.vocabulary import Vocabulary
+
+GROUP = "hstree.builders"
+
+#: hstree's own builders: method -> module and function. Imported when asked for, so that one
+#: method does not wait for the libraries of another.
+NATIVE = {
+    "random": "hstree.builders.random:random",
+    "balanced": "hstree.builders.balanced:balanced",
+    "huffman": "hstree.builders.huffman:huffman",
+    "flat": "hstree.builders.flat:flat",
+    "gmm": "hstree.builders.gmm:gmm",
+    "kmeans": "hstree.builders.kmeans:kmeans",
+    "linkage": "hstree.builders.linkage:linkage",
+}
+
+
+def builders() -> dict[str, Builder]:
+    """Return every builder that works: hstree's own, then those of other packages by name."""
+    native = {method: _native(method) for method in NATIVE}
+    return native | {name: found for name, found in _plugins() if isinstance(found, Builder)}
+
+
+def broken_builders() -> dict[str, str]:
+    """Return the builders of other packages that cannot be used, and why: one line each."""
+    return {name: str(found) for name, found in _plugins() if isinstance(found, HstreeError)}
+
+
+def builder(method: str) -> Builder:
+    """Return a builder by name.
+
+    Raises
+    ------
+    OptionError
+        When there is none of that name.
+    HstreeError
+        When there is one, in another package, that cannot be used.
+    """
+    if method in NATIVE:
+        return _native(method)
+    plugins = dict(_plugins())
+    found = plugins.get(method)
+    if isinstance(found, Builder):
+        return found
+    if found is not None:
+        raise found
+    known = [*NATIVE, *plugins]
+    close = get_close_matches(method, known, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise OptionError(f"there is no method {method!r}; {hint}There are {', '.join(known)}")
+
+
+def build(
+    method: str,
+    input: BuilderInput | str | os.PathLike[str],
+    *,
+    vocabulary: Vocabulary | str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Tree:
+    """Build a tree.
+
+    Parameters
+    ----------
+    method : str
+        One of `builders()`: "huffman", "flat", ...
+    input : Vocabulary, Corpus, WordVectors, str or path
+        A corpus, or vectors with counts, serve where a vocabulary is needed. A name is opened
+        as what the method takes; see `hstree.builders.open_input`.
+    vocabulary : Vocabulary, str or path, optional
+        The words of the tree. With vectors, words that have none go into a Huffman tree of their
+        own beside the rest, and meta["input"] says how many they are; with a corpus, it is seen
+        through this vocabulary.
+    **options
+        The method's own.
+
+    Returns
+    -------
+    Tree
+        Its meta records the method, every option's value, the random state, hstree's version
+        and the input, beside what the builder itself put there.
+
+    Raises
+    ------
+    OptionError
+        For an unknown method or option, or a value that an option cannot have.
+    InputError
+        When the input cannot be read, or is not what the method takes.
+
+    Examples
+    --------
+    >>> tree = build("huffman", Vocabulary(["a", "b", "c"], [1, 5, 2]), arity=2)
+    >>> tree.meta["method"], tree.meta["options"]
+    ('huffman', {'arity': 2})
+    """
+    chosen = builder(method)
+    values = chosen.effective(options)
+    if isinstance(vocabulary, str | os.PathLike):
+        vocabulary = Vocabulary.from_file(vocabulary)
+    if isinstance(input, str | os.PathLike):
+        input = open_input(input, chosen, vocabulary=vocabulary)
+    given = as_taken(input, chosen, vocabulary)
+    source = given.source | _files(values)
+
+    make = partial(chosen.function, **values)
+    if isinstance(given, WordVectors) and vocabulary is not None:
+        tree, coverage = over_vocabulary(make, given, vocabulary)
+        source |= coverage
+    else:
+        tree = make(given)
+    return tree.with_meta(tree.meta | _meta(chosen, values, source))
+
+
+def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[str, Any]:
+    options = {
+        name: value.name if isinstance(value, Path) else value
+        for name, value in values.items()
+        if name != "random_state"
+    }
+    return {
+        "method": chosen.name,
+        "options": options,
+        "random_state": values.get("random_state"),
+        "hstree": __version__,
+        "input": source,
+    }
+
+
+def _files(values: Mapping[str, Any]) -> dict[str, object]:
+    """Return the hash of each file that an option names: its content is input, its place is not."""
+    hashes = {}
+    for name, value in values.items():
+        if not isinstance(value, Path) or value.is_dir():
+            continue
+        try:
+            with open(value, "rb") as file:
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InputError(f"cannot read {value} ({name}): {reason}") from error
+    return {"files": hashes} if hashes else {}
+
+
+def _native(method: str) -> Builder:
+    module, _, function = NATIVE[method].partition(":")
+    return Builder.of(method, getattr(import_module(module), function))
+
+
+def _plugins() -> list[tuple[str, Builder | HstreeError]]:
+    """Load what other packages offer; for one that cannot be used, the error instead."""
+    offered = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    return [(entry.name, _plugin(entry)) for entry in offered]
+
+
+def _plugin(entry: EntryPoint) -> Builder | HstreeError:
+    package = entry.dist.name if entry.dist else entry.module
+    try:
+        if entry.name in NATIVE:
+            return HstreeError(
+                f"the builder {entry.name!r} of the package {package} cannot be used: "
+                "hstree has one of that name"
+            )
+        return Builder.of(entry.name, entry.load(), package)
+    except HstreeError as error:
+        return error
+    except Exception as error:  # whatever a foreign module does while it is imported
+        return HstreeError(
+            f"the builder {entry.name!r} of the package {package} cannot be loaded: "
+            f"{type(error).__name__}: {' '.join(str(error).split())}; update or uninstall {package}"
+        )

@@ -1,0 +1,121 @@
+"""Slow and plain answers to hold trees against; nothing here is shared with hstree."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+
+
+def children_of(tree):
+    """The children of each node, as lists."""
+    start = tree.child_start.tolist()
+    return [tree.child[a:b].tolist() for a, b in itertools.pairwise(start)]
+
+
+def code_lengths(tree):
+    """The lengths of each label's codes, by walking down from the root."""
+    lengths = [[] for _ in tree.labels]
+    if tree.n_nodes == 0:
+        return [[0]]
+    children = children_of(tree)
+    waiting = [(0, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        for child in children[node]:
+            if child < 0:
+                lengths[~child].append(depth)
+            else:
+                waiting.append((child, depth + 1))
+    return lengths
+
+
+def weighted_length(tree):
+    """Sum over labels of count times code length; one code a label."""
+    return sum(
+        count * length
+        for count, (length,) in zip(tree.counts.tolist(), code_lengths(tree), strict=True)
+    )
+
+
+def leaf_probabilities(tree, weights, hidden):
+    """P of each label; rows as the format has them: one for a binary node, k for a wide one."""
+    ways = [[] for _ in tree.labels]
+    if tree.n_nodes == 0:
+        return [1.0]
+    children = children_of(tree)
+    first_row = [0]
+    for of_node in children:
+        first_row.append(first_row[-1] + (1 if len(of_node) == 2 else len(of_node)))
+    assert len(weights) == first_row[-1]
+    score = [math.fsum(w * h for w, h in zip(row, hidden, strict=True)) for row in weights]
+    waiting = [(0, 1.0)]
+    while waiting:
+        node, reach = waiting.pop()
+        row = first_row[node]
+        if len(children[node]) == 2:
+            branch = [sigmoid(score[row]), sigmoid(-score[row])]
+        else:
+            branch = softmax(score[row : first_row[node + 1]])
+        for child, share in zip(children[node], branch, strict=True):
+            if child < 0:
+                ways[~child].append(reach * share)
+            else:
+                waiting.append((child, reach * share))
+    return [math.fsum(of_label) for of_label in ways]
+
+
+def n_rows(tree):
+    return sum(1 if len(of_node) == 2 else len(of_node) for of_node in children_of(tree))
+
+
+def sigmoid(z):
+    return 1 / (1 + math.exp(-z)) if z >= 0 else math.exp(z) / (1 + math.exp(z))
+
+
+def softmax(scores):
+    top = max(scores)
+    exps = [math.exp(score - top) for score in scores]
+    total = math.fsum(exps)
+    return [e / total for e in exps]
+
+
+def shortest_by_trying(counts, arity):
+    """The least sum of count times length over all trees of at most `arity` children a node.
+
+    Tries every set of lengths that Kraft's inequality allows: any such set is some tree's.
+    """
+    n = len(counts)
+    if n == 1:
+        return 0
+    down = sorted(counts, reverse=True)
+    best = math.inf
+
+    def place(i, least, room, cost):
+        """Give word i a length of at least `least`; `room` is what Kraft's sum leaves, exact."""
+        nonlocal best
+        if i == n:
+            best = min(best, cost)
+            return
+        for length in range(least, n):
+            left = room - arity ** (n - length)
+            if left < 0 or cost + down[i] * length >= best:
+                continue
+            place(i + 1, length, left, cost + down[i] * length)
+
+    place(0, 1, arity**n, 0)
+    return best
+
+
+def shortest_by_heap(counts, arity):
+    """The same by the textbook: pad with zeros, then join the lightest with a heap."""
+    if len(counts) == 1:
+        return 0
+    heap = list(counts) + [0] * (-(len(counts) - 1) % (arity - 1))
+    heapq.heapify(heap)
+    cost = 0
+    while len(heap) > 1:
+        joined = sum(heapq.heappop(heap) for _ in range(arity))
+        cost += joined
+        heapq.heappush(heap, joined)
+    return cost

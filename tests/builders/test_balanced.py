@@ -1,0 +1,62 @@
+"""Complete trees: their shape, and who stands where."""
+
+from __future__ import annotations
+
+import pytest
+
+from hstree.builders.balanced import balanced
+from hstree.builders.complete import complete_tree
+from hstree.errors import OptionError
+from hstree.tree import Tree
+from hstree.vocabulary import Vocabulary
+from tests.builders.oracle import children_of, code_lengths
+
+
+def leaves(tree):
+    """The labels from left to right."""
+    children, found, waiting = children_of(tree), [], [0]
+    while waiting:
+        item = waiting.pop()
+        if item < 0:
+            found.append(~item)
+        else:
+            waiting += reversed(children[item])
+    return found
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4, 7])
+def test_complete_trees_of_every_size(arity):
+    for n in range(2, 140):
+        tree = Tree([str(i) for i in range(n)], *complete_tree(n, arity))
+        lengths = [length for (length,) in code_lengths(tree)]
+        assert leaves(tree) == list(range(n))
+        assert lengths == sorted(lengths)
+        assert lengths[-1] - lengths[0] <= 1
+        assert arity ** (lengths[-1] - 1) < n <= arity ** lengths[-1]
+        assert tree.n_nodes == -(-(n - 1) // (arity - 1))
+        assert sum(fan_out != arity for fan_out in tree.fan_out) <= 1
+        assert tree.depth.tolist() == sorted(tree.depth.tolist())
+
+
+def test_one_leaf_needs_no_node():
+    start, child = complete_tree(1)
+    assert start.tolist() == [0]
+    assert child.tolist() == []
+
+
+def test_an_arity_below_two_is_refused():
+    with pytest.raises(OptionError, match="2 or more"):
+        complete_tree(3, 1)
+
+
+def test_frequency_order_gives_frequent_words_the_short_codes():
+    vocabulary = Vocabulary(list("abcdef"), [1, 9, 9, 4, 0, 5])
+    tree = balanced(vocabulary)
+    assert [vocabulary.words[i] for i in leaves(tree)] == list("bcfdae")
+    assert [length for (length,) in code_lengths(tree)] == [3, 2, 2, 3, 3, 3]
+    assert tree.labels == vocabulary.words
+
+
+def test_file_order_keeps_the_vocabularys_order():
+    vocabulary = Vocabulary(list("abcdef"), [1, 9, 9, 4, 0, 5])
+    assert leaves(balanced(vocabulary, order="file")) == [0, 1, 2, 3, 4, 5]

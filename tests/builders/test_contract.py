@@ -1,0 +1,196 @@
+"""What every builder promises, whatever its idea: one list of properties, every registered builder.
+
+A new builder is held to it without a change here. Its options get their turn by a line in SETTINGS.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hstree
+from hstree.builders import broken_builders
+from hstree.corpus import Corpus
+from hstree.vectors import WordVectors
+from hstree.vocabulary import EOS, Vocabulary
+from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows
+
+#: Options to try beside the defaults.
+SETTINGS = {
+    "random": [{"random_state": 7}, {"arity": 4}],
+    "balanced": [{"order": "file"}, {"arity": 3}],
+    "huffman": [{"arity": 3}, {"arity": 5}],
+    "gmm": [
+        {"split": "balanced"},
+        {"epsilon": 0.25},
+        {"epsilon": 0.5, "max_codes": 5},
+        {"epsilon": 0.4, "trees": 3},
+        {"shared_variance": True, "trees": 2},
+        {"weighted": True, "random_state": 5},
+    ],
+    "kmeans": [{"balanced": True}, {"arity": 3}, {"arity": 3, "balanced": True}],
+    "linkage": [{"criterion": "average"}, {"criterion": "single", "metric": "cityblock"}],
+}
+
+METHODS = hstree.builders()
+CASES = [
+    pytest.param(method, options, id=" ".join([method, *(f"{k}={v}" for k, v in options.items())]))
+    for method in METHODS
+    for options in [{}, *SETTINGS.get(method, [])]
+]
+every_builder = pytest.mark.parametrize(("method", "options"), CASES)
+
+COUNTS = {
+    "V = 1": [3],
+    "V = 2": [1, 5],
+    "V = 3": [2, 2, 9],
+    "all equal": [4] * 13,
+    "one giant": [1] * 6 + [10**15] + [1] * 6,
+    "zeros among them": [0, 7, 0, 1, 0],
+    "as in text": [1000 // rank for rank in range(1, 41)],
+}
+RNG = np.random.default_rng(0)
+VECTORS = {
+    "V = 1": [[0.5, 1.0]],
+    "V = 2": [[0.5, 1.0], [-1.0, 2.0]],
+    "V = 3": RNG.normal(size=(3, 4)),
+    "two alike": [[1.0, 2.0], [1.0, 2.0]],
+    "duplicates": np.repeat(RNG.normal(size=(4, 3)), 5, axis=0),
+    "all zero": np.zeros((9, 3)),
+    "constant": np.full((11, 3), -2.5),
+    "one far away": np.concatenate([np.zeros((7, 2)), [[1e15, 0.0]]]),
+    "d = 1": np.arange(17.0)[:, None],
+    "normal": RNG.normal(size=(40, 5)),
+}
+
+
+def named(n):
+    return [f"w{i}" for i in range(n)]
+
+
+def input_of(method, name, data, folder):
+    """Make what the method takes of counts or of vectors."""
+    if METHODS[method].takes is WordVectors:
+        return WordVectors(named(len(data)), data, counts=range(1, len(data) + 1))
+    vocabulary = Vocabulary(named(len(data)), data)
+    return vocabulary if METHODS[method].takes is Vocabulary else corpus_of(vocabulary, folder)
+
+
+def corpus_of(vocabulary, folder):
+    """Write a text in which the words come about as often, a few of them on each line."""
+    counts = np.minimum(vocabulary.counts, 50)
+    words = np.repeat(vocabulary.words, counts)
+    np.random.default_rng(0).shuffle(words)
+    lines = [" ".join(words[at : at + 6]) + "\n" for at in range(0, len(words), 6)]
+    path = folder / "text.txt"
+    path.write_text("".join(lines))
+    return Corpus.read(path, cache=folder)
+
+
+def inputs(method, folder):
+    """Every input of the kind that the method takes, by what is special about it."""
+    data = VECTORS if METHODS[method].takes is WordVectors else COUNTS
+    return {name: input_of(method, name, of_name, folder) for name, of_name in data.items()}
+
+
+def words_of(given):
+    if isinstance(given, WordVectors):
+        return given.labels
+    return given.words if isinstance(given, Vocabulary) else given.vocabulary.words
+
+
+def counts_of(given):
+    return given.counts.tolist()
+
+
+def assert_keeps_the_contract(tree, given, seed):
+    """Labels and counts are the input's; every code is whole; probabilities sum to one."""
+    assert tree.labels == words_of(given)
+    assert tree.counts.tolist() == counts_of(given)
+    assert all(code_lengths(tree))
+    rng = np.random.default_rng(seed)
+    for norm in (0, 0.1, 1e3):
+        weights = rng.normal(size=(n_rows(tree), 3))
+        weights *= norm / np.linalg.norm(weights, axis=1, keepdims=True).clip(1e-300)
+        hidden = rng.normal(size=3)
+        total = math.fsum(leaf_probabilities(tree, weights, hidden / np.linalg.norm(hidden)))
+        assert total == pytest.approx(1, rel=0, abs=1e-12)
+
+
+@every_builder
+def test_trees_of_every_special_input(method, options, tmp_path):
+    for name, given_input in inputs(method, tmp_path).items():
+        tree = hstree.build(method, given_input, **options)
+        try:
+            assert_keeps_the_contract(tree, given_input, seed=1)
+        except AssertionError as error:
+            error.add_note(f"with the input {name!r}")
+            raise
+
+
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+@every_builder
+def test_trees_of_any_input(method, options, data, tmp_path):
+    if METHODS[method].takes is WordVectors:
+        n, d = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 4))
+        numbers = st.sampled_from([0.0, 1.0, -1.0]) | st.floats(-1e6, 1e6, width=32)
+        rows = st.lists(numbers, min_size=d, max_size=d)
+        drawn = data.draw(st.lists(rows, min_size=n, max_size=n))
+    else:
+        some = st.integers(0, 3) | st.integers(0, 10**12)
+        drawn = data.draw(st.lists(some, min_size=1, max_size=40).filter(any))
+    given_input = input_of(method, "drawn", drawn, tmp_path)
+    assert_keeps_the_contract(hstree.build(method, given_input, **options), given_input, seed=2)
+
+
+@every_builder
+def test_the_same_twice_gives_the_same_bytes(method, options, tmp_path):
+    for given_input in inputs(method, tmp_path).values():
+        for name in ("one.json", "two.json"):
+            hstree.build(method, given_input, **options).save(tmp_path / name)
+        assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+        assert hstree.load(tmp_path / "one.json").meta["method"] == method
+
+
+@every_builder
+def test_ties_may_stand_in_any_order(method, options, tmp_path):
+    """With all words alike, their order gives the same lengths, if to other words."""
+    alike = np.ones((13, 3)) if METHODS[method].takes is WordVectors else [4] * 13
+    before = hstree.build(method, input_of(method, "alike", alike, tmp_path), **options)
+    words = [f"w{i}" for i in np.random.default_rng(3).permutation(13)]
+    if METHODS[method].takes is WordVectors:
+        permuted = WordVectors(words, alike, counts=range(1, 14))
+    elif METHODS[method].takes is Vocabulary:
+        permuted = Vocabulary(words, alike)
+    else:
+        permuted = corpus_of(Vocabulary(words, alike), tmp_path)
+    after = hstree.build(method, permuted, **options)
+    assert_keeps_the_contract(after, permuted, seed=4)
+    assert sorted(map(sorted, code_lengths(after))) == sorted(map(sorted, code_lengths(before)))
+
+
+@every_builder
+def test_meta_says_how_the_tree_was_made(method, options, tmp_path):
+    given_input = inputs(method, tmp_path)["V = 3"]
+    meta = hstree.build(method, given_input, **options).meta
+    assert meta["method"] == method
+    every = {option.name: option.default for option in METHODS[method].options} | options
+    assert meta["random_state"] == every.pop("random_state", None)
+    assert meta["options"] == every
+    assert meta["hstree"] == hstree.__version__
+    assert meta["input"] == given_input.source
+    assert json.loads(json.dumps(meta)) == meta
+
+
+def test_every_setting_is_tried_and_every_builder_works():
+    assert set(SETTINGS) <= set(METHODS)
+    assert not broken_builders()
+    assert EOS == "<eos>"  # what `corpus_of` gets one of for every line

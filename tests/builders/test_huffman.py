@@ -1,0 +1,108 @@
+"""Huffman's trees are optimal: against trying all lengths, a heap, and Shannon's bounds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree.builders.huffman import huffman, huffman_tree
+from hstree.errors import InputError, OptionError
+from hstree.vocabulary import Vocabulary
+from tests.builders.oracle import (
+    code_lengths,
+    shortest_by_heap,
+    shortest_by_trying,
+    weighted_length,
+)
+
+
+def vocabulary(counts):
+    return Vocabulary([f"w{i}" for i in range(len(counts))], counts)
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4])
+def test_all_small_counts_against_trying_all_lengths(arity):
+    for n in range(1, 7):
+        for counts in itertools.combinations_with_replacement([0, 1, 2, 3, 5], n):
+            if n > 1 and not any(counts):
+                continue
+            tree = huffman(vocabulary(counts), arity=arity)
+            assert weighted_length(tree) == shortest_by_trying(counts, arity), counts
+            assert max(tree.fan_out, default=0) <= arity
+
+
+counted = st.lists(st.integers(0, 30) | st.integers(0, 10**9), min_size=2, max_size=60).filter(any)
+
+
+@settings(max_examples=100, deadline=None)
+@given(counted, st.integers(2, 7))
+def test_any_counts_against_a_heap(counts, arity):
+    tree = huffman(vocabulary(counts), arity=arity)
+    assert weighted_length(tree) == shortest_by_heap(counts, arity)
+    assert (tree.fan_out[:-1] == min(arity, len(counts))).all()
+    assert 2 <= tree.fan_out[-1] <= arity
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 30) | st.integers(1, 10**9), min_size=2, max_size=60))
+def test_mean_length_between_the_entropy_and_one_more(counts):
+    total = sum(counts)
+    entropy = -math.fsum(c / total * math.log2(c / total) for c in counts)
+    mean = weighted_length(huffman(vocabulary(counts))) / total
+    assert entropy - 1e-9 <= mean < entropy + 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(counted, st.randoms(use_true_random=False), st.integers(2, 4))
+def test_the_order_of_the_words_changes_no_code_length(counts, random, arity):
+    def lengths(order):
+        tree = huffman(vocabulary([counts[i] for i in order]), arity=arity)
+        found = zip((counts[i] for i in order), code_lengths(tree), strict=True)
+        return sorted((count, length) for count, (length,) in found)
+
+    order = list(range(len(counts)))
+    before = lengths(order)
+    random.shuffle(order)
+    assert lengths(order) == before
+
+
+@settings(max_examples=50, deadline=None)
+@given(counted)
+def test_nodes_are_numbered_from_the_heaviest_down(counts):
+    tree = huffman(vocabulary(counts))
+    below = np.array(counts)[~tree.child[tree.child < 0]]
+    weight = np.bincount(tree.edge_node[tree.child < 0], below, minlength=tree.n_nodes)
+    for node in range(tree.n_nodes - 1, 0, -1):
+        weight[tree.parent[node]] += weight[node]
+    assert (np.diff(weight) <= 0).all()
+
+
+def test_the_deepest_tree_there_is():
+    fibonacci = [1, 1]
+    while len(fibonacci) < 85:
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    tree = huffman(vocabulary(fibonacci))
+    assert sorted(length for (length,) in code_lengths(tree)) == [*range(1, 85), 84]
+
+
+def test_equal_counts_give_a_complete_tree():
+    assert {length for (length,) in code_lengths(huffman(vocabulary([7] * 32)))} == {5}
+    assert {length for (length,) in code_lengths(huffman(vocabulary([7] * 27), arity=3))} == {3}
+
+
+def test_only_zeros_are_refused_but_have_a_tree():
+    with pytest.raises(InputError, match="every count of the 3 words is zero"):
+        huffman(vocabulary([0, 0, 0]))
+    assert huffman_tree(["a", "b", "c"], np.zeros(3, np.int64)).n_nodes == 2
+    assert huffman(vocabulary([0])).n_nodes == 0
+
+
+@pytest.mark.parametrize("arity", [1, 0, -2])
+def test_an_arity_below_two_is_refused(arity):
+    with pytest.raises(OptionError, match="2 or more"):
+        huffman(vocabulary([1, 2, 3]), arity=arity)

@@ -1,0 +1,143 @@
+"""Trees side by side, and vectors that do not cover a vocabulary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hstree
+from hstree.builders.join import join_under_root, over_vocabulary
+from hstree.errors import InputError, OptionError, TreeError
+from hstree.tree import Tree
+from hstree.vectors import WordVectors
+from hstree.vocabulary import Vocabulary
+from tests.builders.oracle import children_of, code_lengths, leaf_probabilities, n_rows
+from tests.strategies import trees
+
+PAIR = Tree.from_children(["a", "b"], [[~0, ~1]], names=["pair"])
+THREE = Tree.from_children(["d", "c", "e"], [[1, ~2], [~0, ~1]])
+ALONE = Tree(["f"], [0], [])
+
+
+def test_joined_by_hand():
+    tree = join_under_root([PAIR, ALONE, THREE], list("abcdef"), counts=range(6))
+    assert children_of(tree) == [[1, ~5, 2], [~0, ~1], [3, ~4], [~3, ~2]]
+    assert tree.names == (None, "pair", None, None)
+    assert tree.labels == tuple("abcdef")
+    assert tree.counts.tolist() == list(range(6))
+
+
+def test_one_tree_gets_no_new_root():
+    tree = join_under_root([THREE], list("cde"))
+    assert children_of(tree) == [[1, ~2], [~1, ~0]]
+    assert tree.names is None
+    assert join_under_root([ALONE], ["f"]).n_nodes == 0
+
+
+def test_a_lone_label_hangs_there_once():
+    assert join_under_root([ALONE, ALONE], ["f"]).n_nodes == 0
+    assert children_of(join_under_root([ALONE, PAIR, ALONE], list("abf"))) == [[~2, 1], [~0, ~1]]
+
+
+def test_labels_must_be_covered_and_known():
+    with pytest.raises(TreeError, match="label 2 hangs under no node"):
+        join_under_root([PAIR], list("abc"))
+    with pytest.raises(KeyError):
+        join_under_root([PAIR, ALONE], ["a", "b"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(trees(max_labels=8, plain_labels=True), min_size=2, max_size=4), st.integers(0, 99))
+def test_probabilities_are_the_mixture_that_the_root_makes(parts, seed):
+    """With all weights equal at the root, P is the mean of the trees' own probabilities."""
+    parts = [part for part in parts if part.n_nodes]
+    if len(parts) < 2:
+        return
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=2)
+    weights = [rng.normal(size=(n_rows(part), 2)) for part in parts]
+    root = np.zeros((1 if len(parts) == 2 else len(parts), 2))
+    labels = max((part.labels for part in parts), key=len)
+    joined = join_under_root(parts, labels)
+    found = leaf_probabilities(joined, np.concatenate([root, *weights]), hidden)
+    expected = np.zeros(len(labels))
+    for part, own in zip(parts, weights, strict=True):
+        expected[: part.n_labels] += leaf_probabilities(part, own, hidden)
+    np.testing.assert_allclose(found, expected / len(parts), rtol=1e-12)
+
+
+WORDS = ["the", "<unk>", "cat", "<eos>", "dog", "sat"]
+COUNTS = [50, 20, 10, 10, 6, 4]
+VECTORS = WordVectors(
+    ["dog", "elk", "cat", "the", "sat"], [[1.0], [9.0], [1.5], [-3.0], [-2.5]], counts=[1] * 5
+)
+
+
+def test_words_without_a_vector_stand_beside_the_rest():
+    vocabulary = Vocabulary(WORDS, COUNTS)
+    tree = hstree.build("kmeans", VECTORS, vocabulary=vocabulary)
+    assert tree.labels == tuple(WORDS)
+    assert tree.counts.tolist() == COUNTS
+    first, second = children_of(tree)[0]
+    assert first == 1
+    assert sorted(~c for c in children_of(tree)[second]) == [1, 3]
+    assert tree.meta["input"] == {
+        "kind": "vectors",
+        "sha256": VECTORS.sha256,
+        "vocabulary": vocabulary.source,
+        "words_without_vector": 2,
+        "tokens_without_vector": 0.3,
+        "vectors_left_out": 1,
+    }
+
+
+def test_the_builder_sees_the_vocabularys_order_and_counts():
+    seen = []
+
+    def build(vectors):
+        seen.append(vectors)
+        return Tree(vectors.labels, [0, len(vectors)], ~np.arange(len(vectors)))
+
+    over_vocabulary(build, VECTORS, Vocabulary(WORDS, COUNTS))
+    assert seen[0].labels == ("the", "cat", "dog", "sat")
+    assert seen[0].vectors.tolist() == [[-3.0], [1.5], [1.0], [-2.5]]
+    assert seen[0].counts.tolist() == [50, 10, 6, 4]
+
+
+@pytest.mark.parametrize(
+    ("words", "lengths"),
+    [
+        (["cat", "the", "dog"], None),  # all covered: no level more
+        (["cat", "<unk>"], [[1], [1]]),  # one of each
+        (["cat"], [[0]]),
+        (["cat", "x", "y"], [[1], [2], [2]]),  # one with a vector
+        (["cat", "x", "dog"], [[2], [1], [2]]),  # one without
+    ],
+)
+def test_edges_of_coverage(words, lengths):
+    tree = hstree.build("kmeans", VECTORS, vocabulary=Vocabulary(words, [1] * len(words)))
+    if lengths is None:
+        rows = [VECTORS.labels.index(word) for word in words]
+        alone = WordVectors(words, VECTORS.vectors[rows], counts=[1] * len(words))
+        assert tree == hstree.build("kmeans", alone)
+        assert tree.meta["input"]["words_without_vector"] == 0
+    else:
+        assert code_lengths(tree) == lengths
+
+
+def test_no_word_with_a_vector_is_an_error():
+    with pytest.raises(InputError, match="none of the vocabulary's 2 words"):
+        hstree.build("kmeans", VECTORS, vocabulary=Vocabulary(["Cat", "Dog"], [1, 1]))
+
+
+def test_counts_of_zero_are_no_obstacle():
+    tree = hstree.build("kmeans", VECTORS, vocabulary=Vocabulary(["cat", "x", "y"], [0, 0, 0]))
+    assert tree.meta["input"]["tokens_without_vector"] is None
+
+
+def test_a_second_vocabulary_is_refused():
+    vocabulary = Vocabulary(WORDS, COUNTS)
+    with pytest.raises(OptionError, match="as the input"):
+        hstree.build("huffman", vocabulary, vocabulary=vocabulary)

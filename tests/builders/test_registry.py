@@ -1,0 +1,367 @@
+"""The registry: options from signatures, builders of other packages, inputs of every kind."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from pathlib import Path
+from typing import Literal, Optional
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.builders import Builder, broken_builders, builder, builders, open_input
+from hstree.builders.huffman import huffman
+from hstree.builders.registry import NATIVE
+from hstree.corpus import Corpus
+from hstree.errors import HstreeError, InputError, OptionError
+from hstree.tree import Tree
+from hstree.vectors import WordVectors
+from hstree.vocabulary import Vocabulary
+
+VOCABULARY = Vocabulary(["a", "b", "c"], [1, 5, 2])
+
+
+def every_kind(
+    words: Vocabulary,
+    *,
+    flag: bool = False,
+    whole: int = 3,
+    real: float = 0.5,
+    text: str = "x",
+    file: Path | None = None,
+    choice: Literal["one", "two"] = "one",
+    number: Literal[2, 3] = 2,
+    maybe: Optional[int] = None,  # noqa: UP045 - the old way to write it counts too
+    random_state: int = 0,
+) -> Tree:
+    """Try every kind of option.
+
+    More text that is not the summary.
+
+    Parameters
+    ----------
+    words : Vocabulary
+        What it takes.
+    flag, whole : bool, int
+        Shared by two,
+        on two lines, with ``code``.
+    real : float
+        A ratio: 0 to 1.
+
+        A second paragraph.
+    choice : {"one", "two"}
+
+    Returns
+    -------
+    Tree
+        whole : not a parameter
+    """
+    return Tree(words.words, [0, len(words)], ~np.arange(len(words)), meta={"own": choice})
+
+
+EVERY = Builder.of("every", every_kind)
+
+
+def test_options_come_from_the_signature():
+    assert EVERY.takes is Vocabulary
+    assert EVERY.takes_text == "a vocabulary"
+    assert EVERY.summary == "Try every kind of option."
+    shapes = {o.name: (o.type, o.default, o.choices, o.optional) for o in EVERY.options}
+    assert shapes == {
+        "flag": (bool, False, (), False),
+        "whole": (int, 3, (), False),
+        "real": (float, 0.5, (), False),
+        "text": (str, "x", (), False),
+        "file": (Path, None, (), True),
+        "choice": (str, "one", ("one", "two"), False),
+        "number": (int, 2, (2, 3), False),
+        "maybe": (int, None, (), True),
+        "random_state": (int, 0, (), False),
+    }
+
+
+def test_help_comes_from_the_docstring():
+    helps = {option.name: option.help for option in EVERY.options}
+    assert helps["flag"] == helps["whole"] == "Shared by two, on two lines, with code."
+    assert helps["real"] == "A ratio: 0 to 1. A second paragraph."
+    assert helps["choice"] == helps["text"] == ""
+
+
+@pytest.mark.parametrize("method", NATIVE)
+def test_our_own_builders_document_every_option(method):
+    described = builder(method)
+    assert described.summary.endswith((".", "softmax."))
+    assert all(option.help for option in described.options)
+    assert "Parameters\n" in inspect.getdoc(described.function)
+
+
+def test_values_are_converted_or_refused():
+    given = {"whole": np.int64(4), "real": 1, "file": "x/y.tsv", "flag": np.True_, "maybe": None}
+    values = EVERY.effective(given)
+    assert values["whole"] == 4
+    assert type(values["whole"]) is int
+    assert type(values["real"]) is float
+    assert type(values["flag"]) is bool
+    assert values["file"] == Path("x/y.tsv")
+    assert values["text"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("flag", 1, "true or false"),
+        ("whole", 2.0, "a whole number"),
+        ("whole", True, "a whole number"),
+        ("whole", None, "a whole number"),
+        ("whole", "3", "a whole number"),
+        ("real", "0.5", "a number"),
+        ("real", float("nan"), "a number"),
+        ("real", float("inf"), "a number"),
+        ("real", False, "a number"),
+        ("text", 3, "text"),
+        ("file", 3, "the name of a file or None"),
+        ("choice", "three", "one of 'one', 'two'"),
+        ("choice", ["one"], "one of 'one', 'two'"),
+        ("number", 4, "one of 2, 3"),
+        ("maybe", "x", "a whole number or None"),
+        ("random_state", -1, "a whole number, 0 or more"),
+        ("real", np.zeros((50, 50)), "a number"),
+    ],
+)
+def test_a_wrong_value_is_named(name, value, expected):
+    with pytest.raises(OptionError, match=f"every: {name} must be {expected}") as caught:
+        EVERY.effective({name: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_option_or_method_gets_a_suggestion():
+    with pytest.raises(OptionError, match="huffman has no option 'artiy'; did you mean 'arity'"):
+        hstree.build("huffman", VOCABULARY, artiy=3)
+    with pytest.raises(OptionError, match="flat has no option 'arity'; it has none"):
+        hstree.build("flat", VOCABULARY, arity=3)
+    with pytest.raises(OptionError, match="no method 'hufman'; did you mean 'huffman'"):
+        hstree.build("hufman", VOCABULARY)
+    with pytest.raises(OptionError, match=r"no method 'zzz'; There are random, balanced"):
+        hstree.build("zzz", VOCABULARY)
+
+
+def untyped(words):
+    """Take anything."""
+
+
+def positional(words: Vocabulary, arity: int = 2) -> Tree:
+    """Take a positional option."""
+
+
+def no_default(words: Vocabulary, *, arity: int) -> Tree:
+    """Ask for an option."""
+
+
+def odd_type(words: Vocabulary, *, arity: list[int] = ()) -> Tree:
+    """Take a list."""
+
+
+def mixed(words: Vocabulary, *, arity: int | str = 2) -> Tree:
+    """Take either."""
+
+
+def taken(words: Vocabulary, *, min_count: int = 2) -> Tree:
+    """Use a name of build's own."""
+
+
+def unknown_name(words: Vocabulary, *, arity: Nowhere = 2) -> Tree:  # noqa: F821
+    """Name a type that is not there."""
+
+
+def nothing() -> Tree:
+    """Take nothing."""
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (untyped, "must be annotated Vocabulary, Corpus or WordVectors"),
+        (positional, "'arity' must be keyword-only"),
+        (no_default, "'arity' needs a default"),
+        (odd_type, "'arity' must be annotated bool"),
+        (mixed, "'arity' must be annotated bool"),
+        (taken, "'min_count' must be keyword-only, and not a name"),
+        (unknown_name, "cannot be read .*Nowhere"),
+        (nothing, "cannot be read"),
+        (3, "cannot be read"),
+    ],
+)
+def test_what_is_no_builder_is_refused(function, message):
+    with pytest.raises(HstreeError, match=f"'odd' of the package theirs .*{message}"):
+        Builder.of("odd", function, "theirs")
+
+
+@pytest.fixture
+def other_packages(tmp_path, monkeypatch):
+    """Install a package with a good builder and several bad ones."""
+    (tmp_path / "their_trees.py").write_text(
+        "from hstree.tree import Tree\n"
+        "from hstree.vocabulary import Vocabulary\n"
+        "def chain(words: Vocabulary, *, turn: bool = False) -> Tree:\n"
+        "    '''Hang every word under the one before it.'''\n"
+        "    n = len(words)\n"
+        "    children = [[~i, i + 1] for i in range(n - 2)] + [[~(n - 2), ~(n - 1)]]\n"
+        "    return Tree.from_children(words.words, children[: n - 1], counts=words.counts)\n"
+        "not_one = 3\n"
+    )
+    (tmp_path / "broken_trees.py").write_text("raise RuntimeError('two\\nlines')\n")
+    info = tmp_path / "their_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[hstree.builders]\n"
+        "chain = their_trees:chain\n"
+        "raises = broken_trees:f\n"
+        "missing = their_trees:nowhere\n"
+        "three = their_trees:not_one\n"
+        "huffman = their_trees:chain\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("other_packages")
+def test_another_packages_builder_is_like_our_own():
+    assert list(builders()) == [*NATIVE, "chain"]
+    chain = builder("chain")
+    assert chain.package == "their-package"
+    assert chain.summary == "Hang every word under the one before it."
+    tree = hstree.build("chain", VOCABULARY, turn=True)
+    assert tree.meta["method"] == "chain"
+    assert tree.meta["options"] == {"turn": True}
+
+
+@pytest.mark.usefixtures("other_packages")
+def test_a_broken_one_is_an_error_only_when_it_is_used():
+    assert hstree.build("huffman", VOCABULARY) == huffman(VOCABULARY)
+    assert set(broken_builders()) == {"raises", "missing", "three", "huffman"}
+    for name, message in [
+        (
+            "raises",
+            "'raises' of the package their-package cannot be loaded: RuntimeError: two lines",
+        ),
+        ("missing", "cannot be loaded: AttributeError"),
+        ("three", "cannot be used: its signature"),
+    ]:
+        with pytest.raises(HstreeError, match=message) as caught:
+            hstree.build(name, VOCABULARY)
+        assert str(caught.value) == broken_builders()[name]
+        assert "\n" not in str(caught.value)
+    assert "hstree has one of that name" in broken_builders()["huffman"]
+
+
+def use_every_kind(monkeypatch):
+    """Register `every_kind` for a test."""
+    monkeypatch.setitem(NATIVE, "every", f"{__name__}:every_kind")
+
+
+def test_meta_keeps_what_the_builder_put_there(monkeypatch):
+    use_every_kind(monkeypatch)
+    tree = hstree.build("every", VOCABULARY, choice="two", random_state=9)
+    assert tree.meta["own"] == "two"
+    assert tree.meta["random_state"] == 9
+    assert "random_state" not in tree.meta["options"]
+
+
+def test_a_file_given_as_an_option_is_recorded_by_name_and_hash(monkeypatch, tmp_path):
+    use_every_kind(monkeypatch)
+    path = tmp_path / "classes.tsv"
+    path.write_bytes(b"a\t1\n")
+    meta = hstree.build("every", VOCABULARY, file=path).meta
+    assert meta["options"]["file"] == "classes.tsv"
+    assert meta["input"]["files"] == {"file": hashlib.sha256(b"a\t1\n").hexdigest()}
+    assert hstree.build("every", VOCABULARY, file=tmp_path).meta["input"] == VOCABULARY.source
+    with pytest.raises(InputError, match=r"cannot read .*nowhere\.tsv"):
+        hstree.build("every", VOCABULARY, file=tmp_path / "nowhere.tsv")
+
+
+def takes_corpus(corpus: Corpus) -> Tree:
+    """Take a corpus."""
+
+
+TAKES = {
+    Vocabulary: builder("huffman"),
+    Corpus: Builder.of("takes_corpus", takes_corpus),
+    WordVectors: builder("kmeans"),
+}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A text, a vocabulary and vectors of its words, in a folder."""
+    monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "text.txt").write_text("a b b c\nb b c b\n")
+    VOCABULARY.save(tmp_path / "vocab.tsv")
+    WordVectors(VOCABULARY.words, np.eye(3), counts=VOCABULARY.counts).save(tmp_path / "v.npy")
+    (tmp_path / "glove.txt").write_text("a 1 0\nb 0 1\nc 0.5 1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("takes", "name", "kind"),
+    [
+        (Vocabulary, "text.txt", Corpus),
+        (Vocabulary, "vocab.tsv", Vocabulary),
+        (Vocabulary, "v.npy", WordVectors),
+        (Corpus, "text.txt", Corpus),
+        (WordVectors, "v.npy", WordVectors),
+        (WordVectors, "glove.txt", WordVectors),
+    ],
+)
+def test_files_are_opened_as_what_the_method_takes(files, takes, name, kind):
+    assert isinstance(open_input(files / name, TAKES[takes]), kind)
+
+
+def test_reading_options_reach_the_corpus(files):
+    corpus = open_input(files / "text.txt", TAKES[Vocabulary], min_count=2)
+    assert set(corpus.vocabulary.words) == {"b", "c", "<eos>", "<unk>"}
+
+
+def test_every_kind_of_input_serves_where_it_can(files):
+    counts = {"a": 1, "b": 5, "c": 2}
+    for name in ("text.txt", "vocab.tsv", "v.npy"):
+        tree = hstree.build("huffman", str(files / name))
+        found = dict(zip(tree.labels, tree.counts.tolist(), strict=True))
+        assert found.pop("<eos>", 2) == 2
+        assert found == counts
+        assert tree.meta["input"]["kind"] == {"t": "corpus", "v": "vocabulary"}.get(
+            name[0] if name != "v.npy" else "", "vectors"
+        )
+
+
+def test_a_corpus_is_counted_over_its_own_lines(files):
+    whole = Corpus.read(files / "text.txt")
+    tree = hstree.build("huffman", whole.part(0, 1))
+    assert dict(zip(tree.labels, tree.counts.tolist(), strict=True)) == {
+        "a": 1,
+        "b": 2,
+        "c": 1,
+        "<eos>": 1,
+    }
+    assert tree.meta["input"]["lines"] == [0, 1]
+
+
+def test_a_vocabulary_lies_over_a_corpus(files):
+    Vocabulary(["c", "b", "zebra"], [1, 1, 1]).save(files / "other.tsv")
+    tree = hstree.build("flat", files / "text.txt", vocabulary=files / "other.tsv")
+    assert tree.labels == ("c", "b", "zebra")
+    assert tree.counts.tolist() == [2, 5, 0]
+
+
+def test_what_cannot_serve_is_refused_with_the_way_out(files):
+    with pytest.raises(InputError, match=r"kmeans takes word vectors, not nltk:brown.*vectors-out"):
+        hstree.build("kmeans", "nltk:brown")
+    with pytest.raises(InputError, match=r"kmeans takes word vectors, not a corpus.*vectors-out"):
+        hstree.build("kmeans", Corpus.read(files / "text.txt"))
+    with pytest.raises(InputError, match="line 1: no word with numbers"):
+        hstree.build("kmeans", files / "text.txt")
+    with pytest.raises(InputError, match="without counts; add them to"):
+        hstree.build("huffman", WordVectors(["a"], [[1.0]]))
+    with pytest.raises(InputError, match="huffman takes a vocabulary, not a list"):
+        hstree.build("huffman", [1, 2])
