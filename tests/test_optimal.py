@@ -1,0 +1,155 @@
+"""Optimal merging against brute force over all trees, against a heap, and against entropy."""
+
+import heapq
+import math
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hstree.errors import InputError, OptionError
+from hstree.optimal import merge_order, optimal_length
+
+
+def shapes_of_equal_cost():
+    """Return the least cost of any tree over a sorted tuple of weights, by trying them all."""
+
+    @cache
+    def least(weights, arity):
+        if len(weights) == 1:
+            return 0
+        ways = [
+            joined
+            for size in range(2, min(arity, len(weights)) + 1)
+            for joined in combinations(range(len(weights)), size)
+        ]
+        best = math.inf
+        for joined in ways:
+            together = sum(weights[i] for i in joined)
+            rest = [w for i, w in enumerate(weights) if i not in joined]
+            best = min(best, together + least(tuple(sorted([*rest, together])), arity))
+        return best
+
+    return least
+
+
+LEAST = shapes_of_equal_cost()
+
+
+def cost(weights, merged):
+    """Sum the weights of all merges, from the numbers in `merged` alone."""
+    total = [int(weight) for weight in weights]
+    for row in merged.tolist():
+        total.append(sum(total[item] for item in row if item >= 0))
+    return sum(total[len(weights) :])
+
+
+def heap_order(weights, arity):
+    """Merge one at a time with a heap; ties as `merge_order` states them."""
+    n = len(weights)
+    heap = [(weight, 0, i) for i, weight in enumerate(weights)]
+    heapq.heapify(heap)
+    size = (n - 2) % (arity - 1) + 2
+    order = []
+    while len(heap) > 1:
+        joined = [heapq.heappop(heap) for _ in range(size)]
+        heapq.heappush(heap, (sum(weight for weight, *_ in joined), 1, n + len(order)))
+        order.append([item for *_, item in joined])
+        size = arity
+    return order
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(2, 4))
+def test_no_tree_at_all_is_cheaper(weights, arity):
+    merged = merge_order(weights, arity)
+    assert cost(weights, merged) == LEAST(tuple(sorted(weights)), arity)
+
+
+some_weights = st.one_of(
+    st.lists(st.integers(0, 3), max_size=60),
+    st.lists(st.integers(0, 1000), max_size=60),
+    st.lists(st.integers(0, 2**63 - 1), max_size=60),
+    st.lists(st.integers(0, 62).map(lambda power: 2**power), max_size=60),
+)
+
+
+@given(some_weights, st.integers(2, 7))
+def test_whole_runs_merge_as_one_at_a_time(weights, arity):
+    found = [[item for item in row if item >= 0] for row in merge_order(weights, arity).tolist()]
+    assert found == heap_order(weights, max(2, min(arity, len(weights))))
+
+
+@given(some_weights, st.integers(2, 7))
+def test_every_item_is_joined_once_and_only_the_first_merge_is_short(weights, arity):
+    merged = merge_order(weights, arity)
+    if len(weights) < 2:
+        assert merged.size == 0
+        return
+    items = merged[merged >= 0]
+    assert sorted(items) == list(range(len(weights) + len(merged) - 1))
+    assert np.all(merged[1:] >= 0)
+    assert np.all(merged < len(weights) + np.arange(len(merged))[:, None])
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=200).filter(any))
+def test_the_length_is_within_one_of_the_entropy(weights):
+    share = np.array([w for w in weights if w]) / sum(weights)
+    entropy = -(share * np.log2(share)).sum()
+    length = optimal_length(weights)
+    assert entropy - 1e-9 <= length < entropy + 1
+    assert length == pytest.approx(cost(weights, merge_order(weights)) / sum(weights))
+
+
+@pytest.mark.parametrize("arity", [2, 3, 5])
+def test_a_million_weights_keep_kraft_sum_and_order(arity):
+    weights = (1e9 / np.arange(1, 1_000_001)).astype(np.int64)
+    merged = merge_order(weights, arity)
+    n, m = len(weights), len(merged)
+    assert m == -(-(n - 1) // (arity - 1))
+    weight = np.concatenate([weights, np.zeros(m, np.int64)])
+    for _ in range(64):  # sweep until the sums stand: merges hold only earlier merges
+        total = np.where(merged >= 0, weight[merged], 0).sum(axis=1)
+        if np.array_equal(total, weight[n:]):
+            break
+        weight[n:] = total
+    assert weight[-1] == weights.sum()
+    assert np.all(np.diff(weight[n:]) >= 0)
+
+
+def test_sums_beyond_64_bits_stay_exact():
+    weights = [2**63 - 1] * 8 + [1]
+    merged = merge_order(weights)
+    assert cost(weights, merged) == LEAST(tuple(sorted(weights)), 2)
+    assert optimal_length([2**63 - 1] * 4) == 2
+
+
+@pytest.mark.parametrize(
+    ("weights", "arity", "expected"),
+    [
+        ([], 2, []),
+        ([7], 2, []),
+        ([1, 2], 2, [[0, 1]]),
+        ([2, 1], 9, [[1, 0]]),
+        ([0, 0, 0, 0], 2, [[0, 1], [2, 3], [4, 5]]),
+        ([3, 1, 2, 1], 3, [[1, 3, -1], [2, 4, 0]]),
+        ([9, 9, 9], 1000, [[0, 1, 2]]),
+    ],
+)
+def test_small_ones_by_hand(weights, arity, expected):
+    assert merge_order(weights, arity).tolist() == expected
+
+
+@pytest.mark.parametrize("weights", [[-1, 2], [0.5, 1.5], [[1, 2]], [2**63, 1], [True, False]])
+def test_what_has_no_exact_weight_is_refused(weights):
+    with pytest.raises(InputError):
+        merge_order(weights)
+
+
+def test_bad_options_and_no_weight_at_all_are_refused():
+    with pytest.raises(OptionError, match="2 or more, not 1"):
+        merge_order([1, 2, 3], 1)
+    with pytest.raises(InputError, match="above zero"):
+        optimal_length([0, 0])

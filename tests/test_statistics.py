@@ -1,0 +1,100 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from hstree.tree import Tree
+from tests.strategies import children_of, trees
+from tests.test_codes import codes_by_recursion
+
+KEYS = {
+    "method", "nodes", "labels", "codes_per_label", "code_length", "scores_per_target", "entropy",
+    "huffman_length", "depth", "sha256",
+}  # fmt: skip
+
+
+@given(trees())
+def test_figures_are_those_of_the_codes_one_by_one(tree):
+    codes, children = codes_by_recursion(tree), children_of(tree)
+    stats = tree.stats()
+    length = [sum(map(len, codes[v])) for v in codes]
+    scores = [
+        sum(
+            1 if len(children[node]) == 2 else len(children[node])
+            for c in codes[v]
+            for node, _ in c
+        )
+        for v in codes
+    ]
+    every = [len(code) for of in codes.values() for code in of]
+    assert (stats.labels, stats.nodes, stats.sha256) == (tree.n_labels, tree.n_nodes, tree.sha256)
+    assert stats.codes_per_label == pytest.approx(np.mean([len(c) for c in codes.values()]))
+    assert stats.max_codes_per_label == max(len(c) for c in codes.values())
+    assert stats.depth == max(every, default=0)
+    assert stats.lengths.tolist() == [every.count(n) for n in range(max(every, default=-1) + 1)]
+    assert stats.length_uniform == pytest.approx(np.mean(length))
+    counts = None if tree.counts is None else [int(count) for count in tree.counts]
+    if counts and any(counts):
+        assert stats.length_weighted == pytest.approx(np.average(length, weights=counts))
+        assert stats.scores_per_target == pytest.approx(np.average(scores, weights=counts))
+    else:
+        assert (stats.length_weighted, stats.entropy, stats.huffman_length) == (None, None, None)
+        assert stats.scores_per_target == pytest.approx(np.mean(scores))
+
+
+@given(trees(several_codes=False, wide=False))
+def test_no_binary_tree_with_one_code_a_label_beats_the_huffman_length(tree):
+    stats = tree.stats()
+    if stats.length_weighted is not None:
+        assert stats.entropy <= stats.huffman_length * (1 + 1e-12) + 1e-12
+        assert stats.huffman_length <= stats.length_weighted * (1 + 1e-12)
+
+
+def test_the_flat_tree_costs_a_score_for_every_label():
+    stats = Tree(list("abcde"), [0, 5], [~0, ~1, ~2, ~3, ~4], counts=[4, 2, 1, 1, 0]).stats()
+    assert (stats.scores_per_target, stats.length_weighted, stats.depth) == (5, 1, 1)
+    assert (stats.entropy, stats.huffman_length) == (1.75, 1.875)  # the zero count is placed too
+
+
+def test_several_codes_add_up():
+    tree = Tree.from_children(["a", "b", "c"], [[1, 2], [~0, ~1], [~0, ~2]], counts=[2, 1, 1])
+    stats = tree.stats()
+    assert (stats.codes_per_label, stats.max_codes_per_label) == (4 / 3, 2)
+    assert (stats.length_uniform, stats.length_weighted) == (8 / 3, 3)
+    assert stats.lengths.tolist() == [0, 0, 4]
+
+
+def test_one_label_costs_nothing():
+    stats = Tree(["only"], [0], [], counts=[9]).stats()
+    assert (stats.codes_per_label, stats.depth, stats.length_weighted) == (0, 0, 0)
+    assert (stats.entropy, stats.huffman_length, stats.scores_per_target) == (0, 0, 0)
+
+
+def test_one_giant_count_overflows_nothing():
+    stats = Tree(list("abc"), [0, 3], [~0, ~1, ~2], counts=[2**63 - 1] * 3).stats()
+    assert stats.entropy == pytest.approx(np.log2(3))
+    assert stats.huffman_length == pytest.approx(5 / 3)
+
+
+@given(trees(max_labels=6))
+def test_the_dictionary_has_the_keys_of_the_command_line_and_is_json(tree):
+    figures = tree.stats().as_dict()
+    assert figures.keys() == KEYS
+    assert figures["code_length"].keys() == {"uniform", "weighted"}
+    assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+
+
+def test_the_method_is_the_one_that_the_tree_names():
+    tree = Tree(["a", "b"], [0, 2], [~0, ~1], meta={"method": "flat"})
+    assert tree.stats().method == "flat"
+    assert tree.with_meta({}).stats().method is None
+
+
+def test_a_chain_of_100_000_labels_has_figures():
+    n = 100_000
+    pairs = np.stack([~np.arange(n - 1), np.arange(1, n)], axis=1)
+    pairs[-1, 1] = ~(n - 1)
+    stats = Tree([str(i) for i in range(n)], np.arange(0, 2 * n - 1, 2), pairs.ravel()).stats()
+    assert stats.depth == n - 1
+    assert stats.length_uniform == (n * (n - 1) / 2 + n - 1) / n
