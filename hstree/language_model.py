@@ -177,9 +177,7 @@ class LanguageModel:
         vectors = total / np.maximum(seen, 1)[:, None]
         vectors[seen == 0] = vectors[seen > 0].mean(axis=0)
         source = {"kind": "mean predicted vectors", "corpus": corpus.source}
-        return WordVectors(
-            self.tree.labels, vectors.astype(np.float32), counts=seen, source=source
-        )
+        return WordVectors(self.tree.labels, vectors.astype(np.float32), counts=seen, source=source)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder; see `hstree.modelfile`."""
@@ -210,8 +208,7 @@ class LanguageModel:
                 raise InputError(f"contexts hold ids outside 0 to {self.tree.n_labels - 1}")
             return contexts
         padded = [
-            [EOS] * (self.context - len(words)) + list(words[-self.context :])
-            for words in contexts
+            [EOS] * (self.context - len(words)) + list(words[-self.context :]) for words in contexts
         ]
         unk = self.vocabulary.index(UNK) if UNK in self.vocabulary else -1
         ids = self.vocabulary.ids([w for words in padded for w in words])

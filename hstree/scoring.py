@@ -91,7 +91,7 @@ def unigram_score(corpus: Corpus, counts: NDArray[np.int64]) -> Score:
     """
     mass = np.maximum(counts, 0.5)
     cost = np.log(mass.sum()) - np.log(mass)
-    vocabulary = corpus.vocabulary
+    unk = corpus.vocabulary.unk
+    cost_of_oov = 0.0 if unk is None else float(cost[corpus.vocabulary.index(unk)])
     nll = float(corpus.counts @ cost)
-    nll_of_oov = corpus.n_oov * float(cost[vocabulary.index(vocabulary.unk)]) if corpus.n_oov and vocabulary.unk else 0.0
-    return Score(nll, len(corpus), nll_of_oov, corpus.n_oov)
+    return Score(nll, len(corpus), corpus.n_oov * cost_of_oov, corpus.n_oov)

@@ -45,7 +45,7 @@ class TrainingOptions:
     learning_rate : float
         Adagrad's, at the start.
     dropout : float
-        The probability that a context word is left out, in [0, 1).
+        The probability that an element of a context's hidden vector is left out, in [0, 1).
     random_state : int
         Seeds the batches and the dropout.
     """
@@ -168,10 +168,11 @@ class Trainer:
         self, contexts: NDArray[np.integer], targets: NDArray[np.integer], learning_rate: float
     ) -> float:
         """Train on one batch; return its summed loss in nats."""
-        keep = self._dropout(contexts.shape)
-        hidden, given = self.model.forward(contexts, keep)
-        losses, gradients = self.layer.loss(hidden, targets)
-        by_embedding, by_position = self.model.backward(contexts, keep, given, gradients.hidden)
+        hidden, given = self.model.forward(contexts)
+        keep = self._dropout(hidden.shape)
+        losses, gradients = self.layer.loss(hidden * keep, targets)
+        by_hidden = gradients.hidden * keep
+        by_embedding, by_position = self.model.backward(contexts, given, by_hidden)
         self.embedding.step(by_embedding.rows, by_embedding.weight, learning_rate)
         self.position.step(slice(None), by_position, learning_rate)
         for of_rows in gradients.rows:
@@ -179,13 +180,12 @@ class Trainer:
             self.bias.step(of_rows.rows, of_rows.bias, learning_rate)
         return float(losses.sum())
 
-    def _dropout(self, shape: tuple[int, ...]) -> Array | None:
-        """Return the scale of every context word, 0 where it is left out."""
-        rate = self.options.dropout
+    def _dropout(self, shape: tuple[int, ...]) -> Array | np.float32:
+        """Return the scale of every element, 0 where it is left out."""
+        rate = np.float32(self.options.dropout)
         if rate == 0:
-            return None
-        kept = self._rng.random(shape, np.float32) >= rate
-        return kept * np.float32(1 / (1 - rate))
+            return np.float32(1)
+        return (self._rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
 
     def _copy(self) -> list[Array]:
         return [p.copy() for p in self._parameters()]

@@ -65,33 +65,34 @@ class LogBilinear:
         """Whether the position matrices are full."""
         return self.position.ndim == 3
 
-    def hidden(self, contexts: NDArray[np.integer], keep: Array | None = None) -> Array:
-        """Return the hidden vectors, a float32 array (B, d).
+    def hidden(self, contexts: NDArray[np.integer]) -> Array:
+        """Return the hidden vectors of contexts, a float32 array (B, d).
 
         Parameters
         ----------
         contexts : int array (B, n)
             Word ids, the farthest first.
-        keep : float32 array (B, n), optional
-            Dropout: 0 for a context word left out, ``1 / (1 - p)`` for one kept.
         """
-        return self._combine(self._gather(contexts, keep))
+        return self.forward(contexts)[0]
 
-    def forward(
-        self, contexts: NDArray[np.integer], keep: Array | None
-    ) -> tuple[Array, Array]:
+    def forward(self, contexts: NDArray[np.integer]) -> tuple[Array, Array]:
         """Return the hidden vectors (B, d) and the context vectors (B, n, d) for `backward`."""
-        given = self._gather(contexts, keep)
-        return self._combine(given), given
+        given = self.embedding.take(contexts, axis=0)
+        if self.full:
+            return np.einsum("bnd,ned->be", given, self.position, optimize=True), given
+        return np.einsum("bnd,nd->bd", given, self.position), given
 
     def backward(
-        self,
-        contexts: NDArray[np.integer],
-        keep: Array | None,
-        given: Array,
-        by_hidden: Array,
+        self, contexts: NDArray[np.integer], given: Array, by_hidden: Array
     ) -> tuple[RowGradient, Array]:
         """Carry the gradient by the hidden vectors back to the parameters.
+
+        Parameters
+        ----------
+        contexts : int array (B, n)
+        given : float32 array (B, n, d)
+            The context vectors, as `forward` returned them.
+        by_hidden : float32 array (B, d)
 
         Returns
         -------
@@ -101,8 +102,8 @@ class LogBilinear:
         """
         batch, n = contexts.shape
         if self.full:
-            by_position = np.stack([by_hidden.T @ given[:, i] for i in range(n)])
-            by_given = np.stack([by_hidden @ self.position[i] for i in range(n)], axis=1)
+            by_position = np.einsum("be,bnd->ned", by_hidden, given, optimize=True)
+            by_given = np.einsum("be,ned->bnd", by_hidden, self.position, optimize=True)
         else:
             by_position = np.einsum("bnd,bd->nd", given, by_hidden)
             by_given = by_hidden[:, None] * self.position
@@ -111,21 +112,10 @@ class LogBilinear:
         touched = np.flatnonzero(mark)
         place = np.empty(len(self.embedding), np.int32)
         place[touched] = np.arange(len(touched), dtype=np.int32)
-        share = np.ones(batch * n, np.float32) if keep is None else keep.ravel()
+        one = np.ones(batch * n, np.float32)
         start = np.arange(batch * n + 1, dtype=np.int32)
         S = scipy.sparse.csr_array(
-            (share, place[contexts].ravel(), start), shape=(batch * n, len(touched))
+            (one, place[contexts].ravel(), start), shape=(batch * n, len(touched))
         )
         by_word = S.T @ by_given.reshape(batch * n, -1)
         return RowGradient(touched, by_word, np.empty(0, np.float32)), by_position
-
-    def _gather(self, contexts: NDArray[np.integer], keep: Array | None) -> Array:
-        given = self.embedding.take(contexts, axis=0)
-        if keep is not None:
-            given *= keep[:, :, None]
-        return given
-
-    def _combine(self, given: Array) -> Array:
-        if self.full:
-            return sum(given[:, i] @ self.position[i].T for i in range(given.shape[1]))
-        return np.einsum("bnd,nd->bd", given, self.position)

@@ -1,0 +1,280 @@
+"""The layer against definitions: enumerated leaves, finite differences, scipy, full sorts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+from scipy.stats import chisquare
+
+from hstree.codes import Codes
+from hstree.errors import OptionError
+from hstree.layers import groups, hierarchical
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.tree import Tree
+from tests.strategies import trees
+
+LITERATURE = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])
+
+
+def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
+    """Return a layer with weights of this norm, and the generator they came from."""
+    rng = np.random.default_rng(seed)
+    layer = HierarchicalSoftmax(tree, dim, dtype=dtype)
+    layer.weight[:] = rng.standard_normal(layer.weight.shape)
+    layer.weight *= scale / np.maximum(np.linalg.norm(layer.weight, axis=1, keepdims=True), 1e-9)
+    layer.bias[:] = rng.standard_normal(layer.bias.shape)
+    return layer, rng
+
+
+def oracle_log_prob(layer, hidden):
+    """Compute all leaves' log-probabilities by walking down from the root, one node at a time."""
+    tree = layer.tree
+    codes = [[] for _ in tree.labels]
+    if tree.n_nodes == 0:
+        return np.zeros(1)
+    pending = [(0, 0.0)]
+    row = 0
+    rows = []
+    for width in tree.fan_out:
+        rows.append(row)
+        row += 1 if width == 2 else width
+    while pending:
+        node, so_far = pending.pop()
+        children = tree.child[tree.child_start[node] : tree.child_start[node + 1]]
+        if len(children) == 2:
+            z = layer.weight[rows[node]] @ hidden + layer.bias[rows[node]]
+            step = log_softmax([z, 0.0])
+        else:
+            own = slice(rows[node], rows[node] + len(children))
+            step = log_softmax(layer.weight[own] @ hidden + layer.bias[own])
+        for child, way in zip(children, step, strict=True):
+            if child < 0:
+                codes[~child].append(so_far + way)
+            else:
+                pending.append((child, so_far + way))
+    return np.array([np.logaddexp.reduce(ways) for ways in codes])
+
+
+@given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([0.0, 1.0, 1e3]))
+@settings(deadline=None, max_examples=60)
+def test_leaf_probabilities_sum_to_one(tree, seed, scale):
+    layer, rng = random_layer(tree, seed, scale=scale)
+    log_prob = layer.log_prob(rng.standard_normal((4, 3)))
+    assert np.exp(log_prob).sum(axis=1) == pytest.approx(np.ones(4), abs=1e-12)
+
+
+@given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([1.0, 30.0]))
+@settings(deadline=None, max_examples=60)
+def test_log_prob_is_the_walk_down_the_tree(tree, seed, scale):
+    layer, rng = random_layer(tree, seed, scale=scale)
+    hidden = rng.standard_normal((3, 3))
+    expected = np.stack([oracle_log_prob(layer, h) for h in hidden])
+    np.testing.assert_allclose(layer.log_prob(hidden), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
+    with pytest.MonkeyPatch.context() as patch:
+        if all_dense:
+            patch.setattr(groups, "NARROW", 2)
+            patch.setattr(hierarchical, "NARROW", 2)
+            patch.setattr(groups, "BLOCK_SCORES", 5)
+            patch.setattr(groups, "KEPT_SCORES", 12)
+        layer, rng = random_layer(tree, seed)
+        hidden = rng.standard_normal((9, 3))
+        targets = rng.integers(0, tree.n_labels, 9)
+        expected = -layer.log_prob(hidden)[np.arange(9), targets]
+        np.testing.assert_allclose(layer.nll(hidden, targets), expected, rtol=1e-10, atol=1e-12)
+        losses, _ = layer.loss(hidden, targets)
+        np.testing.assert_array_equal(losses, layer.nll(hidden, targets))
+
+
+@given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_gradients_agree_with_finite_differences(tree, seed, all_dense):
+    with pytest.MonkeyPatch.context() as patch:
+        if all_dense:
+            patch.setattr(groups, "NARROW", 2)
+            patch.setattr(hierarchical, "NARROW", 2)
+            patch.setattr(groups, "BLOCK_SCORES", 5)
+            patch.setattr(groups, "KEPT_SCORES", 12)
+        layer, rng = random_layer(tree, seed)
+        check_gradients(layer, rng)
+
+
+def check_gradients(layer, rng, batch=7, step=1e-5):
+    """Compare the gradients with the slope of the loss along a random direction."""
+    hidden = rng.standard_normal((batch, 3))
+    targets = rng.integers(0, layer.tree.n_labels, batch)
+    along_hidden = rng.standard_normal(hidden.shape)
+    along_weight = rng.standard_normal(layer.weight.shape)
+    along_bias = rng.standard_normal(layer.bias.shape)
+    _, gradients = layer.loss(hidden, targets)
+    slope = (gradients.hidden * along_hidden).sum()
+    seen = np.zeros(len(layer.weight), int)
+    for block in gradients.rows:
+        seen[block.rows] += 1
+        slope += (block.weight * along_weight[block.rows]).sum()
+        slope += (block.bias * along_bias[block.rows]).sum()
+    assert seen.max(initial=0) <= 1
+    weight, bias = layer.weight, layer.bias
+    ends = []
+    for sign in (step, -step):
+        layer.weight, layer.bias = weight + sign * along_weight, bias + sign * along_bias
+        ends.append(layer.nll(hidden + sign * along_hidden, targets).sum())
+    layer.weight, layer.bias = weight, bias
+    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-6)
+
+
+def test_a_planted_wrong_sign_is_caught(monkeypatch):
+    right = groups.decision.binary
+    monkeypatch.setattr(
+        groups.decision, "binary", lambda z, left: (right(z, left)[0], -right(z, left)[1])
+    )
+    layer, rng = random_layer(LITERATURE, 0)
+    with pytest.raises(AssertionError):
+        check_gradients(layer, rng)
+
+
+def test_a_dropped_last_decision_is_caught(monkeypatch):
+    whole = Codes.expand
+
+    def without_last(self, labels):
+        found = whole(self, labels)
+        kept = np.ones(len(found.edge), bool)
+        kept[found.decision_start[1:] - 1] = False
+        start = found.decision_start - np.arange(len(found.decision_start))
+        return type(found)(found.code_start, start, found.edge[kept])
+
+    monkeypatch.setattr(Codes, "expand", without_last)
+    layer, rng = random_layer(LITERATURE, 0)
+    hidden = np.repeat(rng.standard_normal((1, 3)), 4, axis=0)
+    assert np.exp(-layer.nll(hidden, np.arange(4))).sum() > 1.5
+
+
+def test_a_product_over_codes_is_not_the_sum():
+    tree = Tree.from_children(["a", "b"], [[1, 2], [~0, ~1], [~1, ~0]])
+    layer, rng = random_layer(tree, 3)
+    h = rng.standard_normal((1, 3))
+    root, one, two = 1 / (1 + np.exp(-(layer.weight @ h[0] + layer.bias)))
+    expected = root * one + (1 - root) * (1 - two)
+    assert np.exp(-layer.nll(h, np.array([0])))[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_worked_example_of_the_literature():
+    layer = HierarchicalSoftmax(LITERATURE, 1, dtype=np.float64)
+    left = np.array([0.6, 0.7, 0.2])
+    layer.bias[:] = np.log(left / (1 - left))
+    found = np.exp(layer.log_prob(np.zeros((1, 1))))[0]
+    assert found == pytest.approx([0.42, 0.18, 0.08, 0.32], abs=1e-12)
+
+
+def test_a_flat_tree_is_log_softmax():
+    n_labels = 50
+    tree = Tree([str(i) for i in range(n_labels)], [0, n_labels], ~np.arange(n_labels))
+    layer, rng = random_layer(tree, 0)
+    hidden = rng.standard_normal((6, 3))
+    expected = log_softmax(hidden @ layer.weight.T + layer.bias, axis=1)
+    np.testing.assert_allclose(layer.log_prob(hidden), expected, rtol=1e-12)
+    targets = rng.integers(0, n_labels, 6)
+    np.testing.assert_allclose(
+        layer.nll(hidden, targets), -expected[np.arange(6), targets], rtol=1e-12
+    )
+
+
+def test_extreme_scores_are_exact():
+    tree = Tree.from_children(["a", "b"], [[~0, ~1]])
+    layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
+    layer.weight[:], layer.bias[:] = 1.0, 0.0
+    far = np.array([[800.0], [-800.0]])
+    np.testing.assert_array_equal(layer.nll(far, np.array([1, 0])), [800.0, 800.0])
+    np.testing.assert_array_equal(layer.nll(far, np.array([0, 1])), [0.0, 0.0])
+
+
+@given(trees(plain_labels=True), st.lists(st.integers(0, 1000), min_size=24, max_size=24))
+@settings(deadline=None, max_examples=60)
+def test_an_untrained_layer_is_the_unigram_distribution(tree, counts):
+    counts = np.array(counts[: tree.n_labels])
+    layer = HierarchicalSoftmax(tree, 2, counts=counts, dtype=np.float64)
+    mass = np.maximum(counts, 0.5)
+    found = np.exp(layer.log_prob(np.ones((1, 2))))[0]
+    np.testing.assert_allclose(found, mass / mass.sum(), rtol=1e-9)
+
+
+@given(
+    trees(plain_labels=True), st.integers(0, 99), st.integers(1, 30), st.sampled_from([0.1, 5.0])
+)
+@settings(deadline=None, max_examples=80)
+def test_top_k_is_the_head_of_a_full_sort(tree, seed, k, scale):
+    layer, rng = random_layer(tree, seed, scale=scale)
+    hidden = rng.standard_normal((3, 3))
+    labels, log_prob = layer.top_k(hidden, k)
+    everything = layer.log_prob(hidden)
+    expected = np.sort(everything, axis=1)[:, ::-1][:, :k]
+    np.testing.assert_allclose(log_prob, expected, rtol=1e-9, atol=1e-9)
+    at = np.take_along_axis(everything, labels, axis=1)
+    np.testing.assert_allclose(at, log_prob, rtol=1e-9, atol=1e-9)
+    assert all(len(set(row)) == len(row) for row in labels.tolist())
+
+
+def test_top_k_breaks_ties_by_label():
+    layer = HierarchicalSoftmax(
+        Tree.from_children(list("abcd"), [[1, 2], [~3, ~1], [~2, ~0]]), 2, counts=np.ones(4, int)
+    )
+    assert layer.top_k(np.zeros((1, 2)), 3)[0].tolist() == [[0, 1, 2]]
+
+
+def test_top_k_gives_way_to_a_dense_pass(monkeypatch):
+    monkeypatch.setattr("hstree.layers.search.LEAST_PATIENCE", 1)
+    layer, rng = random_layer(LITERATURE, 1)
+    hidden = rng.standard_normal((2, 3))
+    expected = np.argsort(-layer.log_prob(hidden), axis=1)[:, :3]
+    np.testing.assert_array_equal(layer.top_k(hidden, 3)[0], expected)
+
+
+def test_top_k_wants_at_least_one():
+    with pytest.raises(OptionError, match="k is 0"):
+        HierarchicalSoftmax(LITERATURE, 2).top_k(np.zeros((1, 2)), 0)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        LITERATURE,
+        Tree.from_children(list("abcde"), [[~0, 1, 2], [~1, ~0], [~2, ~3, ~4, ~1]]),
+        Tree.from_children(["a"], []),
+    ],
+)
+def test_samples_follow_the_distribution(tree):
+    layer, rng = random_layer(tree, 5)
+    hidden = rng.standard_normal((1, 3))
+    expected = np.exp(layer.log_prob(hidden))[0]
+    drawn = layer.sample(np.repeat(hidden, 20_000, axis=0), np.random.default_rng(7))
+    seen = np.bincount(drawn, minlength=tree.n_labels)
+    if tree.n_labels == 1:
+        assert seen.tolist() == [20_000]
+    else:
+        assert chisquare(seen, expected * 20_000).pvalue > 1e-3
+
+
+def test_float32_totals_are_float64():
+    layer, rng = random_layer(LITERATURE, 0, dtype=np.float32)
+    hidden = rng.standard_normal((5, 3)).astype(np.float32)
+    assert layer.nll(hidden, np.arange(5) % 4).dtype == np.float64
+    _, gradients = layer.loss(hidden, np.arange(5) % 4)
+    assert gradients.hidden.dtype == np.float32
+    assert all(block.weight.dtype == np.float32 for block in gradients.rows)
+
+
+def test_the_chain_of_a_hundred_thousand_labels_is_scored():
+    n_labels = 100_000
+    child = np.empty((n_labels - 1, 2), np.int64)
+    child[:, 0], child[:, 1] = ~np.arange(n_labels - 1), np.arange(1, n_labels)
+    child[-1, 1] = ~(n_labels - 1)
+    tree = Tree(list(map(str, range(n_labels))), np.arange(0, 2 * n_labels - 1, 2), child.ravel())
+    layer = HierarchicalSoftmax(tree, 2, counts=np.ones(n_labels, int))
+    hidden = np.ones((2, 2), np.float32)
+    nll = layer.nll(hidden, np.array([0, n_labels - 1]))
+    assert nll == pytest.approx(np.log(n_labels) * np.ones(2), rel=1e-4)

@@ -1,0 +1,56 @@
+"""The log-bilinear model: its definition, its gradients, its start."""
+
+import numpy as np
+import pytest
+
+from hstree.models.lbl import LogBilinear
+
+
+def random_model(full, n_words=7, dim=4, context=3):
+    rng = np.random.default_rng(1)
+    model = LogBilinear([str(i) for i in range(n_words)], dim, context, rng, full=full)
+    model.embedding = rng.standard_normal(model.embedding.shape)
+    model.position = rng.standard_normal(model.position.shape)
+    return model, rng
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_hidden_vector_is_the_sum_over_positions(full):
+    model, rng = random_model(full)
+    contexts = rng.integers(0, 7, (5, 3))
+    for row, ids in zip(model.hidden(contexts), contexts, strict=True):
+        matrices = model.position if full else [np.diag(p) for p in model.position]
+        expected = sum(c @ model.embedding[w] for c, w in zip(matrices, ids, strict=True))
+        np.testing.assert_allclose(row, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_gradients_agree_with_finite_differences(full):
+    model, rng = random_model(full)
+    contexts = rng.integers(0, 7, (6, 3))
+    target = rng.standard_normal((6, 4))
+
+    def loss():
+        return 0.5 * ((model.hidden(contexts) - target) ** 2).sum()
+
+    hidden, given = model.forward(contexts)
+    by_word, by_position = model.backward(contexts, given, hidden - target)
+    along_embedding = rng.standard_normal(model.embedding.shape)
+    along_position = rng.standard_normal(model.position.shape)
+    slope = (by_word.weight * along_embedding[by_word.rows]).sum()
+    slope += (by_position * along_position).sum()
+    embedding, position = model.embedding, model.position
+    ends = []
+    for step in (1e-6, -1e-6):
+        model.embedding = embedding + step * along_embedding
+        model.position = position + step * along_position
+        ends.append(loss())
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
+    assert by_word.rows.tolist() == np.unique(contexts).tolist()
+
+
+def test_a_word_starts_alike_whatever_the_order_of_the_labels():
+    words = ["b", "a", "c"]
+    one = LogBilinear(words, 4, 2, np.random.default_rng(0))
+    two = LogBilinear(words[::-1], 4, 2, np.random.default_rng(0))
+    np.testing.assert_array_equal(one.embedding, two.embedding[::-1])

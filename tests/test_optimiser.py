@@ -1,0 +1,29 @@
+"""Row-wise Adagrad against its definition."""
+
+import numpy as np
+
+from hstree.optimiser import RowAdagrad
+
+
+def test_a_step_divides_by_the_root_of_the_rows_mean_squares():
+    parameter = np.ones((3, 2))
+    adagrad = RowAdagrad(parameter)
+    adagrad.step(np.array([2]), np.array([[3.0, 4.0]]), 0.1)
+    np.testing.assert_allclose(parameter[2], 1 - 0.1 * np.array([3, 4]) / np.sqrt(12.5), rtol=1e-6)
+    adagrad.step(np.array([2]), np.array([[1.0, 1.0]]), 0.1)
+    np.testing.assert_allclose(adagrad.squares, [0, 0, 13.5])
+    np.testing.assert_array_equal(parameter[:2], 1)
+
+
+def test_vectors_and_matrices_are_rows_too():
+    for shape in ((3,), (3, 2, 2)):
+        parameter = np.zeros(shape)
+        RowAdagrad(parameter).step(slice(0, 2), np.full((2, *shape[1:]), 5.0), 0.5)
+        np.testing.assert_allclose(parameter[:2], -0.5, rtol=1e-6)
+        np.testing.assert_array_equal(parameter[2], 0)
+
+
+def test_a_zero_gradient_moves_nothing():
+    parameter = np.ones((2, 2))
+    RowAdagrad(parameter).step(slice(None), np.zeros((2, 2)), 0.1)
+    np.testing.assert_array_equal(parameter, 1)
