@@ -1,0 +1,121 @@
+"""Bad trees in JSON: each refused in one clear line that names the file."""
+
+import gzip
+import json
+
+import pytest
+
+from hstree.errors import FileFormatError, TreeError
+from hstree.treefile import read_content, save
+from tests.treefiles import DOCUMENT, TREE, refusal
+
+
+def changed(**fields):
+    return json.dumps(DOCUMENT | fields)
+
+
+def without(*keys):
+    return json.dumps({key: value for key, value in DOCUMENT.items() if key not in keys})
+
+
+BAD_JSON = [
+    ("", "is empty"),
+    ("   ", "is not JSON: Expecting value at line 1"),
+    (changed()[:-20], "is not JSON: "),
+    (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8 text (byte 0)"),
+    (changed().encode("utf-16"), "is not UTF-8 text"),
+    (b"\0\1\2\3", "is not JSON"),
+    (b"\xef\xbb\xbf" + changed().encode(), "BOM"),
+    ("[" * 100_000, "nested too deep"),
+    ('{"a":' * 100_000, "nested too deep"),
+    (changed(children=None).replace("null", "[" * 100_000 + "]" * 100_000), "nested too deep"),
+    ("[1, 2]", "holds [1, 2], not a JSON object"),
+    ('"hstree"', "holds 'hstree', not a JSON object"),
+    ("{}", 'its "format" is None, not "hstree"'),
+    (changed(format="other"), "\"format\" is 'other'"),
+    (changed(version=2), "is of version 2; this hstree reads version 1"),
+    (changed(version=True), "is of version True; this hstree reads version 1"),
+    (changed(version=1.0), "is of version 1.0"),
+    (changed(version="1"), "is of version '1'"),
+    (without("version"), "is of version None"),
+    (changed(version=2, what="ever", labels=0), "is of version 2"),
+    (without("labels"), 'has no "labels"'),
+    (without("children"), 'has no "children"'),
+    (changed(count=[1, 2, 3]), "has the unknown key 'count'"),
+    ('{"version": 1, "version": 1}', "has the key 'version' twice"),
+    (changed(meta={}).replace("{}", '{"a": 1, "a": 2}'), "has the key 'a' twice"),
+    (changed(meta={}).replace("{}", "NaN"), "holds NaN"),
+    (changed(counts=[1, 2, 9]).replace("9", "Infinity"), "holds Infinity"),
+    (changed(meta=[]), 'has [] as "meta"'),
+    (changed(meta=None), 'has None as "meta"'),
+    (changed(labels="abc"), "has 'abc' as \"labels\""),
+    (changed(labels={"a": 1}), "has {'a': 1} as \"labels\""),
+    (changed(children={"0": []}), 'as "children"'),
+    (changed(children=7), 'has 7 as "children"'),
+    (changed(names="ab"), "has 'ab' as \"names\""),
+    (changed(counts=3), 'has 3 as "counts"'),
+    (changed(children=[[-1, 1], -2]), "node 1 is -2, not a list of children"),
+    (changed(children=[[-1, 1], [-2.0, -3]]), "node 1 holds -2.0, not an integer"),
+    (changed(children=[[], [-1, 1], [-2, True]]), "node 2 holds True, not an integer"),
+    (changed(children=[[-1, 1], [-2, None]]), "node 1 holds None, not an integer"),
+    (changed(children=[[-1, [1]], [-2, -3]]), "node 0 holds [1], not an integer"),
+    (changed(children=[[-1, 10**30], [-2, -3]]), "node 0 holds 1000000000000000000000000000000"),
+    (changed(children=[[-1, 2**63], [-2, -3]]), "more than 64 bits hold"),
+    (changed(counts=[1, 2, 3.0]), "label 2 has the count 3.0, not an integer"),
+    (changed(counts=[1, 2**64, 3]), "label 1 has the count 18446744073709551616"),
+    (changed(counts=[1, "2", 3]), "label 1 has the count '2'"),
+    (changed(counts=[1, 2, 9]).replace("9", "9" * 5000), "thousands of digits"),
+]
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz"])
+@pytest.mark.parametrize(("text", "says"), BAD_JSON)
+def test_bad_json_is_refused(tmp_path, ending, text, says):
+    data = text.encode() if isinstance(text, str) else text
+    path = tmp_path / f"bad{ending}"
+    path.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    assert says in refusal(path, FileFormatError)
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"children": [[-1, 1], [-2, 0]]}, "child after parent"),
+        ({"children": [[-1, 1, 1], [-2, -3]]}, "no child twice"),
+        ({"children": [[-1, -2], [-3, -1]]}, "reachable"),
+        ({"children": [[-1, -2]]}, "every label placed"),
+        ({"children": [[-1, 1], [-2, -3, -9]]}, "known label"),
+        ({"children": [[-1, 1], [-2, -3, 5]]}, "known node"),
+        ({"children": [[-1, -2, 1], [-3]]}, "fan-out"),
+        ({"children": [[1, 2], [2, -1], [-2, -3]]}, "one parent"),
+        ({"counts": [1, 2]}, "counts"),
+        ({"counts": [1, -2, 3]}, "counts"),
+        ({"names": ["one"]}, "names"),
+        ({"names": [None, 4]}, "names"),
+        ({"labels": ["a", "b", "a"]}, "unique labels"),
+        ({"labels": ["a", None, "c"]}, "labels"),
+        ({"labels": ["a", "\ud800", "c"]}, "labels"),
+        ({"labels": []}, "labels"),
+    ],
+)
+def test_a_broken_rule_is_named_with_the_file_and_all_of_them_can_be_had(tmp_path, fields, rule):
+    path = tmp_path / "broken.json"
+    path.write_text(changed(**fields))
+    assert f"FILE: not a valid tree: {rule}: " in refusal(path, TreeError)
+    assert rule in [broken.rule for broken in read_content(path).broken_rules()]
+
+
+def test_read_content_lists_every_broken_rule(tmp_path):
+    path = tmp_path / "broken.json"
+    path.write_text(changed(labels=["a", "a", "c"], counts=[1], children=[[-1, -1], [-2]]))
+    assert [broken.rule for broken in read_content(path).broken_rules()] == [
+        "unique labels", "counts", "fan-out", "no child twice", "reachable", "every label placed",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("keep", [0, 5, 12, -9, -4])
+def test_cut_gzip_is_refused(tmp_path, keep):
+    path = tmp_path / "cut.json.gz"
+    save(TREE, path)
+    path.write_bytes(path.read_bytes()[:keep])
+    assert "FILE is" in refusal(path, FileFormatError)

@@ -1,0 +1,100 @@
+"""Bad trees in .npz: each refused in one clear line that names the file."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from hstree.errors import FileFormatError, TreeError
+from hstree.tree import Tree
+from tests.treefiles import TREE, members_of, refusal
+
+
+def header(**fields):
+    text = json.dumps({"format": "hstree", "version": 1, "meta": {}} | fields)
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+ANY = np.array([1, 2])
+BAD_MEMBERS = [
+    ({"header": None}, "has no member 'header'"),
+    ({"labels": None}, "has no member 'labels'"),
+    ({"label_start": None}, "has no member 'label_start'"),
+    ({"child": None}, "has no member 'child'"),
+    ({"child_start": None}, "has no member 'child_start'"),
+    ({"named": None}, "has no member 'named'"),
+    ({"names": None}, "has no member 'names'"),
+    ({"more": ANY}, "has the unknown member 'more'"),
+    ({"header": header(version=3), "more": ANY}, "is of version 3"),
+    ({"header": header(format="x")}, "is no tree file"),
+    ({"header": header(meta=1)}, 'has 1 as "meta"'),
+    ({"header": np.frombuffer(b"{", np.uint8)}, "is not JSON"),
+    ({"header": np.zeros(0, np.uint8)}, "is empty"),
+    ({"header": np.array("hstree")}, "has the member 'header' as <U6 of shape ()"),
+    ({"child": ANY.astype(np.int32)}, "'child' as int32"),
+    ({"child": ANY.astype(float)}, "'child' as float64"),
+    ({"child": ANY.astype(">i8")}, "'child' as >i8"),
+    ({"child": ANY.astype(np.uint64)}, "'child' as uint64"),
+    ({"child": ANY[:, None]}, "of shape (2, 1)"),
+    ({"child_start": np.int64(0)}, "of shape ()"),
+    ({"counts": ANY.astype(float)}, "'counts' as float64"),
+    ({"labels": np.array(["a", "b"])}, "'labels' as <U1"),
+    ({"labels": np.array(["a", {}], object)}, "Object arrays cannot be loaded"),
+    ({"child": np.array([1, None])}, "Object arrays cannot be loaded"),
+    ({"labels": np.full(30, 255, np.uint8)}, "broken member 'labels' or 'label_start'"),
+    ({"label_start": ANY}, "broken member 'labels' or 'label_start'"),
+    ({"label_start": ANY[:0]}, "broken member 'labels' or 'label_start'"),
+    ({"named": np.array([0, 0, 0])}, "broken member 'named'"),
+    ({"named": np.array([0, 1, 9])}, "broken member 'named'"),
+    ({"named": np.array([-1, 1, 2])}, "broken member 'named'"),
+    ({"named": ANY}, "broken member 'named'"),
+    ({"child_start": ANY[:0]}, "broken member 'named'"),
+]
+
+
+@pytest.mark.parametrize(("fields", "says"), BAD_MEMBERS)
+def test_bad_members_of_an_npz_are_refused(tmp_path, fields, says):
+    members = members_of(TREE) | fields
+    path = tmp_path / "bad.npz"
+    np.savez(path, **{name: array for name, array in members.items() if array is not None})
+    assert says in refusal(path, FileFormatError)
+
+
+def test_rules_are_named_for_an_npz_too(tmp_path):
+    members = members_of(Tree.from_children(["a", "b"], [[-1, -2]]))
+    path = tmp_path / "bad.npz"
+    np.savez(path, **members | {"child_start": np.array([0, 1])})
+    assert "not a valid tree: offsets: " in refusal(path, TreeError)
+    np.savez(path, **members | {"child": np.array([-1, -(2**63)])})
+    assert "not a valid tree: known label: " in refusal(path, TreeError)
+
+
+def test_zips_that_are_no_npz_are_refused(tmp_path):
+    path = tmp_path / "bad.npz"
+    members = members_of(TREE)
+    np.savez_compressed(path, **members)
+    assert "compressed" in refusal(path, FileFormatError)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("child.npy", b"not an array")
+    assert "is not a sound .npz" in refusal(path, FileFormatError)
+    with zipfile.ZipFile(path, "w") as archive:
+        huge = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            huge, {"descr": "<i8", "fortran_order": False, "shape": (10**15,)}
+        )
+        archive.writestr("child.npy", huge.getvalue())
+    assert "is not a sound .npz" in refusal(path, FileFormatError)
+    with zipfile.ZipFile(path, "w") as archive:
+        one = io.BytesIO()
+        np.lib.format.write_array(one, members["child"])
+        archive.writestr("child.npy", one.getvalue())
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("child.npy", one.getvalue())
+    assert "has the member 'child' twice" in refusal(path, FileFormatError)
+    np.save(tmp_path / "array.npy", members["child"])
+    (tmp_path / "array.npy").rename(path)
+    assert "is not a sound .npz" in refusal(path, FileFormatError)
+    path.write_bytes(b"")
+    assert "is not a sound .npz" in refusal(path, FileFormatError)
