@@ -23,7 +23,7 @@ PIECE = 4096
 #: Variances are kept above this share of their node's own variance.
 VARIANCE_FLOOR = 1e-6
 #: The least share of a node's weight that a component is taken to have, so that logs are finite.
-LEAST_SHARE = 1e-14
+LEAST_SHARE = 1e-200
 
 
 class Nodes:

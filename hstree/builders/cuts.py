@@ -10,7 +10,7 @@ from hstree.segments import offsets
 
 
 def scale_of(vectors: Matrix) -> float:
-    """Return the power of two that brings the largest entry to 0.5 or just above.
+    """Return the power of two that brings the largest entry near one.
 
     Squares then neither overflow nor vanish, and no digit of an entry is lost.
     """

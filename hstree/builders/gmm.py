@@ -94,7 +94,10 @@ def gmm(
     n_words = len(vectors.labels)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
     with progress.task("building trees", total=trees * n_words, unit="words") as task:
-        grown = [grow(n_words, cut, seed, max_codes=max_codes, task=task) for seed in seeds]
+        grown = [
+            grow(n_words, cut, np.random.default_rng(seed), max_codes=max_codes, task=task)
+            for seed in seeds
+        ]
     meta: dict[str, int] = {}
     if epsilon > 0:
         bounded = np.logical_or.reduce([tree.bounded for tree in grown])

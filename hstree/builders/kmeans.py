@@ -84,9 +84,9 @@ def kmeans(
         return branch
 
     n_words = len(vectors.labels)
-    seed = np.random.SeedSequence(random_state)
+    rng = np.random.default_rng(random_state)
     with progress.task("building the tree", total=n_words, unit="words") as task:
-        grown = grow(n_words, cut, seed, arity=arity, task=task)
+        grown = grow(n_words, cut, rng, arity=arity, task=task)
     return Tree(vectors.labels, grown.child_start, grown.child, counts=vectors.counts)
 
 

@@ -1,15 +1,13 @@
 """From a rule that cuts nodes to a tree: level by level, all nodes of a level at once.
 
 A builder gives a `Cut`: for the words of many nodes, the branch that each takes. This module
-turns it into the flat arrays of a `Tree`, cares for duplicated words and their bound, and runs
-the blocks of a level on several threads. What the rule is, is the builder's business.
+turns it into the flat arrays of a `Tree` and cares for duplicated words and their bound. What the
+rule is, is the builder's business.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +20,6 @@ Int64 = NDArray[np.int64]
 
 #: Rows of one block: what stays in a core's cache with 100 float32 a row.
 BLOCK = 2048
-#: Threads beyond this wait for each other more than they work.
-MAX_THREADS = 4
 
 #: (words (n,), offsets of their nodes (S + 1,), a generator) -> branch (n,). A branch b below zero
 #: stands for the first and the second, and for ``~b`` alone where the word may have no more codes.
@@ -42,7 +38,7 @@ class Growth:
 def grow(
     n_words: int,
     cut: Cut,
-    seed: np.random.SeedSequence,
+    rng: np.random.Generator,
     *,
     arity: int = 2,
     max_codes: int = 1,
@@ -56,9 +52,9 @@ def grow(
         V, at least one.
     cut : Cut
         Called with whole nodes of more than `arity` words. Within a node words are in ascending
-        order, and no branch may take all words of a node. Called from several threads.
-    seed : SeedSequence
-        The generators of the cuts derive from it and from the place in the tree alone.
+        order, and no branch may take all words of a node.
+    rng : Generator
+        Handed on to `cut`.
     arity : int, default 2
         A node with no more words than this has them as its children.
     max_codes : int, default 1
@@ -77,45 +73,37 @@ def grow(
     bounded = np.zeros(n_words, bool)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     n_nodes, settled = 0, 0.0
-    with ThreadPoolExecutor(_threads()) as threads:
-        while len(start) > 1:
-            branch = _cut_level(word, start, cut, seed, arity, n_nodes, threads)
-            n_nodes += len(start) - 1
-            item, branch = _double(word, branch, places, max_codes, bounded)
-            node = np.repeat(np.arange(len(start) - 1), np.diff(start))[item]
-            group = node * arity + branch
-            order = np.argsort(group, kind="stable")
-            item, group = item[order], group[order]
+    while len(start) > 1:
+        branch = _cut_level(word, start, cut, rng, arity)
+        n_nodes += len(start) - 1
+        item, branch = _double(word, branch, places, max_codes, bounded)
+        node = np.repeat(np.arange(len(start) - 1), np.diff(start))[item]
+        group = node * arity + branch
+        order = np.argsort(group, kind="stable")
+        item, group = item[order], group[order]
 
-            head = np.flatnonzero(np.diff(group, prepend=-1))
-            size = np.diff(head, append=len(group))
-            inner = size > 1
-            child = ~word[item[head]]
-            child[inner] = n_nodes + np.arange(np.count_nonzero(inner))
-            children.append(child)
-            fan_outs.append(np.bincount(group[head] // arity, minlength=len(start) - 1))
+        head = np.flatnonzero(np.diff(group, prepend=-1))
+        size = np.diff(head, append=len(group))
+        inner = size > 1
+        child = ~word[item[head]]
+        child[inner] = n_nodes + np.arange(np.count_nonzero(inner))
+        children.append(child)
+        fan_outs.append(np.bincount(group[head] // arity, minlength=len(start) - 1))
 
-            word = word[item[np.repeat(inner, size)]]
-            start = offsets(size[inner])
-            ahead = float(size[inner] @ np.log(size[inner])) / places.sum() / np.log(n_words)
-            task.advance(max(0.0, n_words * (1 - ahead) - settled))
-            settled = max(settled, n_words * (1 - ahead))
+        word = word[item[np.repeat(inner, size)]]
+        start = offsets(size[inner])
+        ahead = float(size[inner] @ np.log(size[inner])) / places.sum() / np.log(n_words)
+        task.advance(max(0.0, n_words * (1 - ahead) - settled))
+        settled = max(settled, n_words * (1 - ahead))
     return Growth(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
-
-
-def _threads() -> int:
-    """Count the processors that this process may use, within reason."""
-    return min(MAX_THREADS, os.cpu_count() or 1)
 
 
 def _cut_level(
     word: Int64,
     start: Int64,
     cut: Cut,
-    seed: np.random.SeedSequence,
+    rng: np.random.Generator,
     arity: int,
-    n_nodes: int,
-    threads: ThreadPoolExecutor,
 ) -> Int64:
     """Return the branch of every word of a level; nodes of few words need no cut."""
     size = np.diff(start)
@@ -125,16 +113,12 @@ def _cut_level(
         return branch
     cuttable = np.repeat(large, size)
     words, bounds = word[cuttable], offsets(size[large])
-    number = n_nodes + np.flatnonzero(large)
-
-    def cut_block(block: tuple[int, int]) -> Int64:
-        first, last = block
-        key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number[first]))
-        generator = np.random.default_rng(key)
-        rows = slice(bounds[first], bounds[last])
-        return cut(words[rows], bounds[first : last + 1] - bounds[first], generator)
-
-    branch[cuttable] = np.concatenate(list(threads.map(cut_block, _blocks(bounds))))
+    branch[cuttable] = np.concatenate(
+        [
+            cut(words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], rng)
+            for a, b in _blocks(bounds)
+        ]
+    )
     return branch
 
 

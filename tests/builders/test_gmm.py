@@ -1,0 +1,301 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.mixture import GaussianMixture
+
+from hstree import progress
+from hstree.builders.cuts import cut_in_order
+from hstree.builders.gmm import gmm
+from hstree.codes import Codes
+from hstree.errors import InputError, OptionError
+from hstree.mixture import VARIANCE_FLOOR, Nodes
+from hstree.vectors import WordVectors
+from tests.builders.label_sets import child_sets, child_sizes, label_sets
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def words(vectors, **more):
+    vectors = np.asarray(vectors, np.float32)
+    return WordVectors([f"w{i}" for i in range(len(vectors))], vectors, **more)
+
+
+def normal(n, d, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def named(indices):
+    return frozenset(f"w{i}" for i in indices)
+
+
+def planted(seed):
+    """Eight clusters, in pairs of pairs of pairs: the closer, the deeper they part."""
+    rng = np.random.default_rng(seed)
+    centre = np.zeros((1, 12))
+    for distance in (40, 12, 4):
+        step = distance * rng.standard_normal((len(centre), 12)) / np.sqrt(12)
+        centre = np.concatenate([centre - step, centre + step])
+    cluster = rng.permutation(np.repeat(np.arange(8), rng.integers(5, 60, 8)))
+    return centre[cluster] + 0.05 * rng.standard_normal((len(cluster), 12)), cluster
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.25}, {"shared_variance": True}])
+@pytest.mark.parametrize("seed", range(5))
+def test_planted_clusters_come_back_as_subtrees(seed, options):
+    X, cluster = planted(seed)
+    subtrees = set(label_sets(gmm(words(X), **options)))
+    for level in (8, 4, 2):
+        for which in range(level):
+            assert named(np.flatnonzero(cluster % level == which)) in subtrees
+
+
+def test_every_tree_of_several_finds_the_planted_clusters():
+    X, cluster = planted(0)
+    tree = gmm(words(X), trees=3)
+    for which in range(8):
+        members = named(np.flatnonzero(cluster == which))
+        assert sum(below == members for below in label_sets(tree)) == 3
+
+
+def root_responsibilities(X, random_state=0):
+    """P(second) of each word at the root, by scikit-learn, from the start that gmm takes."""
+    rng = np.random.default_rng(np.random.SeedSequence(random_state).spawn(1)[0])
+    second = cut_in_order(Nodes(np.array([0, len(X)])), rng.random(len(X))) == 1
+    floor = VARIANCE_FLOOR * X.var(axis=0).mean()
+    halves = X[~second], X[second]
+    fit = GaussianMixture(
+        2,
+        covariance_type="spherical",
+        max_iter=3,
+        tol=0,
+        reg_covar=floor,
+        weights_init=[np.mean(~second), np.mean(second)],
+        means_init=[half.mean(axis=0) for half in halves],
+        precisions_init=[1 / (half.var(axis=0).mean() + floor) for half in halves],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged
+        return fit.fit(X).predict_proba(X)[:, 1]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.25, 0.4])
+def test_words_go_where_their_responsibilities_send_them(epsilon):
+    X = normal(300, 3) * np.random.default_rng(1).exponential(1, (300, 1))
+    second = root_responsibilities(X)
+    tree = gmm(words(X), epsilon=epsilon, iterations=3)
+    left, right = child_sets(tree, 0)
+    both = (np.abs(second - 0.5) <= epsilon) if epsilon else np.zeros(300, bool)
+    assert both.sum() > 5 or not epsilon
+    assert right == named(np.flatnonzero((second > 0.5) | both))
+    assert left == named(np.flatnonzero((second <= 0.5) | both))
+
+
+def test_balanced_halves_every_node():
+    tree = gmm(words(normal(1000, 5)), split="balanced")
+    left, right = child_sizes(tree).reshape(-1, 2).T
+    assert set(left - right) <= {0, 1}
+    assert tree.depth.max() + 1 == 10
+
+
+def test_balanced_orders_words_whose_responsibilities_are_saturated():
+    line = np.concatenate([np.arange(30), 1000 + np.arange(70)])[:, None]
+    shuffled = np.random.default_rng(0).permutation(100)
+    tree = gmm(words(line[shuffled]), split="balanced", shared_variance=True)
+    lower = named(np.flatnonzero(shuffled < 50))
+    assert lower in child_sets(tree, 0)
+
+
+def mean_codes(tree):
+    return Codes(tree).codes_per_label.mean()
+
+
+def test_words_are_doubled_only_for_epsilon():
+    X = words(normal(400, 3))
+    for options in ({}, {"split": "balanced"}, {"shared_variance": True}):
+        tree = gmm(X, **options)
+        assert (Codes(tree).codes_per_label == 1).all()
+        assert "max_codes_reached" not in tree.meta
+    assert 1 < mean_codes(gmm(X, epsilon=0.1)) < mean_codes(gmm(X, epsilon=0.3))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.25, 0.4, 0.49, 0.4999999, 0.5])
+@pytest.mark.parametrize("d", [1, 2, 30])
+@pytest.mark.parametrize("trees", [1, 3])
+def test_the_probabilities_of_the_dag_sum_to_one_and_it_ends(epsilon, d, trees):
+    tree = gmm(words(normal(120, d)), epsilon=epsilon, trees=trees, max_codes=9)
+    assert Codes(tree).uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert Codes(tree).codes_per_label.max() <= 9 * trees
+
+
+def test_max_codes_bounds_and_says_how_often():
+    X = words(normal(200, 2))
+    free = gmm(X, epsilon=0.3, max_codes=10**6)
+    assert free.meta["max_codes_reached"] == 0
+    codes = Codes(free).codes_per_label
+    assert codes.max() > 6
+    bound = gmm(X, epsilon=0.3, max_codes=6)
+    assert Codes(bound).codes_per_label.max() == 6
+    assert 0 < bound.meta["max_codes_reached"] <= 200
+    assert isinstance(bound.meta["max_codes_reached"], int)
+    alone = gmm(X, epsilon=0.3, max_codes=1)
+    assert alone == gmm(X), "a bound of one code is the hard tree"
+    assert alone.meta["max_codes_reached"] > 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 64, 100])
+@pytest.mark.parametrize("value", [0.0, 1.0, -1e30, 1e-42])
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.4}, {"split": "balanced"}, {"trees": 2}])
+def test_identical_vectors_are_halved(n, value, options):
+    tree = gmm(words(np.full((n, 3), value)), **options)
+    codes = Codes(tree)
+    assert (codes.codes_per_label == options.get("trees", 1)).all()
+    assert codes.length.max() == math.ceil(math.log2(n)) + (options.get("trees", 1) > 1)
+
+
+def test_a_stuck_node_is_cut_at_the_median_of_its_widest_axis():
+    """Two points at the same place twice: EM from a half that holds one of each finds no parts."""
+    X = np.zeros((8, 3))
+    X[:, 2] = [3, 1, 3, 1, 1, 3, 1, 3]
+    below = [child_sets(gmm(words(X), random_state=seed), 0) for seed in range(5)]
+    assert all(named([1, 3, 4, 6]) in sets for sets in below)
+
+
+points = st.integers(1, 3).flatmap(
+    lambda d: st.lists(
+        st.lists(st.sampled_from([0.0, 1.0, -1.0, 1e-3, 50.0]), min_size=d, max_size=d),
+        min_size=1,
+        max_size=24,
+    )
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    points,
+    st.sampled_from(["adaptive", "balanced"]),
+    st.sampled_from([0.0, 0.1, 0.4, 0.499, 0.5]),
+    st.integers(1, 3),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 8),
+    st.data(),
+)
+def test_any_vectors_make_a_tree(X, split, epsilon, trees, shared, weighted, max_codes, data):
+    counts = data.draw(
+        st.lists(st.sampled_from([0, 1, 7, 2**62]), min_size=len(X), max_size=len(X))
+    )
+    tree = gmm(
+        words(X, counts=counts),
+        split=split,
+        epsilon=epsilon if split == "adaptive" else 0.0,
+        trees=trees,
+        shared_variance=shared,
+        weighted=weighted,
+        max_codes=max_codes,
+    )
+    codes = Codes(tree)
+    assert codes.uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert len(X) == 1 or codes.codes_per_label.min() >= trees
+    assert codes.codes_per_label.max() <= trees * max_codes
+
+
+def test_an_outlier_at_each_level_makes_a_deep_tree_that_still_ends():
+    tree = gmm(words(np.concatenate([np.zeros((1, 1)), 1.5 ** np.arange(180)[:, None]])))
+    assert Codes(tree).uniform_mass() == pytest.approx(1, abs=1e-12)
+
+
+def test_several_trees_stand_side_by_side_under_one_root():
+    X = words(normal(30, 4))
+    assert gmm(X, trees=2).fan_out[0] == 2
+    assert gmm(X, trees=5).fan_out.tolist() == [5] + [2] * (5 * 29)
+    parts = gmm(X, trees=3)
+    alone = gmm(X)
+    first = parts.child[3 : 3 + 2 * 29]
+    assert np.array_equal(np.where(first < 0, first, first - 1), alone.child)
+    assert len({frozenset(label_sets(gmm(X, random_state=seed))) for seed in range(4)}) == 4
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("trees", [1, 2, 4])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4])
+def test_very_few_words(n, trees, epsilon):
+    tree = gmm(words(normal(n, 2)), trees=trees, epsilon=epsilon)
+    if n == 1:
+        assert tree.n_nodes == 0
+        return
+    assert tree.n_nodes >= trees * (n - 1) + (trees > 1)
+    if n == 2:
+        assert Codes(tree).codes_per_label.tolist() == [trees, trees]
+
+
+def test_the_same_seed_gives_the_same_tree_and_scale_does_not_matter():
+    X = normal(500, 8).astype(np.float32)
+    tree = gmm(words(X), epsilon=0.2, random_state=3)
+    assert gmm(words(X), epsilon=0.2, random_state=3) == tree
+    assert gmm(words(X), epsilon=0.2, random_state=4) != tree
+    for factor in (2.0**90, 2.0**-90):
+        assert gmm(words(X * np.float32(factor)), epsilon=0.2, random_state=3) == tree
+
+
+def test_counts_weigh_words_only_when_asked():
+    X = normal(200, 3)
+    plain, even = gmm(words(X)), np.full(200, 7)
+    assert label_sets(gmm(words(X, counts=even), weighted=True)) == label_sets(plain)
+    uneven = words(X, counts=np.arange(200) ** 3)
+    assert label_sets(gmm(uneven)) == label_sets(plain)
+    assert label_sets(gmm(uneven, weighted=True)) != label_sets(plain)
+    assert np.array_equal(gmm(uneven).counts, uneven.counts)
+    with pytest.raises(InputError, match="counts"):
+        gmm(words(X), weighted=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"split": "middle"},
+        {"epsilon": -0.1},
+        {"epsilon": 0.51},
+        {"epsilon": math.nan},
+        {"split": "balanced", "epsilon": 0.1},
+        {"trees": 0},
+        {"iterations": 0},
+        {"max_codes": 0},
+        {"random_state": -1},
+    ],
+)
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(OptionError, match=next(reversed(options))):
+        gmm(words(normal(5, 2)), **options)
+
+
+class Counter:
+    """A progress sink that adds up what it is told."""
+
+    def __init__(self):
+        self.done, self.total, self.steps = 0.0, None, []
+
+    def start(self, title, total, unit):
+        self.total = total
+        return self
+
+    def stop(self, task):
+        pass
+
+    def advance(self, amount=1):
+        self.steps.append(amount)
+
+    def note(self, text):
+        pass
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.3}, {"trees": 3}])
+def test_progress_adds_up_to_the_words(options):
+    counter = Counter()
+    with progress.shown_by(counter):
+        gmm(words(normal(100, 2)), **options)
+    assert sum(counter.steps) == pytest.approx(counter.total)
+    assert min(counter.steps) >= 0

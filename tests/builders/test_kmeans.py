@@ -1,0 +1,147 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+
+from hstree.builders import kmeans as module
+from hstree.builders.kmeans import kmeans
+from hstree.codes import Codes
+from hstree.errors import OptionError
+from hstree.mixture import Nodes
+from hstree.vectors import WordVectors
+from tests.builders.label_sets import child_sets, child_sizes, label_sets
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def words(vectors):
+    vectors = np.asarray(vectors, np.float32)
+    return WordVectors([f"w{i}" for i in range(len(vectors))], vectors)
+
+
+def normal(n, d, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def named(indices):
+    return frozenset(f"w{i}" for i in indices)
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize(("arity", "clusters"), [(2, 4), (3, 9), (4, 4)])
+def test_planted_clusters_come_back_as_subtrees(arity, clusters, balanced):
+    rng = np.random.default_rng(arity)
+    size = np.full(clusters, 12) if balanced else rng.integers(8, 40, clusters)
+    cluster = rng.permutation(np.repeat(np.arange(clusters), size))
+    near, far = 10 * rng.standard_normal((clusters, 6)), 100 * rng.standard_normal((clusters, 6))
+    centre = near + (far[np.arange(clusters) % arity] if clusters > arity else 0)
+    X = centre[cluster] + 0.1 * rng.standard_normal((len(cluster), 6))
+    subtrees = set(label_sets(kmeans(words(X), arity=arity, balanced=balanced)))
+    for which in range(clusters):
+        assert named(np.flatnonzero(cluster == which)) in subtrees
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k):
+    X = normal(300, 4)
+    nodes = Nodes(np.array([0, 300]))
+    centres = module._first_centres(nodes, X, k, np.random.default_rng(5))
+    ours = module._cluster(nodes, X, k, False, 100, np.random.default_rng(5))
+    theirs = KMeans(k, init=np.concatenate(centres), n_init=1, max_iter=100, tol=0).fit(X)
+    assert np.array_equal(ours, theirs.labels_)
+
+
+def test_first_centres_are_drawn_by_squared_distance():
+    n = 20_000
+    nodes = Nodes(3 * np.arange(n + 1))
+    X = np.tile([[0.0], [1.0], [3.0]], (n, 1))
+    first, second = module._first_centres(nodes, X, 2, np.random.default_rng(0))
+    shares = [np.mean(first == value) for value in (0, 1, 3)]
+    assert shares == pytest.approx([1 / 3] * 3, abs=0.02)
+    after_zero = second[first == 0]
+    assert np.mean(after_zero == 3) == pytest.approx(0.9, abs=0.02)
+    assert not (after_zero == 0).any()
+
+
+def test_an_empty_cluster_keeps_its_centre():
+    nodes, X = Nodes(np.array([0, 2, 4])), np.array([[1.0], [3.0], [5.0], [5.0]])
+    member = np.array([True, True, False, False])
+    assert module._mean(nodes, X, member, np.array([[7.0], [8.0]])).tolist() == [[2.0], [8.0]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.lists(st.integers(1, 15), min_size=1, max_size=6), st.integers(0, 99))
+def test_even_parts_peel_the_nearest_words_off(k, sizes, seed):
+    nodes = Nodes(np.cumsum([0, *sizes]))
+    n = nodes.start[-1]
+    distance = np.random.default_rng(seed).integers(0, 5, (k, n)).astype(float)
+    part = module._even_parts(nodes, distance)
+    for a, b in zip(nodes.start, nodes.start[1:], strict=False):
+        left = list(range(a, b))
+        for j in range(k - 1):
+            wanted = math.ceil((j + 1) * (b - a) / k) - math.ceil(j * (b - a) / k)
+            left.sort(key=lambda i: (distance[j, i] - distance[j + 1 :, i].min(), i))
+            assert set(left[:wanted]) == {i for i in range(a, b) if part[i] == j}
+            left = left[wanted:]
+
+
+@pytest.mark.parametrize("arity", [2, 3, 8])
+def test_balanced_children_differ_by_one_word_at_most(arity):
+    tree = kmeans(words(normal(700, 4)), arity=arity, balanced=True)
+    size, first = child_sizes(tree), tree.child_start[:-1]
+    smallest, largest = np.minimum.reduceat(size, first), np.maximum.reduceat(size, first)
+    assert (largest - smallest).max() == 1
+    assert tree.depth.max() + 1 <= math.ceil(math.log(700, arity)) + 1
+
+
+def test_balanced_on_a_line_cuts_in_the_middle():
+    line = np.random.default_rng(0).permutation(100).astype(float)
+    parts = child_sets(kmeans(words(line[:, None]), balanced=True, iterations=50), 0)
+    assert named(np.flatnonzero(line < 50)) in parts
+
+
+def test_small_nodes_are_wide_leaves():
+    tree = kmeans(words(normal(5, 2)), arity=8)
+    assert tree.child.tolist() == [~0, ~1, ~2, ~3, ~4]
+    assert kmeans(words(normal(300, 3)), arity=8).fan_out.max() == 8
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 81])
+@pytest.mark.parametrize("arity", [2, 3])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_identical_vectors_are_cut_evenly(n, arity, balanced):
+    tree = kmeans(words(np.full((n, 2), 0.1)), arity=arity, balanced=balanced)
+    deepest = -1 if n == 1 else tree.depth.max()
+    assert deepest + 1 == math.ceil(round(math.log(n, arity), 9))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, -1.0, 1e-3, 1e20]), min_size=1, max_size=30),
+    st.integers(2, 5),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_any_vectors_make_a_tree_with_one_code_a_word(X, arity, balanced, iterations):
+    tree = kmeans(
+        words(np.array(X)[:, None]), arity=arity, balanced=balanced, iterations=iterations
+    )
+    codes = Codes(tree)
+    assert codes.uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert len(X) == 1 or (codes.codes_per_label == 1).all()
+    assert tree.fan_out.max(initial=0) <= arity
+
+
+def test_the_same_seed_gives_the_same_tree():
+    X = words(normal(200, 3))
+    assert kmeans(X, arity=3, random_state=1) == kmeans(X, arity=3, random_state=1)
+    assert kmeans(X, arity=3, random_state=1) != kmeans(X, arity=3, random_state=2)
+
+
+@pytest.mark.parametrize("options", [{"arity": 1}, {"iterations": 0}, {"random_state": -1}])
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        kmeans(words(normal(5, 2)), **options)

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.cluster import hierarchy
+from sklearn.cluster import AgglomerativeClustering
+
+from hstree.builders import linkage as module
+from hstree.builders.linkage import linkage, tree_from_linkage
+from hstree.codes import Codes
+from hstree.errors import InputError, OptionError
+from hstree.tree import Tree
+from hstree.vectors import WordVectors
+from tests.builders.label_sets import child_sets, label_sets
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def normal(n, d, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
+
+
+def words(vectors):
+    return WordVectors([f"w{i}" for i in range(len(vectors))], vectors)
+
+
+def merged_sets(merges, labels):
+    """The labels of every cluster that a linkage makes, merge by merge."""
+    clusters = [frozenset([label]) for label in labels]
+    for a, b in np.asarray(merges)[:, :2].astype(int):
+        clusters.append(clusters[a] | clusters[b])
+    return clusters[len(labels) :]
+
+
+@st.composite
+def linkages(draw):
+    n = draw(st.integers(1, 20))
+    free, merges = list(range(n)), []
+    while len(free) > 1:
+        a = free.pop(draw(st.integers(0, len(free) - 1)))
+        b = free.pop(draw(st.integers(0, len(free) - 1)))
+        merges.append([a, b])
+        free.append(n + len(merges) - 1)
+    return np.array(merges).reshape(-1, 2), [f"w{i}" for i in range(n)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(linkages(), st.sampled_from([np.int32, np.int64, np.float64]))
+def test_every_merge_is_a_node_and_the_order_of_children_is_kept(drawn, dtype):
+    merges, labels = drawn
+    tree = Tree.from_linkage(merges.astype(dtype), labels, counts=range(len(labels)))
+    expected = merged_sets(merges, labels)
+    assert sorted(map(sorted, label_sets(tree))) == sorted(map(sorted, expected))
+    assert (np.diff(tree.depth) >= 0).all(), "level by level"
+    assert tree.counts.tolist() == list(range(len(labels)))
+    if len(labels) > 1:
+        every = [frozenset([label]) for label in labels] + expected
+        assert child_sets(tree, 0) == [every[c] for c in merges[-1]]
+
+
+@pytest.mark.parametrize(
+    "criterion", ["ward", "average", "complete", "single", "weighted", "centroid", "median"]
+)
+def test_scipy_s_clusterings_become_trees(criterion):
+    X = normal(60, 3)
+    tree = linkage(words(X), criterion=criterion)
+    expected = merged_sets(hierarchy.linkage(X.astype(float), criterion), tree.labels)
+    assert set(label_sets(tree)) == set(expected)
+
+
+def test_scikit_learn_s_clusterings_become_trees():
+    X = normal(60, 3)
+    model = AgglomerativeClustering(n_clusters=1, linkage="average").fit(X)
+    tree = Tree.from_linkage(model.children_, words(X).labels)
+    assert set(label_sets(tree)) == set(label_sets(linkage(words(X), criterion="average")))
+
+
+def test_planted_clusters_come_back_as_subtrees():
+    rng = np.random.default_rng(0)
+    cluster = rng.permutation(np.repeat(np.arange(5), 9))
+    X = 10 * normal(5, 4)[cluster] + 0.1 * normal(45, 4, seed=1)
+    subtrees = set(label_sets(linkage(words(X))))
+    for which in range(5):
+        assert frozenset(f"w{i}" for i in np.flatnonzero(cluster == which)) in subtrees
+
+
+def test_the_metric_is_used():
+    X = np.array([[1, 0], [100, 1], [1, 1.1], [2, 2]], np.float32)
+    nearest = frozenset(["w2", "w3"])
+    assert nearest in label_sets(linkage(words(X), criterion="average", metric="cosine"))
+    assert frozenset(["w0", "w1"]) in label_sets(
+        linkage(words(X), criterion="average", metric="cosine")
+    )
+    assert frozenset(["w0", "w1"]) not in label_sets(linkage(words(X), criterion="average"))
+
+
+def test_a_chain_is_no_problem():
+    n = 3000
+    merges = np.c_[np.r_[0, n : 2 * n - 2], np.arange(1, n)]
+    tree = tree_from_linkage(merges, [f"w{i}" for i in range(n)])
+    assert tree.depth.max() == n - 2
+    assert Codes(tree).uniform_mass() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("criterion", ["ward", "single"])
+def test_very_few_words_and_identical_vectors(n, criterion):
+    assert linkage(words(np.ones((n, 2))), criterion=criterion).n_nodes == n - 1
+
+
+@pytest.mark.parametrize(
+    ("merges", "expected"),
+    [
+        ([[0, 1]], "1 merges for 3 labels"),
+        ([[0, 1], [2, 3], [4, 5]], "3 merges for 3 labels"),
+        ([0, 1, 2], "shape"),
+        ([[0], [1]], "shape"),
+        ([["a", "b"], ["c", "d"]], "matrix of numbers"),
+        ([[0, 1], [2, 4]], "row 1 of the linkage joins the cluster 4"),
+        ([[0, 3], [1, 2]], "row 0 of the linkage joins the cluster 3"),
+        ([[0, -1], [1, 2]], "cluster -1"),
+        ([[0, 1.5], [1, 2]], r"cluster 1\.5"),
+        ([[0, np.nan], [1, 2]], "cluster nan"),
+        ([[0, 1], [1, 3]], "cluster 1 twice, in row 0 and row 1"),
+        ([[0, 0], [1, 3]], "cluster 0 twice, in row 0"),
+    ],
+)
+def test_what_is_no_linkage_is_refused(merges, expected):
+    with pytest.raises(InputError, match=expected) as error:
+        Tree.from_linkage(merges, ["a", "b", "c"])
+    assert "\n" not in str(error.value)
+
+
+def test_too_many_words_are_refused_with_the_limit(monkeypatch):
+    monkeypatch.setattr(module, "MAX_LABELS", 10)
+    assert linkage(words(normal(10, 2))).n_nodes == 9
+    with pytest.raises(InputError, match="limit is 10 words"):
+        linkage(words(normal(11, 2)))
+
+
+def test_what_does_not_go_together_is_refused():
+    with pytest.raises(OptionError, match="'ward' needs the metric 'euclidean'"):
+        linkage(words(normal(5, 2)), metric="cosine")
+    with pytest.raises(InputError, match="cosine"):
+        linkage(words(np.zeros((4, 2))), criterion="average", metric="cosine")

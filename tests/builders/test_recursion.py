@@ -1,0 +1,134 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree import progress
+from hstree.builders import recursion
+from hstree.builders.cuts import cut_in_order, free_stuck, scale_of
+from hstree.builders.recursion import grow
+from hstree.codes import Codes
+from hstree.mixture import Nodes
+from hstree.tree import Tree
+
+
+def tree_of(n, cut, **options):
+    with progress.task("growing") as task:
+        growth = grow(n, cut, np.random.default_rng(0), task=task, **options)
+    return Tree([f"w{i}" for i in range(n)], growth.child_start, growth.child), growth.bounded
+
+
+def test_a_scripted_cut_gives_its_tree():
+    def last_alone(words, start, rng):
+        return np.isin(np.arange(len(words)), start[1:] - 1).astype(int)
+
+    tree, _ = tree_of(4, last_alone)
+    assert tree.child.tolist() == [1, ~3, 2, ~2, ~0, ~1]
+
+
+def test_doubled_words_hang_under_both():
+    """Word 1 goes both ways at the root; the nodes {0, 1} and {1, 2, 3} follow."""
+
+    def cut(words, start, rng):
+        return np.array([0, -1, 1, 1] if len(words) == 4 else [0, 1, 1])
+
+    tree, bounded = tree_of(4, cut, max_codes=2)
+    assert tree.child.tolist() == [1, 2, ~0, ~1, ~1, 3, ~2, ~3]
+    assert not bounded.any()
+    tree, bounded = tree_of(4, cut, max_codes=1)
+    assert tree.child.tolist() == [1, 2, ~0, ~1, ~2, ~3]
+    assert bounded.tolist() == [False, True, False, False]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 30), st.integers(0, 2**32 - 1))
+def test_any_cut_gives_a_tree_within_its_bound(n, max_codes, block, seed):
+    random = np.random.default_rng(seed)
+
+    def cut(words, start, rng):
+        assert len(words) == start[-1]
+        branch = random.integers(-2, 2, len(words))
+        branch[start[:-1]] = 0  # so that neither branch has all words
+        branch[start[1:] - 1] = 1
+        for a, b in pairwise(start):
+            assert (np.diff(words[a:b]) > 0).all(), "words in ascending order, none twice"
+        return branch
+
+    before, recursion.BLOCK = recursion.BLOCK, block
+    try:
+        tree, bounded = tree_of(n, cut, max_codes=max_codes)
+    finally:
+        recursion.BLOCK = before
+    codes = Codes(tree)
+    assert codes.uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert codes.codes_per_label.max() <= max_codes
+    assert (codes.codes_per_label[bounded] == max_codes).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 60), st.integers(2, 7))
+def test_wide_nodes_take_up_to_arity_words_as_they_are(n, arity):
+    def cut(words, start, rng):
+        return cut_in_order(Nodes(start), np.zeros(len(words)), arity)
+
+    tree, _ = tree_of(n, cut, arity=arity)
+    assert tree.fan_out.max(initial=0) <= arity
+    small = [node for node in range(tree.n_nodes) if (_children(tree, node) < 0).all()]
+    assert n == 1 or small
+    order = [~c for c in _leaves(tree)]
+    assert order == list(range(n))
+
+
+def _children(tree, node):
+    return tree.child[tree.child_start[node] : tree.child_start[node + 1]]
+
+
+def _leaves(tree):
+    """The leaves from left to right."""
+    if tree.n_nodes == 0:
+        return [~0]
+    waiting, found = [0], []
+    while waiting:
+        c = waiting.pop()
+        if c < 0:
+            found.append(c)
+        else:
+            waiting += reversed(_children(tree, c).tolist())
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=9), min_size=1),
+    st.integers(2, 5),
+)
+def test_cut_in_order_is_a_stable_sort_cut_evenly(groups, arity):
+    nodes = Nodes(np.cumsum([0, *map(len, groups)]))
+    parts = np.split(cut_in_order(nodes, np.concatenate(groups), arity), nodes.start[1:-1])
+    for values, part in zip(groups, parts, strict=True):
+        order = sorted(range(len(values)), key=lambda i: (values[i], i))
+        assert (np.diff(part[order]) >= 0).all()
+        sizes = np.bincount(part, minlength=arity)
+        assert sizes.max() - sizes.min() <= 1
+        assert sizes[0] == sizes.max()
+
+
+def test_stuck_nodes_are_cut_along_their_widest_axis_and_others_left_alone():
+    X = np.array([[0, 5.0], [1, 0], [2, 9], [7, 7], [8, 8], [1, 1], [1, 1], [1, 1], [1, 1]])
+    X = X.astype(np.float32)
+    branch = np.array([0, 0, 0, 5, 5, 1, 1, 1, 1])
+    free_stuck(branch, np.array([True, False, True]), Nodes(np.array([0, 3, 5, 9])), X)
+    assert branch.tolist() == [0, 0, 1, 5, 5, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("largest", [0.0, 1e-45, 1e-20, 0.3, 1.0, 77.0, 3.4e38])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scale_is_a_power_of_two_that_tames_the_vectors(largest, sign):
+    X = np.array([[sign * largest, 0.0]], np.float32)
+    scale = scale_of(X)
+    assert np.frexp(scale)[0] == 0.5
+    scaled = np.abs(X * np.float32(scale)).max()
+    assert np.isfinite(scaled)
+    assert largest < 1e-37 or 0.5 <= scaled <= 4
