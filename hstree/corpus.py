@@ -177,8 +177,10 @@ class Corpus:
     def line_start(self) -> NDArray[np.int64]:
         """int64 array (lines + 1,): where each line begins among the tokens of this corpus."""
         start, stop = self.lines
-        starts: NDArray[np.int64] = self._text.line_start[start : stop + 1]
-        return starts - starts[0]
+        relative: NDArray[np.int64] = (
+            self._text.line_start[start : stop + 1] - self._text.line_start[start]
+        )
+        return relative
 
     def ids(self, positions: slice | NDArray[np.integer]) -> NDArray[np.int32]:
         """Return the ids of the words at some positions, -1 where they are OOV.

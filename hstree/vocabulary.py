@@ -76,7 +76,8 @@ class Vocabulary:
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
         if len(self._index) < len(self.words):
-            raise InputError(f"a vocabulary with the word {_twice(self.words)!r} twice; drop one")
+            twice = Counter(self.words).most_common(1)[0][0]
+            raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
         self.counts: NDArray[np.int64] = _checked_counts(counts, self.words)
         self.source: dict[str, object] = (
             {"kind": "vocabulary", "sha256": self.sha256} if source is None else dict(source)
@@ -132,29 +133,29 @@ class Vocabulary:
         """
         if min_count < 1:
             raise OptionError(f"min_count is {min_count}; it must be 1 or more")
-        count_of = dict(zip(words, _checked_counts(counts, words).tolist(), strict=True))
-        if len(count_of) < len(words):
-            raise InputError(f"the word {_twice(words)!r} is counted twice; add its counts up")
-        n_tokens = sum(count_of.values())
-        n_eos = count_of.pop(EOS, 0)
-        n_literal = count_of.pop(UNK, 0)
-        kept = sorted(
-            (entry for entry in count_of.items() if entry[1] >= min_count), key=_largest_first
-        )
+        count = _checked_counts(counts, words)
+        special = {word: place for place, word in enumerate(words) if word in (EOS, UNK)}
+        n_eos = int(count[special[EOS]]) if EOS in special else 0
+        is_kept = count >= min_count
+        is_kept[list(special.values())] = False
+        kept = np.flatnonzero(is_kept)
         has_unk = unk
         if has_unk is None:
-            has_unk = bool(n_literal) or len(kept) < len(count_of) or _exceeds(len(kept), max_size)
+            is_all_kept = n_eos + count[kept].sum() == count.sum()
+            has_unk = not is_all_kept or (max_size is not None and len(kept) + 1 > max_size)
         if max_size is not None:
             room = max_size - 1 - has_unk
             if room < 0:
                 needed = f"{EOS} and {UNK}" if has_unk else EOS
                 raise OptionError(f"max_size is {max_size}, which leaves no room for {needed}")
-            kept = kept[:room]
-        kept.append((EOS, n_eos))
+            kept = kept[_largest_first([words[i] for i in kept.tolist()], count[kept])[:room]]
+        chosen = [*(words[i] for i in kept.tolist()), EOS]
+        chosen_count = [*count[kept].tolist(), n_eos]
         if has_unk:
-            kept.append((UNK, n_tokens - sum(count for _, count in kept)))
-        kept.sort(key=_largest_first)
-        return cls([word for word, _ in kept], [count for _, count in kept], source=source)
+            chosen.append(UNK)
+            chosen_count.append(int(count.sum()) - sum(chosen_count))
+        order = _largest_first(chosen, np.array(chosen_count))
+        return cls([chosen[i] for i in order.tolist()], np.array(chosen_count)[order], source=source)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -256,19 +257,11 @@ class Vocabulary:
         return {word: number for number, word in enumerate(self.words)}
 
 
-def _twice(words: Sequence[str]) -> str:
-    return Counter(words).most_common(1)[0][0]
-
-
-def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
-    """Order by count, largest first, ties by word."""
-    word, count = entry
-    return -count, word
-
-
-def _exceeds(n_words: int, max_size: int | None) -> bool:
-    """Say whether so many words and ``<eos>`` are more than a vocabulary may hold."""
-    return max_size is not None and n_words + 1 > max_size
+def _largest_first(words: Sequence[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the order by count, largest first, ties by word."""
+    by_word = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
+    order: NDArray[np.int64] = by_word[np.argsort(-counts[by_word], kind="stable")]
+    return order
 
 
 def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> NDArray[np.int64]:
