@@ -1,0 +1,273 @@
+"""The language model end to end: training, scoring, the same start for every tree, its folder."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.evaluation import corpus_parts, evaluate, read_by_builder, score_saved
+from hstree.language_model import LanguageModel
+from hstree.scoring import perplexity
+from hstree.training import Trainer, TrainingOptions
+from hstree.tree import Tree
+from tests.texts import corpus_of, markov_lines
+
+SMALL = {"dim": 12, "context": 2, "epochs": 5, "batch_size": 128, "dropout": 0.0}
+METHODS = ["random", "balanced", "huffman", "flat"]
+
+
+@pytest.fixture(scope="module")
+def markov(tmp_path_factory):
+    """Return a training, a validation and a test corpus of a chain, and its entropy on the last."""
+    folder = tmp_path_factory.mktemp("markov")
+    found = []
+    for name, seed, size in (("train", 0, 20_000), ("valid", 1, 3_000), ("test", 2, 8_000)):
+        lines, entropy = markov_lines(size, seed)
+        found.append(corpus_of(folder, lines, f"{name}.txt"))
+    return *found, entropy
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_chain_of_known_entropy_is_learned(markov, method):
+    train, valid, test, entropy = markov
+    model = LanguageModel(hstree.build(method, train), **SMALL).fit(train, valid)
+    # The line end costs something too: it comes once in 21 tokens, and nothing announces it.
+    per_line = 20 * entropy + math.log(21) + 20 * math.log(21 / 20)
+    best = math.exp(per_line / 21)
+    assert best * 0.97 < model.perplexity(test) < best * 1.05
+    assert model.history_.epochs[-1].train < model.history_.epochs[0].train
+
+
+def several_codes(vocabulary):
+    """Return a tree in which every word stands twice, under a wide root."""
+    n = len(vocabulary)
+    order = np.random.default_rng(3).permutation(n).tolist()
+    chains = []
+    for number, words in enumerate((range(n), order)):
+        first = 1 + number * (n - 1)
+        chain = [[~word, first + i + 1] for i, word in enumerate(words)][: n - 1]
+        chain[-1][1] = ~list(words)[-1]
+        chains += chain
+    children = [[1, n, ~0], *chains]
+    return Tree.from_children(vocabulary.words, children, counts=vocabulary.counts)
+
+
+def test_an_untrained_model_is_the_unigram_distribution_whatever_the_tree(markov):
+    train, valid, test, _ = markov
+    trees = [hstree.build(method, train) for method in METHODS]
+    trees.append(several_codes(train.vocabulary))
+    for tree in trees:
+        found = evaluate(tree, corpus_parts(train, valid, test), **{**SMALL, "epochs": 0})
+        assert found.test.perplexity == pytest.approx(found.unigram.perplexity, rel=1e-5)
+        counts = train.counts[test.vocabulary.ids(train.vocabulary.words)]
+        share = train.counts / train.counts.sum()
+        ids = train.vocabulary.ids(test.vocabulary.words)
+        by_hand = math.exp(-(test.counts @ np.log(share[ids])) / len(test))
+        assert counts.sum() > 0
+        assert found.unigram.perplexity == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_the_order_of_labels_changes_nothing(markov):
+    train, valid, test, _ = markov
+    tree = hstree.build("huffman", train)
+    order = np.random.default_rng(0).permutation(tree.n_labels)
+    new_id = np.argsort(order)
+    child = np.where(tree.child < 0, ~new_id[np.where(tree.child < 0, ~tree.child, 0)], tree.child)
+    other = Tree(
+        [tree.labels[i] for i in order], tree.child_start, child, counts=tree.counts[order]
+    )
+    options = {**SMALL, "epochs": 2, "dropout": 0.3}
+    one = LanguageModel(tree, **options).fit(train, valid).perplexity(test)
+    two = LanguageModel(other, **options).fit(train, valid).perplexity(test)
+    assert one == pytest.approx(two, rel=1e-4)
+
+
+def test_the_same_seed_gives_the_same_model(markov, tmp_path):
+    train, valid, _, _ = markov
+    options = {**SMALL, "epochs": 1, "dropout": 0.2}
+    for name in ("one", "two"):
+        LanguageModel(hstree.build("huffman", train), **options).fit(train, valid).save(
+            tmp_path / name
+        )
+    for file in ("config.json", "tree.json", "weights.safetensors"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
+    train, valid, test, _ = markov
+    options = {**SMALL, "epochs": 1, "full": full}
+    model = LanguageModel(hstree.build("huffman", train), **options).fit(train, valid)
+    model.save(tmp_path / "model")
+    again = LanguageModel.load(tmp_path / "model")
+    assert again.perplexity(test) == model.perplexity(test)
+    assert again.config() == model.config()
+    assert score_saved(again, test)["perplexity"]["test"] == model.perplexity(test)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("config.json", b"{", "config.json"),
+        ("config.json", b"[]", "not the config"),
+        ("config.json", b'{"format": "hstree model", "version": 7}', "version 7"),
+        ("config.json", b'{"format": "hstree model", "version": 1, "odd": 1}', "odd"),
+        ("config.json", b'{"format": "hstree model", "version": 1, "dim": -3}', "dim is -3"),
+        ("weights.safetensors", b"", "weights.safetensors"),
+        ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors"),
+        ("tree.json", b"{}", "tree.json"),
+    ],
+)
+def test_a_damaged_folder_is_named(markov, tmp_path, file, content, said):
+    train = markov[0]
+    LanguageModel(hstree.build("huffman", train), **SMALL).save(tmp_path)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(hstree.HstreeError, match=said):
+        LanguageModel.load(tmp_path)
+
+
+def test_weights_of_another_tree_are_refused(markov, tmp_path):
+    train = markov[0]
+    LanguageModel(hstree.build("huffman", train), **SMALL).save(tmp_path)
+    hstree.build("flat", train).save(tmp_path / "tree.json")
+    with pytest.raises(FileFormatError, match="node_weight wants shape"):
+        LanguageModel.load(tmp_path)
+
+
+def test_questions_take_words_or_ids(markov):
+    train = markov[0]
+    model = LanguageModel(hstree.build("huffman", train), **SMALL).fit(train)
+    by_words = model.log_prob([["w1", "w2"], ["w3"], []])
+    ids = train.vocabulary.ids(["w1", "w2", "<eos>", "w3", "<eos>", "<eos>"]).reshape(3, 2)
+    np.testing.assert_array_equal(by_words, model.log_prob(ids))
+    longer = model.log_prob([["w5", "w1", "w2"]])
+    np.testing.assert_allclose(longer, by_words[:1], rtol=1e-5)
+    _, log_prob = model.top_k([["w1", "w2"]], 3)
+    np.testing.assert_allclose(np.sort(by_words[0])[::-1][:3], log_prob[0], rtol=1e-6)
+    assert len(model.sample(7, ["w1"])) == 7
+    assert model.sample(7, ["w1"], random_state=1) == model.sample(7, ["w1"], random_state=1)
+
+
+def test_questions_that_cannot_be_answered(markov):
+    model = LanguageModel(hstree.build("huffman", markov[0]), **SMALL)
+    with pytest.raises(InputError, match="'zebra' is not among the labels"):
+        model.log_prob([["zebra"]])
+    with pytest.raises(InputError, match=r"this model takes \(B, 2\)"):
+        model.log_prob(np.zeros((3, 5), int))
+    with pytest.raises(InputError, match="ids outside 0 to"):
+        model.log_prob(np.full((1, 2), 99))
+
+
+@pytest.mark.parametrize(
+    "option", [{"dim": 0}, {"context": 0}, {"epochs": -1}, {"dropout": 1.0}, {"learning_rate": 0}]
+)
+def test_options_out_of_range_are_named(markov, option):
+    with pytest.raises(OptionError, match=next(iter(option))):
+        LanguageModel(hstree.build("huffman", markov[0]), **option)
+
+
+def test_mean_predicted_vectors_are_the_means_over_target_positions(markov):
+    train, _, test, _ = markov
+    model = LanguageModel(hstree.build("huffman", train), **{**SMALL, "epochs": 1}).fit(train)
+    found = model.mean_predicted_vectors(test)
+    windows = model.windows(test)
+    batches = list(windows.batches(1000))
+    hidden = np.concatenate([model.model.hidden(contexts) for contexts, _, _ in batches])
+    targets = np.concatenate([t for _, t, _ in batches])
+    for label in np.unique(targets):
+        expected = hidden[targets == label].astype(float).mean(axis=0)
+        np.testing.assert_allclose(found.vectors[label], expected, rtol=1e-5, atol=1e-6)
+    assert found.counts.tolist() == np.bincount(targets, minlength=len(found.labels)).tolist()
+
+
+def test_a_word_that_is_never_a_target_gets_the_mean_over_all(markov, tmp_path):
+    train = markov[0]
+    model = LanguageModel(hstree.build("huffman", train), **SMALL).fit(train)
+    found = model.mean_predicted_vectors(corpus_of(tmp_path, ["w1 w2"]))
+    seen = found.counts > 0
+    assert not seen.all()
+    expected = found.vectors[seen].mean(axis=0)
+    np.testing.assert_allclose(found.vectors[~seen][0], expected, rtol=1e-5)
+
+
+def test_the_learning_rate_halves_and_the_best_weights_are_kept(markov):
+    train, valid, _, _ = markov
+    model = LanguageModel(hstree.build("random", train), **{**SMALL, "epochs": 20}).fit(
+        train, valid
+    )
+    epochs = model.history_.epochs
+    rates = [epoch.learning_rate for epoch in epochs]
+    assert rates[-1] < rates[0]
+    assert len(epochs) < 20
+    assert model.perplexity(valid) == pytest.approx(min(e.valid for e in epochs), rel=1e-9)
+
+
+def test_an_interrupt_keeps_the_best_so_far(markov, monkeypatch):
+    train, valid, _, _ = markov
+    calls = {"n": 0}
+    step = Trainer.step
+
+    def interrupted(self, *arguments):
+        calls["n"] += 1
+        if calls["n"] > 250:
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    monkeypatch.setattr(Trainer, "step", interrupted)
+    model = LanguageModel(hstree.build("random", train), **SMALL).fit(train, valid)
+    assert model.history_.interrupted
+    assert len(model.history_.epochs) == 1
+    assert model.perplexity(valid) == pytest.approx(model.history_.epochs[0].valid, rel=1e-9)
+
+
+def test_perplexity_of_nothing_and_of_the_impossible():
+    assert math.isnan(perplexity(0.0, 0))
+    assert perplexity(1e6, 1) == math.inf
+    assert TrainingOptions().epochs == 20
+
+
+def test_the_figures_of_an_evaluation(tmp_path):
+    lines = markov_lines(4_000, 0)[0]
+    corpus = corpus_of(tmp_path, [*lines, "w0 never seen before"])
+    parts = corpus_parts(corpus)
+    vocabulary = parts.train.select_vocabulary(unk=True)
+    tree = hstree.build("huffman", vocabulary)
+    found = evaluate(tree, parts, **{**SMALL, "epochs": 1}).as_dict()
+    assert found["oov"] == {"train": 0, "valid": 0, "test": 3}
+    assert sum(found["tokens"].values()) == len(corpus)
+    assert found["perplexity"]["test_without_oov"] < found["perplexity"]["test"]
+    assert found["vocabulary"] == {"size": len(vocabulary), "sha256": vocabulary.sha256}
+    assert set(found["tree"]) >= {"method", "nodes", "code_length", "scores_per_target", "sha256"}
+    assert set(found["epochs"][0]) >= {"epoch", "train", "valid", "seconds", "tokens_per_second"}
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_the_parts_of_a_corpus(tmp_path):
+    corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
+    other = corpus_of(tmp_path, ["line 1"], "other.txt")
+    whole = corpus_parts(corpus)
+    assert [p.lines for p in (whole.train, whole.valid, whole.test)] == [
+        (0, 40),
+        (40, 45),
+        (45, 50),
+    ]
+    assert corpus_parts(corpus, other, other).train.lines == (0, 50)
+    with_test = corpus_parts(corpus, test=other)
+    assert (with_test.train.lines, with_test.valid.lines) == ((0, 45), (45, 50))
+    assert with_test.test is other
+    with_valid = corpus_parts(corpus, valid=other)
+    assert (with_valid.train.lines, with_valid.test.lines) == ((0, 45), (45, 50))
+    assert with_valid.valid is other
+
+
+def test_a_tree_built_from_the_test_lines_is_found_out(tmp_path):
+    corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
+    parts = corpus_parts(corpus)
+    tree = hstree.build("huffman", corpus)
+    assert "lines 46 to 50" in read_by_builder(tree, parts.test)
+    held_out = hstree.build("huffman", corpus.part(0, 40))
+    assert read_by_builder(held_out, parts.test) is None
+    assert read_by_builder(held_out, corpus_of(tmp_path, ["line 1"], "other.txt")) is None

@@ -1,0 +1,36 @@
+"""Small corpora that tests make for themselves."""
+
+import numpy as np
+
+from hstree.corpus import Corpus
+
+
+def write_lines(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def corpus_of(tmp_path, lines, name="text.txt", **options):
+    return Corpus.read(write_lines(tmp_path / name, lines), cache=tmp_path / "cache", **options)
+
+
+def markov_lines(n_tokens, seed, n_words=6, per_line=20):
+    """Draw lines from a first-order chain; return them and its conditional entropy in nats.
+
+    The chain's last state is the line end, which always comes after `per_line` words.
+    """
+    chain = np.random.default_rng(5).dirichlet(np.full(n_words, 0.3), size=n_words)
+    rng = np.random.default_rng(seed)
+    lines, entropy, n_drawn = [], 0.0, 0
+    cumulative = chain.cumsum(axis=1)
+    state = 0
+    for _ in range(n_tokens // per_line):
+        words = []
+        for u in rng.random(per_line):
+            state_after = min(int(np.searchsorted(cumulative[state], u)), n_words - 1)
+            entropy -= np.log(chain[state, state_after])
+            state = state_after
+            words.append(f"w{state}")
+            n_drawn += 1
+        lines.append(" ".join(words))
+    return lines, entropy / n_drawn
