@@ -234,8 +234,10 @@ BAD_FILES = {
 }
 
 
+@pytest.mark.parametrize("block", [1 << 24, 28])
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_files_are_named_with_the_place(tmp_path, name):
+def test_bad_files_are_named_with_the_place(tmp_path, monkeypatch, name, block):
+    monkeypatch.setattr(vectortext, "_BLOCK", block)
     content, message = BAD_FILES[name]
     path = tmp_path / name
     path.write_bytes(content)
@@ -243,6 +245,15 @@ def test_bad_files_are_named_with_the_place(tmp_path, name):
         WordVectors.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["x 1\n", "x 1 y\n"])
+def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, end):
+    monkeypatch.setattr(vectortext, "_BLOCK", 50)
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"w{i} 1 2\n" for i in range(100)) + "\n" + end)
+    with pytest.raises(InputError, match="line 102:"):
+        WordVectors.read(path)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 #: Names that `build`, here or on the command line, keeps for itself.
 _TAKEN = frozenset(
     [
-        *("method", "input", "output", "seed", "force", "holdout", "help"),
+        *("method", "input", "output", "seed", "force", "holdout", "quiet", "help"),
         *("vocabulary", "labels", "min_count", "max_size", "lower"),
     ]
 )

@@ -73,13 +73,16 @@ def test_the_order_of_the_words_changes_no_code_length(counts, random, arity):
 
 @settings(max_examples=50, deadline=None)
 @given(counted)
-def test_nodes_are_numbered_from_the_heaviest_down(counts):
+def test_heavier_nodes_have_lower_numbers_and_lighter_children_come_first(counts):
     tree = huffman(vocabulary(counts))
     below = np.array(counts)[~tree.child[tree.child < 0]]
     weight = np.bincount(tree.edge_node[tree.child < 0], below, minlength=tree.n_nodes)
     for node in range(tree.n_nodes - 1, 0, -1):
         weight[tree.parent[node]] += weight[node]
     assert (np.diff(weight) <= 0).all()
+    for first, second in tree.child.reshape(-1, 2).tolist():
+        light, heavy = (weight[c] if c >= 0 else counts[~c] for c in (first, second))
+        assert light <= heavy
 
 
 def test_the_deepest_tree_there_is():
