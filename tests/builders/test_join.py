@@ -41,6 +41,12 @@ def test_a_lone_label_hangs_there_once():
     assert children_of(join_under_root([ALONE, PAIR, ALONE], list("abf"))) == [[~2, 1], [~0, ~1]]
 
 
+def test_a_tree_may_have_more_nodes_than_labels():
+    several = Tree.from_children(["a", "b"], [[1, 2], [~0, ~1], [3, ~1], [~0, ~1]])
+    tree = join_under_root([several, PAIR], ["b", "a"])
+    assert children_of(tree) == [[1, 5], [2, 3], [~1, ~0], [4, ~0], [~1, ~0], [~1, ~0]]
+
+
 def test_labels_must_be_covered_and_known():
     with pytest.raises(TreeError, match="label 2 hangs under no node"):
         join_under_root([PAIR], list("abc"))
