@@ -29,7 +29,7 @@ EOS = "<eos>"
 """The word that ends every line."""
 
 _LARGEST_TOTAL = np.iinfo(np.int64).max
-_STORABLE = re.compile(r"[^\t\n\r\ud800-\udfff]+")
+_STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
 class Vocabulary:
@@ -155,7 +155,9 @@ class Vocabulary:
             chosen.append(UNK)
             chosen_count.append(int(count.sum()) - sum(chosen_count))
         order = _largest_first(chosen, np.array(chosen_count))
-        return cls([chosen[i] for i in order.tolist()], np.array(chosen_count)[order], source=source)
+        return cls(
+            [chosen[i] for i in order.tolist()], np.array(chosen_count)[order], source=source
+        )
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -204,11 +206,13 @@ class Vocabulary:
             if _STORABLE.fullmatch(word) is None:
                 raise InputError(
                     f"cannot write {os.fspath(path)}: the word {word!r} is empty or holds a tab, "
-                    "a line end or half a character, and the file is lines of word<TAB>count"
+                    "a line end, NUL or half a character; the file is lines of word<TAB>count"
                 )
         lines = [f"{word}\t{n}\n" for word, n in zip(self.words, self.counts.tolist(), strict=True)]
         with replacing(path) as file:
-            file.write("".join(lines).encode())
+            text = "".join(lines).encode()
+            # A byte order mark that belongs to the first word needs one of the file before it.
+            file.write(BYTE_ORDER_MARK + text if text.startswith(BYTE_ORDER_MARK) else text)
 
     def __len__(self) -> int:
         return len(self.words)

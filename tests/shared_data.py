@@ -1,0 +1,17 @@
+"""Data that does not belong to the project: a test that needs it skips where it is not."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def shared(relative):
+    """Return the path of a shared data file, or skip the test that asks for it."""
+    folder = os.environ.get("HSTREE_TEST_DATA")
+    if not folder:
+        pytest.skip("HSTREE_TEST_DATA is not set: no shared data to test with")
+    path = Path(folder, relative)
+    if not path.exists():
+        pytest.skip(f"no {relative} under HSTREE_TEST_DATA")
+    return path

@@ -1,0 +1,230 @@
+"""The vocabulary: what is kept and in which order, its file, its hash, and what it refuses."""
+
+import hashlib
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.vocabulary import EOS, UNK, Vocabulary
+
+WORDS = st.text(
+    st.characters(blacklist_categories=("Cs",), blacklist_characters="\0\t\n\r"), min_size=1
+)
+TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "Z", "é", UNK, EOS]), max_size=60)
+
+
+def chosen_by_hand(tokens, min_count, max_size, unk):
+    """The rule, in the plainest words: None where nothing can be chosen."""
+    counts = Counter(tokens)
+    eos = counts.pop(EOS)
+    counts.pop(UNK, None)
+    kept = sorted((-n, word) for word, n in counts.items() if n >= min_count)
+
+    def size(with_unk):
+        return len(kept) + 1 + with_unk
+
+    with_unk = unk
+    if unk is None:
+        with_unk = UNK in tokens or len(kept) < len(counts)
+        if max_size is not None and size(with_unk) > max_size:
+            with_unk = True
+    while max_size is not None and size(with_unk) > max_size:
+        if not kept:
+            return None
+        kept.pop()
+    entries = [*kept, (-eos, EOS)]
+    if with_unk:
+        entries.append((-(len(tokens) + sum(n for n, _ in entries)), UNK))
+    return [(word, -n) for n, word in sorted(entries)]
+
+
+@given(
+    TEXTS, st.integers(1, 4), st.none() | st.integers(1, 9), st.sampled_from([None, True, False])
+)
+def test_from_counts_follows_the_rule(text, min_count, max_size, unk):
+    tokens = [*text, EOS]
+    counts = Counter(tokens)
+    expected = chosen_by_hand(tokens, min_count, max_size, unk)
+    options = {"min_count": min_count, "max_size": max_size, "unk": unk}
+    if expected is None:
+        with pytest.raises(OptionError, match="no room"):
+            Vocabulary.from_counts(list(counts), list(counts.values()), **options)
+        return
+    vocabulary = Vocabulary.from_counts(list(counts), list(counts.values()), **options)
+    assert list(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True)) == expected
+    if vocabulary.unk:
+        assert vocabulary.counts.sum() == len(tokens)
+    if max_size is not None:
+        assert len(vocabulary) <= max_size
+
+
+def test_unk_is_there_only_when_it_is_needed():
+    words, counts = ["a", "b", EOS], [3, 1, 2]
+    assert Vocabulary.from_counts(words, counts).unk is None
+    assert Vocabulary.from_counts(words, counts, max_size=3).unk is None
+    assert Vocabulary.from_counts(words, counts, max_size=2).words == (UNK, EOS)
+    asked_for = Vocabulary.from_counts(words, counts, unk=True)
+    assert asked_for.counts[asked_for.index(UNK)] == 0
+    rare = Vocabulary.from_counts([*words, UNK], [*counts, 5], min_count=2)
+    assert rare.counts[rare.index(UNK)] == 5 + 1
+
+
+def test_ties_go_by_code_point():
+    vocabulary = Vocabulary.from_counts(["é", "a", "Z", "z", EOS], [2, 2, 2, 2, 2])
+    assert vocabulary.words == (EOS, "Z", "a", "z", "é")
+
+
+@pytest.mark.parametrize("size", [0, 1, -3])
+def test_max_size_without_room_is_refused(size):
+    with pytest.raises(OptionError, match=f"max_size is {size}"):
+        Vocabulary.from_counts(["a", EOS], [1, 1], max_size=size)
+
+
+def test_min_count_below_one_is_refused():
+    with pytest.raises(OptionError, match="min_count is 0"):
+        Vocabulary.from_counts(["a", EOS], [1, 1], min_count=0)
+
+
+def test_an_explicit_order_stays():
+    vocabulary = Vocabulary(["b", "c", "a"], [1, 5, 3])
+    assert vocabulary.words == ("b", "c", "a")
+    assert vocabulary.ids(["a", "b", "x", "c"]).tolist() == [2, 0, -1, 1]
+    assert vocabulary.ids([]).dtype == np.int32
+    assert "a" in vocabulary
+    assert 3 not in vocabulary
+    assert (vocabulary.unk, vocabulary.eos) == (None, None)
+
+
+def test_index_of_a_stranger_is_an_error():
+    with pytest.raises(InputError, match="'x' is not one of the vocabulary's 1 words"):
+        Vocabulary(["a"], [1]).index("x")
+
+
+def test_it_cannot_be_changed_from_outside():
+    given_counts = np.array([1, 2])
+    vocabulary = Vocabulary(["a", "b"], given_counts)
+    given_counts[0] = 7
+    assert vocabulary.counts.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        vocabulary.counts[0] = 3
+
+
+def test_the_hash_is_over_the_sorted_words():
+    expected = hashlib.sha256(b"a\nb\n").hexdigest()
+    assert Vocabulary(["b", "a"], [1, 5]).sha256 == expected
+    assert Vocabulary(["a", "b"], [9, 9]).source == {"kind": "vocabulary", "sha256": expected}
+    assert Vocabulary(["ab"], [1]).sha256 != expected
+
+
+@pytest.mark.parametrize(
+    ("words", "counts", "message"),
+    [
+        ([], [], "without a word"),
+        (["a", "b", "a"], [1, 1, 1], "'a' twice"),
+        (["a", "b"], [1], r"shape \(1,\) for 2 words"),
+        (["a"], [1.0], "whole numbers"),
+        (["a"], [2**70], "whole numbers"),
+        (["a", "b"], [1, -2], "'b' has the count -2"),
+        (["a", "b"], [2**63 - 1, 1], "sum is above"),
+        (["a"], [2**63], "sum is above"),
+    ],
+)
+def test_what_is_no_vocabulary_is_refused(words, counts, message):
+    with pytest.raises(InputError, match=message):
+        Vocabulary(words, counts)
+
+
+def test_one_giant_count_is_fine():
+    assert Vocabulary(["a", "b"], [2**63 - 2, 1]).counts.tolist() == [2**63 - 2, 1]
+
+
+@given(st.dictionaries(WORDS, st.integers(0, 2**50), min_size=1).filter(lambda d: any(d.values())))
+def test_a_file_gives_back_words_counts_and_order(tmp_path_factory, entries):
+    path = tmp_path_factory.mktemp("v") / "vocab.tsv"
+    Vocabulary(list(entries), list(entries.values())).save(path)
+    again = Vocabulary.from_file(path)
+    assert again.words == tuple(entries)
+    assert again.counts.tolist() == list(entries.values())
+    assert path.read_bytes().count(b"\n") == len(entries)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"a\t2\nb\t0\n", b"a\t2\r\nb\t0\r\n", b"a\t2\nb\t0", b"\xef\xbb\xbfa\t2\n\nb\t0\n\n"],
+    ids=["plain", "crlf", "no last line end", "byte order mark, blank lines"],
+)
+def test_files_of_other_makers(tmp_path, content):
+    path = tmp_path / "vocab.tsv"
+    path.write_bytes(content)
+    vocabulary = Vocabulary.from_file(path)
+    assert vocabulary.words == ("a", "b")
+    assert vocabulary.counts.tolist() == [2, 0]
+
+
+def test_a_line_ends_nowhere_but_at_a_newline(tmp_path):
+    path = tmp_path / "vocab.tsv"
+    path.write_text("a\u2028b\t1\nc\x0bd\x85 e\t2\n", encoding="utf-8", newline="\n")
+    assert Vocabulary.from_file(path).words == ("a\u2028b", "c\x0bd\x85 e")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\n\n", "the file is empty"),
+        (b"a\t1\nb\n", "line 2: expected a word, a tab and a whole number, found 'b'"),
+        (b"word\tcount\na\t1\n", "line 1: .* found 'word.tcount'"),
+        (b"a 1\n", "line 1"),
+        (b"a\t1\n\t3\n", "line 2"),
+        (b"a\t1.5\n", "line 1"),
+        (b"a\t-1\n", "line 1"),
+        (b"a\t1_0\n", "line 1"),
+        (b"a\t\xd9\xa3\n", "line 1"),
+        (b"a\t" + b"9" * 5000 + b"\n", "line 1"),
+        (b"a\t9999999999999999999\n", "vocab.tsv: .*sum is above"),
+        (b"a\t1\t2\n", "line 1"),
+        (b"a\t1\nb\t2\na\t3\n", "vocab.tsv: .*'a' twice"),
+        (b"a\t0\nb\t0\n", "every count is zero"),
+        (b"a\t1\nb\xff\t1\n", "byte 0xff at line 2, byte offset 5 is not UTF-8"),
+        (b"a\t1\nb\0\t1\n", "NUL byte at line 2, byte offset 5"),
+        (b"a" * 500 + b"\n", r"found 'a{40}\.\.\.'"),
+    ],
+)
+def test_bad_files_are_named_for_what_they_are(tmp_path, content, message):
+    path = tmp_path / "vocab.tsv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        Vocabulary.from_file(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_first_word_that_begins_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "vocab.tsv"
+    Vocabulary(["\ufeffa", "\ufeffb"], [1, 1]).save(path)
+    assert Vocabulary.from_file(path).words == ("\ufeffa", "\ufeffb")
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "none.tsv", tmp_path):
+        with pytest.raises(InputError, match="cannot read the vocabulary"):
+            Vocabulary.from_file(path)
+
+
+@pytest.mark.parametrize("word", ["", "a\tb", "a\nb", "a\rb", "a\0b", "a\ud800"])
+def test_words_that_no_file_holds_are_refused_and_nothing_is_written(tmp_path, word):
+    path = tmp_path / "vocab.tsv"
+    path.write_text("old")
+    with pytest.raises(InputError, match="cannot write"):
+        Vocabulary(["fine", word], [1, 1]).save(path)
+    assert path.read_text() == "old"
+    assert len(Vocabulary(["fine", word], [1, 1]).sha256) == 64
+
+
+def test_saving_into_no_folder(tmp_path):
+    with pytest.raises(FileFormatError, match="cannot write"):
+        Vocabulary(["a"], [1]).save(tmp_path / "none" / "vocab.tsv")
