@@ -69,10 +69,12 @@ class Docstrings:
         self._files = [found for name in self._parts for found in _source_files(name)]
 
     def key(self) -> str:
-        """Return a hash of the versions, the rules of extraction and each file's name and size."""
+        """Return a hash of the versions, the rules of extraction and the source files."""
         digest = hashlib.sha256(f"{RULES_VERSION}\n{sorted(self.versions.items())}\n".encode())
         for name, path in self._files:
-            digest.update(f"{name}\t{path.stat().st_size}\n".encode())
+            content = _content(path)
+            digest.update(f"{name}\t{len(content)}\n".encode())
+            digest.update(content)
         return digest.hexdigest()
 
     def lines(self) -> Iterator[str]:
@@ -103,8 +105,8 @@ def docstrings(path: Path) -> list[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+            module = ast.parse(_content(path))
+    except (SyntaxError, ValueError):
         return []
     if path.parent.name == "pydoc_data":
         return _strings(module)
@@ -117,6 +119,14 @@ def docstrings(path: Path) -> list[str]:
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "add_newdoc":
             found += [(node.lineno, text) for text in _strings(node)]
     return [docstring for _, docstring in sorted(found, key=lambda entry: entry[0])]
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file; nothing where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _strings(node: ast.AST) -> list[str]:

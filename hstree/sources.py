@@ -182,7 +182,7 @@ class BuiltIn:
         self.versions = self._docstrings.versions
 
     def key(self) -> str:
-        """Return a hash of the packages' versions and files and of the rules of extraction."""
+        """Return a hash of the packages' source files and versions and the rules of extraction."""
         return self._docstrings.key()
 
     def blocks(self) -> Iterator[bytes]:

@@ -1,0 +1,209 @@
+"""The corpus: ids, counts and parts against the text read in the plainest way."""
+
+import gzip
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hstree import corpus as corpus_module
+from hstree.corpus import Corpus
+from hstree.errors import InputError, OptionError
+from hstree.vocabulary import Vocabulary
+from tests.shared_data import shared
+from tests.texts import corpus_of
+
+LINES = st.lists(
+    st.lists(st.sampled_from(["a", "b", "c", "D", "é", "<unk>", "<eos>"]), max_size=6),
+    min_size=1,
+    max_size=30,
+)
+
+
+def joined(lines):
+    return [" ".join(words) for words in lines]
+
+
+def tokens_of(lines):
+    return [word for words in lines for word in [*words, "<eos>"]]
+
+
+def words_of(corpus, ids):
+    return [corpus.vocabulary.words[i] if i >= 0 else None for i in ids]
+
+
+@given(LINES, st.data())
+def test_ids_and_counts_of_any_part_through_any_vocabulary(tmp_path_factory, lines, data):
+    some = st.sampled_from(["a", "b", "D", "x", "<unk>", "<eos>"])
+    words = data.draw(st.lists(some, min_size=1, unique=True))
+    start = data.draw(st.integers(0, len(lines) - 1))
+    stop = data.draw(st.integers(start + 1, len(lines)))
+    whole = corpus_of(tmp_path_factory.mktemp("corpus"), joined(lines))
+    vocabulary = Vocabulary(words, np.arange(len(words)))
+
+    part = whole.part(start, stop).with_vocabulary(vocabulary)
+    expected = tokens_of(lines[start:stop])
+    seen = [word if word in words else None for word in expected]
+    assert words_of(part, part.ids(slice(None))) == seen
+    assert part.ids(slice(None)).dtype == np.int32
+    places = np.array(data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=8)), np.int64)
+    assert words_of(part, part.ids(places)) == [seen[i] for i in places]
+    assert (part.n_lines, part.n_tokens, len(part)) == (stop - start, len(expected), len(expected))
+    assert part.lines == (start, stop)
+    assert part.n_oov == seen.count(None)
+    counts = Counter(seen)
+    if "<unk>" in words:
+        counts["<unk>"] += counts[None]
+    assert part.counts.tolist() == [counts[word] for word in words]
+    starts = part.line_start
+    assert (
+        starts.tolist() == np.cumsum([0, *(len(line) + 1 for line in lines[start:stop])]).tolist()
+    )
+
+
+@given(LINES, st.integers(1, 3))
+def test_a_vocabulary_of_a_part_is_that_of_its_own_lines(tmp_path_factory, lines, min_count):
+    folder = tmp_path_factory.mktemp("corpus")
+    half = len(lines) // 2
+    part = corpus_of(folder, joined(lines)).part(half, len(lines))
+    alone = corpus_of(folder, joined(lines[half:]), name="alone.txt", min_count=min_count)
+    chosen = part.select_vocabulary(min_count=min_count)
+    assert chosen.words == alone.vocabulary.words
+    assert chosen.counts.tolist() == alone.vocabulary.counts.tolist() == alone.counts.tolist()
+    assert chosen.source == part.source
+
+
+def test_by_default_every_word_is_known(tmp_path):
+    corpus = corpus_of(tmp_path, ["b a b", "", "A"])
+    assert corpus.vocabulary.words == ("<eos>", "b", "A", "a")
+    assert corpus.n_oov == 0
+    assert corpus.counts.tolist() == corpus.vocabulary.counts.tolist() == [3, 2, 1, 1]
+    lower = corpus_of(tmp_path, ["b a b", "", "A"], lower=True)
+    assert lower.vocabulary.words == ("<eos>", "a", "b")
+
+
+def test_oov_is_not_the_literal_unk(tmp_path):
+    corpus = corpus_of(tmp_path, ["a a <unk> b"], max_size=3)
+    assert corpus.vocabulary.words == ("<unk>", "a", "<eos>")
+    assert corpus.ids(slice(None)).tolist() == [1, 1, 0, -1, 2]
+    assert (corpus.n_oov, corpus.counts.tolist()) == (1, [2, 2, 1])
+
+
+def test_ids_take_arrays_of_any_shape_and_are_new(tmp_path):
+    corpus = corpus_of(tmp_path, ["a b c"])
+    ids = corpus.ids(np.array([[0, 1], [2, -1]]))
+    assert words_of(corpus, ids.ravel()) == ["a", "b", "c", "<eos>"]
+    ids[:] = 0
+    assert words_of(corpus, corpus.ids(slice(0, 2))) == ["a", "b"]
+    with pytest.raises(IndexError):
+        corpus.ids(np.array([4]))
+
+
+@pytest.mark.parametrize(
+    ("n_lines", "train", "valid", "test"), [(10, 8, 9, 10), (19, 17, 18, 19), (100, 80, 90, 100)]
+)
+def test_parts_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid, test):
+    corpus = corpus_of(tmp_path, [f"w{i}" for i in range(n_lines)])
+    assert [part.lines for part in corpus.parts()] == [(0, train), (train, valid), (valid, test)]
+    assert [part.lines for part in corpus.last_tenth()] == [(0, valid), (valid, test)]
+    within = corpus.part(5, n_lines)
+    if within.n_lines >= 10:
+        assert within.last_tenth()[1].lines[1] == n_lines
+        assert within.last_tenth()[0].lines[0] == 5
+
+
+def test_fewer_than_ten_lines_have_no_tenth(tmp_path):
+    corpus = corpus_of(tmp_path, ["a"] * 9)
+    with pytest.raises(InputError, match=r"text\.txt has 9 lines; .* ten or more"):
+        corpus.parts()
+
+
+@pytest.mark.parametrize("lines", [(0, 0), (2, 1), (-1, 2), (0, 4), (3, 4)])
+def test_no_such_lines(tmp_path, lines):
+    with pytest.raises(InputError, match="lines"):
+        corpus_of(tmp_path, ["a", "b", "c"]).part(*lines)
+
+
+def test_source_names_the_lines_and_no_folder(tmp_path):
+    corpus = corpus_of(tmp_path, ["a"] * 20)
+    train = corpus.parts()[0]
+    assert train.source == {
+        "kind": "corpus",
+        "name": "text.txt",
+        "sha256": corpus.sha256,
+        "lines": [0, 16],
+    }
+    assert corpus.vocabulary.source == corpus.source
+    assert corpus_of(tmp_path, ["a"], lower=True).source["lower"] is True
+    assert repr(train) == "Corpus(text.txt, lines 0 to 16, 32 tokens, 2 words)"
+
+
+def test_a_given_vocabulary_stays_as_it_is(tmp_path):
+    vocabulary = Vocabulary(["b", "x"], [7, 8])
+    corpus = corpus_of(tmp_path, ["a b"], vocabulary=vocabulary)
+    assert corpus.vocabulary is vocabulary
+    assert corpus.counts.tolist() == [1, 0]
+    assert corpus.n_oov == 2
+    with pytest.raises(ValueError, match="read-only"):
+        corpus.counts[0] = 2
+    for option in ({"min_count": 2}, {"max_size": 5}, {"unk": True}):
+        with pytest.raises(OptionError, match="a vocabulary is given"):
+            corpus_of(tmp_path, ["a b"], vocabulary=vocabulary, **option)
+
+
+def test_counting_in_blocks_changes_nothing(tmp_path, monkeypatch):
+    lines = [f"w{i % 7} w{i % 3}" for i in range(50)]
+    whole = corpus_of(tmp_path, lines)
+    monkeypatch.setattr(corpus_module, "_BLOCK_TOKENS", 4)
+    assert corpus_of(tmp_path, lines).counts.tolist() == whole.counts.tolist()
+
+
+def test_a_text_of_empty_lines_has_one_word(tmp_path):
+    corpus = corpus_of(tmp_path, ["", ""])
+    assert corpus.vocabulary.words == ("<eos>",)
+    assert corpus.ids(slice(None)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("part", "tokens"), [("train", 929_589), ("valid", 73_760), ("test", 82_430)]
+)
+def test_penn_treebank(tmp_path, part, tokens):
+    vocabulary = Corpus.read(shared("ptb/ptb.train.txt"), cache=tmp_path).vocabulary
+    assert len(vocabulary) == 10_000
+    assert {vocabulary.unk, vocabulary.eos} == {"<unk>", "<eos>"}
+    corpus = Corpus.read(shared(f"ptb/ptb.{part}.txt"), vocabulary=vocabulary, cache=tmp_path)
+    assert len(corpus) == tokens
+    assert corpus.n_oov == 0
+
+
+def test_brown(tmp_path):
+    shared("nltk_data/corpora/brown.zip")
+    os.environ.get("NLTK_DATA") or pytest.skip("NLTK_DATA is not set: no Brown corpus")
+    corpus = Corpus.read("nltk:brown", cache=tmp_path, min_count=5)
+    assert corpus.n_lines == 57_340
+    assert len(corpus) - corpus.n_lines == 1_161_192
+    first = ["The", "Fulton", "County", "Grand", "Jury", "said", "Friday", "an", "investigation"]
+    known = [word if word in corpus.vocabulary else None for word in first]
+    assert words_of(corpus, corpus.ids(slice(0, 9))) == known
+
+
+def test_novels(tmp_path):
+    path = shared("novels/novels90.txt.gz")
+    corpus = Corpus.read(path, cache=tmp_path, max_size=10_000)
+    assert corpus.n_lines == 1_131_092
+    assert len(corpus) - corpus.n_lines == 15_213_001
+    assert len(corpus.vocabulary) == 10_000
+    assert corpus.counts.sum() == len(corpus)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        first = next(lines).split()
+    seen = [word if word in corpus.vocabulary else None for word in first]
+    assert words_of(corpus, corpus.ids(slice(0, len(first)))) == seen
+
+
+def test_the_cache_folder_is_the_one_given(tmp_path):
+    corpus_of(tmp_path, ["a"])
+    assert len(list(Path(tmp_path / "cache").iterdir())) == 1
