@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hstree.encoding import EncodedText, encode
 from hstree.errors import InputError, OptionError
 from hstree.sources import open_source
-from hstree.vocabulary import Vocabulary
+from hstree.vocabulary import EOS, Vocabulary
 
 _BLOCK_TOKENS = 1 << 20
 
@@ -34,6 +34,8 @@ class Corpus:
     vocabulary : Vocabulary
     lines : (int, int), optional
         The first line, counted from 0, and the one after the last; by default all.
+    only : Vocabulary, optional
+        Every word that is not in it, ``<eos>`` aside, is OOV, whatever `vocabulary` holds.
 
     Attributes
     ----------
@@ -55,7 +57,12 @@ class Corpus:
     """
 
     def __init__(
-        self, text: EncodedText, vocabulary: Vocabulary, lines: tuple[int, int] | None = None
+        self,
+        text: EncodedText,
+        vocabulary: Vocabulary,
+        lines: tuple[int, int] | None = None,
+        *,
+        only: Vocabulary | None = None,
     ) -> None:
         n_lines = len(text.line_start) - 1
         start, stop = (0, n_lines) if lines is None else lines
@@ -64,6 +71,7 @@ class Corpus:
         self.vocabulary = vocabulary
         self.lines = (start, stop)
         self._text = text
+        self._only = only
         self._types = _types(text, self.lines)
 
     @classmethod
@@ -210,7 +218,8 @@ class Corpus:
                 f"{self.name}: no lines from {start} to {stop} among {self.n_lines} lines"
             )
         first = self.lines[0]
-        return Corpus(self._text, self.vocabulary, (first + start, first + stop))
+        lines = (first + start, first + stop)
+        return Corpus(self._text, self.vocabulary, lines, only=self._only)
 
     def parts(self) -> tuple[Corpus, Corpus, Corpus]:
         """Return the training, validation and test part of this corpus.
@@ -246,7 +255,11 @@ class Corpus:
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
         """Return the same lines seen through another vocabulary, in that one's order. O(types)."""
-        return Corpus(self._text, vocabulary, self.lines)
+        return Corpus(self._text, vocabulary, self.lines, only=self._only)
+
+    def limited_to(self, words: Vocabulary) -> Corpus:
+        """Return the same lines and ids, all words but these and ``<eos>`` being OOV. O(types)."""
+        return Corpus(self._text, self.vocabulary, self.lines, only=words)
 
     def select_vocabulary(
         self, *, min_count: int = 1, max_size: int | None = None, unk: bool | None = None
@@ -257,7 +270,12 @@ class Corpus:
     @cached_property
     def _id_of_type(self) -> NDArray[np.int32]:
         """The id of each type of the text in the vocabulary, -1 where it is not in it."""
-        return self.vocabulary.ids(self._text.types)
+        ids = self.vocabulary.ids(self._text.types)
+        if self._only is not None:
+            unwanted = self._only.ids(self._text.types) < 0
+            unwanted[self._text.types.index(EOS)] = False
+            ids[unwanted] = -1
+        return ids
 
     @cached_property
     def _type_counts(self) -> NDArray[np.int64]:

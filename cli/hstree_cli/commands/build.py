@@ -1,0 +1,143 @@
+"""`hstree build`: a tree from a corpus, a vocabulary or vectors, by any method.
+
+Each method has options of its own, known once the arguments name it (`method_options`).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from hstree_cli.examples import epilogue, examples
+from hstree_cli.method_options import flags, for_typer
+from hstree_cli.options import Force, Lower, MaxSize, MinCount, Quiet, Seed, VocabularyFile
+from hstree_cli.usage import UsageError, is_unknown_option
+
+
+def build_tree(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A corpus, a vocabulary (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), "
+            "as the method needs.",
+            show_default=False,
+        ),
+    ],
+    *,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method", "-m", help="How to build; `hstree methods` lists them.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The tree: .json, .json.gz or .npz."),
+    ] = Path("tree.json"),
+    force: Force = False,
+    seed: Seed = 0,
+    holdout: Annotated[
+        bool,
+        typer.Option(
+            "--holdout",
+            help="Read only the lines of the corpus that `hstree evaluate` trains on: the "
+            "first 80%.",
+        ),
+    ] = False,
+    min_count: MinCount = 1,
+    max_size: MaxSize = None,
+    lower: Lower = False,
+    vocabulary: VocabularyFile = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", metavar="FILE", help="The words of a .npy's rows, one a line."),
+    ] = None,
+    quiet: Quiet = False,
+    options: dict[str, Any],
+) -> None:
+    """Build a tree.
+
+    Name a method to see its own options: hstree build --method gmm --help.
+    With vectors, --vocabulary makes the tree over those words; the ones that have
+    no vector go into a Huffman tree of their own beside the rest.
+    """
+    from hstree.builders import build, builder, open_input
+    from hstree.corpus import Corpus
+    from hstree.treefile import ENDINGS
+    from hstree_cli.console import facts, say
+    from hstree_cli.outputs import check_file
+    from hstree_cli.progressbar import showing_progress
+    from hstree_cli.reading import refuse_reading_options, training_lines, vocabulary_of
+    from hstree_cli.treefacts import input_facts, tree_facts
+
+    chosen = builder(method)
+    if any(option.name == "random_state" for option in chosen.options):
+        options["random_state"] = seed
+    chosen.effective(options)
+    check_file(output, "-o", ENDINGS, force=force)
+    selection = {"min_count": min_count, "max_size": max_size}
+    with showing_progress(quiet):
+        words = vocabulary_of(vocabulary)
+        given = open_input(
+            source, chosen, vocabulary=words, labels=labels, lower=lower, **selection
+        )
+        if not isinstance(given, Corpus):
+            refuse_reading_options(
+                source,
+                min_count=None if min_count == 1 else min_count,
+                max_size=max_size,
+                lower=lower,
+                holdout=holdout,
+            )
+        elif holdout:
+            given = training_lines(given, words, **selection)
+        tree = build(method, given, vocabulary=words, **options)
+        tree.save(output)
+    say(facts([*tree_facts(tree.stats()), *input_facts(tree), ("written", str(output))]))
+
+
+build = for_typer(build_tree)
+build.__name__ = "build"
+examples(
+    "hstree build --method huffman builtin:python -o huffman.json",
+    "hstree build --method gmm --help",
+)(build)
+
+
+class BuildCommand(TyperCommand):
+    """`build`, with the options of the method that its arguments name."""
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Read the arguments, the method's own options among them."""
+        method = _named_method(args)
+        if method is None:
+            return super().make_context(info_name, args, *more, **extra)
+        from hstree.builders import builder
+
+        chosen = builder(method)
+        one_command = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        one_command.command(epilog=epilogue(build))(for_typer(build_tree, chosen))
+        try:
+            return typer.main.get_command(one_command).make_context(info_name, args, *more, **extra)
+        except UsageError as error:
+            if is_unknown_option(error):
+                own = ", ".join(map(flags, chosen.options)) or "none"
+                what = f"no option {error.option_name} for {method}, whose own options are: {own}"
+                raise UsageError(what, error.ctx) from error
+            raise
+
+
+def _named_method(args: list[str]) -> str | None:
+    """Return the method that the arguments name, the last one where there are several."""
+    method = None
+    for here, after in pairwise([*args, ""]):
+        if here in ("--method", "-m"):
+            method = after or None
+        elif here.startswith("--method="):
+            method = here.partition("=")[2]
+    return method

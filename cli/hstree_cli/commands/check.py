@@ -1,0 +1,30 @@
+"""`hstree check`: the rules of the format, and which of them a tree file breaks."""
+
+from __future__ import annotations
+
+import typer
+
+from hstree_cli.examples import examples
+from hstree_cli.options import Quiet, TreeFile
+
+
+@examples("hstree check huffman.json")
+def check(tree: TreeFile, quiet: Quiet = False) -> None:
+    """Name every rule of the format that a tree file breaks, a line each.
+
+    For a sound tree it prints the mass that a uniform walk puts on its codes, which is 1.
+    """
+    from hstree.codes import Codes
+    from hstree.treefile import read_content
+    from hstree_cli.console import complain, say
+    from hstree_cli.progressbar import showing_progress
+
+    with showing_progress(quiet):
+        content = read_content(tree)
+        broken = content.broken_rules()
+        mass = None if broken else Codes(content.tree(), cache_limit=0).uniform_mass()
+    for rule in broken:
+        complain(f"{tree}: {rule}")
+    if broken:
+        raise typer.Exit(1)
+    say(f"{tree}: every rule kept\nuniform mass of the codes: {mass!r}")

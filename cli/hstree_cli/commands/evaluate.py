@@ -1,0 +1,208 @@
+"""`hstree evaluate`: what a tree buys. Trains a model on it and prints perplexity."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hstree_cli.examples import examples
+from hstree_cli.exits import INTERRUPTED
+from hstree_cli.options import (
+    CORPUS_KINDS,
+    BatchSize,
+    Context,
+    Dim,
+    Dropout,
+    Epochs,
+    Full,
+    JsonFile,
+    LearningRate,
+    Lower,
+    MaxSize,
+    MinCount,
+    Quiet,
+    Seed,
+    VocabularyFile,
+)
+
+if TYPE_CHECKING:
+    from hstree.corpus import Corpus
+    from hstree.language_model import LanguageModel
+
+#: Options that mean nothing to a model that is already trained.
+_OF_TRAINING = (
+    "valid",
+    "test",
+    "dim",
+    "context",
+    "full",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "dropout",
+    "seed",
+    "save",
+)
+
+
+@examples(
+    "hstree evaluate huffman.json corpus.txt --json result.json --save model",
+    "hstree evaluate model other.txt --no-train",
+)
+def evaluate(
+    ctx: typer.Context,
+    tree: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TREE", help="A tree; with --no-train, a model's folder.", show_default=False
+        ),
+    ],
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
+    ],
+    valid: Annotated[
+        str | None,
+        typer.Option(
+            "--valid", metavar="FILE", help="A corpus to validate on, not part of CORPUS."
+        ),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="FILE", help="A corpus to test on, not part of CORPUS."),
+    ] = None,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Score a saved model on every line of CORPUS.")
+    ] = False,
+    dim: Dim = 100,
+    context: Context = 5,
+    full: Full = False,
+    epochs: Epochs = 20,
+    batch_size: BatchSize = 256,
+    learning_rate: LearningRate = 0.1,
+    dropout: Dropout = 0.35,
+    seed: Seed = 0,
+    min_count: MinCount = 1,
+    max_size: MaxSize = None,
+    lower: Lower = False,
+    vocabulary: VocabularyFile = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="MODEL_DIR", help="Keep the trained model.")
+    ] = None,
+    vectors_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--vectors-out",
+            metavar="FILE.npy",
+            help="Write each word's mean predicted vector, from which trees can be built.",
+        ),
+    ] = None,
+    json: JsonFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train a language model on a tree and print its perplexity.
+
+    Without --valid and --test, the last 10% of CORPUS's lines are the test part
+    and the 10% before them the validation part; with one of them, the other is
+    the last 10%. The tree's labels are the vocabulary. Ctrl-C keeps the best
+    weights so far.
+    """
+    from hstree.jsonfile import write_json
+    from hstree.training import TrainingOptions
+    from hstree_cli.console import warn
+    from hstree_cli.outputs import check_file, check_folder
+    from hstree_cli.progressbar import showing_progress
+    from hstree_cli.scores import print_evaluation
+
+    training = TrainingOptions(epochs, batch_size, learning_rate, dropout, seed)
+    options = {"dim": dim, "context": context, "full": full, **asdict(training)}
+    reading = {
+        "lower": lower,
+        "vocabulary": vocabulary,
+        "min_count": min_count,
+        "max_size": max_size,
+    }
+    _check_kind(ctx, tree, no_train)
+    if json is not None:
+        check_file(json, "--json")
+    if vectors_out is not None:
+        check_file(vectors_out, "--vectors-out", (".npy",))
+    if save is not None:
+        check_folder(save, "--save")
+
+    with showing_progress(quiet):
+        if no_train:
+            model, text, figures = _score(tree, corpus, reading)
+        else:
+            model, text, figures = _train(tree, (corpus, valid, test), reading, options)
+        vectors = None if vectors_out is None else model.mean_predicted_vectors(text)
+    print_evaluation(figures)
+    if json is not None:
+        write_json(json, figures)
+    if vectors is not None:
+        vectors.save(vectors_out)
+    if save is not None:
+        model.save(save)
+    if figures.get("interrupted"):
+        warn("interrupted: these figures are of the best weights so far")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
+    """Refuse a model's folder where a tree is wanted, and options that training alone has.
+
+    Raises
+    ------
+    BadParameter
+    """
+    if tree.is_dir() and not no_train:
+        raise typer.BadParameter(
+            f"{tree} is a folder: add --no-train to score the model in it, "
+            f"or train anew on {tree / 'tree.json'}"
+        )
+    if tree.is_file() and no_train:
+        raise typer.BadParameter(
+            f"--no-train wants a model's folder, as --save makes one, and {tree} is a file; "
+            "--epochs 0 scores the untrained model on a tree"
+        )
+    if no_train:
+        source = ctx.get_parameter_source
+        given = [name for name in _OF_TRAINING if source(name).name == "COMMANDLINE"]
+        if given:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise typer.BadParameter(f"{flags}: not with --no-train, which trains nothing")
+
+
+def _train(
+    path: Path,
+    sources: tuple[str, str | None, str | None],
+    reading: dict[str, Any],
+    options: dict[str, Any],
+) -> tuple[LanguageModel, Corpus, dict[str, Any]]:
+    """Train on a tree; return the model, the text that it was trained on, and the figures."""
+    from hstree.evaluation import evaluate, read_by_builder
+    from hstree.treefile import load
+    from hstree_cli.console import warn
+    from hstree_cli.reading import Reader
+
+    tree = load(path)
+    parts = Reader(tree, **reading).parts(*sources)
+    if (flattered := read_by_builder(tree, parts.test)) is not None:
+        warn(flattered)
+    found = evaluate(tree, parts, **options)
+    return found.model, found.parts.train, found.as_dict()
+
+
+def _score(
+    path: Path, source: str, reading: dict[str, Any]
+) -> tuple[LanguageModel, Corpus, dict[str, Any]]:
+    """Score a saved model; return it, the text, and the figures."""
+    from hstree.evaluation import score_saved
+    from hstree.language_model import LanguageModel
+    from hstree_cli.reading import Reader
+
+    model = LanguageModel.load(path)
+    text = Reader(model.tree, **reading).text(source)
+    return model, text, score_saved(model, text)

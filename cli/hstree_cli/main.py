@@ -1,0 +1,111 @@
+"""The program: its commands, and the one place where errors become exit statuses.
+
+An error is one line on standard error. Commands import the library when they run, so that
+`hstree --help` does not wait for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hstree_cli.commands.build import BuildCommand, build
+from hstree_cli.commands.check import check
+from hstree_cli.commands.demo import demo
+from hstree_cli.commands.evaluate import evaluate
+from hstree_cli.commands.methods import methods
+from hstree_cli.commands.show import show
+from hstree_cli.commands.stats import stats
+from hstree_cli.commands.vocab import vocab
+from hstree_cli.console import complain
+from hstree_cli.examples import epilogue
+from hstree_cli.exits import BAD_INPUT, INTERRUPTED, WRONG_USAGE
+from hstree_cli.usage import UsageError, explained
+
+app = typer.Typer(
+    name="hstree",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from hstree.version import __version__
+
+        typer.echo(f"hstree {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def hstree(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Find out which hierarchical-softmax tree to use.
+
+    Builds trees by many methods, trains the same language model on each,
+    and prints what each costs and what perplexity it reaches.
+    """
+
+
+app.command(epilog=epilogue(vocab))(vocab)
+app.command(cls=BuildCommand, epilog=epilogue(build))(build)
+for command in (methods, evaluate, check, stats, show, demo):
+    app.command(epilog=epilogue(command))(command)
+
+
+def exit_status(arguments: Sequence[str]) -> int:
+    """Run the program with these arguments and return its exit status."""
+    try:
+        status = app(args=list(arguments) or ["--help"], prog_name="hstree", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except UsageError as error:
+        complain(explained(error))
+        return WRONG_USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_output()  # whoever read it has enough
+        return 0
+    except OSError as error:
+        _forget_output()
+        place = f"{error.filename}: " if error.filename else ""
+        complain(f"{place}{error.strerror or error}")
+        return BAD_INPUT
+    except MemoryError:
+        complain("there is not enough memory for this")
+        return BAD_INPUT
+    except Exception as error:
+        # Imported here: whoever gets this far has the library loaded already.
+        from hstree.errors import HstreeError, OptionError
+
+        if not isinstance(error, HstreeError):
+            raise
+        complain(str(error))
+        return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
+
+
+def _forget_output() -> None:
+    """Let Python's own flush at exit find nothing to complain about."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def run() -> None:
+    """Run the program on the command line's arguments."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
+    sys.exit(exit_status(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""A builder's options on the command line, made from what its function's signature says.
+
+`max_codes: int = 64` becomes ``--max-codes 64``, a bool ``--weighted/--no-weighted``, a Literal a
+choice; `random_state` is ``--seed``, which commands have of their own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from hstree.builders import Builder, Option
+
+
+def flags(option: Option) -> str:
+    """Return how an option is spelt, both ways where it is a switch."""
+    name = option.name.replace("_", "-")
+    if option.name == "random_state":
+        return "--seed"
+    return f"--{name}/--no-{name}" if option.type is bool else f"--{name}"
+
+
+def shown_default(option: Option) -> str:
+    """Return an option's default as people read it."""
+    if isinstance(option.default, bool):
+        return "yes" if option.default else "no"
+    return "-" if option.default is None else str(option.default)
+
+
+def for_typer(command: Callable[..., None], builder: Builder | None = None) -> Callable[..., None]:
+    """Return a command's function as Typer reads it, with a builder's options.
+
+    Parameters
+    ----------
+    command : callable
+        Its parameter `options` receives the builder's options, by their own names.
+    builder : Builder, optional
+        None: no options but the command's own.
+    """
+    own = [] if builder is None else [o for o in builder.options if o.name != "random_state"]
+
+    def typed(**given: Any) -> None:
+        options = {option.name: given.pop(option.name) for option in own}
+        command(**given, options=options)
+
+    signature = inspect.signature(command, eval_str=True)
+    kept = [p for p in signature.parameters.values() if p.name != "options"]
+    panel = "" if builder is None else f"Options of {builder.name}"
+    added = [_parameter(option, panel) for option in own]
+    typed.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+    typed.__name__ = command.__name__
+    typed.__doc__ = command.__doc__
+    if builder is not None:
+        typed.__doc__ = f"{builder.name}: {builder.summary}\n\nTakes {builder.takes_text}."
+    return typed
+
+
+def _parameter(option: Option, panel: str) -> inspect.Parameter:
+    from rich.markup import escape
+
+    kind: Any = Literal[option.choices] if option.choices else option.type
+    if option.optional:
+        kind = kind | None
+    described = typer.Option(flags(option), help=escape(option.help), rich_help_panel=panel)
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=Annotated[kind, described],
+    )

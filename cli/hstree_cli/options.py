@@ -1,0 +1,116 @@
+"""Options that several commands share, and opening what they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
+_READING = "Reading a corpus"
+_TRAINING = "Training"
+
+MinCount = Annotated[
+    int,
+    typer.Option(
+        "--min-count",
+        metavar="N",
+        min=1,
+        help="Words that stand fewer times become <unk>.",
+        rich_help_panel=_READING,
+    ),
+]
+MaxSize = Annotated[
+    int | None,
+    typer.Option(
+        "--max-size",
+        metavar="V",
+        min=1,
+        help="Keep the V most frequent words; the others become <unk>.",
+        rich_help_panel=_READING,
+    ),
+]
+Lower = Annotated[
+    bool, typer.Option("--lower", help="Lower-case every word.", rich_help_panel=_READING)
+]
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--vocabulary",
+        metavar="FILE",
+        help="Read the corpus through these words (word<TAB>count).",
+        rich_help_panel=_READING,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
+]
+TreeFile = Annotated[
+    Path,
+    typer.Argument(metavar="TREE", help="A tree: .json, .json.gz or .npz.", show_default=False),
+]
+
+Dim = Annotated[
+    int,
+    typer.Option(
+        "--dim", metavar="D", min=1, help="Numbers in a word's vector.", rich_help_panel=_TRAINING
+    ),
+]
+Context = Annotated[
+    int,
+    typer.Option(
+        "--context", metavar="N", min=1, help="Words before the target.", rich_help_panel=_TRAINING
+    ),
+]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full/--diagonal",
+        help="Full or diagonal matrices for the places in a context.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Epochs = Annotated[
+    int,
+    typer.Option(
+        "--epochs",
+        metavar="N",
+        min=0,
+        help="At the most; 0 scores the untrained model.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+BatchSize = Annotated[
+    int,
+    typer.Option(
+        "--batch-size",
+        metavar="B",
+        min=1,
+        help="Positions in a minibatch.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+LearningRate = Annotated[
+    float,
+    typer.Option(
+        "--learning-rate",
+        metavar="RATE",
+        help="Of Adagrad, at the start.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Dropout = Annotated[
+    float,
+    typer.Option(
+        "--dropout",
+        metavar="P",
+        help="Share of a context's vector left out at random.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="S", min=0, help="Of everything that is drawn at random.")
+]

@@ -1,0 +1,116 @@
+"""Reading corpora as the options say, and what is said about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hstree.corpus import Corpus
+from hstree.errors import OptionError
+from hstree.evaluation import Parts, corpus_parts
+from hstree.overlap import overlap
+from hstree.tree import Tree
+from hstree.vocabulary import Vocabulary
+from hstree_cli.console import count, share, warn
+
+
+def vocabulary_of(path: Path | None) -> Vocabulary | None:
+    """Read the vocabulary that an option names."""
+    return None if path is None else Vocabulary.from_file(path)
+
+
+def training_lines(corpus: Corpus, vocabulary: Vocabulary | None, **selection: Any) -> Corpus:
+    """Return the lines of a corpus that `hstree evaluate` would train on.
+
+    Without a vocabulary they are seen through their own words, and ``<unk>`` for those that
+    they lack.
+    """
+    train, _, _ = corpus.parts()
+    if vocabulary is not None:
+        return train
+    return train.with_vocabulary(train.select_vocabulary(**selection, unk=True))
+
+
+class Reader:
+    """Reads texts as ids of a tree's labels, for a model to be trained on or scored on.
+
+    Parameters
+    ----------
+    tree : Tree
+    lower : bool
+        Lower-case every word.
+    vocabulary : path, optional
+        Words outside this file are read as ``<unk>``, among the labels or not.
+    **selection
+        `min_count` and `max_size`: the same for words outside what they choose of a text.
+    """
+
+    def __init__(
+        self, tree: Tree, *, lower: bool, vocabulary: Path | None, **selection: Any
+    ) -> None:
+        counts = np.zeros(tree.n_labels, np.int64) if tree.counts is None else tree.counts
+        self._labels = Vocabulary(tree.labels, counts)
+        self._lower = lower
+        self._only = vocabulary_of(vocabulary)
+        self._selection = selection if any(v not in (None, 1) for v in selection.values()) else {}
+        if self._only is not None and self._selection:
+            raise OptionError("--vocabulary chooses the words: drop --min-count and --max-size")
+
+    def text(self, source: str) -> Corpus:
+        """Read one text."""
+        text = Corpus.read(source, vocabulary=self._labels, lower=self._lower)
+        return self._checked(text, self._words(text))
+
+    def parts(self, corpus: str, valid: str | None, test: str | None) -> Parts:
+        """Read the three parts of an evaluation; what the words are, the training part says."""
+        read = [
+            None
+            if source is None
+            else Corpus.read(source, vocabulary=self._labels, lower=self._lower)
+            for source in (corpus, valid, test)
+        ]
+        parts = corpus_parts(*read)
+        words = self._words(parts.train)
+        return Parts(*(self._checked(p, words) for p in (parts.train, parts.valid, parts.test)))
+
+    def _words(self, text: Corpus) -> Vocabulary | None:
+        return text.select_vocabulary(**self._selection) if self._selection else self._only
+
+    def _checked(self, text: Corpus, words: Vocabulary | None) -> Corpus:
+        """Take out the words that are not wanted; say it where few of the text's words are left."""
+        kept = text if words is None else text.limited_to(words)
+        found = overlap(kept)
+        if found.is_small:
+            warn(f"{found}: they are read as <unk>")
+        return kept
+
+
+def refuse_reading_options(what: str, **given: Any) -> None:
+    """Refuse options that are for a corpus where there is none.
+
+    Raises
+    ------
+    OptionError
+        Naming those that were given.
+    """
+    names = [name for name, value in given.items() if value not in (None, False)]
+    if names:
+        flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise OptionError(f"{flags}: for a corpus, and {what} is none")
+
+
+def corpus_facts(corpus: Corpus) -> list[tuple[str, str]]:
+    """Return names and figures of a corpus and the vocabulary that it is seen through."""
+    words = corpus.vocabulary
+    facts = [
+        ("corpus", f"{corpus.name}, {count(corpus.n_lines)} lines"),
+        ("tokens", f"{count(len(corpus))}, one <eos> a line included"),
+        ("out of vocabulary", f"{count(corpus.n_oov)} ({share(corpus.n_oov, len(corpus))})"),
+        ("vocabulary", f"{count(len(words))} words, sha256 {words.sha256[:16]}"),
+        ("text", f"sha256 {corpus.sha256[:16]}"),
+    ]
+    if corpus.versions:
+        facts.append(("read from", ", ".join(f"{p} {v}" for p, v in corpus.versions.items())))
+    return facts

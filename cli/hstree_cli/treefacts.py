@@ -1,0 +1,73 @@
+"""A tree in a few lines: its size, what its codes cost, and what it was built from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hstree_cli.console import count, figure
+
+if TYPE_CHECKING:
+    from hstree.statistics import TreeStatistics
+    from hstree.tree import Tree
+
+
+def tree_facts(stats: TreeStatistics) -> list[tuple[str, str]]:
+    """Return names and figures of a tree."""
+    facts = [
+        ("method", stats.method or "-"),
+        ("labels", count(stats.labels)),
+        ("nodes", count(stats.nodes)),
+        (
+            "code length",
+            f"{figure(stats.length_weighted)} by counts, {figure(stats.length_uniform)} a label",
+        ),
+        ("scores a target", figure(stats.scores_per_target)),
+        ("depth", count(stats.depth)),
+        (
+            "bounds",
+            f"entropy {figure(stats.entropy)}, Huffman length {figure(stats.huffman_length)}",
+        ),
+        ("sha256", stats.sha256),
+    ]
+    if stats.max_codes_per_label > 1:
+        codes = f"{figure(stats.codes_per_label)}, at most {count(stats.max_codes_per_label)}"
+        facts.insert(3, ("codes a label", codes))
+    return facts
+
+
+def input_facts(tree: Tree) -> list[tuple[str, str]]:
+    """Return what a tree's file says about what it was built from."""
+    facts = []
+    options = tree.meta.get("options")
+    if isinstance(options, dict) and options:
+        facts.append(("options", ", ".join(f"{name} {value}" for name, value in options.items())))
+    if isinstance(reached := tree.meta.get("max_codes_reached"), int) and reached:
+        facts.append(("bounded", f"{count(reached)} words would have more codes but for max_codes"))
+    read = tree.meta.get("input")
+    if isinstance(read, dict):
+        facts.append(("built from", _input(read)))
+        facts += _coverage(read)
+    return facts
+
+
+def _input(read: dict[str, Any]) -> str:
+    name = str(read.get("name", read.get("kind", "-")))
+    lines = read.get("lines")
+    match lines:
+        case [int(first), int(last)]:
+            return f"{name}, lines {count(first + 1)} to {count(last)}"
+    return name
+
+
+def _coverage(read: dict[str, Any]) -> list[tuple[str, str]]:
+    without = read.get("words_without_vector")
+    if not isinstance(without, int):
+        return []
+    tokens = read.get("tokens_without_vector")
+    of_tokens = f", {100 * tokens:.2f}% of the tokens" if isinstance(tokens, float) else ""
+    return [
+        (
+            "without vector",
+            f"{count(without)} words{of_tokens}, in a Huffman tree of their own",
+        )
+    ]

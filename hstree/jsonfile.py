@@ -1,0 +1,41 @@
+"""Figures as a JSON file: valid JSON whatever the figures are, and never half a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from hstree.files import replacing
+
+
+def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Write an object of figures.
+
+    Parameters
+    ----------
+    path : str or path
+    document : mapping
+        JSON values; a figure that is no finite number becomes null, for JSON has no other word.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be written.
+    """
+    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode())
+
+
+def _finite(value: Any) -> Any:
+    """Return JSON values with None for every NaN and infinity."""
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

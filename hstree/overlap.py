@@ -1,0 +1,85 @@
+"""How many words a text shares with a vocabulary, and whether it can be read through it at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hstree.corpus import Corpus
+from hstree.errors import InputError
+from hstree.vocabulary import EOS, UNK
+
+#: The share of a text's tokens outside the vocabulary above which it is worth a warning.
+MANY_OOV = 0.1
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What a text and a vocabulary share, ``<eos>`` and ``<unk>`` aside.
+
+    Attributes
+    ----------
+    name : str
+        The text's.
+    shared : int
+        Distinct words that stand in both.
+    words : int
+        Distinct words of the text.
+    tokens : int
+        Tokens of the text, ``<eos>`` included.
+    oov : int
+        Those outside the vocabulary.
+    """
+
+    name: str
+    shared: int
+    words: int
+    tokens: int
+    oov: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether so much of the text is outside the vocabulary that people should know."""
+        return self.oov > MANY_OOV * self.tokens
+
+    def __str__(self) -> str:
+        return (
+            f"{self.shared:,} of the {self.words:,} words of {self.name} are among the labels; "
+            f"{self.oov:,} of its {self.tokens:,} tokens are not"
+        )
+
+
+def overlap(corpus: Corpus) -> Overlap:
+    """Count what a corpus shares with the vocabulary that it is seen through.
+
+    Raises
+    ------
+    InputError
+        When they share no word, or a token is outside the vocabulary and that has no ``<unk>``
+        to stand for it.
+    """
+    vocabulary = corpus.vocabulary
+    present = corpus.counts > 0
+    for special in (EOS, UNK):
+        if special in vocabulary:
+            present[vocabulary.index(special)] = False
+    words = corpus.select_vocabulary(unk=False).words
+    found = Overlap(
+        name=corpus.name,
+        shared=int(np.count_nonzero(present)),
+        words=len(words) - (EOS in words),
+        tokens=len(corpus),
+        oov=corpus.n_oov,
+    )
+    if found.shared == 0 and found.words > 0:
+        raise InputError(
+            f"no word of {found.name} is among the {len(vocabulary):,} labels "
+            f"({vocabulary.words[0]!r}, ...); is it in the same language and case?"
+        )
+    if found.oov and vocabulary.unk is None:
+        raise InputError(
+            f"{found}, and there is no {UNK} to stand for them; "
+            "build the tree over a vocabulary with <unk>, as --min-count makes one"
+        )
+    return found
