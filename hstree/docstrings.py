@@ -111,14 +111,28 @@ def docstrings(path: Path) -> list[str]:
     if path.parent.name == "pydoc_data":
         return _strings(module)
     found: list[tuple[int, str]] = []
-    for node in ast.walk(module):
+    for node in _statements(module):
         if isinstance(node, _DOCUMENTED):
             docstring = ast.get_docstring(node)
             if docstring:
                 found.append((node.body[0].lineno, docstring))
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "add_newdoc":
+        elif isinstance(node, ast.Expr) and _is_called(node.value, "add_newdoc"):
             found += [(node.lineno, text) for text in _strings(node)]
     return [docstring for _, docstring in sorted(found, key=lambda entry: entry[0])]
+
+
+def _is_called(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == name
+
+
+def _statements(module: ast.Module) -> Iterator[ast.AST]:
+    """Yield a module and all statements in it, in any order: `ast.walk` without expressions."""
+    pending: list[ast.AST] = [module]
+    while pending:
+        node = pending.pop()
+        yield node
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            pending += getattr(node, field, [])
 
 
 def _content(path: Path) -> bytes:

@@ -4,8 +4,8 @@ Docstrings mix English with reStructuredText, numpydoc sections, field lists, do
 tables. Left out are doctests, literal blocks, directives (of notes and warnings only the marker),
 footnotes, headings, tables, the sections *See Also* and *References*, lines of a name and its
 type, and every sentence that holds a formula, an address, or too few words among its signs.
-Markup goes, the words that it marks stay. This knows docstrings as they are written, not the
-grammar of reStructuredText.
+Markup goes, the words that it marks stay; curly quotes become straight ones. This knows
+docstrings as they are written, not the grammar of reStructuredText.
 
 Tokens are ``n't`` and ``'s 're 've 'll 'd 'm``, parted from their word; abbreviations of single
 letters (``e.g.``); words, which may hold ``. - ' / _`` inside (``scikit-learn``, ``numpy.linalg``,
@@ -27,6 +27,7 @@ _BREAK: Line = (0, "")
 _DROPPED_SECTIONS = {"see also", "references"}
 _KEPT_DIRECTIVES = {"note", "warning", "tip", "hint", "important", "caution", "attention"}
 _PUNCTUATION = set(".,;:!?()'\"")
+_TYPEWRITER_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _ABBREVIATIONS = {"e.g", "i.e", "etc", "vs", "cf", "al", "fig", "eq", "sec", "approx", "resp"} | {
     "no", "pp", "dr", "mr", "mrs", "prof", "vol", "ed", "eds", "ch", "ref", "st",
 }  # fmt: skip
@@ -144,7 +145,7 @@ def _without_markup(text: str) -> str:
     text = _ROLE.sub(r"\1", text)
     text = _LITERAL.sub(r"\1", text)
     text = _FOOTNOTE.sub("", text)
-    return _EMPHASIS.sub(r"\2", text)
+    return _EMPHASIS.sub(r"\2", text).translate(_TYPEWRITER_QUOTES)
 
 
 def _split(paragraph: str) -> Iterator[str]:

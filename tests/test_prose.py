@@ -95,6 +95,7 @@ def test_a_numpydoc_docstring():
             "The dog's bone wasn't found! Was it? We'll see.",
             ["the dog 's bone was n't found !", "we 'll see ."],
         ),
+        ("The \u201cdog\u2019s\u201d bone is found.", ['the " dog \'s " bone is found .']),
         ("It is 'model' that he said.", ["it is ' model ' that he said ."]),
         (
             "Use state-of-the-art and/or 0.5 of numpy.linalg.norm in this case.",
