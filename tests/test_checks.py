@@ -43,6 +43,7 @@ ONCE = [
         {"children": [[~0, 1, 2], [~1, 2], [~1, ~2]]},
     ),
     ("reachable", "node 2 is not under the root", {"children": [*CHILDREN, [~0, ~1]]}),
+    ("reachable", "node 1 is not under the root", {"children": [[~0, ~1, ~2], [~0, ~1]]}),
     ("every label placed", "label 2 hangs under no node", {"children": [[~0, ~1]]}),
     ("every label placed", "label 0 hangs under no node (and 2 more)", {"children": []}),
 ]
