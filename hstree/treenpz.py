@@ -20,6 +20,7 @@ from hstree.packing import content_arrays, unpack
 from hstree.tree import Tree
 from hstree.treejson import VERSIONS, check_version, dump_meta, meta_of, parse_json
 
+_BYTES, _INTEGERS = "|u1", "<i8"
 _NAMES = {"named", "names", "name_start"}
 _MEMBERS = {"header", "labels", "label_start", "counts", "child_start", "child", *_NAMES}
 _EXPECTED = "docs/tree-format.md lists the members and their types"
@@ -57,17 +58,17 @@ def from_npz(data: bytes) -> Content:
         the file.
     """
     arrays = _members(data)
-    document = parse_json(_member(arrays, "header", np.uint8).tobytes())
+    document = parse_json(_member(arrays, "header", _BYTES).tobytes())
     check_version(document)
-    unknown = sorted(arrays.keys() - set(_MEMBERS))
+    unknown = sorted(arrays.keys() - _MEMBERS)
     if unknown:
         raise FileFormatError(f"has the unknown member {unknown[0]!r}; {_EXPECTED}")
-    child_start = _member(arrays, "child_start", np.int64)
+    child_start = _member(arrays, "child_start", _INTEGERS)
     return Content(
         _strings(arrays, "labels", "label_start"),
         child_start,
-        _member(arrays, "child", np.int64),
-        _member(arrays, "counts", np.int64) if "counts" in arrays else None,
+        _member(arrays, "child", _INTEGERS),
+        _member(arrays, "counts", _INTEGERS) if "counts" in arrays else None,
         _names(arrays, len(child_start) - 1) if arrays.keys() & _NAMES else None,
         meta_of(document),
     )
@@ -94,22 +95,22 @@ def _members(data: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _member(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic]) -> Any:
-    """Return one vector, of the type that it must have."""
+def _member(arrays: Mapping[str, NDArray[Any]], name: str, dtype: str) -> Any:
+    """Return one vector, of the type that the file must hold, in this machine's byte order."""
     if name not in arrays:
         raise FileFormatError(f"has no member {name!r}; {_EXPECTED}")
     array = arrays[name]
-    if array.ndim != 1 or array.dtype != np.dtype(dtype):
+    if array.ndim != 1 or array.dtype.str != dtype:
         raise FileFormatError(
-            f"has the member {name!r} as {array.dtype} of shape {array.shape}; "
-            f"it must be a vector of {np.dtype(dtype)}"
+            f"has the member {name!r} as {array.dtype.str} of shape {array.shape}; "
+            f"it must be a vector of {dtype}"
         )
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _strings(arrays: Mapping[str, NDArray[Any]], buffer: str, start: str) -> list[str]:
     try:
-        return unpack(_member(arrays, buffer, np.uint8), _member(arrays, start, np.int64))
+        return unpack(_member(arrays, buffer, _BYTES), _member(arrays, start, _INTEGERS))
     except ValueError as error:  # not UTF-8 is one too
         raise FileFormatError(f"has a broken member {buffer!r} or {start!r}: {error}") from error
 
@@ -117,7 +118,7 @@ def _strings(arrays: Mapping[str, NDArray[Any]], buffer: str, start: str) -> lis
 def _names(arrays: Mapping[str, NDArray[Any]], n_nodes: int) -> list[str | None]:
     """Return one name for each node, None where it has none."""
     strings = _strings(arrays, "names", "name_start")
-    named = _member(arrays, "named", np.int64)
+    named = _member(arrays, "named", _INTEGERS)
     rising = np.all(named[1:] > named[:-1])
     if len(named) != len(strings) or not rising or np.any((named < 0) | (named >= n_nodes)):
         raise FileFormatError(
