@@ -150,4 +150,5 @@ def most_frequent(tree: Tree, k: int) -> Int64:
             kept = place < k
             best[nodes[owners[kept]], place[kept]] = found[kept]
             task.advance(len(nodes))
-    return np.append(by_rank, -1)[best]
+    labels: Int64 = np.append(by_rank, -1)[best]
+    return labels

@@ -18,7 +18,7 @@ def table_of(results: Results) -> Table:
     drawn = table(
         "method",
         "code length",
-        "scores a target",
+        "scores/target",
         "valid",
         "test",
         "seconds an epoch",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -50,16 +51,16 @@ def table(*columns: str, text: Sequence[str] = ()) -> Table:
     return empty
 
 
-def facts(rows: Sequence[tuple[str, str]]) -> Table:
-    """Return names and what they stand for, side by side."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in rows:
-        grid.add_row(name, value)
-    return grid
+def facts(rows: Sequence[tuple[str, str]]) -> str:
+    """Return names and what they stand for, side by side, as wide as the terminal at the most."""
+    column = max(len(name) for name, _ in rows) + 2
+    indent = " " * column
+    return "\n".join(
+        textwrap.fill(
+            value, console().width, initial_indent=name.ljust(column), subsequent_indent=indent
+        )
+        for name, value in rows
+    )
 
 
 def figure(value: float | None, digits: int = 2) -> str:

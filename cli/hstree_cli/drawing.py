@@ -34,7 +34,7 @@ def label_of(tree: Tree, word: str) -> int:
         When there is none of that name; the message names some that are near.
     """
     if word in tree.labels:
-        return tree.labels.index(word)
+        return int(tree.labels.index(word))
     close = get_close_matches(word, tree.labels, n=3)
     hint = f"; near it are {', '.join(map(repr, close))}" if close else ""
     raise InputError(f"{word!r} is none of the tree's {tree.n_labels:,} labels{hint}")

@@ -6,6 +6,7 @@ An error is one line on standard error. Commands import the library when they ru
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -107,5 +108,6 @@ def _forget_output() -> None:
 def run() -> None:
     """Run the program on the command line's arguments."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(exit_status(sys.argv[1:]))

@@ -24,14 +24,14 @@ def check_file(
     Raises
     ------
     FileFormatError
-        When it may not, the folder is missing or read-only, or the ending is another.
+        When it may not, or the folder is missing or read-only.
+    OptionError
+        When the ending is another.
     """
-    from hstree.errors import FileFormatError
+    from hstree.errors import FileFormatError, OptionError
 
     if endings and not path.name.endswith(endings):
-        raise FileFormatError(
-            f"{option} {path}: the file's name must end in {' or '.join(endings)}"
-        )
+        raise OptionError(f"{option} {path}: the file's name must end in {' or '.join(endings)}")
     if path.is_dir():
         raise FileFormatError(f"{option} {path} is a folder; name a file in it")
     if path.exists() and not force:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Task as RichTask
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from hstree.progress import Task, shown_by
@@ -28,7 +28,11 @@ def showing_progress(quiet: bool = False) -> Iterator[None]:
         yield
         return
     bars = _Bars(
-        TextColumn("{task.description}", markup=False),
+        TextColumn(
+            "{task.description}",
+            markup=False,
+            table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
+        ),
         BarColumn(bar_width=16),
         TextColumn("{task.percentage:>3.0f}%"),
         _Rate(),

@@ -60,31 +60,35 @@ class Reader:
 
     def text(self, source: str) -> Corpus:
         """Read one text."""
-        text = Corpus.read(source, vocabulary=self._labels, lower=self._lower)
-        return self._checked(text, self._words(text))
+        text = self._read(source)
+        return self._checked(text, self._words(text), text.name)
 
     def parts(self, corpus: str, valid: str | None, test: str | None) -> Parts:
         """Read the three parts of an evaluation; what the words are, the training part says."""
-        read = [
-            None
-            if source is None
-            else Corpus.read(source, vocabulary=self._labels, lower=self._lower)
-            for source in (corpus, valid, test)
-        ]
-        parts = corpus_parts(*read)
+        parts = corpus_parts(
+            self._read(corpus),
+            None if valid is None else self._read(valid),
+            None if test is None else self._read(test),
+        )
         words = self._words(parts.train)
-        return Parts(*(self._checked(p, words) for p in (parts.train, parts.valid, parts.test)))
+        return Parts(
+            train=self._checked(parts.train, words, "training part"),
+            valid=self._checked(parts.valid, words, "validation part"),
+            test=self._checked(parts.test, words, "test part"),
+        )
+
+    def _read(self, source: str) -> Corpus:
+        return Corpus.read(source, vocabulary=self._labels, lower=self._lower)
 
     def _words(self, text: Corpus) -> Vocabulary | None:
         return text.select_vocabulary(**self._selection) if self._selection else self._only
 
-    def _checked(self, text: Corpus, words: Vocabulary | None) -> Corpus:
-        """Take out the words that are not wanted; say it where few of the text's words are left."""
-        kept = text if words is None else text.limited_to(words)
-        found = overlap(kept)
+    def _checked(self, text: Corpus, words: Vocabulary | None, name: str) -> Corpus:
+        """Take out the words that are not wanted; warn where few were there in the first place."""
+        found = overlap(text)
         if found.is_small:
-            warn(f"{found}: they are read as <unk>")
-        return kept
+            warn(f"{name}: {found}; they are read as <unk>")
+        return text if words is None else text.limited_to(words)
 
 
 def refuse_reading_options(what: str, **given: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hstree_cli.console import count, facts, figure, say, share, table
+from hstree_cli.treefacts import code_length
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -62,10 +63,7 @@ def _conditions(figures: dict[str, Any]) -> list[tuple[str, str]]:
         ("scored", "every token; <eos> at the end of each line and <unk> included"),
         ("vocabulary", f"{count(words['size'])} words, sha256 {words['sha256'][:16]}"),
         ("tree", f"{tree['method'] or '-'}, {count(tree['nodes'])} nodes"),
-        (
-            "code length",
-            f"{figure(length['weighted'])} by counts, {figure(length['uniform'])} a label",
-        ),
-        ("scores a target", figure(tree["scores_per_target"])),
+        ("code length", code_length(length["weighted"], length["uniform"])),
+        ("scores/target", figure(tree["scores_per_target"])),
         ("seconds", figure(figures["seconds"], 1)),
     ]

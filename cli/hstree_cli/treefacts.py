@@ -17,22 +17,24 @@ def tree_facts(stats: TreeStatistics) -> list[tuple[str, str]]:
         ("method", stats.method or "-"),
         ("labels", count(stats.labels)),
         ("nodes", count(stats.nodes)),
-        (
-            "code length",
-            f"{figure(stats.length_weighted)} by counts, {figure(stats.length_uniform)} a label",
-        ),
-        ("scores a target", figure(stats.scores_per_target)),
+        ("code length", code_length(stats.length_weighted, stats.length_uniform)),
+        ("scores/target", figure(stats.scores_per_target)),
         ("depth", count(stats.depth)),
-        (
-            "bounds",
-            f"entropy {figure(stats.entropy)}, Huffman length {figure(stats.huffman_length)}",
-        ),
         ("sha256", stats.sha256),
     ]
+    if stats.entropy is not None:
+        bounds = f"entropy {figure(stats.entropy)}, Huffman length {figure(stats.huffman_length)}"
+        facts.insert(-1, ("bounds", bounds))
     if stats.max_codes_per_label > 1:
         codes = f"{figure(stats.codes_per_label)}, at most {count(stats.max_codes_per_label)}"
         facts.insert(3, ("codes a label", codes))
     return facts
+
+
+def code_length(weighted: float | None, uniform: float) -> str:
+    """Return a tree's mean code lengths, by counts where it has any."""
+    by_counts = "" if weighted is None else f"{figure(weighted)} by counts, "
+    return f"{by_counts}{figure(uniform)} a label"
 
 
 def input_facts(tree: Tree) -> list[tuple[str, str]]:
@@ -52,6 +54,8 @@ def input_facts(tree: Tree) -> list[tuple[str, str]]:
 
 def _input(read: dict[str, Any]) -> str:
     name = str(read.get("name", read.get("kind", "-")))
+    if "lines" not in read and isinstance(sha256 := read.get("sha256"), str):
+        return f"{name}, sha256 {sha256[:16]}"
     lines = read.get("lines")
     match lines:
         case [int(first), int(last)]:

@@ -27,6 +27,7 @@ from hstree_cli.options import (
     Seed,
     VocabularyFile,
 )
+from hstree_cli.usage import UsageError
 
 if TYPE_CHECKING:
     from hstree.corpus import Corpus
@@ -137,11 +138,11 @@ def evaluate(
             model, text, figures = _score(tree, corpus, reading)
         else:
             model, text, figures = _train(tree, (corpus, valid, test), reading, options)
-        vectors = None if vectors_out is None else model.mean_predicted_vectors(text)
+        vectors = model.mean_predicted_vectors(text) if vectors_out is not None else None
     print_evaluation(figures)
     if json is not None:
         write_json(json, figures)
-    if vectors is not None:
+    if vectors is not None and vectors_out is not None:
         vectors.save(vectors_out)
     if save is not None:
         model.save(save)
@@ -155,24 +156,26 @@ def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
 
     Raises
     ------
-    BadParameter
+    UsageError
     """
     if tree.is_dir() and not no_train:
-        raise typer.BadParameter(
+        raise UsageError(
             f"{tree} is a folder: add --no-train to score the model in it, "
-            f"or train anew on {tree / 'tree.json'}"
+            f"or train anew on {tree / 'tree.json'}",
+            ctx,
         )
     if tree.is_file() and no_train:
-        raise typer.BadParameter(
+        raise UsageError(
             f"--no-train wants a model's folder, as --save makes one, and {tree} is a file; "
-            "--epochs 0 scores the untrained model on a tree"
+            "--epochs 0 scores the untrained model on a tree",
+            ctx,
         )
     if no_train:
-        source = ctx.get_parameter_source
-        given = [name for name in _OF_TRAINING if source(name).name == "COMMANDLINE"]
+        sources = {name: ctx.get_parameter_source(name) for name in _OF_TRAINING}
+        given = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
         if given:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise typer.BadParameter(f"{flags}: not with --no-train, which trains nothing")
+            raise UsageError(f"{flags}: not with --no-train, which trains nothing", ctx)
 
 
 def _train(

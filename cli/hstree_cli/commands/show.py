@@ -42,6 +42,6 @@ def show(
         if word is None:
             drawn = [top_of(branches, depth or 3)]
         else:
-            drawn = codes_of(branches, label_of(branches.tree, word), depth or 40)
+            drawn = list(codes_of(branches, label_of(branches.tree, word), depth or 40))
     for part in drawn:
         say(part)
