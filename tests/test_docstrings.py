@@ -75,6 +75,14 @@ def test_lines_by_file_without_duplicates(package):
     ]
 
 
+def test_files_are_read_by_name_whatever_their_order_on_the_disk(package):
+    names = [f"{letter}{n}.py" for n in range(3) for letter in "zmc"]
+    for name in names:
+        (package / name).write_text(f'"""This is the file {name[:2]}."""\n')
+    said = [line for line in Docstrings("networkx").lines() if line.startswith("this is")]
+    assert said == [f"this is the file {name[:2]} ." for name in sorted(names)]
+
+
 def test_the_topics_are_read_from_their_table(tmp_path):
     path = tmp_path / "pydoc_data" / "topics.py"
     path.parent.mkdir()

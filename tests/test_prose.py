@@ -105,6 +105,10 @@ def test_a_numpydoc_docstring():
             "It goes on -> and on -- to the very end of it where a >= b...",
             ["it goes on -> and on -- to the very end of it where a >= b ..."],
         ),
+        (
+            "- one of some points\n- and another of them\n  goes on\nwhat stands below the list",
+            ["one of some points", "and another of them goes on", "what stands below the list"],
+        ),
         ("See the page at https://example.org for more of it.", []),
         ("x = f(a[0], b[1]) + {c: d}", []),
         ("Too short.", []),

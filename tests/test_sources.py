@@ -65,6 +65,11 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(b"\xef\xbb\xbfa\n")
     assert text_of(path) == b"a\n"
+    rest = b"x" * BLOCK_BYTES + b"\xef\xbb\xbfa\n"
+    path.write_bytes(rest)
+    assert text_of(path) == rest
+    path.write_bytes(b"\xef\xbb\xbf" + rest[3:])
+    assert text_of(path) == rest[3:]
 
 
 def test_a_path_is_always_a_file(tmp_path, monkeypatch):

@@ -167,8 +167,8 @@ def test_files_of_other_makers(tmp_path, content):
 
 def test_a_line_ends_nowhere_but_at_a_newline(tmp_path):
     path = tmp_path / "vocab.tsv"
-    path.write_text("a\u2028b\t1\nc\x0bd\x85 e\t2\n", encoding="utf-8", newline="\n")
-    assert Vocabulary.from_file(path).words == ("a\u2028b", "c\x0bd\x85 e")
+    path.write_text("a\u2028b\t1\nc\x0bd\x85 \re\t2\n", encoding="utf-8", newline="\n")
+    assert Vocabulary.from_file(path).words == ("a\u2028b", "c\x0bd\x85 \re")
 
 
 @pytest.mark.parametrize(
