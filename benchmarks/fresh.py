@@ -11,26 +11,31 @@ from typing import Any
 
 
 def measured(
-    prepare: Callable[..., Any], work: Callable[[Any], Any], *arguments: Any
-) -> dict[str, float]:
+    prepare: Callable[..., Any],
+    work: Callable[[Any], Any],
+    *arguments: Any,
+    describe: Callable[[Any], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Run ``work(prepare(*arguments))`` in a fresh process; only the work is timed.
 
-    Both must be functions of a module. Returns {"seconds": ..., "peak_mib": ...}; the peak is
-    that of the whole process, what was prepared and the interpreter included.
+    All must be functions of a module. Returns {"seconds": ..., "peak_mib": ...}; the peak is
+    that of the whole process, what was prepared and the interpreter included. What `describe`
+    says of the work's result is added.
     """
     with multiprocessing.get_context("spawn").Pool(1) as process:
-        return process.apply(_measure, (prepare, work, arguments))
+        return process.apply(_measure, (prepare, work, arguments, describe))
 
 
 def _measure(
-    prepare: Callable[..., Any], work: Callable[[Any], Any], arguments: tuple[Any, ...]
-) -> dict[str, float]:
+    prepare: Callable[..., Any],
+    work: Callable[[Any], Any],
+    arguments: tuple[Any, ...],
+    describe: Callable[[Any], dict[str, Any]] | None,
+) -> dict[str, Any]:
     prepared = prepare(*arguments)
     began = time.perf_counter()
-    work(prepared)
+    result = work(prepared)
     seconds = time.perf_counter() - began
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    return {
-        "seconds": seconds,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit,
-    }
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return {"seconds": seconds, "peak_mib": peak} | (describe(result) if describe else {})
