@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +147,7 @@ class Corpus:
         return dict(self._text.versions)
 
     @property
-    def source(self) -> dict[str, object]:
+    def source(self) -> dict[str, Any]:
         """What this is, as a tree file records it."""
         return _source(self._text, self.lines)
 
@@ -316,8 +317,8 @@ def _chosen_vocabulary(
     )
 
 
-def _source(text: EncodedText, lines: tuple[int, int]) -> dict[str, object]:
-    source: dict[str, object] = {
+def _source(text: EncodedText, lines: tuple[int, int]) -> dict[str, Any]:
+    source: dict[str, Any] = {
         "kind": "corpus",
         "name": text.name,
         "sha256": text.sha256,

@@ -5,7 +5,10 @@ and of numpy, scipy, scikit-learn, networkx and nltk. Source files are parsed wi
 is imported or run. What is prose, and what is code, a table or a signature, is decided in `prose`.
 
 The text depends on the versions installed, so they are part of its key, and every command that
-uses it can print them. It is not for comparing figures between machines.
+uses it can print them. It is not for comparing figures between machines. With Python 3.11,
+numpy 2.4, scipy 1.17, scikit-learn 1.9, networkx 3.6 and nltk 3.10 it has 91,737 sentences with
+1,466,000 tokens (``<eos>`` included) and 9,050 words that stand five times or more; the standard
+library alone has 352,000 tokens, networkx alone 166,000.
 """
 
 from __future__ import annotations
