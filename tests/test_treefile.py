@@ -171,7 +171,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch,
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(FileFormatError, match="cannot write .*No space left on device"):
+    with pytest.raises(FileFormatError, match=r"cannot write .*No space left on device"):
         save(Tree(["other"], [0], []), path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
