@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def complain(what: str) -> None:
     """Print an error: one line on standard error."""
-    print(f"hstree: error: {' '.join(what.split())}", file=sys.stderr)
+    print(f"hstree: error: {printable(' '.join(what.split()))}", file=sys.stderr)
 
 
 def warn(what: str) -> None:
     """Print a warning: one line on standard error."""
-    print(f"hstree: warning: {' '.join(what.split())}", file=sys.stderr)
+    print(f"hstree: warning: {printable(' '.join(what.split()))}", file=sys.stderr)
 
 
 def say(what: str | RenderableType) -> None:
@@ -57,7 +57,10 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
     indent = " " * column
     return "\n".join(
         textwrap.fill(
-            value, console().width, initial_indent=name.ljust(column), subsequent_indent=indent
+            printable(value),
+            console().width,
+            initial_indent=name.ljust(column),
+            subsequent_indent=indent,
         )
         for name, value in rows
     )
@@ -80,7 +83,12 @@ def share(part: float, whole: float) -> str:
     return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
 
 
+def printable(text: str) -> str:
+    """Return a text with nothing in it that would move the cursor or colour the screen."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
 def quoted(word: str, width: int = 24) -> str:
-    """Return a word of a corpus, shortened, with nothing in it that would move the cursor."""
-    shown = word if word.isprintable() else repr(word)[1:-1]
+    """Return a word of a corpus, shortened and printable."""
+    shown = printable(word)
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"

@@ -21,16 +21,23 @@ def vocabulary_of(path: Path | None) -> Vocabulary | None:
     return None if path is None else Vocabulary.from_file(path)
 
 
-def training_lines(corpus: Corpus, vocabulary: Vocabulary | None, **selection: Any) -> Corpus:
+def training_lines(
+    corpus: Corpus,
+    vocabulary: Vocabulary | None = None,
+    *,
+    min_count: int = 1,
+    max_size: int | None = None,
+) -> Corpus:
     """Return the lines of a corpus that `hstree evaluate` would train on.
 
     Without a vocabulary they are seen through their own words, and ``<unk>`` for those that
     they lack.
     """
-    train, _, _ = corpus.parts()
+    train = corpus.parts()[0]
     if vocabulary is not None:
         return train
-    return train.with_vocabulary(train.select_vocabulary(**selection, unk=True))
+    words = train.select_vocabulary(min_count=min_count, max_size=max_size, unk=True)
+    return train.with_vocabulary(words)
 
 
 class Reader:
@@ -91,8 +98,8 @@ class Reader:
         return text if words is None else text.limited_to(words)
 
 
-def refuse_reading_options(what: str, **given: Any) -> None:
-    """Refuse options that are for a corpus where there is none.
+def refuse_options(why: str, **given: Any) -> None:
+    """Refuse options; one that is None or False was not given.
 
     Raises
     ------
@@ -102,7 +109,7 @@ def refuse_reading_options(what: str, **given: Any) -> None:
     names = [name for name, value in given.items() if value not in (None, False)]
     if names:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
-        raise OptionError(f"{flags}: for a corpus, and {what} is none")
+        raise OptionError(f"{flags}: {why}")
 
 
 def corpus_facts(corpus: Corpus) -> list[tuple[str, str]]:

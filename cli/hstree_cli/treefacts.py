@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def tree_facts(stats: TreeStatistics) -> list[tuple[str, str]]:
     """Return names and figures of a tree."""
     facts = [
-        ("method", stats.method or "-"),
+        ("method", str(stats.method or "-")),
         ("labels", count(stats.labels)),
         ("nodes", count(stats.nodes)),
         ("code length", code_length(stats.length_weighted, stats.length_uniform)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -16,6 +16,11 @@ from hstree_cli.examples import epilogue, examples
 from hstree_cli.method_options import flags, for_typer
 from hstree_cli.options import Force, Lower, MaxSize, MinCount, Quiet, Seed, VocabularyFile
 from hstree_cli.usage import UsageError, is_unknown_option
+
+if TYPE_CHECKING:
+    from hstree.builders import Builder
+    from hstree.builders.inputs import BuilderInput
+    from hstree.vocabulary import Vocabulary
 
 
 def build_tree(
@@ -66,13 +71,12 @@ def build_tree(
     With vectors, --vocabulary makes the tree over those words; the ones that have
     no vector go into a Huffman tree of their own beside the rest.
     """
-    from hstree.builders import build, builder, open_input
-    from hstree.corpus import Corpus
+    from hstree.builders import build, builder
     from hstree.treefile import ENDINGS
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import refuse_reading_options, training_lines, vocabulary_of
+    from hstree_cli.reading import vocabulary_of
     from hstree_cli.treefacts import input_facts, tree_facts
 
     chosen = builder(method)
@@ -83,22 +87,38 @@ def build_tree(
     selection = {"min_count": min_count, "max_size": max_size}
     with showing_progress(quiet):
         words = vocabulary_of(vocabulary)
-        given = open_input(
-            source, chosen, vocabulary=words, labels=labels, lower=lower, **selection
-        )
-        if not isinstance(given, Corpus):
-            refuse_reading_options(
-                source,
-                min_count=None if min_count == 1 else min_count,
-                max_size=max_size,
-                lower=lower,
-                holdout=holdout,
-            )
-        elif holdout:
-            given = training_lines(given, words, **selection)
+        given = _opened(source, chosen, words, labels, selection, lower, holdout)
         tree = build(method, given, vocabulary=words, **options)
         tree.save(output)
-    say(facts([*tree_facts(tree.stats()), *input_facts(tree), ("written", str(output))]))
+    lines = [*tree_facts(tree.stats()), *input_facts(tree), ("written", str(output))]
+    if getattr(given, "named_by_index", False):
+        lines.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
+    say(facts(lines))
+
+
+def _opened(
+    source: str,
+    method: Builder,
+    words: Vocabulary | None,
+    labels: Path | None,
+    selection: dict[str, Any],
+    lower: bool,
+    holdout: bool,
+) -> BuilderInput:
+    """Open the input; refuse options that are for another kind of input."""
+    from hstree.builders import open_input
+    from hstree.corpus import Corpus
+    from hstree.vectors import WordVectors
+    from hstree_cli.reading import refuse_options, training_lines
+
+    given = open_input(source, method, vocabulary=words, labels=labels, lower=lower, **selection)
+    if not isinstance(given, WordVectors):
+        refuse_options(f"for vectors, and {source} holds none", labels=labels)
+    if not isinstance(given, Corpus):
+        asked = {**selection, "min_count": selection["min_count"] > 1}
+        refuse_options(f"for a corpus, and {source} is none", **asked, lower=lower, holdout=holdout)
+        return given
+    return training_lines(given, words, **selection) if holdout else given
 
 
 build = for_typer(build_tree)

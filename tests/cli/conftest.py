@@ -1,0 +1,104 @@
+"""The program in this process, and small inputs for it."""
+
+import os
+import random
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from hstree_cli.main import exit_status
+
+
+@dataclass
+class Ran:
+    """What one run of the program left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def errors(self):
+        return [line for line in self.err.splitlines() if line.startswith("hstree: error: ")]
+
+    @property
+    def warnings(self):
+        return [line for line in self.err.splitlines() if line.startswith("hstree: warning: ")]
+
+
+@pytest.fixture
+def hstree(capsys, tmp_path, monkeypatch):
+    """Run the program in a folder of its own, 80 columns wide."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments):
+        capsys.readouterr()
+        status = exit_status([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Ran(status, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def refused(hstree, tmp_path):
+    """Run the program on something that it must refuse: one clear line, and nothing changed."""
+
+    def run(*arguments, status=1, saying=""):
+        before = snapshot(tmp_path)
+        ran = hstree(*arguments)
+        assert ran.status == status
+        assert ran.out == ""
+        assert ran.err.count("\n") == 1, ran.err
+        assert len(ran.errors) == 1, ran.err
+        assert saying in ran.err
+        assert snapshot(tmp_path) == before
+        return ran
+
+    return run
+
+
+def snapshot(folder):
+    """Return the content of every file under a folder."""
+    return {
+        os.path.relpath(os.path.join(place, name), folder): open(
+            os.path.join(place, name), "rb"
+        ).read()
+        for place, _, files in os.walk(folder)
+        for name in files
+    }
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A text of 200 lines over 40 words, the first of them the most frequent."""
+    draw = random.Random(0)
+    words = [f"w{i}" for i in range(40)]
+    weights = [1 / (i + 1) for i in range(40)]
+    lines = [" ".join(draw.choices(words, weights, k=8)) for _ in range(200)]
+    path = tmp_path / "corpus.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def tree(hstree, corpus, tmp_path):
+    """A Huffman tree over the first 80% of the corpus."""
+    ran = hstree("build", "--method", "huffman", corpus, "--holdout", "-o", "huffman.json")
+    assert ran.status == 0, ran.err
+    return tmp_path / "huffman.json"
+
+
+@pytest.fixture
+def program(tmp_path):
+    """The command line of the program in a process of its own, and its environment."""
+    import hstree
+
+    import hstree_cli
+
+    roots = [os.path.dirname(os.path.dirname(m.__file__)) for m in (hstree, hstree_cli)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "COLUMNS": "80"}
+    return [sys.executable, "-m", "hstree_cli"], environment

@@ -1,0 +1,206 @@
+"""`hstree build` and `hstree vocab`: every kind of input, every option, and what they refuse."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hstree as library
+
+
+def built(path):
+    return library.load(path)
+
+
+def test_a_corpus_a_vocabulary_and_counted_vectors_give_the_same_huffman_tree(
+    hstree, corpus, tmp_path
+):
+    assert hstree("vocab", corpus, "-o", "vocab.tsv").status == 0
+    words = library.Vocabulary.from_file(tmp_path / "vocab.tsv")
+    draw = np.random.default_rng(0)
+    vectors = library.WordVectors(words.words, draw.normal(size=(41, 3)), counts=words.counts)
+    vectors.save(tmp_path / "vectors.npy")
+    for source in (corpus, "vocab.tsv", "vectors.npy"):
+        ran = hstree("build", "-m", "huffman", source, "-o", "tree.json", "--force")
+        assert ran.status == 0, ran.err
+        assert built(tmp_path / "tree.json") == library.build("huffman", words)
+
+
+def test_vocab_counts_words(hstree, tmp_path):
+    (tmp_path / "text.txt").write_text("The cat\nthe cat sat\n")
+    assert hstree("vocab", "text.txt", "--lower", "--min-count", "2").status == 0
+    lines = (tmp_path / "vocab.tsv").read_text().splitlines()
+    assert lines == ["<eos>\t2", "cat\t2", "the\t2", "<unk>\t1"]
+    assert hstree("vocab", "text.txt", "--vocabulary", "vocab.tsv", "-o", "v.tsv").status == 0
+    assert (tmp_path / "v.tsv").read_text().splitlines()[:3] == ["<eos>\t2", "cat\t2", "the\t1"]
+
+
+def test_the_output_is_tree_json_and_says_what_was_built(hstree, corpus, tmp_path):
+    ran = hstree("build", "--method", "balanced", corpus)
+    assert (ran.status, ran.err) == (0, "")
+    assert "written" in ran.out
+    assert "tree.json" in ran.out
+    tree = built(tmp_path / "tree.json")
+    assert tree.meta["method"] == "balanced"
+    assert tree.meta["options"] == {"order": "frequency", "arity": 2}
+    assert tree.meta["input"]["lines"] == [0, 200]
+
+
+def test_options_of_the_method_reach_it(hstree, corpus, tmp_path):
+    hstree("build", "--method=balanced", "--order", "file", "--arity", "3", corpus)
+    assert built(tmp_path / "tree.json").meta["options"] == {"order": "file", "arity": 3}
+    hstree("build", corpus, "--seed", "7", "--force", "-m", "random")
+    assert built(tmp_path / "tree.json").meta["random_state"] == 7
+
+
+def test_switches_and_numbers_of_gmm(hstree, tmp_path):
+    draw = np.random.default_rng(0)
+    np.save(tmp_path / "vectors.npy", draw.normal(size=(30, 4)).astype(np.float32))
+    options = ["--epsilon", "0.4", "--trees", "2", "--shared-variance", "--no-weighted"]
+    ran = hstree("build", "-m", "gmm", *options, "--seed", "3", "vectors.npy")
+    assert ran.status == 0, ran.err
+    meta = built(tmp_path / "tree.json").meta
+    assert meta["random_state"] == 3
+    assert meta["options"] == {
+        "split": "adaptive",
+        "epsilon": 0.4,
+        "trees": 2,
+        "iterations": 10,
+        "shared_variance": True,
+        "weighted": False,
+        "max_codes": 64,
+    }
+    assert "named by index" in ran.out
+    assert "codes a label" in ran.out
+
+
+def test_labels_name_the_rows(hstree, tmp_path):
+    np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
+    (tmp_path / "words.txt").write_text("a\nb\nc\n")
+    ran = hstree("build", "-m", "gmm", "vectors.npy", "--labels", "words.txt")
+    assert ran.status == 0
+    assert "named by index" not in ran.out
+    assert built(tmp_path / "tree.json").labels == ("a", "b", "c")
+
+
+def test_words_without_a_vector_are_counted(hstree, tmp_path):
+    (tmp_path / "vectors.txt").write_text("a 1 0\nb 0 1\nc 1 1\n")
+    (tmp_path / "vocab.tsv").write_text("a\t5\nb\t3\nc\t1\nd\t1\n<unk>\t10\n")
+    ran = hstree("build", "-m", "gmm", "vectors.txt", "--vocabulary", "vocab.tsv")
+    assert ran.status == 0, ran.err
+    assert "2 words, 55.00% of the tokens" in " ".join(ran.out.split())
+    assert set(built(tmp_path / "tree.json").labels) == {"a", "b", "c", "d", "<unk>"}
+
+
+def test_holdout_reads_what_evaluate_trains_on(hstree, corpus, tmp_path):
+    assert hstree("build", "-m", "huffman", corpus, "--holdout").status == 0
+    tree = built(tmp_path / "tree.json")
+    assert tree.meta["input"]["lines"] == [0, 160]
+    assert "<unk>" in tree.labels
+    train = library.Corpus.read(corpus).parts()[0]
+    by_label = dict(zip(tree.labels, tree.counts.tolist(), strict=True))
+    own = train.select_vocabulary()
+    assert all(by_label[w] == n for w, n in zip(own.words, own.counts.tolist(), strict=True))
+    ran = hstree("evaluate", "tree.json", corpus, "--epochs", "0")
+    assert (ran.status, ran.warnings) == (0, [])
+
+
+def test_the_same_command_gives_the_same_bytes(hstree, corpus, tmp_path):
+    for name in ("a.json.gz", "b.json.gz"):
+        hstree("build", "-m", "random", "--seed", "5", corpus, "-o", name)
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+
+
+def test_an_existing_file_is_kept_without_force(refused, hstree, corpus, tmp_path):
+    (tmp_path / "tree.json").write_text("mine")
+    refused("build", "-m", "huffman", corpus, saying="--force")
+    assert hstree("build", "-m", "huffman", corpus, "--force").status == 0
+    assert json.loads((tmp_path / "tree.json").read_text())["format"] == "hstree"
+
+
+def test_an_existing_vocabulary_is_kept_without_force(refused, corpus, tmp_path):
+    (tmp_path / "vocab.tsv").write_text("mine")
+    refused("vocab", corpus, saying="--force")
+
+
+def test_a_place_is_refused_before_the_work(refused, corpus, monkeypatch):
+    def no_work(*_, **__):
+        raise RuntimeError("the corpus was read")
+
+    monkeypatch.setattr(library.Corpus, "read", no_work)
+    refused("build", "-m", "huffman", corpus, "-o", "missing/tree.json", saying="missing")
+    refused("build", "-m", "huffman", corpus, "-o", "corpus.txt/tree.json", saying="corpus.txt")
+    refused("vocab", corpus, "-o", "missing/vocab.tsv", saying="missing")
+
+
+def test_wrong_usage(refused, corpus):
+    saying = "huffman, whose own options are: --arity"
+    refused("build", "-m", "huffman", "--epsilon", "1", corpus, status=2, saying=saying)
+    refused("build", "-m", "flat", "--arity", "3", corpus, status=2, saying="own options are: none")
+    refused("build", "-m", "hufman", corpus, status=2, saying="did you mean 'huffman'?")
+    refused("build", corpus, status=2, saying="--method")
+    refused("build", "-m", "huffman", status=2, saying="INPUT")
+    refused("build", "-m", "huffman", "--arity", "x", corpus, status=2, saying="--arity")
+    refused("build", "-m", "huffman", "--arity", "1", corpus, status=2, saying="arity")
+    refused("build", "-m", "balanced", "--order", "no", corpus, status=2, saying="--order")
+    refused("build", "-m", "huffman", corpus, "-o", "tree.txt", status=2, saying=".json")
+    refused("build", "-m", "random", corpus, "--seed", "-1", status=2, saying="--seed")
+    refused("build", "-m", "huffman", corpus, "--min-count", "0", status=2, saying="--min-count")
+    refused("build", "-m", "huffman", corpus, "--max-size", "0", status=2, saying="--max-size")
+
+
+def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path):
+    hstree("vocab", corpus)
+    for option in (["--holdout"], ["--lower"], ["--min-count", "2"], ["--max-size", "9"]):
+        refused("build", "-m", "huffman", "vocab.tsv", *option, status=2, saying=option[0])
+    refused("build", "-m", "huffman", corpus, "--labels", "vocab.tsv", status=2, saying="--labels")
+    both = ["--vocabulary", "vocab.tsv", "--min-count", "2"]
+    refused("build", "-m", "huffman", corpus, *both, status=2, saying="min_count")
+
+
+@pytest.mark.parametrize(
+    ("content", "saying"),
+    [
+        (b"", "empty"),
+        (b"a\t0\nb\t0\n", "zero"),
+        (b"a\t1\na\t2\n", "twice"),
+        (b"a 1\n", "line 1"),
+        (b"a\t1.5\n", "line 1"),
+        (b"a\t-1\n", "line 1"),
+        (b"a\t" + b"9" * 30 + b"\n", "line 1"),
+        (b"\xff\xfe\t1\n", "UTF-8"),
+        (bytes(range(256)), "vocab.tsv"),
+    ],
+)
+def test_bad_vocabularies(content, saying, refused, tmp_path):
+    (tmp_path / "vocab.tsv").write_bytes(content)
+    refused("build", "-m", "huffman", "vocab.tsv", saying=saying)
+
+
+@pytest.mark.parametrize(
+    ("content", "saying"),
+    [(b"", "empty"), (b"\xff\xfe word\n", "UTF-8"), (b"a\0b\n" * 9, "text.txt")],
+)
+@pytest.mark.parametrize("command", [["vocab"], ["build", "-m", "huffman"]])
+def test_bad_corpora(command, content, saying, refused, tmp_path):
+    (tmp_path / "text.txt").write_bytes(content)
+    refused(*command, "text.txt", saying=saying)
+
+
+def test_missing_inputs(refused):
+    refused("vocab", "missing.txt", saying="missing.txt")
+    refused("vocab", "builtin:cobol", saying="builtin:python")
+    refused("vocab", "nltk:nothing", saying="nltk:nothing")
+    refused("build", "-m", "gmm", "missing.npy", saying="missing.npy")
+    refused("build", "-m", "huffman", "missing.tsv", saying="missing.tsv")
+    refused("build", "-m", "gmm", "builtin:python", saying="gmm takes word vectors")
+
+
+def test_vectors_with_pickles_are_refused(refused, tmp_path):
+    np.save(tmp_path / "vectors.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    refused("build", "-m", "gmm", "vectors.npy", saying="objects")
+
+
+def test_a_vocabulary_is_no_vectors(refused, hstree, corpus):
+    hstree("vocab", corpus)
+    refused("build", "-m", "gmm", "vocab.tsv", saying="takes word vectors")

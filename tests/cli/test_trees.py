@@ -1,0 +1,116 @@
+"""`check`, `stats` and `show` on sound trees."""
+
+import json
+
+import pytest
+
+from hstree.tree import Tree
+
+
+@pytest.fixture
+def odd_tree(tmp_path):
+    """Names, wide nodes, a label with two codes, labels that are not words."""
+    tree = Tree.from_children(
+        ["the", "[bold]a\nb", "\x1b[31m", "dog"],
+        [[1, ~0, 2], [~1, ~2], [~3, ~1]],
+        counts=[5, 3, 2, 1],
+        names=["entity.n.01", None, "animal.n.01"],
+        meta={"method": "by hand"},
+    )
+    tree.save(tmp_path / "odd.npz")
+    return tree
+
+
+def test_check_prints_the_uniform_mass(hstree, tree):
+    ran = hstree("check", tree)
+    assert (ran.status, ran.err) == (0, "")
+    mass = float(ran.out.rsplit(": ", 1)[1])
+    assert mass == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz", ".npz"])
+def test_every_ending_gives_the_same_figures(ending, hstree, corpus, tmp_path):
+    hstree("build", "-m", "huffman", corpus, "-o", f"tree{ending}")
+    assert hstree("check", f"tree{ending}").status == 0
+    assert hstree("stats", f"tree{ending}", "--json", "stats.json").status == 0
+    figures = json.loads((tmp_path / "stats.json").read_text())
+    assert list(figures) == ["tree"]
+    assert set(figures["tree"]) >= {
+        "method",
+        "nodes",
+        "labels",
+        "codes_per_label",
+        "code_length",
+        "scores_per_target",
+        "entropy",
+        "huffman_length",
+        "depth",
+        "sha256",
+    }
+    assert set(figures["tree"]["code_length"]) == {"uniform", "weighted"}
+    # The corpus has 40 words and <eos>; a binary tree has one node less than labels.
+    assert (figures["tree"]["labels"], figures["tree"]["nodes"]) == (41, 40)
+    assert figures["tree"]["scores_per_target"] == pytest.approx(figures["tree"]["huffman_length"])
+
+
+def test_a_tree_without_counts_and_of_one_label(hstree, tmp_path):
+    Tree(["only"], [0], []).save(tmp_path / "one.json")
+    for command in (["check"], ["stats", "--json", "s.json"], ["show"], ["show", "--word", "only"]):
+        ran = hstree(command[0], "one.json", *command[1:])
+        assert (ran.status, ran.err) == (0, "")
+    assert json.loads((tmp_path / "s.json").read_text())["tree"]["entropy"] is None
+
+
+def test_show_draws_the_top(hstree, odd_tree):
+    ran = hstree("show", "odd.npz")
+    assert ran.status == 0
+    assert "node 0 entity.n.01" in ran.out
+    assert "node 2 animal.n.01" in ran.out
+    # 5 of 11 counts are under "the"; the label with two codes gives half of its 3 to each.
+    assert "45.45%  the" in ran.out
+    assert "31.82%  node 1  2 leaves" in ran.out
+    assert "22.73%  node 2 animal.n.01  2 leaves" in ran.out
+    # Markup and control characters of labels are shown, not obeyed.
+    assert "[bold]a\\nb" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_show_stops_at_the_depth(hstree, odd_tree):
+    assert "dog" in hstree("show", "odd.npz", "--depth", "2").out.splitlines()[-2]
+    assert len(hstree("show", "odd.npz", "--depth", "1").out.splitlines()) == 4
+
+
+def test_show_draws_every_code_of_a_word(hstree, odd_tree):
+    ran = hstree("show", "odd.npz", "--word", "[bold]a\nb")
+    assert ran.status == 0
+    assert "2 codes, counted 3 times" in ran.out
+    assert "code 1 of 2: 2 decisions" in ran.out
+    assert "code 2 of 2: 2 decisions" in ran.out
+    taken = [line.split() for line in ran.out.splitlines() if ">" in line]
+    assert [(row[1], row[row.index(">") + 1]) for row in taken] == [
+        ("0", "0"),
+        ("1", "0"),
+        ("0", "2"),
+        ("2", "1"),
+    ]
+
+
+def test_show_says_how_many_branches_it_leaves_out(hstree, corpus):
+    hstree("build", "-m", "flat", corpus, "-o", "flat.json")
+    assert "31 more branches" in hstree("show", "flat.json").out
+    assert "38 more branches" in hstree("show", "flat.json", "--word", "w0").out
+
+
+def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
+    children = [[~i, i + 1] for i in range(98)] + [[~98, ~99]]
+    Tree.from_children([f"w{i}" for i in range(100)], children).save(tmp_path / "chain.json")
+    ran = hstree("show", "chain.json", "--word", "w99")
+    assert "99 decisions" in ran.out
+    assert "59 more decisions" in ran.out
+    assert (
+        "more decisions" not in hstree("show", "chain.json", "--word", "w99", "--depth", "99").out
+    )
+
+
+def test_a_word_that_is_no_label(refused, tree):
+    refused("show", tree, "--word", "w00", saying="near it are 'w0'")
