@@ -155,12 +155,14 @@ def read_by_builder(tree: Tree, part: Corpus) -> str | None:
     str or None
         One sentence that names the lines, or None.
     """
-    read, own = tree.meta.get("input"), part.source
-    if not isinstance(read, dict) or read.get("sha256") != own["sha256"]:
+    read = tree.meta.get("input")
+    if not isinstance(read, dict) or read.get("sha256") != part.sha256:
         return None
-    if "lines" not in read:
-        return None
-    first, last = max(read["lines"][0], own["lines"][0]), min(read["lines"][1], own["lines"][1])
+    match read.get("lines"):
+        case [int(start), int(stop)]:
+            first, last = max(start, part.lines[0]), min(stop, part.lines[1])
+        case _:
+            return None
     if first >= last:
         return None
     return (

@@ -63,7 +63,7 @@ def open_input(
     name = os.fspath(source)
     named_corpus = name.startswith(("nltk:", "builtin:"))
     if method.takes is WordVectors:
-        if named_corpus:
+        if named_corpus or name.endswith(".tsv"):
             raise InputError(f"{method.name} takes word vectors, not {name}; {_HOW[WordVectors]}")
         return WordVectors.read(name, labels=labels)
     if method.takes is Vocabulary and not named_corpus:
