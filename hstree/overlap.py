@@ -56,10 +56,15 @@ def overlap(corpus: Corpus) -> Overlap:
     Raises
     ------
     InputError
-        When they share no word, or a token is outside the vocabulary and that has no ``<unk>``
-        to stand for it.
+        When they share no word, or the vocabulary lacks what has to be read: ``<eos>``, or
+        ``<unk>`` for tokens outside it.
     """
     vocabulary = corpus.vocabulary
+    if vocabulary.eos is None:
+        raise InputError(
+            f"the {len(vocabulary):,} labels hold no {EOS}, which ends every line of "
+            f"{corpus.name}; build the tree from a corpus, or over a vocabulary with {EOS}"
+        )
     present = corpus.counts > 0
     for special in (EOS, UNK):
         if special in vocabulary:

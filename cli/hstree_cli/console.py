@@ -1,4 +1,4 @@
-"""What a command prints: results on standard output, warnings and errors on standard error.
+"""What a command prints on standard output: its results.
 
 Tables fit the terminal, 80 columns where there is none. Words of a corpus are printed as they
 are, never read as markup.
@@ -7,43 +7,36 @@ are, never read as markup.
 from __future__ import annotations
 
 import math
-import sys
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
 
-
-def complain(what: str) -> None:
-    """Print an error: one line on standard error."""
-    print(f"hstree: error: {printable(' '.join(what.split()))}", file=sys.stderr)
+from hstree_cli.messages import printable
 
 
-def warn(what: str) -> None:
-    """Print a warning: one line on standard error."""
-    print(f"hstree: warning: {printable(' '.join(what.split()))}", file=sys.stderr)
+class _Output(Console):
+    """Standard output; a pipe that somebody closed is left to whoever called."""
+
+    def on_broken_pipe(self) -> None:
+        """Pass the error on, where Rich would end the program."""
+        raise BrokenPipeError
 
 
-def say(what: str | RenderableType) -> None:
+def say(what: RenderableType) -> None:
     """Print a result on standard output."""
     console().print(what)
 
 
 def console() -> Console:
     """Return standard output as rich draws on it."""
-    from rich.console import Console
-
-    return Console(markup=False, highlight=False, emoji=False)
+    return _Output(markup=False, highlight=False, emoji=False)
 
 
 def table(*columns: str, text: Sequence[str] = ()) -> Table:
     """Return an empty table: figures to the right, the columns named in `text` to the left."""
-    from rich import box
-    from rich.table import Table
-
     empty = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         left = name in text
@@ -81,11 +74,6 @@ def count(value: int) -> str:
 def share(part: float, whole: float) -> str:
     """Return a part of a whole in per cent."""
     return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
-
-
-def printable(text: str) -> str:
-    """Return a text with nothing in it that would move the cursor or colour the screen."""
-    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def quoted(word: str, width: int = 24) -> str:

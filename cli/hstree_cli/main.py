@@ -22,9 +22,9 @@ from hstree_cli.commands.methods import methods
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.console import complain
 from hstree_cli.examples import epilogue
 from hstree_cli.exits import BAD_INPUT, INTERRUPTED, WRONG_USAGE
+from hstree_cli.messages import complain
 from hstree_cli.usage import UsageError, explained
 
 app = typer.Typer(
@@ -68,14 +68,19 @@ for command in (methods, evaluate, check, stats, show, demo):
 
 def exit_status(arguments: Sequence[str]) -> int:
     """Run the program with these arguments and return its exit status."""
+    program = typer.main.get_command(app)
     try:
-        status = app(args=list(arguments) or ["--help"], prog_name="hstree", standalone_mode=False)
+        # Not `app()`: it would print errors, interruptions and closed pipes in ways of its own.
+        with program.make_context("hstree", list(arguments) or ["--help"]) as context:
+            program.invoke(context)
         sys.stdout.flush()
-        return status if isinstance(status, int) else 0
+        return 0
+    except typer.Exit as done:
+        return done.exit_code
     except UsageError as error:
         complain(explained(error))
         return WRONG_USAGE
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:

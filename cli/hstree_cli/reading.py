@@ -13,7 +13,8 @@ from hstree.evaluation import Parts, corpus_parts
 from hstree.overlap import overlap
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
-from hstree_cli.console import count, share, warn
+from hstree_cli.console import count, share
+from hstree_cli.messages import warn
 
 
 def vocabulary_of(path: Path | None) -> Vocabulary | None:

@@ -96,7 +96,6 @@ def tree(hstree, corpus, tmp_path):
 def program(tmp_path):
     """The command line of the program in a process of its own, and its environment."""
     import hstree
-
     import hstree_cli
 
     roots = [os.path.dirname(os.path.dirname(m.__file__)) for m in (hstree, hstree_cli)]

@@ -16,7 +16,8 @@ def check(tree: TreeFile, quiet: Quiet = False) -> None:
     """
     from hstree.codes import Codes
     from hstree.treefile import read_content
-    from hstree_cli.console import complain, say
+    from hstree_cli.console import say
+    from hstree_cli.messages import complain
     from hstree_cli.progressbar import showing_progress
 
     with showing_progress(quiet):

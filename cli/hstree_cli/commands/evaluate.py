@@ -112,7 +112,7 @@ def evaluate(
     """
     from hstree.jsonfile import write_json
     from hstree.training import TrainingOptions
-    from hstree_cli.console import warn
+    from hstree_cli.messages import warn
     from hstree_cli.outputs import check_file, check_folder
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.scores import print_evaluation
@@ -187,7 +187,7 @@ def _train(
     """Train on a tree; return the model, the text that it was trained on, and the figures."""
     from hstree.evaluation import evaluate, read_by_builder
     from hstree.treefile import load
-    from hstree_cli.console import warn
+    from hstree_cli.messages import warn
     from hstree_cli.reading import Reader
 
     tree = load(path)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def methods() -> None:
     """List every method, the input it takes, and its options with their defaults."""
     from hstree.builders import broken_builders, builders
-    from hstree_cli.console import say, warn
+    from hstree_cli.console import say
+    from hstree_cli.messages import warn
 
     for builder in builders().values():
         say(_described(builder))

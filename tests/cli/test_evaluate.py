@@ -1,0 +1,257 @@
+"""`hstree evaluate`: figures, warnings, outputs, and what it refuses before it trains."""
+
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import hstree as library
+from hstree.training import Trainer
+
+QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
+
+
+def figures(path):
+    return json.loads(path.read_text(), parse_constant=pytest.fail)
+
+
+def test_the_json_has_every_key(hstree, tree, corpus, tmp_path):
+    ran = hstree("evaluate", tree, corpus, *QUICK, "--json", "result.json")
+    assert (ran.status, ran.err) == (0, "")
+    found = figures(tmp_path / "result.json")
+    keys = {"train", "valid", "test", "test_without_oov", "unigram"}
+    assert set(found["perplexity"]) == keys
+    # 200 lines of 8 words and <eos>, cut 80, 10, 10.
+    assert found["tokens"] == {"train": 1440, "valid": 180, "test": 180}
+    assert set(found["oov"]) == {"train", "valid", "test"}
+    assert set(found["vocabulary"]) == {"size", "sha256"}
+    assert found["tree"]["sha256"] == library.load(tree).sha256
+    assert [epoch["epoch"] for epoch in found["epochs"]] == [1, 2]
+    assert set(found["epochs"][0]) == {
+        "epoch",
+        "train",
+        "valid",
+        "seconds",
+        "tokens_per_second",
+        "learning_rate",
+    }
+    assert found["seconds"] > 0
+    assert found["options"]["dim"] == 8
+    test = found["perplexity"]["test"]
+    assert f"{test:,.2f}" in ran.out
+    assert "<eos>" in ran.out
+
+
+def test_the_untrained_model_is_the_unigram(hstree, tree, corpus, tmp_path):
+    """Against a perplexity computed from the text alone."""
+    hstree("evaluate", tree, corpus, "--epochs", "0", "--json", "result.json")
+    lines = [[*line.split(), "<eos>"] for line in corpus.read_text().splitlines()]
+    counts = Counter(word for line in lines[:160] for word in line)
+    mass = {label: max(counts[label], 0.5) for label in library.load(tree).labels}
+    total = sum(mass.values())
+    test = [word for line in lines[180:] for word in line]
+    nll = -sum(math.log(mass[word] / total) for word in test)
+    found = figures(tmp_path / "result.json")["perplexity"]
+    assert found["test"] == pytest.approx(math.exp(nll / len(test)), rel=1e-4)
+    assert found["unigram"] == pytest.approx(math.exp(nll / len(test)), rel=1e-9)
+
+
+def test_the_parts_of_a_corpus(hstree, tree, corpus, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("".join(f"{line}\n" for line in corpus.read_text().splitlines()[:30]))
+    for options, lines in (
+        (["--valid", other, "--test", other], (200, 30, 30)),
+        (["--valid", other], (180, 30, 20)),
+        (["--test", other], (180, 20, 30)),
+    ):
+        ran = hstree("evaluate", tree, corpus, "--epochs", "0", *options, "--json", "r.json")
+        assert ran.status == 0, ran.err
+        tokens = figures(tmp_path / "r.json")["tokens"]
+        assert tuple(tokens.values()) == tuple(9 * n for n in lines)
+
+
+def test_a_saved_model_scores_as_it_did(hstree, tree, corpus, tmp_path):
+    test = tmp_path / "test.txt"
+    test.write_text("".join(f"{line}\n" for line in corpus.read_text().splitlines()[180:]))
+    hstree("evaluate", tree, corpus, *QUICK, "--save", "model", "--json", "trained.json")
+    ran = hstree("evaluate", "model", test, "--no-train", "--json", "scored.json")
+    assert ran.status == 0, ran.err
+    trained, scored = figures(tmp_path / "trained.json"), figures(tmp_path / "scored.json")
+    # The context of the first words differs: before a text's first word stand <eos>.
+    assert scored["perplexity"]["test"] == pytest.approx(trained["perplexity"]["test"], rel=0.05)
+    assert scored["tokens"]["test"] == 180
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "config.json",
+        "tree.json",
+        "weights.safetensors",
+    ]
+
+
+def test_vectors_out_has_a_row_for_every_word(hstree, tree, corpus, tmp_path):
+    ran = hstree("evaluate", tree, corpus, *QUICK, "--vectors-out", "vectors.npy")
+    assert ran.status == 0, ran.err
+    labels = library.load(tree).labels
+    assert np.load(tmp_path / "vectors.npy").shape == (len(labels), 8)
+    lines = (tmp_path / "vectors.labels.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == list(labels)
+    train = " <eos> ".join([*corpus.read_text().splitlines()[:160], ""]).split()
+    counts = Counter(train)
+    assert all(int(line.split("\t")[1]) == counts[line.split("\t")[0]] for line in lines)
+    assert hstree("build", "-m", "gmm", "vectors.npy").status == 0
+
+
+def test_two_runs_give_the_same_figures(hstree, tree, corpus, tmp_path):
+    for name in ("a.json", "b.json"):
+        hstree("evaluate", tree, corpus, *QUICK, "--seed", "3", "--json", name)
+    a, b = (figures(tmp_path / name)["perplexity"] for name in ("a.json", "b.json"))
+    assert a == b
+
+
+def test_a_tree_that_saw_the_test_lines_is_called_out(hstree, corpus):
+    hstree("build", "-m", "huffman", corpus, "-o", "seen.json")
+    ran = hstree("evaluate", "seen.json", corpus, "--epochs", "0")
+    assert ran.status == 0
+    assert len(ran.warnings) == 1
+    assert "lines 181 to 200" in ran.warnings[0]
+    assert "--holdout" in ran.warnings[0]
+
+
+def test_few_shared_words_are_counted(hstree, tree, tmp_path):
+    (tmp_path / "far.txt").write_text("w0 x1 x2 x3\n" * 50)
+    ran = hstree("evaluate", tree, "far.txt", "--epochs", "0", "--json", "r.json")
+    assert ran.status == 0
+    assert len(ran.warnings) == 3
+    assert "1 of the 4 words of far.txt" in ran.warnings[0]
+    assert "120 of its 200 tokens" in ran.warnings[0]
+    found = figures(tmp_path / "r.json")
+    assert found["oov"] == {"train": 120, "valid": 15, "test": 15}
+    assert found["perplexity"]["test_without_oov"] < found["perplexity"]["test"] * 1e9
+
+
+def test_few_shared_words_without_unk_are_refused(refused, hstree, corpus, tmp_path):
+    hstree("build", "-m", "huffman", corpus, "-o", "closed.json")
+    (tmp_path / "far.txt").write_text("w0 x1 x2 x3\n" * 50)
+    saying = "1 of the 4 words of far.txt are among the labels; 120 of its 200 tokens are not"
+    refused("evaluate", "closed.json", "far.txt", saying=saying)
+    # One unknown word in the test part is refused before the training, not after.
+    rare = corpus.read_text().splitlines()
+    rare[-1] += " x"
+    (tmp_path / "rare.txt").write_text("".join(f"{line}\n" for line in rare))
+    refused("evaluate", "closed.json", "rare.txt", "--epochs", "100000", saying="1 of its 181")
+
+
+def test_no_shared_word_is_refused(refused, tree, tmp_path):
+    (tmp_path / "far.txt").write_text("x1 x2 x3\n" * 50)
+    refused("evaluate", tree, "far.txt", saying="no word of far.txt is among the 42 labels")
+
+
+def test_a_tree_without_eos_is_refused(refused, tmp_path, corpus):
+    library.Tree.from_children(["w0", "<unk>"], [[~0, ~1]]).save(tmp_path / "t.json")
+    refused("evaluate", "t.json", corpus, saying="<eos>")
+
+
+def test_words_can_be_left_out(hstree, tree, corpus, tmp_path):
+    def oov(*options):
+        ran = hstree("evaluate", tree, corpus, "--epochs", "0", *options, "--json", "r.json")
+        assert (ran.status, ran.warnings) == (0, [])
+        found = figures(tmp_path / "r.json")
+        assert found["vocabulary"]["size"] == 42
+        return found["oov"]["train"]
+
+    lines = [[*line.split(), "<eos>"] for line in corpus.read_text().splitlines()[:160]]
+    counts = Counter(word for line in lines for word in line)
+    rare = sum(n for n in counts.values() if n < 20)
+    assert oov() == 0
+    assert oov("--min-count", "20") == rare > 0
+    (tmp_path / "few.tsv").write_text("w0\t1\nw1\t1\n")
+    kept = counts["w0"] + counts["w1"] + counts["<eos>"]
+    assert oov("--vocabulary", "few.tsv") == 1440 - kept
+    # w0 and <eos> are the two most frequent; <unk> takes the third place.
+    assert oov("--max-size", "3") == 1440 - counts["w0"] - counts["<eos>"]
+
+
+def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):
+    (tmp_path / "loud.txt").write_text(corpus.read_text().upper())
+    ran = hstree("evaluate", tree, "loud.txt", "--epochs", "0", "--lower", "--json", "r.json")
+    assert (ran.status, ran.warnings) == (0, [])
+    assert figures(tmp_path / "r.json")["oov"]["test"] == 0
+
+
+def test_ctrl_c_keeps_the_best_so_far(hstree, tree, corpus, tmp_path, monkeypatch):
+    steps = []
+    step = Trainer.step
+
+    def interrupted(self, *arguments):
+        steps.append(1)
+        if len(steps) == 10:  # six steps an epoch
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    monkeypatch.setattr(Trainer, "step", interrupted)
+    ran = hstree("evaluate", tree, corpus, *QUICK, "--save", "model", "--json", "r.json")
+    assert ran.status == 130
+    assert len(ran.warnings) == 1
+    found = figures(tmp_path / "r.json")
+    assert found["interrupted"] is True
+    assert len(found["epochs"]) == 1
+    assert hstree("evaluate", "model", corpus, "--no-train").status == 0
+
+
+def test_places_are_refused_before_the_training(refused, tree, corpus, monkeypatch):
+    def no_work(*_, **__):
+        raise RuntimeError("it trained")
+
+    monkeypatch.setattr(Trainer, "fit", no_work)
+    for option, ending in (("--json", ".json"), ("--vectors-out", ".npy"), ("--save", "")):
+        for place in (f"missing/a{ending}", f"corpus.txt/a{ending}"):
+            if (option, place) == ("--save", "missing/a"):
+                continue  # folders are made
+            refused("evaluate", tree, corpus, option, place, saying=option)
+    refused("evaluate", tree, corpus, "--save", corpus, saying="--save")
+    refused("evaluate", tree, corpus, "--json", ".", saying="folder")
+    refused("evaluate", tree, corpus, "--vectors-out", "v.txt", status=2, saying=".npy")
+
+
+def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
+    for option, value in (
+        ("--dim", "0"),
+        ("--context", "0"),
+        ("--epochs", "-1"),
+        ("--batch-size", "0"),
+        ("--learning-rate", "0"),
+        ("--learning-rate", "nan"),
+        ("--dropout", "1"),
+        ("--dropout", "-0.1"),
+        ("--dropout", "x"),
+        ("--seed", "-1"),
+    ):
+        saying = option.removeprefix("--").split("-")[0]
+        refused("evaluate", tree, corpus, option, value, status=2, saying=saying)
+    refused("evaluate", tree, corpus, "--no-train", status=2, saying="folder")
+    refused("evaluate", tree, corpus, "--frob", status=2, saying="--frob")
+    refused("evaluate", tree, status=2, saying="CORPUS")
+    hstree("evaluate", tree, corpus, "--epochs", "0", "--dim", "4", "--save", "model")
+    refused("evaluate", "model", corpus, status=2, saying="--no-train")
+    refused(
+        "evaluate", "model", corpus, "--no-train", "--epochs", "20", status=2, saying="--epochs"
+    )
+
+
+@pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "binary"])
+def test_a_damaged_model_is_refused(name, damage, refused, hstree, tree, corpus, tmp_path):
+    hstree("evaluate", tree, corpus, "--epochs", "0", "--dim", "4", "--save", "model")
+    path = tmp_path / "model" / name
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "cut": content[:-20], "binary": bytes(range(256))}[damage])
+    refused("evaluate", "model", corpus, "--no-train", saying=name)
+
+
+def test_too_short_a_corpus_says_what_to_do(refused, tree, tmp_path):
+    (tmp_path / "short.txt").write_text("w0 w1\n" * 5)
+    refused("evaluate", tree, "short.txt", saying="ten or more")

@@ -1,0 +1,225 @@
+"""The program as a whole: help pages, exit statuses, full disks, closed pipes, start-up."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = ["vocab", "build", "methods", "evaluate", "check", "stats", "show", "demo"]
+METHODS = ["random", "balanced", "huffman", "flat", "gmm", "kmeans", "linkage"]
+
+
+def test_help_names_every_command_in_80_columns(hstree):
+    ran = hstree("--help")
+    assert ran.status == 0
+    assert all(re.search(rf"\b{command}\b", ran.out) for command in COMMANDS)
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert hstree().out == ran.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, hstree):
+    ran = hstree(command, "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert f"hstree {command}" in ran.out.split("Example")[1]
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert hstree(command, "-h").out == ran.out
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_help_with_its_options(method, hstree):
+    from hstree.builders import builders
+
+    ran = hstree("build", "--method", method, "--help")
+    assert ran.status == 0
+    assert max(map(len, ran.out.splitlines())) <= 80
+    for option in builders()[method].options:
+        if option.name != "random_state":
+            assert f"--{option.name.replace('_', '-')}" in ran.out
+
+
+def test_methods_lists_every_method_with_its_options(hstree):
+    from hstree.builders import builders
+
+    ran = hstree("methods")
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    for name, builder in builders().items():
+        assert f"{name}  takes {builder.takes_text}" in ran.out
+    assert "--arity  [2]" in ran.out
+    assert "--split adaptive|balanced  [adaptive]" in ran.out
+    assert "--shared-variance/--no-shared-variance  [no]" in ran.out
+
+
+def test_a_broken_method_of_another_package_is_a_warning(hstree, monkeypatch):
+    from hstree.builders import registry
+    from hstree.errors import HstreeError
+
+    broken = HstreeError("the builder 'zigzag' cannot be loaded")
+    monkeypatch.setattr(registry, "_plugins", lambda: [("zigzag", broken)])
+    ran = hstree("methods")
+    assert ran.status == 0
+    assert ran.warnings == ["hstree: warning: the builder 'zigzag' cannot be loaded"]
+
+
+def test_results_fit_80_columns(hstree, tree, corpus):
+    for arguments in (
+        ["stats", tree],
+        ["show", tree],
+        ["show", tree, "--word", "w0"],
+        ["evaluate", tree, corpus, "--epochs", "1", "--dim", "4"],
+        ["build", "-m", "random", corpus, "-o", f"{'long' * 30}.json"],
+    ):
+        ran = hstree(*arguments)
+        assert ran.status == 0
+        assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_wrong_usage_is_2(refused):
+    refused("frob", status=2, saying="frob")
+    refused("check", status=2, saying="TREE")
+    refused("--frob", status=2, saying="--frob")
+
+
+def test_version(hstree):
+    assert re.fullmatch(r"hstree \d+\.\d+\.\d+\n", hstree("--version").out)
+
+
+def test_an_interruption_is_130(refused, corpus, monkeypatch):
+    from hstree import Corpus
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Corpus, "read", interrupted)
+    refused("vocab", corpus, status=130, saying="interrupted")
+
+
+def test_too_little_memory_is_one_line(refused, corpus, monkeypatch):
+    from hstree import Corpus
+
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(Corpus, "read", exhausted)
+    refused("vocab", corpus, saying="memory")
+
+
+def test_a_bug_is_not_hidden(hstree, corpus, monkeypatch):
+    from hstree import Corpus
+
+    def wrong(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Corpus, "read", wrong)
+    with pytest.raises(ZeroDivisionError):
+        hstree("vocab", corpus)
+
+
+def at_most(size):
+    """Let a process write files of at most this many bytes, like a disk that is full."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.parametrize("output", ["tree.json", "tree.npz"])
+def test_a_full_disk_leaves_the_old_file(output, program, hstree, corpus, tmp_path):
+    command, environment = program
+    hstree("vocab", corpus)
+    (tmp_path / output).write_text("mine")
+    ran = subprocess.run(
+        [*command, "build", "-m", "huffman", "vocab.tsv", "-o", output, "--force"],
+        cwd=tmp_path,
+        env=environment,
+        preexec_fn=at_most(100),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"hstree: error: cannot write {output}: ")
+    assert ran.stderr.count("\n") == 1
+    assert (tmp_path / output).read_text() == "mine"
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_full_disk_under_the_cache(program, corpus, tmp_path):
+    command, environment = program
+    ran = subprocess.run(
+        [*command, "vocab", corpus],
+        cwd=tmp_path,
+        env=environment | {"HSTREE_CACHE": str(tmp_path / "cache")},
+        preexec_fn=at_most(100),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 1
+    assert "HSTREE_CACHE" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert not (tmp_path / "vocab.tsv").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("arguments", [["methods"], ["--help"]])
+def test_output_that_cannot_be_written_is_one_line(arguments, program):
+    command, environment = program
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [*command, *arguments], env=environment, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ran.returncode == 1
+    assert ran.stderr == "hstree: error: No space left on device\n"
+
+
+def test_a_closed_pipe_is_quiet(program):
+    command, environment = program
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(
+        [*command, "methods"], env=environment, stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_help_does_not_wait_for_the_library(program):
+    """What takes most of the time of a start are NumPy, SciPy and their kin."""
+    _, environment = program
+    code = (
+        "import sys; from hstree_cli.main import exit_status; exit_status(['--help']); "
+        "print([m for m in ('hstree', 'numpy', 'scipy', 'sklearn', 'nltk') if m in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_progress_is_for_terminals_alone(program, corpus, tmp_path):
+    command, environment = program
+    hundredfold = tmp_path / "long.txt"
+    hundredfold.write_text(corpus.read_text() * 100)
+    ran = subprocess.run(
+        [*command, "vocab", hundredfold], cwd=tmp_path, env=environment, capture_output=True
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_words_outside_the_terminals_encoding_are_escaped(program, tmp_path):
+    command, environment = program
+    (tmp_path / "t.json").write_text(
+        json.dumps(
+            {"format": "hstree", "version": 1, "labels": ["é漢", "b"], "children": [[-1, -2]]}
+        )
+    )
+    ran = subprocess.run(
+        [*command, "show", "t.json"],
+        cwd=tmp_path,
+        env=environment | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0
+    assert "\\xe9\\u6f22" in ran.stdout
