@@ -18,7 +18,7 @@ def table_of(results: Results) -> Table:
     drawn = table(
         "method",
         "code length",
-        "scores/target",
+        "scores per target",
         "valid",
         "test",
         "seconds an epoch",

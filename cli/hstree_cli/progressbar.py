@@ -34,7 +34,7 @@ def showing_progress(quiet: bool = False) -> Iterator[None]:
             table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
         ),
         BarColumn(bar_width=16),
-        TextColumn("{task.percentage:>3.0f}%"),
+        _Done(),
         _Rate(),
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[note]}", markup=False),
@@ -50,6 +50,13 @@ class _Bars(Progress):
 
     def make_tasks_table(self, tasks: Iterable[RichTask]) -> Table:
         return super().make_tasks_table([t for t in tasks if (t.elapsed or 0) > PATIENCE])
+
+
+class _Done(ProgressColumn):
+    """How much of the whole is done, where that is known."""
+
+    def render(self, task: RichTask) -> Text:
+        return Text("" if task.total is None else f"{task.percentage:>3.0f}%")
 
 
 class _Rate(ProgressColumn):

@@ -11,7 +11,7 @@ from hstree_cli.examples import examples
 from hstree_cli.options import Quiet
 
 #: Small enough for two minutes on two cores: the standard library's docstrings, in part.
-CORPUS, LINES, MIN_COUNT, EPOCHS = "builtin:stdlib", 10_000, 5, 3
+CORPUS, LINES, MIN_COUNT, EPOCHS = "builtin:stdlib", 15_000, 5, 3
 METHODS = ("random", "balanced", "huffman", "flat")
 
 
@@ -25,7 +25,7 @@ def demo(
 ) -> None:
     """Build four trees from built-in text, train on each alike, and compare them.
 
-    The text is the first 10,000 sentences of the docstrings of Python's standard
+    The text is the first 15,000 sentences of the docstrings of Python's standard
     library; the words are those that the first 80% of them hold five times. It
     takes less than two minutes on two cores, and downloads nothing.
     """

@@ -1,0 +1,54 @@
+"""What lies under each branch, against a walk of the tree by hand."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+
+from hstree.branches import Branches, most_frequent
+from hstree.tree import Tree
+from tests.strategies import children_of, trees
+
+
+def leaves_under(children, child):
+    """List the labels under a child, one for each place, by recursion."""
+    if child < 0:
+        return [~child]
+    return [label for below in children[child] for label in leaves_under(children, below)]
+
+
+@given(trees())
+@settings(max_examples=100, deadline=None)
+def test_words_leaves_and_shares(tree):
+    children = children_of(tree)
+    counts = [1] * tree.n_labels if tree.counts is None else tree.counts.tolist()
+    places = [0] * tree.n_labels
+    for label in leaves_under(children, 0) if children else []:
+        places[label] += 1
+    mass = [Fraction(max(2 * n, 1), 2) / max(k, 1) for n, k in zip(counts, places, strict=True)]
+    total = sum(mass[label] * places[label] for label in range(tree.n_labels))
+    branches = Branches(tree, words=3)
+    for node, own in enumerate(children):
+        assert [branch.edge for branch in branches.of(node)] == list(
+            range(tree.child_start[node], tree.child_start[node + 1])
+        )
+        for branch, child in zip(branches.of(node), own, strict=True):
+            below = leaves_under(children, child)
+            assert branch.leaves == len(below)
+            best = sorted(set(below), key=lambda label: (-counts[label], label))[:3]
+            assert branch.words == tuple(tree.labels[label] for label in best)
+            assert branch.share == pytest.approx(float(sum(mass[v] for v in below) / total))
+            assert branch.node == (child if child >= 0 else None)
+            if child < 0:
+                assert branch.name == tree.labels[~child]
+            else:
+                assert branch.name == (None if tree.names is None else tree.names[child])
+
+
+def test_a_node_with_fewer_words_than_asked_for():
+    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[0, 1, 2])
+    assert most_frequent(tree, 4).tolist() == [[2, 1, 0, -1], [2, 1, -1, -1]]
+
+
+def test_no_node_has_no_words():
+    assert most_frequent(Tree(["only"], [0], []), 3).shape == (0, 3)

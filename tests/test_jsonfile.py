@@ -1,0 +1,20 @@
+"""Figures as JSON that every reader takes."""
+
+import json
+
+import pytest
+
+from hstree.errors import FileFormatError
+from hstree.jsonfile import write_json
+
+
+def test_what_is_no_number_becomes_null(tmp_path):
+    path = tmp_path / "figures.json"
+    write_json(path, {"a": float("nan"), "b": [1.5, float("-inf")], "é": {"c": (True, None, "x")}})
+    found = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert found == {"a": None, "b": [1.5, None], "é": {"c": [True, None, "x"]}}
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    with pytest.raises(FileFormatError, match="cannot write"):
+        write_json(tmp_path / "missing" / "figures.json", {})
