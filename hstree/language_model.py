@@ -44,7 +44,7 @@ class LanguageModel:
         n, the number of words before the target.
     full : bool, default False
         Full position matrices instead of diagonal ones.
-    epochs, batch_size, learning_rate, dropout, random_state
+    epochs, batch_size, learning_rate, dropout, weight_decay, random_state
         See `hstree.training.TrainingOptions`.
 
     Attributes
@@ -70,13 +70,16 @@ class LanguageModel:
         batch_size: int = 256,
         learning_rate: float = 0.1,
         dropout: float = 0.35,
+        weight_decay: float = 1.5e-5,
         random_state: int = 0,
     ) -> None:
         for name, value in (("dim", dim), ("context", context)):
             if value < 1:
                 raise OptionError(f"{name} is {value}; it must be 1 or more")
         self.tree, self.dim, self.context, self.full = tree, dim, context, full
-        self.options = TrainingOptions(epochs, batch_size, learning_rate, dropout, random_state)
+        self.options = TrainingOptions(
+            epochs, batch_size, learning_rate, dropout, weight_decay, random_state
+        )
         counts = np.ones(tree.n_labels, np.int64) if tree.counts is None else tree.counts
         self.vocabulary = Vocabulary(tree.labels, counts)
         self.history_ = History()
@@ -159,7 +162,7 @@ class LanguageModel:
         return words
 
     def mean_predicted_vectors(self, corpus: Corpus) -> WordVectors:
-        """Return, for every label, the mean hidden vector over the positions where it is the target.
+        """Return each label's mean hidden vector over the positions where it is the target.
 
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
         mean over all labels that are. Counts are those of the corpus.

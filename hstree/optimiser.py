@@ -1,7 +1,8 @@
 """Row-wise Adagrad on touched rows only (Duchi, Hazan & Singer 2011; one rate a row).
 
 Each row of a parameter keeps the sum of its mean squared gradients; a step divides by its root.
-A row that a batch does not touch costs nothing. There is no momentum and no weight decay.
+A row that a batch does not touch costs nothing: the weight decay that it owes is paid when it is
+touched next, so that rare rows are held as tightly as frequent ones. There is no momentum.
 """
 
 from __future__ import annotations
@@ -25,23 +26,38 @@ class RowAdagrad:
     ----------
     parameter : float array (R,) or (R, ...)
         Changed in place by `step`.
+    weight_decay : float, default 0
+        The L2 penalty, for each token trained on: a row w owes ``weight_decay * w`` of gradient
+        for every token since it was last touched.
     """
 
-    def __init__(self, parameter: Array) -> None:
+    def __init__(self, parameter: Array, weight_decay: float = 0.0) -> None:
         self.parameter = parameter
+        self.weight_decay = weight_decay
         self.squares = np.zeros(len(parameter), np.float32)
+        self._paid = np.zeros(len(parameter) if weight_decay else 0, np.int64)
 
-    def step(self, rows: Int64 | slice, gradient: Array, learning_rate: float) -> None:
+    def step(
+        self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int = 0
+    ) -> None:
         """Move the given rows against their gradients.
 
         Parameters
         ----------
         rows : int64 array (r,) without repeats, or slice
         gradient : float array (r, ...)
+            Of the summed loss of a batch.
         learning_rate : float
+        tokens : int
+            Tokens trained on so far, this batch's included; the clock of the weight decay.
         """
+        tail = (-1, *[1] * (gradient.ndim - 1))
+        if self.weight_decay:
+            owed = (self.weight_decay * (tokens - self._paid[rows])).astype(np.float32)
+            gradient = gradient + owed.reshape(tail) * self.parameter[rows]
+            self._paid[rows] = tokens
         flat = gradient.reshape(len(gradient), -1)
         total = self.squares[rows] + np.vecdot(flat, flat) / flat.shape[1]
         self.squares[rows] = total
         rate = learning_rate / np.sqrt(total + TINY)
-        self.parameter[rows] -= gradient * rate.reshape(-1, *[1] * (gradient.ndim - 1))
+        self.parameter[rows] -= gradient * rate.reshape(tail)

@@ -46,6 +46,9 @@ class TrainingOptions:
         Adagrad's, at the start.
     dropout : float
         The probability that an element of a context's hidden vector is left out, in [0, 1).
+    weight_decay : float
+        The L2 penalty on word and node vectors, for each token trained on; 0 or more. On the
+        scale of PyTorch's, whose losses are means over tokens.
     random_state : int
         Seeds the batches and the dropout.
     """
@@ -54,6 +57,7 @@ class TrainingOptions:
     batch_size: int = 256
     learning_rate: float = 0.1
     dropout: float = 0.35
+    weight_decay: float = 1.5e-5
     random_state: int = 0
 
     def __post_init__(self) -> None:
@@ -62,6 +66,7 @@ class TrainingOptions:
             ("batch_size", self.batch_size >= 1, "1 or more"),
             ("learning_rate", 0 < self.learning_rate < math.inf, "above 0"),
             ("dropout", 0 <= self.dropout < 1, "at least 0 and below 1"),
+            ("weight_decay", 0 <= self.weight_decay < math.inf, "0 or more"),
         ):
             if not legal:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be {expected}")
@@ -108,10 +113,11 @@ class Trainer:
         self, model: LogBilinear, layer: HierarchicalSoftmax, options: TrainingOptions
     ) -> None:
         self.model, self.layer, self.options = model, layer, options
-        self.embedding = RowAdagrad(model.embedding)
+        self.embedding = RowAdagrad(model.embedding, options.weight_decay)
         self.position = RowAdagrad(model.position)
-        self.weight = RowAdagrad(layer.weight)
+        self.weight = RowAdagrad(layer.weight, options.weight_decay)
         self.bias = RowAdagrad(layer.bias)
+        self._tokens = 0
         self._rng = np.random.default_rng([options.random_state, 1])
 
     def fit(self, train: Windows, valid: Windows | None = None) -> History:
@@ -168,15 +174,16 @@ class Trainer:
         self, contexts: NDArray[np.integer], targets: NDArray[np.integer], learning_rate: float
     ) -> float:
         """Train on one batch; return its summed loss in nats."""
+        self._tokens += len(targets)
         hidden, given = self.model.forward(contexts)
         keep = self._dropout(hidden.shape)
         losses, gradients = self.layer.loss(hidden * keep, targets)
         by_hidden = gradients.hidden * keep
         by_embedding, by_position = self.model.backward(contexts, given, by_hidden)
-        self.embedding.step(by_embedding.rows, by_embedding.weight, learning_rate)
+        self.embedding.step(by_embedding.rows, by_embedding.weight, learning_rate, self._tokens)
         self.position.step(slice(None), by_position, learning_rate)
         for of_rows in gradients.rows:
-            self.weight.step(of_rows.rows, of_rows.weight, learning_rate)
+            self.weight.step(of_rows.rows, of_rows.weight, learning_rate, self._tokens)
             self.bias.step(of_rows.rows, of_rows.bias, learning_rate)
         return float(losses.sum())
 

@@ -27,3 +27,16 @@ def test_a_zero_gradient_moves_nothing():
     parameter = np.ones((2, 2))
     RowAdagrad(parameter).step(slice(None), np.zeros((2, 2)), 0.1)
     np.testing.assert_array_equal(parameter, 1)
+
+
+def test_a_row_pays_its_weight_decay_when_it_is_touched_next():
+    parameter = np.full((2, 2), 2.0)
+    adagrad = RowAdagrad(parameter, weight_decay=0.01)
+    adagrad.step(np.array([0]), np.ones((1, 2)), 0.1, tokens=50)
+    owed = 1 + 0.01 * 50 * 2
+    np.testing.assert_allclose(parameter, [[1.9, 1.9], [2, 2]], rtol=1e-6)
+    np.testing.assert_allclose(adagrad.squares, [owed**2, 0], rtol=1e-6)
+    adagrad.step(np.array([0, 1]), np.zeros((2, 2)), 0.1, tokens=150)
+    owed_now = [0.01 * 100 * 1.9, 0.01 * 150 * 2]
+    squares = [owed**2 + owed_now[0] ** 2, owed_now[1] ** 2]
+    np.testing.assert_allclose(adagrad.squares, squares, rtol=1e-6)
