@@ -179,7 +179,10 @@ class LanguageModel:
             seen[label] += np.diff(first, append=len(targets))
         vectors = total / np.maximum(seen, 1)[:, None]
         vectors[seen == 0] = vectors[seen > 0].mean(axis=0)
-        source = {"kind": "mean predicted vectors", "corpus": corpus.source}
+        source: dict[str, object] = {
+            "kind": "mean predicted vectors",
+            "corpus": corpus.source,
+        }
         return WordVectors(self.tree.labels, vectors.astype(np.float32), counts=seen, source=source)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -209,7 +212,7 @@ class LanguageModel:
                 )
             if contexts.size and not 0 <= contexts.min() <= contexts.max() < self.tree.n_labels:
                 raise InputError(f"contexts hold ids outside 0 to {self.tree.n_labels - 1}")
-            return contexts
+            return contexts.astype(np.int64)
         padded = [
             [EOS] * (self.context - len(words)) + list(words[-self.context :]) for words in contexts
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ def _tensors(model: LanguageModel) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def _read_config(path: Path) -> dict[str, object]:
+def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

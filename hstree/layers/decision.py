@@ -56,6 +56,7 @@ def segment_log_softmax(score: Array, start: NDArray[np.int64]) -> Array:
         Log-probabilities; ``exp`` of them sums to one in every segment.
     """
     length = np.diff(start)
-    shifted = score - np.repeat(np.maximum.reduceat(score, start[:-1]), length, axis=0)
+    shifted: Array = score - np.repeat(np.maximum.reduceat(score, start[:-1]), length, axis=0)
     total = np.add.reduceat(np.exp(shifted), start[:-1])
-    return shifted - np.repeat(np.log(total), length, axis=0)
+    shifted -= np.repeat(np.log(total), length, axis=0)
+    return shifted

@@ -101,7 +101,8 @@ class NarrowNodes:
         self._chosen = self._start[:-1] + taken.branch
         z = pairs.score(weight, bias, hidden, self._item, self._row)
         self._log_prob = decision.segment_log_softmax(z, self._start)
-        return self._log_prob[self._chosen]
+        chosen: Array = self._log_prob[self._chosen]
+        return chosen
 
     def backward(
         self, weight: Array, hidden: Array, share: Array | None

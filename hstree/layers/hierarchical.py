@@ -90,9 +90,10 @@ class HierarchicalSoftmax:
         self._edge_branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
         self._edge_width = width
         self._edge_group = np.digitize(width, (3, NARROW + 1)).astype(np.int8)
-        self._kinds: list[tuple[int, type[Group]]] = [
+        kinds: tuple[type[Group], ...] = (BinaryNodes, NarrowNodes, WideNodes)
+        self._kinds = [
             (number, kind)
-            for number, kind in enumerate((BinaryNodes, NarrowNodes, WideNodes))
+            for number, kind in enumerate(kinds)
             if (self._edge_group == number).any()
         ]
         self._one_code = len(self.codes.place) == tree.n_labels

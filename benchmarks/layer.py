@@ -1,0 +1,163 @@
+"""The output layer alone: forward, gradients and update, side by side in one process.
+
+Every tree trains through the same layer, on the same hidden vectors and Zipf-distributed targets.
+Beside them stand a softmax written in plain NumPy and, where torch is installed, `Linear` with
+`cross_entropy` and `AdaptiveLogSoftmaxWithLoss`, which train with plain SGD and so do less work
+in their update. Medians over rounds in which all contestants take turns.
+
+    python -m benchmarks.layer [--sizes 10000 100000 1000000] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+import hstree
+from benchmarks import table
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.optimiser import RowAdagrad
+from hstree.vocabulary import Vocabulary
+
+#: Above this many labels a flat softmax takes minutes a step and is left out.
+LARGEST_FLAT = 100_000
+
+Step = Callable[[], None]
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--batch-size", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=7)
+    given = parser.parse_args()
+    rows = (
+        row
+        for size in given.sizes
+        for row in compare(size, given.dim, given.batch_size, given.rounds)
+    )
+    table.report("layer", rows, given.json)
+
+
+def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[str, Any]]:
+    """Measure all contestants at one size; ratios are to the flat tree, round by round."""
+    rng = np.random.default_rng(0)
+    share = 1 / np.arange(1, n_labels + 1)
+    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
+    vocabulary = Vocabulary([f"w{i}" for i in range(n_labels)], counts)
+    hidden = rng.standard_normal((batch, dim), np.float32)
+    targets = rng.choice(n_labels, batch, p=counts / counts.sum())
+    steps: dict[str, Step] = {
+        "huffman": tree_step("huffman", vocabulary, hidden, targets),
+        "balanced": tree_step("balanced", vocabulary, hidden, targets),
+    }
+    if n_labels <= LARGEST_FLAT:
+        steps["flat"] = tree_step("flat", vocabulary, hidden, targets)
+        steps["NumPy softmax"] = plain_softmax_step(counts, hidden, targets)
+        steps |= torch_steps(n_labels, hidden, targets)
+    seconds = take_turns(steps, rounds)
+    for name, taken in seconds.items():
+        ratios = [flat / own for flat, own in zip(seconds.get("flat", []), taken, strict=False)]
+        yield {
+            "labels": n_labels,
+            "layer": name,
+            "targets/s": batch / statistics.median(taken),
+            "milliseconds": 1e3 * statistics.median(taken),
+            "times flat": statistics.median(ratios) if ratios else None,
+        }
+
+
+def take_turns(steps: dict[str, Step], rounds: int) -> dict[str, list[float]]:
+    """Time one step of every contestant a round, after one that is not counted.
+
+    A quick contestant is stepped several times a turn, for a tenth of a second or so.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    repeats = {name: max(1, round(0.1 / timed(step, 1))) for name, step in steps.items()}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            seconds[name].append(timed(step, repeats[name]))
+    return seconds
+
+
+def timed(step: Step, repeats: int) -> float:
+    """Return the seconds of one of several steps."""
+    began = time.perf_counter()
+    for _ in range(repeats):
+        step()
+    return (time.perf_counter() - began) / repeats
+
+
+def tree_step(method: str, vocabulary: Vocabulary, hidden: Any, targets: Any) -> Step:
+    """Return one training step of hstree's layer on a tree."""
+    layer = HierarchicalSoftmax(hstree.build(method, vocabulary), hidden.shape[1])
+    weight, bias = RowAdagrad(layer.weight), RowAdagrad(layer.bias)
+
+    def step() -> None:
+        _, gradients = layer.loss(hidden, targets)
+        for of_rows in gradients.rows:
+            weight.step(of_rows.rows, of_rows.weight, 0.1)
+            bias.step(of_rows.rows, of_rows.bias, 0.1)
+
+    return step
+
+
+def plain_softmax_step(counts: Any, hidden: Any, targets: Any) -> Step:
+    """Return the same step on a flat softmax as one writes it in plain NumPy."""
+    weight = np.zeros((len(counts), hidden.shape[1]), np.float32)
+    bias = np.log(counts / counts.sum()).astype(np.float32)
+    squares = np.zeros(len(counts), np.float32)
+    bias_squares = np.zeros(len(counts), np.float32)
+
+    def step() -> None:
+        score = hidden @ weight.T + bias
+        error = np.exp(score - logsumexp(score, axis=1, keepdims=True))
+        error[np.arange(len(targets)), targets] -= 1
+        by_weight, by_bias = error.T @ hidden, error.sum(axis=0)
+        error @ weight  # the gradient by the hidden vectors
+        squares[:] += (by_weight**2).mean(axis=1)
+        bias_squares[:] += by_bias**2
+        weight[:] -= by_weight * (0.1 / np.sqrt(squares + 1e-10))[:, None]
+        bias[:] -= 0.1 * by_bias / np.sqrt(bias_squares + 1e-10)
+
+    return step
+
+
+def torch_steps(n_labels: int, hidden: Any, targets: Any) -> dict[str, Step]:
+    """Return torch's two output layers, or nothing where torch is not installed."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    h, y = torch.from_numpy(hidden).requires_grad_(), torch.from_numpy(targets)
+    linear = torch.nn.Linear(hidden.shape[1], n_labels)
+    cutoffs = [n_labels // 50, n_labels // 5]
+    adaptive = torch.nn.AdaptiveLogSoftmaxWithLoss(hidden.shape[1], n_labels, cutoffs)
+
+    def step_of(module: Any, loss_of: Callable[[], Any]) -> Step:
+        optimiser = torch.optim.SGD(module.parameters(), lr=0.1)
+
+        def step() -> None:
+            optimiser.zero_grad()
+            loss_of().backward()
+            optimiser.step()
+
+        return step
+
+    def cross_entropy() -> Any:
+        return torch.nn.functional.cross_entropy(linear(h), y, reduction="sum")
+
+    return {
+        "torch Linear": step_of(linear, cross_entropy),
+        "torch adaptive": step_of(adaptive, lambda: adaptive(h, y).loss),
+    }
+
+
+if __name__ == "__main__":
+    main()
