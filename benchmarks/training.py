@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -39,31 +39,44 @@ def main() -> None:
 
 def compare(corpus: hstree.Corpus, batch_size: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Measure the tokens a second of all trees at one batch size."""
-    trainers = {}
+    trees = {method: hstree.build(method, corpus) for method in METHODS}
+    measured = speeds(trees, corpus, batch_size, rounds)
     for method in METHODS:
-        model = LanguageModel(hstree.build(method, corpus), batch_size=batch_size)
-        windows = model.windows(corpus)
-        batches = windows.batches(batch_size, np.random.default_rng(0))
-        trainers[method] = (Trainer(model.model, model.layer, model.options), batches)
-    speeds: dict[str, list[float]] = {method: [] for method in METHODS}
-    for turn in range(rounds + 1):
-        for method, (trainer, batches) in trainers.items():
-            tokens = 20_480 if method == "flat" else 163_840
-            here = list(islice(batches, max(2, tokens // 2 // batch_size)))
-            began = time.perf_counter()
-            for contexts, targets, _ in here:
-                trainer.step(contexts, targets, 0.1)
-            done = len(here) * batch_size / (time.perf_counter() - began)
-            if turn:
-                speeds[method].append(done)
-    for method in METHODS:
-        ratios = [a / b for a, b in zip(speeds[method], speeds["flat"], strict=True)]
+        ratios = [a / b for a, b in zip(measured[method], measured["flat"], strict=True)]
         yield {
             "batch": batch_size,
             "tree": method,
-            "tokens/s": statistics.median(speeds[method]),
+            "tokens/s": statistics.median(measured[method]),
             "times flat": statistics.median(ratios),
         }
+
+
+def speeds(
+    trees: Mapping[str, hstree.Tree], corpus: hstree.Corpus, batch_size: int, rounds: int
+) -> dict[str, list[float]]:
+    """Return the tokens a second of whole training steps, a figure a round for each tree.
+
+    The trees take turns of about a second, after a round that is not counted.
+    """
+    trainers = {}
+    for name, tree in trees.items():
+        model = LanguageModel(tree, batch_size=batch_size)
+        batches = model.windows(corpus).batches(batch_size, np.random.default_rng(0))
+        trainers[name] = (Trainer(model.model, model.layer, model.options), batches)
+    steps = dict.fromkeys(trees, 2)
+    found: dict[str, list[float]] = {name: [] for name in trees}
+    for turn in range(rounds + 1):
+        for name, (trainer, batches) in trainers.items():
+            here = list(islice(batches, steps[name]))
+            began = time.perf_counter()
+            for contexts, targets, _ in here:
+                trainer.step(contexts, targets, 0.1)
+            seconds = time.perf_counter() - began
+            if turn:
+                found[name].append(sum(len(targets) for _, targets, _ in here) / seconds)
+            else:
+                steps[name] = max(2, int(len(here) / seconds))
+    return found
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""Bootstrap a tree from nothing but text (Mnih & Hinton 2008, section 4).
+
+A random tree is trained first; the mean predicted vectors of its words are the features from
+which a mixture tree is grown, and that is trained in turn. Every further round grows its tree
+from the features of the best model so far, by validation perplexity. Every artefact is kept
+under a plain name, and what is finished is not done again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hstree.builders import build, builder
+from hstree.errors import HstreeError, OptionError
+from hstree.evaluation import Parts
+from hstree.runs import Result, make_folder, run, vectors_of
+from hstree.tree import Tree
+from hstree.treefile import load
+from hstree.vectors import WordVectors
+from hstree.version import __version__
+
+
+def bootstrap(
+    parts: Parts,
+    folder: str | os.PathLike[str],
+    *,
+    rounds: int = 1,
+    method: str = "gmm",
+    build_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Iterator[tuple[str, Result]]:
+    """Train a random tree, then trees grown from what was learned.
+
+    Parameters
+    ----------
+    parts : Parts
+        The training part's own vocabulary makes the trees.
+    folder : path
+        Gets ``round-0``, ``round-1``, ..., each as `hstree.runs.run` leaves it.
+    rounds : int, default 1
+        Trees grown from vectors, one after the other.
+    method : str, default "gmm"
+        A builder that takes vectors.
+    build_options : mapping, optional
+        The builder's own. Its random state is `options`' unless it stands here.
+    **options
+        Those of `hstree.evaluation.evaluate`.
+
+    Yields
+    ------
+    name : str
+        "round-0", ...
+    result : dict
+        As `hstree.runs.run` returns it, when the round is done.
+
+    Raises
+    ------
+    OptionError
+        When `rounds` is below 1.
+    """
+    if rounds < 1:
+        raise OptionError(f"rounds is {rounds}; it must be 1 or more")
+    home = Path(folder)
+    seed = options.get("random_state", 0)
+    chosen = {"random_state": seed, **(build_options or {})}
+    random = build("random", parts.train, random_state=seed)
+    best = run(random, parts, home / "round-0", **options)
+    best_folder = home / "round-0"
+    yield "round-0", best
+    for number in range(1, rounds + 1):
+        own = home / f"round-{number}"
+        tree = grown(vectors_of(best_folder), own, method, chosen)
+        result = run(tree, parts, own, **options)
+        yield own.name, result
+        if result["perplexity"]["valid"] < best["perplexity"]["valid"]:
+            best, best_folder = result, own
+
+
+def grown(vectors: WordVectors, folder: Path, method: str, options: Mapping[str, Any]) -> Tree:
+    """Build a tree from vectors into ``folder/tree.json``, or read the one that stands there.
+
+    The file is taken as it is where its meta says that it was made so, of these vectors.
+    """
+    place = folder / "tree.json"
+    kept = _kept(place)
+    if kept is not None and _made_so(kept, vectors, method, options):
+        return kept
+    tree = build(method, vectors, **options)
+    make_folder(folder)
+    tree.save(place)
+    return tree
+
+
+def _kept(place: Path) -> Tree | None:
+    """Return the tree of a file, None where there is none that can be read."""
+    try:
+        return load(place) if place.exists() else None
+    except HstreeError:
+        return None
+
+
+def _made_so(tree: Tree, vectors: WordVectors, method: str, options: Mapping[str, Any]) -> bool:
+    """Tell whether a tree's meta names this method, these options, vectors and version."""
+    values = builder(method).effective(options)
+    expected = {
+        "method": method,
+        "random_state": values.pop("random_state", None),
+        "options": values,
+        "hstree": __version__,
+        "input": vectors.source,
+    }
+    return all(tree.meta.get(name) == value for name, value in expected.items())
