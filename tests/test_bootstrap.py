@@ -1,0 +1,94 @@
+"""The bootstrap: every artefact kept, nothing finished done twice, nothing stale reused."""
+
+import json
+
+import pytest
+
+import hstree
+from hstree.bootstrap import bootstrap, grown
+from hstree.errors import OptionError
+from hstree.evaluation import corpus_parts
+from hstree.language_model import LanguageModel
+from hstree.runs import run, vectors_of
+from tests.texts import corpus_of, markov_lines
+
+SMALL = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
+
+
+@pytest.fixture
+def parts(tmp_path):
+    return corpus_parts(corpus_of(tmp_path, markov_lines(4_000, 0)[0]))
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Count the models that are trained."""
+    seen = []
+    fit = LanguageModel.fit
+    monkeypatch.setattr(
+        LanguageModel, "fit", lambda self, *given: seen.append(self.tree) or fit(self, *given)
+    )
+    return seen
+
+
+def test_a_bootstrap_keeps_every_artefact(parts, tmp_path):
+    done = dict(bootstrap(parts, tmp_path / "b", rounds=2, **SMALL))
+    assert list(done) == ["round-0", "round-1", "round-2"]
+    for name, result in done.items():
+        folder = tmp_path / "b" / name
+        assert json.loads((folder / "result.json").read_text()) == result
+        tree = hstree.load(folder / "tree.json")
+        assert tree.sha256 == result["tree"]["sha256"]
+        assert vectors_of(folder).labels == tree.labels
+        model = LanguageModel.load(folder / "model")
+        assert model.perplexity(parts.test) == result["perplexity"]["test"]
+    assert done["round-0"]["tree"]["method"] == "random"
+    assert done["round-1"]["tree"]["method"] == "gmm"
+
+
+def test_later_rounds_grow_from_the_better_model(parts, tmp_path):
+    done = dict(bootstrap(parts, tmp_path / "b", rounds=2, **SMALL))
+    better = min(("round-0", "round-1"), key=lambda name: done[name]["perplexity"]["valid"])
+    tree = hstree.load(tmp_path / "b" / "round-2" / "tree.json")
+    assert tree.meta["input"]["sha256"] == vectors_of(tmp_path / "b" / better).sha256
+
+
+def test_what_is_finished_is_not_done_again(parts, tmp_path, trainings):
+    first = dict(bootstrap(parts, tmp_path / "b", **SMALL))
+    assert len(trainings) == 2
+    assert dict(bootstrap(parts, tmp_path / "b", **SMALL)) == first
+    assert len(trainings) == 2
+    (tmp_path / "b" / "round-1" / "result.json").write_text('{"half')
+    assert dict(bootstrap(parts, tmp_path / "b", **SMALL)).keys() == first.keys()
+    assert len(trainings) == 3
+    dict(bootstrap(parts, tmp_path / "b", rounds=2, **SMALL))
+    assert len(trainings) == 4
+
+
+@pytest.mark.parametrize("change", [{"dim": 9}, {"random_state": 1}])
+def test_nothing_stale_is_reused(parts, tmp_path, trainings, change):
+    dict(bootstrap(parts, tmp_path / "b", **SMALL))
+    dict(bootstrap(parts, tmp_path / "b", **{**SMALL, **change}))
+    assert len(trainings) == 4
+
+
+def test_other_options_of_the_builder_grow_another_tree(parts, tmp_path, trainings):
+    dict(bootstrap(parts, tmp_path / "b", **SMALL))
+    dict(bootstrap(parts, tmp_path / "b", build_options={"split": "balanced"}, **SMALL))
+    assert len(trainings) == 3
+    tree = hstree.load(tmp_path / "b" / "round-1" / "tree.json")
+    assert tree.meta["options"]["split"] == "balanced"
+
+
+def test_a_damaged_tree_is_grown_anew(parts, tmp_path):
+    run(hstree.build("random", parts.train), parts, tmp_path / "r", **SMALL)
+    vectors = vectors_of(tmp_path / "r")
+    tree = grown(vectors, tmp_path / "g", "gmm", {})
+    (tmp_path / "g" / "tree.json").write_text("[]")
+    assert grown(vectors, tmp_path / "g", "gmm", {}) == tree
+    assert hstree.load(tmp_path / "g" / "tree.json") == tree
+
+
+def test_there_is_at_least_one_round(parts, tmp_path):
+    with pytest.raises(OptionError, match="rounds is 0"):
+        next(bootstrap(parts, tmp_path / "b", rounds=0, **SMALL))
