@@ -111,6 +111,15 @@ Dropout = Annotated[
         rich_help_panel=_TRAINING,
     ),
 ]
+WeightDecay = Annotated[
+    float,
+    typer.Option(
+        "--weight-decay",
+        metavar="RATE",
+        help="L2 penalty on word and node vectors, for each token.",
+        rich_help_panel=_TRAINING,
+    ),
+]
 Seed = Annotated[
     int, typer.Option("--seed", metavar="S", min=0, help="Of everything that is drawn at random.")
 ]

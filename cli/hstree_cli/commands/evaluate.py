@@ -26,6 +26,7 @@ from hstree_cli.options import (
     Quiet,
     Seed,
     VocabularyFile,
+    WeightDecay,
 )
 from hstree_cli.usage import UsageError
 
@@ -44,6 +45,7 @@ _OF_TRAINING = (
     "batch_size",
     "learning_rate",
     "dropout",
+    "weight_decay",
     "seed",
     "save",
 )
@@ -84,6 +86,7 @@ def evaluate(
     batch_size: BatchSize = 256,
     learning_rate: LearningRate = 0.1,
     dropout: Dropout = 0.35,
+    weight_decay: WeightDecay = 1.5e-5,
     seed: Seed = 0,
     min_count: MinCount = 1,
     max_size: MaxSize = None,
@@ -117,7 +120,7 @@ def evaluate(
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.scores import print_evaluation
 
-    training = TrainingOptions(epochs, batch_size, learning_rate, dropout, seed)
+    training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
     options = {"dim": dim, "context": context, "full": full, **asdict(training)}
     reading = {
         "lower": lower,
