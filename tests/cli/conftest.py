@@ -99,5 +99,8 @@ def program(tmp_path):
     import hstree_cli
 
     roots = [os.path.dirname(os.path.dirname(m.__file__)) for m in (hstree, hstree_cli)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "COLUMNS": "80"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment = {**own, "PYTHONPATH": os.pathsep.join(roots), "COLUMNS": "80"}
+    # A process that may not write large files would leave half of its compiled modules.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return [sys.executable, "-m", "hstree_cli"], environment

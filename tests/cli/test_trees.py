@@ -107,6 +107,7 @@ def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
     ran = hstree("show", "chain.json", "--word", "w99")
     assert "99 decisions" in ran.out
     assert "59 more decisions" in ran.out
+    assert ran.out.count(" > ") == 40
     assert (
         "more decisions" not in hstree("show", "chain.json", "--word", "w99", "--depth", "99").out
     )

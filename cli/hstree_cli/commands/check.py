@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from hstree_cli.examples import examples
+from hstree_cli.exits import BAD_INPUT
 from hstree_cli.options import Quiet, TreeFile
 
 
@@ -27,5 +28,5 @@ def check(tree: TreeFile, quiet: Quiet = False) -> None:
     for rule in broken:
         complain(f"{tree}: {rule}")
     if broken:
-        raise typer.Exit(1)
+        raise typer.Exit(BAD_INPUT)
     say(f"{tree}: every rule kept\nuniform mass of the codes: {mass!r}")
