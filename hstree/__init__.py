@@ -1,4 +1,4 @@
-"""hstree answers one question: which hierarchical-softmax tree?"""
+"""Hierarchical-softmax trees: build them, train on them, and find out which one to use."""
 
 from hstree.builders import build, builders
 from hstree.corpus import Corpus

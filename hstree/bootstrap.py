@@ -59,13 +59,13 @@ def bootstrap(
     Raises
     ------
     OptionError
-        When `rounds` is below 1.
+        When `rounds` is below 1, or the method takes no vectors or not these options.
     """
     if rounds < 1:
         raise OptionError(f"rounds is {rounds}; it must be 1 or more")
     home = Path(folder)
     seed = options.get("random_state", 0)
-    chosen = {"random_state": seed, **(build_options or {})}
+    chosen = _effective(method, seed, build_options or {})
     random = build("random", parts.train, random_state=seed)
     best = run(random, parts, home / "round-0", **options)
     best_folder = home / "round-0"
@@ -77,6 +77,16 @@ def bootstrap(
         yield own.name, result
         if result["perplexity"]["valid"] < best["perplexity"]["valid"]:
             best, best_folder = result, own
+
+
+def _effective(method: str, seed: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all options of a method, checked before the first tree is trained."""
+    chosen = builder(method)
+    if chosen.takes is not WordVectors:
+        raise OptionError(f"{method} takes {chosen.takes_text}; a bootstrap grows trees of vectors")
+    if any(option.name == "random_state" for option in chosen.options):
+        given = {"random_state": seed, **given}
+    return chosen.effective(given)
 
 
 def grown(vectors: WordVectors, folder: Path, method: str, options: Mapping[str, Any]) -> Tree:

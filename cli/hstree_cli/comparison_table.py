@@ -13,17 +13,20 @@ if TYPE_CHECKING:
 Results = Mapping[str, dict[str, Any]]
 
 
-def table_of(results: Results) -> Table:
-    """Return a row for each tree; the figures are those of `hstree evaluate --json`."""
+def table_of(results: Results, title: str = "method") -> Table:
+    """Return a row for each tree; the figures are those of `hstree evaluate --json`.
+
+    `title` says what the rows are named by.
+    """
     drawn = table(
-        "method",
+        title,
         "code length",
         "scores per target",
         "valid",
         "test",
         "seconds an epoch",
         "tokens/s",
-        text=("method",),
+        text=(title,),
     )
     for name, result in results.items():
         tree, epochs = result["tree"], result["epochs"]

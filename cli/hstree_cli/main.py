@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from hstree_cli.commands.bootstrap import BootstrapCommand, bootstrap
 from hstree_cli.commands.build import BuildCommand, build
 from hstree_cli.commands.check import check
 from hstree_cli.commands.demo import demo
@@ -25,6 +26,7 @@ from hstree_cli.commands.vocab import vocab
 from hstree_cli.examples import epilogue
 from hstree_cli.exits import BAD_INPUT, INTERRUPTED, WRONG_USAGE
 from hstree_cli.messages import complain
+from hstree_cli.method_options import for_typer
 from hstree_cli.usage import UsageError, explained
 
 app = typer.Typer(
@@ -61,8 +63,11 @@ def hstree(
 
 
 app.command(epilog=epilogue(vocab))(vocab)
-app.command(cls=BuildCommand, epilog=epilogue(build))(build)
-for command in (methods, evaluate, check, stats, show, demo):
+app.command("build", cls=BuildCommand, epilog=epilogue(build))(for_typer(build))
+for command in (methods, evaluate):
+    app.command(epilog=epilogue(command))(command)
+app.command("bootstrap", cls=BootstrapCommand, epilog=epilogue(bootstrap))(for_typer(bootstrap))
+for command in (check, stats, show, demo):
     app.command(epilog=epilogue(command))(command)
 
 
@@ -84,10 +89,8 @@ def exit_status(arguments: Sequence[str]) -> int:
         complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        _forget_output()  # whoever read it has enough
-        return 0
+        return 0  # whoever read the output has enough
     except OSError as error:
-        _forget_output()
         place = f"{error.filename}: " if error.filename else ""
         complain(f"{place}{error.strerror or error}")
         return BAD_INPUT
@@ -104,15 +107,15 @@ def exit_status(arguments: Sequence[str]) -> int:
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 
 
-def _forget_output() -> None:
-    """Let Python's own flush at exit find nothing to complain about."""
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
 def run() -> None:
     """Run the program on the command line's arguments."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(exit_status(sys.argv[1:]))
+    status = exit_status(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # Already dealt with; Python's own flush at exit must not complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)

@@ -1,6 +1,6 @@
 """A builder's options on the command line, made from what its function's signature says.
 
-`max_codes: int = 64` becomes ``--max-codes 64``, a bool ``--weighted/--no-weighted``, a Literal a
+`max_codes: int = 64` becomes ``--max-codes 64``, a bool the switch ``--weighted``, a Literal a
 choice; `random_state` is ``--seed``, which commands have of their own.
 """
 
@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
+from typer.core import TyperCommand
+
+from hstree_cli.examples import epilogue
+from hstree_cli.usage import UsageError, is_unknown_option
 
 if TYPE_CHECKING:
     from hstree.builders import Builder, Option
 
 
 def flags(option: Option) -> str:
-    """Return how an option is spelt, both ways where it is a switch."""
+    """Return how an option is spelt; both ways where it is a switch that is on by default."""
     name = option.name.replace("_", "-")
     if option.name == "random_state":
         return "--seed"
-    return f"--{name}/--no-{name}" if option.type is bool else f"--{name}"
+    return f"--{name}/--no-{name}" if option.default is True else f"--{name}"
 
 
 def shown_default(option: Option) -> str:
@@ -72,3 +77,48 @@ def _parameter(option: Option, panel: str) -> inspect.Parameter:
         default=option.default,
         annotation=Annotated[kind, described],
     )
+
+
+class MethodCommand(TyperCommand):
+    """A command with the options of the method that its arguments name.
+
+    Attributes
+    ----------
+    body : callable
+        The command's function; its parameter `options` receives the method's.
+    method : str or None
+        The method where the arguments name none.
+    """
+
+    body: ClassVar[Callable[..., None]]
+    method: ClassVar[str | None] = None
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Read the arguments, the method's own options among them."""
+        method = _named_method(args) or self.method
+        if method is None:
+            return super().make_context(info_name, args, *more, **extra)
+        from hstree.builders import builder
+
+        chosen = builder(method)
+        one_command = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        one_command.command(epilog=epilogue(self.body))(for_typer(self.body, chosen))
+        try:
+            return typer.main.get_command(one_command).make_context(info_name, args, *more, **extra)
+        except UsageError as error:
+            if is_unknown_option(error):
+                own = ", ".join(map(flags, chosen.options)) or "none"
+                what = f"no option {error.option_name} for {method}, whose own options are: {own}"
+                raise UsageError(what, error.ctx) from error
+            raise
+
+
+def _named_method(args: list[str]) -> str | None:
+    """Return the method that the arguments name, the last one where there are several."""
+    method = None
+    for here, after in pairwise([*args, ""]):
+        if here in ("--method", "-m"):
+            method = after or None
+        elif here.startswith("--method="):
+            method = here.partition("=")[2]
+    return method

@@ -111,6 +111,14 @@ Dropout = Annotated[
         rich_help_panel=_TRAINING,
     ),
 ]
+ValidText = Annotated[
+    str | None,
+    typer.Option("--valid", metavar="FILE", help="A corpus to validate on, not part of CORPUS."),
+]
+TestText = Annotated[
+    str | None,
+    typer.Option("--test", metavar="FILE", help="A corpus to test on, not part of CORPUS."),
+]
 WeightDecay = Annotated[
     float,
     typer.Option(

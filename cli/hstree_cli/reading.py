@@ -41,6 +41,30 @@ def training_lines(
     return train.with_vocabulary(words)
 
 
+def parts_of(
+    sources: tuple[str, str | None, str | None],
+    vocabulary: Vocabulary | None = None,
+    *,
+    min_count: int = 1,
+    max_size: int | None = None,
+    lower: bool = False,
+) -> Parts:
+    """Read the three parts of an evaluation, all seen through the training part's words.
+
+    ``<unk>`` is one of them where another part needs it.
+    """
+    given = {"vocabulary": vocabulary, "lower": lower}
+    corpus, valid, test = (None if s is None else Corpus.read(s, **given) for s in sources)
+    parts = corpus_parts(corpus, valid, test)
+    if vocabulary is not None:
+        return parts
+    train, *others = parts.train, parts.valid, parts.test
+    words = train.select_vocabulary(min_count=min_count, max_size=max_size)
+    if words.unk is None and any(part.with_vocabulary(words).n_oov for part in others):
+        words = train.select_vocabulary(min_count=min_count, max_size=max_size, unk=True)
+    return Parts(*(part.with_vocabulary(words) for part in (train, *others)))
+
+
 class Reader:
     """Reads texts as ids of a tree's labels, for a model to be trained on or scored on.
 

@@ -5,17 +5,14 @@ Each method has options of its own, known once the arguments name it (`method_op
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from hstree_cli.examples import epilogue, examples
-from hstree_cli.method_options import flags, for_typer
+from hstree_cli.examples import examples
+from hstree_cli.method_options import MethodCommand
 from hstree_cli.options import Force, Lower, MaxSize, MinCount, Quiet, Seed, VocabularyFile
-from hstree_cli.usage import UsageError, is_unknown_option
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
@@ -23,7 +20,11 @@ if TYPE_CHECKING:
     from hstree.vocabulary import Vocabulary
 
 
-def build_tree(
+@examples(
+    "hstree build --method huffman builtin:python -o huffman.json",
+    "hstree build --method gmm --help",
+)
+def build(
     source: Annotated[
         str,
         typer.Argument(
@@ -71,7 +72,8 @@ def build_tree(
     With vectors, --vocabulary makes the tree over those words; the ones that have
     no vector go into a Huffman tree of their own beside the rest.
     """
-    from hstree.builders import build, builder
+    import hstree
+    from hstree.builders import builder
     from hstree.treefile import ENDINGS
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
@@ -88,7 +90,7 @@ def build_tree(
     with showing_progress(quiet):
         words = vocabulary_of(vocabulary)
         given = _opened(source, chosen, words, labels, selection, lower, holdout)
-        tree = build(method, given, vocabulary=words, **options)
+        tree = hstree.build(method, given, vocabulary=words, **options)
         tree.save(output)
     lines = [*tree_facts(tree.stats()), *input_facts(tree), ("written", str(output))]
     if getattr(given, "named_by_index", False):
@@ -121,43 +123,7 @@ def _opened(
     return training_lines(given, words, **selection) if holdout else given
 
 
-build = for_typer(build_tree)
-build.__name__ = "build"
-examples(
-    "hstree build --method huffman builtin:python -o huffman.json",
-    "hstree build --method gmm --help",
-)(build)
-
-
-class BuildCommand(TyperCommand):
+class BuildCommand(MethodCommand):
     """`build`, with the options of the method that its arguments name."""
 
-    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
-        """Read the arguments, the method's own options among them."""
-        method = _named_method(args)
-        if method is None:
-            return super().make_context(info_name, args, *more, **extra)
-        from hstree.builders import builder
-
-        chosen = builder(method)
-        one_command = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        one_command.command(epilog=epilogue(build))(for_typer(build_tree, chosen))
-        try:
-            return typer.main.get_command(one_command).make_context(info_name, args, *more, **extra)
-        except UsageError as error:
-            if is_unknown_option(error):
-                own = ", ".join(map(flags, chosen.options)) or "none"
-                what = f"no option {error.option_name} for {method}, whose own options are: {own}"
-                raise UsageError(what, error.ctx) from error
-            raise
-
-
-def _named_method(args: list[str]) -> str | None:
-    """Return the method that the arguments name, the last one where there are several."""
-    method = None
-    for here, after in pairwise([*args, ""]):
-        if here in ("--method", "-m"):
-            method = after or None
-        elif here.startswith("--method="):
-            method = here.partition("=")[2]
-    return method
+    body = staticmethod(build)

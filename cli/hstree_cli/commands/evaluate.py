@@ -25,6 +25,8 @@ from hstree_cli.options import (
     MinCount,
     Quiet,
     Seed,
+    TestText,
+    ValidText,
     VocabularyFile,
     WeightDecay,
 )
@@ -66,16 +68,8 @@ def evaluate(
     corpus: Annotated[
         str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
     ],
-    valid: Annotated[
-        str | None,
-        typer.Option(
-            "--valid", metavar="FILE", help="A corpus to validate on, not part of CORPUS."
-        ),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option("--test", metavar="FILE", help="A corpus to test on, not part of CORPUS."),
-    ] = None,
+    valid: ValidText = None,
+    test: TestText = None,
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Score a saved model on every line of CORPUS.")
     ] = False,

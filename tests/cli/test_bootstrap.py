@@ -1,0 +1,55 @@
+"""`hstree bootstrap`: the rounds, what is kept, and what it says of bad input."""
+
+import json
+
+import pytest
+
+from tests.texts import markov_lines, write_lines
+
+SMALL = ("--dim", "8", "--context", "2", "--epochs", "1", "--batch-size", "64")
+
+
+@pytest.fixture
+def text(tmp_path):
+    return write_lines(tmp_path / "text.txt", markov_lines(2_000, 0)[0])
+
+
+def test_every_round_is_kept_and_shown(hstree, text, tmp_path):
+    arguments = ("bootstrap", text, "-o", tmp_path / "b", "--rounds", "2", "--epsilon", "0.4")
+    ran = hstree(*arguments, *SMALL, "--json", tmp_path / "all.json")
+    assert ran.status == 0
+    for name in ("round-0", "round-1", "round-2"):
+        assert name in ran.out
+        assert (tmp_path / "b" / name / "vectors.npy").exists()
+    found = json.loads((tmp_path / "all.json").read_text())
+    assert found["round-1"]["tree"]["method"] == "gmm"
+    tree = json.loads((tmp_path / "b" / "round-1" / "tree.json").read_text())
+    assert tree["meta"]["options"]["epsilon"] == 0.4
+    before = (tmp_path / "b" / "round-2" / "result.json").stat().st_mtime_ns
+    assert hstree(*arguments, *SMALL).status == 0
+    assert (tmp_path / "b" / "round-2" / "result.json").stat().st_mtime_ns == before
+
+
+def test_another_method_brings_its_own_options(hstree, text, tmp_path):
+    ran = hstree(
+        "bootstrap", text, "-o", tmp_path / "b", "--method", "kmeans", "--arity", "3", *SMALL
+    )
+    assert ran.status == 0
+    tree = json.loads((tmp_path / "b" / "round-1" / "tree.json").read_text())
+    assert tree["meta"]["method"] == "kmeans"
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (("--arity", "3"), 2, "gmm"),
+        (("--epsilon", "0.9"), 2, "epsilon"),
+        (("--method", "huffman"), 2, "vectors"),
+        (("--rounds", "0"), 2, "--rounds"),
+    ],
+)
+def test_wrong_options_are_one_line(hstree, text, tmp_path, options, status, said):
+    ran = hstree("bootstrap", text, "-o", tmp_path / "b", *options, *SMALL)
+    assert ran.status == status
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
