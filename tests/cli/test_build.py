@@ -56,7 +56,7 @@ def test_options_of_the_method_reach_it(hstree, corpus, tmp_path):
 def test_switches_and_numbers_of_gmm(hstree, tmp_path):
     draw = np.random.default_rng(0)
     np.save(tmp_path / "vectors.npy", draw.normal(size=(30, 4)).astype(np.float32))
-    options = ["--epsilon", "0.4", "--trees", "2", "--shared-variance", "--no-weighted"]
+    options = ["--epsilon", "0.4", "--trees", "2", "--shared-variance"]
     ran = hstree("build", "-m", "gmm", *options, "--seed", "3", "vectors.npy")
     assert ran.status == 0, ran.err
     meta = built(tmp_path / "tree.json").meta
