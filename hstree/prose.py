@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Another number whenever the same docstring gives another text."""
 
 Line = tuple[int, str]
@@ -64,10 +64,15 @@ def sentences(docstring: str) -> Iterator[str]:
     ['return the mean .', "it is n't robust ."]
     """
     for paragraph in paragraphs(docstring):
-        for sentence in _split(_without_markup(paragraph)):
-            tokens = _TOKEN.findall(sentence.lower())
-            if _is_prose(sentence, tokens):
-                yield " ".join(tokens)
+        yield from sentences_of(paragraph)
+
+
+def sentences_of(paragraph: str) -> Iterator[str]:
+    """Yield the sentences of one paragraph, as `paragraphs` gives it."""
+    for sentence in _split(_without_markup(paragraph)):
+        tokens = _TOKEN.findall(sentence.lower())
+        if _is_prose(sentence, tokens):
+            yield " ".join(tokens)
 
 
 def paragraphs(docstring: str) -> Iterator[str]:

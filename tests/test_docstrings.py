@@ -75,6 +75,16 @@ def test_lines_by_file_without_duplicates(package):
     ]
 
 
+def test_a_paragraph_is_read_once_and_a_sentence_as_often_as_it_stands(package):
+    said = "Give it back again. It was read before."
+    text = f'def f():\n    """{said}"""\n\ndef g():\n    """{said}"""\n\n'
+    other = 'def h():\n    """Give it back again. It was not."""\n'
+    (package / "twice.py").write_text(text + other)
+    lines = list(Docstrings("networkx").lines())
+    assert lines.count("it was read before .") == 1
+    assert lines.count("give it back again .") == 2
+
+
 def test_files_are_read_by_name_whatever_their_order_on_the_disk(package):
     names = [f"{letter}{n}.py" for n in range(3) for letter in "zmc"]
     for name in names:
@@ -144,7 +154,7 @@ def test_the_standard_library_is_english_prose(tmp_path):
     assert not {">>>", "array_like", ":class:", "``"} & set(words[:2_000])
     said = [words[i] for i in corpus.ids(slice(None))]
     text = [" ".join(said[a:b]) for a, b in pairwise(corpus.line_start)]
-    assert len(set(text)) == len(text)
+    assert len(set(text)) > 0.9 * len(text)
     assert not any("://" in line or "\\" in line for line in text)
     # The second use reads the cache: no source file is parsed.
     source = open_source("builtin:stdlib")
