@@ -155,17 +155,21 @@ def read_by_builder(tree: Tree, part: Corpus) -> str | None:
     str or None
         One sentence that names the lines, or None.
     """
-    read = tree.meta.get("input")
-    if not isinstance(read, dict) or read.get("sha256") != part.sha256:
-        return None
-    match read.get("lines"):
-        case [int(start), int(stop)]:
-            first, last = max(start, part.lines[0]), min(stop, part.lines[1])
-        case _:
-            return None
+    start, stop = _lines_read(tree.meta.get("input"), part.sha256)
+    first, last = max(start, part.lines[0]), min(stop, part.lines[1])
     if first >= last:
         return None
     return (
         f"the tree's builder read lines {first + 1} to {last} of {part.name}, which are in this "
         "part: its figure is flattered; build with --holdout"
     )
+
+
+def _lines_read(source: object, sha256: str) -> tuple[int, int]:
+    """Return which lines of a text a tree's input names: its own, or its vocabulary's."""
+    match source:
+        case {"sha256": found, "lines": [int(start), int(stop)]} if found == sha256:
+            return start, stop
+        case {"vocabulary": inner} | {"corpus": inner}:
+            return _lines_read(inner, sha256)
+    return 0, 0

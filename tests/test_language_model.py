@@ -271,3 +271,7 @@ def test_a_tree_built_from_the_test_lines_is_found_out(tmp_path):
     held_out = hstree.build("huffman", corpus.part(0, 40))
     assert read_by_builder(held_out, parts.test) is None
     assert read_by_builder(held_out, corpus_of(tmp_path, ["line 1"], "other.txt")) is None
+    nested = tree.with_meta({"input": {"kind": "vectors", "vocabulary": tree.meta["input"]}})
+    assert "lines 46 to 50" in read_by_builder(nested, parts.test)
+    for odd in (None, {"lines": 3}, {"sha256": corpus.sha256}, {"vocabulary": []}):
+        assert read_by_builder(tree.with_meta({"input": odd}), parts.test) is None
