@@ -18,8 +18,8 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
 from hstree.windows import Windows
 
-#: Positions scored at a time, fewer where the tree is wide: elements of one block of scores.
-SCORES_LIMIT = 1 << 24
+#: Positions scored at a time.
+BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,8 @@ def score(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> S
     """Score every position of a text, without dropout."""
     nll = nll_of_oov = 0.0
     oov_tokens = 0
-    size = max(1, min(4096, SCORES_LIMIT // max(1, len(layer.weight))))
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
-        for contexts, targets, oov in windows.batches(size):
+        for contexts, targets, oov in windows.batches(BATCH):
             losses = layer.nll(model.hidden(contexts), targets)
             nll += float(losses.sum())
             nll_of_oov += float(losses[oov].sum())

@@ -56,10 +56,11 @@ def top_k(layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int) -> tuple[Int
     if k < 1:
         raise OptionError(f"k is {k}; ask for at least 1 label")
     k = min(k, layer.tree.n_labels)
+    most_codes = int(layer.codes.codes_per_label.max())
     labels = np.empty((len(hidden), k), np.int64)
     log_prob = np.empty((len(hidden), k))
     for i in range(len(hidden)):
-        found = _search(layer, hidden[i], k) if layer.tree.n_nodes else [(0.0, 0)]
+        found = _search(layer, hidden[i], k, most_codes) if most_codes else [(0.0, 0)]
         if found is None:
             labels[i], log_prob[i] = _by_full_sort(layer, hidden[i : i + 1], k)
         else:
@@ -77,10 +78,9 @@ def _by_full_sort(
 
 
 def _search(
-    layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int
+    layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int, most_codes: int
 ) -> list[tuple[float, int]] | None:
     """Return the k best as (-log_prob, label), sorted, or None where a dense pass is cheaper."""
-    most_codes = int(layer.codes.codes_per_label.max())
     patience = max(LEAST_PATIENCE, PATIENCE * layer.tree.n_nodes)
     # A heap entry is (-log_prob, is_label, number): at equal probability nodes come first, so
     # that all labels of that probability are met before the smallest id is taken.
