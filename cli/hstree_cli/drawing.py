@@ -85,7 +85,7 @@ def _code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableTyp
     drawn.add_column("node", no_wrap=True, max_width=24)
     drawn.add_column("branch", justify="right", no_wrap=True)
     drawn.add_column("share", justify="right", no_wrap=True)
-    drawn.add_column("holds", no_wrap=True, overflow="ellipsis")
+    drawn.add_column("holds")  # the one that gives way where the terminal is narrow
     for node, taken in decisions:
         every = branches.of(node)
         mine, others = every[taken], every[:taken] + every[taken + 1 :]
@@ -93,13 +93,13 @@ def _code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableTyp
             Text(_node(tree, node)),
             f"> {taken}",
             _share(mine.share),
-            Text(_holds(tree, mine)),
+            _line(_holds(tree, mine)),
             style="bold",
         )
         shown, rest = _likeliest(others, 2)
         for branch in shown:
             number = branch.edge - int(tree.child_start[node])
-            drawn.add_row("", str(number), _share(branch.share), Text(_holds(tree, branch)))
+            drawn.add_row("", str(number), _share(branch.share), _line(_holds(tree, branch)))
         if rest:
             total = _share(sum(branch.share for branch in rest))
             drawn.add_row("", "...", total, f"{count(len(rest))} more branches")

@@ -115,3 +115,14 @@ def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):
 
 def test_a_word_that_is_no_label(refused, tree):
     refused("show", tree, "--word", "w00", saying="near it are 'w0'")
+
+
+def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
+    labels = [f"{'long' * 6}{i}" for i in range(64)]
+    children = [[2 * i + 1, 2 * i + 2] for i in range(31)]
+    children += [[~(2 * i), ~(2 * i + 1)] for i in range(32)]
+    Tree.from_children(labels, children, counts=range(1, 65)).save(tmp_path / "long.json")
+    ran = hstree("show", "long.json", "--word", labels[0])
+    assert max(map(len, ran.out.splitlines())) <= 80
+    heads = next(line for line in ran.out.splitlines() if "holds" in line)
+    assert heads.split() == ["node", "branch", "share", "holds"]
