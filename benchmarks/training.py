@@ -21,6 +21,7 @@ import hstree
 from benchmarks import table
 from hstree.language_model import LanguageModel
 from hstree.training import Trainer
+from hstree.windows import Windows
 
 METHODS = ("huffman", "balanced", "random", "flat")
 
@@ -61,7 +62,7 @@ def speeds(
     trainers = {}
     for name, tree in trees.items():
         model = LanguageModel(tree, batch_size=batch_size)
-        batches = model.windows(corpus).batches(batch_size, np.random.default_rng(0))
+        batches = endless_batches(model.windows(corpus), batch_size)
         trainers[name] = (Trainer(model.model, model.layer, model.options), batches)
     steps = dict.fromkeys(trees, 2)
     found: dict[str, list[float]] = {name: [] for name in trees}
@@ -77,6 +78,13 @@ def speeds(
             else:
                 steps[name] = max(2, int(len(here) / seconds))
     return found
+
+
+def endless_batches(windows: Windows, size: int) -> Iterator[Any]:
+    """Yield the batches of one shuffled epoch after the other."""
+    rng = np.random.default_rng(0)
+    while True:
+        yield from windows.batches(size, rng)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,51 @@
+"""The benchmarks run, on small sizes: what they print is a table, and the same as JSON."""
+
+import importlib
+import json
+import sys
+
+import pytest
+
+from tests.texts import markov_lines, write_lines
+
+
+def run(name, monkeypatch, capsys, tmp_path, *arguments):
+    """Run a benchmark in this process; return the rows that it wrote."""
+    place = tmp_path / "rows.json"
+    given = [name, *map(str, arguments), "--json", str(place)]
+    monkeypatch.setattr(sys, "argv", given)
+    importlib.import_module(f"benchmarks.{name}").main()
+    rows = json.loads(place.read_text())["rows"]
+    printed = capsys.readouterr().out
+    assert f"python -m benchmarks.{name}" in printed
+    assert printed.count("\n|") == len(rows) + 2
+    return rows
+
+
+def test_layer(monkeypatch, capsys, tmp_path):
+    sizes = ("--sizes", 500, "--dim", 4, "--batch-size", 8, "--rounds", 1)
+    rows = run("layer", monkeypatch, capsys, tmp_path, *sizes)
+    assert {"huffman", "balanced", "flat", "NumPy softmax"} <= {row["layer"] for row in rows}
+    assert all(row["targets/s"] > 0 for row in rows)
+
+
+def test_training(monkeypatch, capsys, tmp_path):
+    text = write_lines(tmp_path / "text.txt", markov_lines(6_000, 0)[0])
+    rows = run(
+        "training", monkeypatch, capsys, tmp_path, text, "--rounds", 1, "--batch-sizes", 4096
+    )
+    assert [row["tree"] for row in rows] == ["huffman", "balanced", "random", "flat"]
+    assert rows[-1]["times flat"] == 1
+
+
+def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
+    for number, part in enumerate(("train", "valid", "test")):
+        write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
+    few = ("--ptb", tmp_path, "--folder", tmp_path / "runs", "--epochs", 1, "--states", 0, 1)
+    rows = ("--rows", "RANDOM", "ADAPTIVE(0.4) x 2", "flat")
+    first = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
+    assert [row["tree"] for row in first] == ["RANDOM", "ADAPTIVE(0.4) x 2", "flat"]
+    assert all("±" in row["test"] for row in first)
+    monkeypatch.setattr("hstree.runs.evaluate", lambda *given, **more: pytest.fail("trained again"))
+    again = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
+    assert [row["test"] for row in again] == [row["test"] for row in first]
