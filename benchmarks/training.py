@@ -23,6 +23,9 @@ from hstree.language_model import LanguageModel
 from hstree.training import Trainer
 from hstree.windows import Windows
 
+#: Seconds that a tree trains for in one turn, about.
+TURN = 1.0
+
 METHODS = ("huffman", "balanced", "random", "flat")
 
 
@@ -57,7 +60,7 @@ def speeds(
 ) -> dict[str, list[float]]:
     """Return the tokens a second of whole training steps, a figure a round for each tree.
 
-    The trees take turns of about a second, after a round that is not counted.
+    The trees take turns of `TURN` seconds, after a round that is not counted.
     """
     trainers = {}
     for name, tree in trees.items():
@@ -76,7 +79,7 @@ def speeds(
             if turn:
                 found[name].append(sum(len(targets) for _, targets, _ in here) / seconds)
             else:
-                steps[name] = max(2, int(len(here) / seconds))
+                steps[name] = max(2, int(len(here) / seconds * TURN))
     return found
 
 

@@ -29,6 +29,12 @@ def test_layer(monkeypatch, capsys, tmp_path):
     assert all(row["targets/s"] > 0 for row in rows)
 
 
+@pytest.fixture
+def short_turns(monkeypatch):
+    monkeypatch.setattr("benchmarks.training.TURN", 0.01)
+
+
+@pytest.mark.usefixtures("short_turns")
 def test_training(monkeypatch, capsys, tmp_path):
     text = write_lines(tmp_path / "text.txt", markov_lines(6_000, 0)[0])
     rows = run(
@@ -38,6 +44,7 @@ def test_training(monkeypatch, capsys, tmp_path):
     assert rows[-1]["times flat"] == 1
 
 
+@pytest.mark.usefixtures("short_turns")
 def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     for number, part in enumerate(("train", "valid", "test")):
         write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(3_000, number)[0])

@@ -80,13 +80,8 @@ def test_every_other_block(tmp_path, environment):
 
 
 def test_every_command_has_an_example_that_runs(hstree_commands):
-    shown = {
-        words[1]
-        for _, language, code in blocks()
-        if language == "sh"
-        for line in code.splitlines()
-        if (words := line.split())[0] == "hstree"
-    }
+    code = "".join(code for _, language, code in blocks() if language == "sh")
+    shown = set(re.findall(r"(?:^|/)hstree ([a-z]+)", code, re.M))
     assert shown == hstree_commands
 
 
