@@ -49,21 +49,18 @@ def conditions(results: Results, versions: Mapping[str, str]) -> list[tuple[str,
     result = next(iter(results.values()))
     tokens, oov, words = result["tokens"], result["oov"], result["vocabulary"]
     text, options = result["corpus"]["train"], result["options"]
+    origin = [f"{package} {version}" for package, version in versions.items()]
     return [
         ("perplexity", "of every token, <eos> and <unk> included; lower is better"),
         ("unigram", f"{figure(result['perplexity']['unigram'], 1)} on the test part"),
-        (
-            "text",
-            f"{text['name']} ({', '.join(f'{p} {v}' for p, v in versions.items())}), "
-            f"sha256 {text['sha256'][:16]}",
-        ),
+        ("text", ", ".join([text["name"], *origin, f"sha256 {text['sha256'][:16]}"])),
         ("tokens", ", ".join(f"{part} {count(n)}" for part, n in tokens.items())),
         ("out of vocabulary", ", ".join(f"{p} {share(oov[p], n)}" for p, n in tokens.items())),
         ("vocabulary", f"{count(words['size'])} words, sha256 {words['sha256'][:16]}"),
         (
             "model",
             f"log-bilinear, {options['context']} words of context, {options['dim']} numbers a "
-            f"word, {options['epochs']} epochs",
+            f"word, {options['epochs']} epochs, {options['batch_size']} positions a batch",
         ),
     ]
 

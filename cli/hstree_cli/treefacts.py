@@ -41,8 +41,9 @@ def input_facts(tree: Tree) -> list[tuple[str, str]]:
     """Return what a tree's file says about what it was built from."""
     facts = []
     options = tree.meta.get("options")
-    if isinstance(options, dict) and options:
-        facts.append(("options", ", ".join(f"{name} {value}" for name, value in options.items())))
+    if isinstance(options, dict):
+        given = [f"{name} {value}" for name, value in options.items() if value is not None]
+        facts += [("options", ", ".join(given))] if given else []
     if isinstance(reached := tree.meta.get("max_codes_reached"), int) and reached:
         facts.append(("bounded", f"{count(reached)} words would have more codes but for max_codes"))
     read = tree.meta.get("input")

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
+from hstree.builders import builders
+
 COMMANDS = ["vocab", "build", "methods", "evaluate", "bootstrap", "check", "stats", "show", "demo"]
-METHODS = ["random", "balanced", "huffman", "flat", "gmm", "kmeans", "linkage"]
 
 
 def test_help_names_every_command_in_80_columns(hstree):
@@ -30,10 +31,8 @@ def test_every_command_has_help_with_an_example(command, hstree):
     assert hstree(command, "-h").out == ran.out
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", builders())
 def test_every_method_has_help_with_its_options(method, hstree):
-    from hstree.builders import builders
-
     ran = hstree("build", "--method", method, "--help")
     assert ran.status == 0
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -43,8 +42,6 @@ def test_every_method_has_help_with_its_options(method, hstree):
 
 
 def test_methods_lists_every_method_with_its_options(hstree):
-    from hstree.builders import builders
-
     ran = hstree("methods")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80

@@ -11,7 +11,7 @@ from hstree_cli.examples import examples
 from hstree_cli.options import Quiet
 
 #: Small enough for two minutes on two cores: the standard library's docstrings, in part.
-CORPUS, LINES, MIN_COUNT, EPOCHS = "builtin:stdlib", 15_000, 5, 3
+CORPUS, LINES, MIN_COUNT, EPOCHS, BATCH_SIZE = "builtin:stdlib", 15_000, 5, 3, 1024
 METHODS = ("random", "balanced", "huffman", "flat")
 
 
@@ -50,7 +50,7 @@ def demo(
         for method, tree in trees.items():
             tree.save(output / f"{method}.json")
         results = {}
-        for method, found in compare(trees, parts, epochs=EPOCHS):
+        for method, found in compare(trees, parts, epochs=EPOCHS, batch_size=BATCH_SIZE):
             results[method] = found.as_dict()
             write_json(output / f"{method}.result.json", results[method])
     say(table_of(results))
