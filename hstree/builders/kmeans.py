@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hstree import progress
 from hstree.builders.cuts import all_in_one, centred_rows, free_stuck, scale_of
-from hstree.builders.recursion import grow
+from hstree.builders.recursion import Cut, grow
 from hstree.errors import OptionError
 from hstree.mixture import Float64, Int64, Matrix, Nodes
 from hstree.segments import offsets
@@ -72,22 +72,37 @@ def kmeans(
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
     _check(arity, iterations, random_state)
-    scale = scale_of(vectors.vectors)
-    every = np.ones(len(vectors.labels))
-
-    def cut(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
-        nodes = Nodes(start)
-        X = centred_rows(vectors.vectors, words, nodes, every[: len(words)], scale)
-        branch = _cluster(nodes, X, arity, balanced, iterations, rng)
-        stuck = all_in_one(nodes, branch == branch[start[nodes.node]])
-        free_stuck(branch, stuck, nodes, X, arity)
-        return branch
-
+    cut = kmeans_cut(vectors.vectors, arity, balanced, iterations)
     n_words = len(vectors.labels)
     rng = np.random.default_rng(random_state)
     with progress.task("building the tree", total=n_words, unit="words") as task:
         grown = grow(n_words, cut, rng, arity=arity, task=task)
     return Tree(vectors.labels, grown.child_start, grown.child, counts=vectors.counts)
+
+
+def kmeans_cut(
+    vectors: Matrix, arity: int = 2, balanced: bool = False, iterations: int = 10
+) -> Cut:
+    """Return the rule that cuts nodes by k-means: see `kmeans`, whose options these are.
+
+    Parameters
+    ----------
+    vectors : float array (V, d)
+        One row for each of the words that are to be cut.
+    arity, balanced, iterations
+    """
+    scale = scale_of(vectors)
+    every = np.ones(len(vectors))
+
+    def cut(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
+        nodes = Nodes(start)
+        X = centred_rows(vectors, words, nodes, every[: len(words)], scale)
+        branch = _cluster(nodes, X, arity, balanced, iterations, rng)
+        stuck = all_in_one(nodes, branch == branch[start[nodes.node]])
+        free_stuck(branch, stuck, nodes, X, arity)
+        return branch
+
+    return cut
 
 
 def _cluster(

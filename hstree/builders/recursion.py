@@ -42,6 +42,7 @@ def grow(
     *,
     arity: int = 2,
     max_codes: int = 1,
+    roots: Int64 | None = None,
     task: Task,
 ) -> Growth:
     """Cut the words 0..V-1, then the words of each child, until every word stands alone.
@@ -59,6 +60,9 @@ def grow(
         A node with no more words than this has them as its children.
     max_codes : int, default 1
         Places that a word may have; beyond that, what `cut` doubles stays single.
+    roots : int64 array (R + 1,), optional
+        Grow R trees at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or
+        more, and its root is node r. By default one tree of all words.
     task : Task
         Told how many words are settled, V in all; a word on its way counts by how far
         it has come, by the logarithm of its node's size.
@@ -68,7 +72,8 @@ def grow(
     Growth
         Nodes numbered level by level, children in the order of the branches.
     """
-    word, start = np.arange(n_words), np.array([0, n_words] if n_words > 1 else [0])
+    word = np.arange(n_words)
+    start = np.array([0, n_words] if n_words > 1 else [0]) if roots is None else roots
     places = np.ones(n_words, np.int64)
     bounded = np.zeros(n_words, bool)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -1,0 +1,162 @@
+"""Trees from knowledge: WordNet's is-a relations, made binary by where words occur.
+
+The words of a corpus under the synsets that they mean, each node split by what its children share
+in the text; words that WordNet does not have are in a Huffman tree beside. What WordNet says
+is read in `hstree.wordnet`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree import progress
+from hstree.builders.binarise import binarise_huffman, binarise_two_means
+from hstree.builders.huffman import huffman_tree
+from hstree.builders.join import join_under_root
+from hstree.corpus import Corpus
+from hstree.errors import OptionError
+from hstree.tfidf import tfidf_vectors
+from hstree.tree import Tree
+from hstree.wordnet import open_taxonomy
+from hstree.wordnet.hierarchy import Hierarchy, resolve, wide_tree
+from hstree.wordnet.lookup import Places, find_places
+from hstree.wordnet.table import POS
+from hstree.wordnet.taxonomy import Taxonomy
+
+Int64 = NDArray[np.int64]
+
+#: The name of the node above the words that WordNet does not have.
+OUTSIDE = "not in WordNet"
+
+
+def wordnet(
+    corpus: Corpus,
+    *,
+    senses: Literal["first", "all"] = "first",
+    max_senses: int = 8,
+    binarise: Literal["tfidf", "huffman", "none"] = "tfidf",
+    block: int = 500,
+    wordnet: str = "builtin",
+    random_state: int = 0,
+) -> Tree:
+    """WordNet's is-a tree over a corpus's words, made binary by their tf-idf vectors.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The words of its vocabulary, its counts, and the text for tf-idf.
+    senses : {"first", "all"}
+        The most frequent sense of each word, so one code; or all, a code for each.
+    max_senses : int
+        How many senses a word has at most, with "all": the most frequent ones.
+    binarise : {"tfidf", "huffman", "none"}
+        How a node of more than two children is split: by repeated two-means on tf-idf vectors,
+        by their counts, or not at all.
+    block : int
+        Tokens of a document, for tf-idf.
+    wordnet : str
+        The WordNet to use: "builtin", version 3.0 as it comes with hstree; "nltk", the one
+        that NLTK finds; or a folder of data and index files, such as /usr/share/wordnet.
+    random_state : int
+        Seed of two-means and of the projection before it.
+
+    Returns
+    -------
+    Tree
+        Its nodes are named by synsets ("dog.n.01"); nodes that binarisation made have no name.
+        meta["wordnet"] says which WordNet it was, and meta["coverage"] how many words are in it
+        (and as which part of speech, found through another form, with several senses, senses not
+        used), and how many is-a edges there were and were cut.
+
+    Raises
+    ------
+    OptionError
+        When an option is out of its range.
+    InputError
+        When there is no WordNet where `wordnet` says.
+
+    Notes
+    -----
+    Is-a are hypernyms and instance hypernyms; a satellite adjective stands below its head, an
+    adverb below its adjective. Words are looked up in lower case, through morphy [2]_.
+    Which of several parents is kept, how cycles are cut: `hstree.wordnet.hierarchy.resolve`; what
+    becomes of chains: `wide_tree` there; which sense is the first: `hstree.wordnet.lookup`.
+    The documents for tf-idf are blocks of tokens; a node's vector is the mean over the words
+    below it; two-means compares directions (`hstree.builders.binarise`).
+
+    The same WordNet gives the same tree, whichever way it came.
+
+    References
+    ----------
+    .. [1] F. Morin and Y. Bengio, "Hierarchical probabilistic neural network language model",
+       AISTATS 2005, section 4.
+    .. [2] C. Fellbaum (ed.), "WordNet: an electronic lexical database", 1998; morphy(7WN).
+    """
+    for name, value, least in (("max_senses", max_senses, 1), ("block", block, 1)):
+        if value < least:
+            raise OptionError(f"{name} must be {least} or more, not {value}")
+    with progress.task("reading WordNet"):
+        taxonomy = open_taxonomy(wordnet)
+    words, counts = np.array(corpus.vocabulary.words, object), corpus.counts
+    places = find_places(corpus.vocabulary.words, taxonomy, senses, max_senses)
+    inside = np.flatnonzero(places.n_senses)
+    outside = np.flatnonzero(places.n_senses == 0)
+    trees, hierarchy = [], None
+    if inside.size:
+        of_word = np.searchsorted(inside, places.word)
+        hierarchy = resolve(taxonomy, of_word, places.synset, counts[inside])
+        tree = wide_tree(
+            hierarchy, taxonomy, of_word, places.synset, words[inside].tolist(), counts[inside]
+        )
+        if binarise == "huffman":
+            tree = binarise_huffman(tree, counts[inside])
+        elif binarise == "tfidf":
+            vectors = tfidf_vectors(corpus, inside, block, random_state=random_state)
+            tree = binarise_two_means(tree, vectors, random_state=random_state)
+        trees.append(tree)
+    if outside.size:
+        trees.append(_outside(words[outside], counts[outside]))
+    joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
+    coverage = _coverage(places, taxonomy, counts, hierarchy)
+    return joined.with_meta({"wordnet": _which(taxonomy), "coverage": coverage})
+
+
+def _outside(words: NDArray[np.object_], counts: Int64) -> Tree:
+    """Return a Huffman tree whose root has a name."""
+    tree = huffman_tree(words.tolist(), counts)
+    names = [OUTSIDE] + [None] * (tree.n_nodes - 1) if tree.n_nodes else None
+    return Tree(tree.labels, tree.child_start, tree.child, counts=counts, names=names)
+
+
+def _which(taxonomy: Taxonomy) -> dict[str, Any]:
+    return {
+        "version": taxonomy.version,
+        "synsets": len(taxonomy),
+        "sha256": taxonomy.sha256,
+    }
+
+
+def _coverage(
+    places: Places, taxonomy: Taxonomy, counts: Int64, hierarchy: Hierarchy | None
+) -> dict[str, Any]:
+    """Say what WordNet has of the words and what was made of it."""
+    found = places.n_senses > 0
+    first = places.synset[np.flatnonzero(np.diff(places.word, prepend=-1))]
+    as_pos = [taxonomy.pos[synset] for synset in first.tolist()]
+    tokens = int(counts.sum())
+    return {
+        "words": len(found),
+        "words_in_wordnet": int(found.sum()),
+        "tokens_in_wordnet": int(counts[found].sum()) / tokens if tokens else None,
+        "by_part_of_speech": {pos: as_pos.count(pos) for pos in POS},
+        "lemmatised": int(places.lemmatised.sum()),
+        "multi_sense": int((places.n_senses > 1).sum()),
+        "senses_unused": int(places.n_senses.sum()) - len(places.word),
+        "synsets": 0 if hierarchy is None else len(hierarchy.synset),
+        "edges": 0 if hierarchy is None else hierarchy.edges,
+        "edges_cut": 0 if hierarchy is None else hierarchy.edges_cut,
+        "synsets_on_cycles": 0 if hierarchy is None else hierarchy.in_cycles,
+    }
