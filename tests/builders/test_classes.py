@@ -1,0 +1,260 @@
+"""Class trees: that each way's classes become the tree that is asked for, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.builders.classes import classes
+from hstree.classing.bigrams import bigram_counts, bigram_perplexity
+from hstree.corpus import Corpus
+from hstree.errors import InputError, OptionError
+from hstree.vectors import WordVectors
+from hstree.vocabulary import EOS, Vocabulary
+from tests.builders.oracle import children_of, code_lengths
+from tests.shared_data import shared
+from tests.texts import corpus_of
+
+WAYS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Sixty words of Zipf's law in lines of eight."""
+    rng = np.random.default_rng(0)
+    chance = 1 / np.arange(1, 61)
+    drawn = rng.choice(60, (300, 8), p=chance / chance.sum())
+    return corpus_of(tmp_path, [" ".join(f"w{i}" for i in line) for line in drawn])
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """Vectors near one of three centres, by the word's number; none for w5, w6 and the line end."""
+    labels = [f"w{i}" for i in range(60) if i not in (5, 6)]
+    kind = [int(label[1:]) % 3 for label in labels]
+    rows = 10 * np.eye(3)[kind] + np.random.default_rng(1).normal(size=(58, 3))
+    WordVectors(labels, rows).save(tmp_path / "vectors.npy")
+    return tmp_path / "vectors.npy"
+
+
+def classes_of(tree):
+    """The words under each child of the root of a two-level tree."""
+    children = children_of(tree)
+    return [
+        {tree.labels[~c] for c in ([child] if child < 0 else children[child])}
+        for child in children[0]
+    ]
+
+
+def test_two_levels_of_about_the_square_root(corpus):
+    tree = classes(corpus)
+    assert tree.fan_out[0] == 8 == tree.meta["classes"]["number"]
+    assert tree.depth.max() == 1
+    assert tree.names[1:] == tuple(name for name in tree.names if name)
+
+
+def test_three_levels_of_about_the_cube_root(corpus):
+    tree = classes(corpus, levels=3)
+    assert tree.fan_out[0] == 4
+    assert tree.depth.max() == 2
+    assert tree.meta["classes"]["number"] > 10
+
+
+def test_exchange_says_more_of_the_next_word_than_bins_do(corpus):
+    by_way = {way: classes(corpus, classes_by=way).meta["classes"] for way in WAYS if way[0] != "v"}
+    perplexity = {way: of["bigram_perplexity"] for way, of in by_way.items()}
+    assert perplexity["exchange"] == perplexity["brown"]
+    assert perplexity["exchange"] < perplexity["frequency"]
+    assert perplexity["exchange"] < perplexity["sqrt-frequency"]
+    fell = by_way["exchange"]["perplexity_by_sweep"]
+    assert fell[-1] == perplexity["exchange"]
+    assert fell == sorted(fell, reverse=True)
+    assert by_way["exchange"]["moves"] > 0
+
+
+def test_the_perplexity_is_that_of_the_tree(corpus):
+    tree = classes(corpus, n_classes=5)
+    number = {word: i for i, words in enumerate(classes_of(tree)) for word in words}
+    class_of = np.array([number[word] for word in tree.labels])
+    expected = bigram_perplexity(bigram_counts(corpus), class_of)
+    assert tree.meta["classes"]["bigram_perplexity"] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_binary_makes_every_node_a_decision_of_two(corpus, vectors, way):
+    more = {"vectors": vectors} if way == "vectors" else {}
+    tree = classes(corpus, classes_by=way, binary=True, **more)
+    assert set(tree.fan_out.tolist()) == {2}
+    assert all(len(lengths) == 1 for lengths in code_lengths(tree))
+
+
+def test_binary_keeps_the_classes(corpus):
+    def words_below(tree, node):
+        children, found, waiting = children_of(tree), set(), [node]
+        while waiting:
+            for child in children[waiting.pop()]:
+                if child < 0:
+                    found.add(tree.labels[~child])
+                else:
+                    waiting.append(child)
+        return found
+
+    flat, binary = classes(corpus), classes(corpus, binary=True)
+    brown = classes(corpus, classes_by="brown")
+    for tree in (binary, brown):
+        for node, name in enumerate(flat.names):
+            if name:
+                assert words_below(tree, tree.names.index(name)) == words_below(flat, node)
+    assert set(brown.fan_out.tolist()) == {2}
+
+
+def test_frequency_bins_hold_the_words_in_their_order(corpus):
+    for way in ("frequency", "sqrt-frequency"):
+        tree = classes(corpus, classes_by=way, n_classes=6)
+        ids = [
+            word
+            for of_class in classes_of(tree)
+            for word in sorted(map(tree.labels.index, of_class))
+        ]
+        assert ids == list(range(len(corpus.vocabulary)))
+
+
+def test_vectors_part_by_what_is_near_and_bin_the_others(corpus, vectors):
+    tree = classes(corpus, classes_by="vectors", vectors=vectors, n_classes=4, random_state=3)
+    assert {frozenset(of_class) for of_class in classes_of(tree)} == {
+        frozenset(f"w{i}" for i in range(60) if i % 3 == kind and i not in (5, 6))
+        for kind in range(3)
+    } | {frozenset({"w5", "w6", EOS})}
+    assert tree.meta["classes"]["words_without_vector"] == 3
+    one = classes(corpus, classes_by="vectors", vectors=vectors, n_classes=1)
+    assert one.n_nodes == 1
+    deep = classes(corpus, classes_by="vectors", vectors=vectors, levels=3)
+    assert deep.depth.max() == 2
+
+
+def test_adaptive_has_frequent_words_beside_clusters(tmp_path):
+    counts = (3000 / np.arange(1, 201) ** 1.2).astype(int) + 1
+    line = " ".join(f"w{i}" for i, n in enumerate(counts) for _ in range(n))
+    tree = classes(corpus_of(tmp_path, [line]), classes_by="adaptive")
+    found = tree.meta["classes"]
+    parts = classes_of(tree)
+    assert [len(part) for part in parts[: found["head"]]] == [1] * found["head"]
+    assert len(parts) == found["head"] + found["number"]
+    assert found["number"] >= 1
+    smallest_above = min(tree.counts[: found["head"]])
+    assert all(tree.counts[tree.labels.index(w)] <= smallest_above for w in parts[-1])
+    assert tree.names[1:] == tuple(f"cluster {i}" for i in range(found["number"]))
+
+
+def test_a_file_of_classes(tmp_path):
+    corpus = corpus_of(tmp_path, ["the cat saw the dog", "a dog saw red", "the end"])
+    path = tmp_path / "classes.tsv"
+    path.write_text("cat\tanimal\ndog\tanimal\nsaw\tverb\nthe\tthe\na\tthe\nhorse\tanimal\n")
+    tree = classes(corpus, classes=path)
+    # By their most frequent words: the line end, "the" (as often, and later), "dog", "saw".
+    assert classes_of(tree) == [{EOS, "red", "end"}, {"the", "a"}, {"dog", "cat"}, {"saw"}]
+    assert tree.names == (None, "without class", "the", "animal")
+    about = tree.meta["classes"]
+    assert (about["number"], about["words_without_class"], about["words_left_out"]) == (4, 3, 1)
+    binary = classes(corpus, classes=path, binary=True)
+    assert set(binary.fan_out.tolist()) == {2}
+
+
+def test_bit_strings_become_the_tree_above(tmp_path):
+    corpus = corpus_of(tmp_path, ["the cat saw the dog", "a dog saw red cat", "horse"])
+    path = tmp_path / "paths"
+    path.write_text(
+        "00\tcat\t2\n00\tdog\t2\n00\thorse\t1\n0110\tthe\t2\n0111\ta\t1\n010\tcow\t1\n1\tsaw\t2\n"
+    )
+    tree = classes(corpus, classes=path)
+    # cow is not in the text, so that its bit decides nothing; the line end and red have no bits.
+    code = dict(zip(tree.labels, code_lengths(tree), strict=True))
+    assert code["saw"] == [2]
+    assert code["the"] == code["a"] == [4]
+    assert sorted(code[word] for word in ("cat", "dog", "horse")) == [[4], [5], [5]]
+    assert code[EOS] == code["red"] == [2]
+    assert set(tree.fan_out.tolist()) == {2}
+    assert {"00", "without class"} == set(filter(None, tree.names))
+
+
+@pytest.mark.parametrize("n", [50, 1000])
+def test_real_brown_clusters_keep_their_bits(n):
+    paths, text = shared(f"brown-clusters/ptb-c{n}.paths.gz"), shared("ptb/ptb.valid.txt")
+    tree = hstree.build("classes", Corpus.read(text), classes=paths)
+    about = tree.meta["classes"]
+    n_words = tree.n_labels
+    assert about["words_without_class"] == 1  # <eos>
+    assert about["words_left_out"] == 9999 - (n_words - 1)
+    assert set(tree.fan_out.tolist()) == {2}
+    lengths = [length for (length,) in code_lengths(tree)]
+    assert lengths[tree.labels.index(EOS)] == 1
+    assert sum(2.0**-length for length in lengths) == pytest.approx(1, abs=1e-12)
+    assert tree.meta["options"]["classes"] == paths.name
+    assert "classes" in tree.meta["input"]["files"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("n_words", [1, 2, 3])
+def test_few_words(tmp_path, way, n_words):
+    corpus = corpus_of(tmp_path, ["a"] * (n_words - 1) or [""])
+    if n_words == 3:
+        corpus = corpus_of(tmp_path, ["a b", "a a b"])
+    WordVectors(["a", "b", EOS], np.eye(3)).save(tmp_path / "v.npy")
+    more = {"vectors": tmp_path / "v.npy"} if way == "vectors" else {}
+    tree = classes(corpus, classes_by=way, **more)
+    assert tree.n_labels == n_words == len(code_lengths(tree))
+    assert tree.n_nodes <= max(0, n_words - 1)
+
+
+@pytest.mark.parametrize("way", ["exchange", "brown", "frequency", "sqrt-frequency", "adaptive"])
+def test_words_that_the_text_lacks_are_placed(tmp_path, way):
+    words = Vocabulary([f"w{i}" for i in range(20)], [1] * 20)
+    corpus = corpus_of(tmp_path, ["w3 w4 w3 zz w5"], vocabulary=words)
+    assert len(code_lengths(classes(corpus, classes_by=way))) == 20
+    nothing = corpus_of(tmp_path, ["zz"], vocabulary=words)
+    tree = classes(nothing, classes_by=way)
+    assert len(code_lengths(tree)) == 20
+    assert tree.meta["classes"]["bigram_perplexity"] is None
+    json.dumps(tree.meta)
+
+
+def test_as_many_classes_as_words_is_the_flat_tree(corpus):
+    n = len(corpus.vocabulary)
+    assert classes(corpus, n_classes=n).child.tolist() == [~i for i in range(n)]
+    assert set(classes(corpus, n_classes=1).child.tolist()) == {~i for i in range(n)}
+
+
+@pytest.mark.parametrize(
+    ("options", "saying"),
+    [
+        ({"n_classes": 0}, "n_classes"),
+        ({"n_classes": 62}, "more than the 61 words"),
+        ({"levels": 4}, "levels must be 2 or 3"),
+        ({"random_state": -1}, "random_state"),
+        ({"classes_by": "luck"}, "classes_by must be one of"),
+        ({"classes_by": "vectors"}, "needs vectors"),
+        ({"vectors": "v.npy"}, "classes_by 'vectors'"),
+        ({"classes_by": "brown", "classes": "c.tsv"}, "drop classes_by 'brown'"),
+        ({"classes": "c.tsv", "n_classes": 3}, "n_classes does not go with a file"),
+        ({"classes": "c.tsv", "levels": 3}, "levels 3 does not go with a file"),
+        ({"classes_by": "brown", "levels": 3}, "levels 3 does not go with classes_by 'brown'"),
+        ({"classes_by": "adaptive", "levels": 3}, "levels 3"),
+        ({"classes_by": "adaptive", "n_classes": 3}, "n_classes does not go with"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(corpus, options, saying):
+    with pytest.raises(OptionError, match=saying) as caught:
+        classes(corpus, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_have_none_of_the_words_are_refused(corpus, tmp_path):
+    (tmp_path / "other.tsv").write_text("chien\tanimal\n")
+    with pytest.raises(InputError, match=r"none of the vocabulary's 61 words.*'chien'"):
+        classes(corpus, classes=tmp_path / "other.tsv")
+    WordVectors(["chien"], [[1.0]]).save(tmp_path / "other.npy")
+    with pytest.raises(InputError, match=r"none of the vocabulary's 61 words.*'chien'"):
+        classes(corpus, classes_by="vectors", vectors=tmp_path / "other.npy")
+    with pytest.raises(InputError, match=r"gone\.npy"):
+        hstree.build("classes", corpus, classes_by="vectors", vectors=tmp_path / "gone.npy")
