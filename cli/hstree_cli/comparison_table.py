@@ -44,16 +44,15 @@ def table_of(results: Results, title: str = "method") -> Table:
     return drawn
 
 
-def conditions(results: Results, versions: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return what the figures depend on, the same for every row."""
+def conditions(results: Results, text: str) -> list[tuple[str, str]]:
+    """Return what the figures depend on, the same for every row; `text` says what was read."""
     result = next(iter(results.values()))
     tokens, oov, words = result["tokens"], result["oov"], result["vocabulary"]
-    text, options = result["corpus"]["train"], result["options"]
-    origin = [f"{package} {version}" for package, version in versions.items()]
+    options = result["options"]
     return [
         ("perplexity", "of every token, <eos> and <unk> included; lower is better"),
         ("unigram", f"{figure(result['perplexity']['unigram'], 1)} on the test part"),
-        ("text", ", ".join([text["name"], *origin, f"sha256 {text['sha256'][:16]}"])),
+        ("text", text),
         ("tokens", ", ".join(f"{part} {count(n)}" for part, n in tokens.items())),
         ("out of vocabulary", ", ".join(f"{p} {share(oov[p], n)}" for p, n in tokens.items())),
         ("vocabulary", f"{count(words['size'])} words, sha256 {words['sha256'][:16]}"),

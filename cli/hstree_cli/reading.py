@@ -137,16 +137,19 @@ def refuse_options(why: str, **given: Any) -> None:
         raise OptionError(f"{flags}: {why}")
 
 
+def origin(corpus: Corpus) -> str:
+    """Return what a text is called, the packages that it was taken from, and its hash."""
+    packages = [f"{package} {version}" for package, version in corpus.versions.items()]
+    return ", ".join([corpus.name, *packages, f"sha256 {corpus.sha256[:16]}"])
+
+
 def corpus_facts(corpus: Corpus) -> list[tuple[str, str]]:
     """Return names and figures of a corpus and the vocabulary that it is seen through."""
     words = corpus.vocabulary
-    facts = [
-        ("corpus", f"{corpus.name}, {count(corpus.n_lines)} lines"),
+    return [
+        ("text", origin(corpus)),
+        ("lines", count(corpus.n_lines)),
         ("tokens", f"{count(len(corpus))}, one <eos> a line included"),
         ("out of vocabulary", f"{count(corpus.n_oov)} ({share(corpus.n_oov, len(corpus))})"),
         ("vocabulary", f"{count(len(words))} words, sha256 {words.sha256[:16]}"),
-        ("text", f"sha256 {corpus.sha256[:16]}"),
     ]
-    if corpus.versions:
-        facts.append(("read from", ", ".join(f"{p} {v}" for p, v in corpus.versions.items())))
-    return facts

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def print_evaluation(figures: dict[str, Any]) -> None:
-    """Print everything that `hstree evaluate` found."""
+def print_evaluation(figures: dict[str, Any], text: str) -> None:
+    """Print everything that `hstree evaluate` found; `text` says where its text comes from."""
     if figures.get("epochs"):
         say(_epochs(figures["epochs"]))
     say(_perplexities(figures))
-    say(facts(_conditions(figures)))
+    say(facts([("text", text), *_conditions(figures)]))
 
 
 def _epochs(epochs: list[dict[str, Any]]) -> Table:

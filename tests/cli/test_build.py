@@ -1,5 +1,6 @@
 """`hstree build` and `hstree vocab`: every kind of input, every option, and what they refuse."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -44,6 +45,16 @@ def test_the_output_is_tree_json_and_says_what_was_built(hstree, corpus, tmp_pat
     assert tree.meta["method"] == "balanced"
     assert tree.meta["options"] == {"order": "frequency", "arity": 2}
     assert tree.meta["input"]["lines"] == [0, 200]
+
+
+def test_the_text_is_named_with_its_packages_and_hash(hstree, corpus, monkeypatch):
+    digest = hashlib.sha256(corpus.read_bytes()).hexdigest()[:16]
+    monkeypatch.setattr(library.Corpus, "versions", {"numpy": "2.4.6"})
+    for command in (["vocab", corpus], ["build", "-m", "flat", corpus]):
+        ran = hstree(*command)
+        assert f"corpus.txt, numpy 2.4.6, sha256 {digest}" in ran.out
+    ran = hstree("evaluate", "tree.json", corpus, "--epochs", "0")
+    assert f"corpus.txt, numpy 2.4.6, sha256 {digest}" in ran.out
 
 
 def test_options_of_the_method_reach_it(hstree, corpus, tmp_path):

@@ -85,7 +85,7 @@ def bootstrap(
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file, check_folder
     from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import parts_of, vocabulary_of
+    from hstree_cli.reading import origin, parts_of, vocabulary_of
 
     training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
     model = {"dim": dim, "context": context, "full": full, **asdict(training)}
@@ -104,7 +104,7 @@ def bootstrap(
             rounds_of(parts, output, rounds=rounds, method=method, build_options=options, **model)
         )
     say(table_of(results, "round"))
-    say(facts([*conditions(results, parts.train.versions), ("kept in", f"{output}/")]))
+    say(facts([*conditions(results, origin(parts.train)), ("kept in", f"{output}/")]))
     if json is not None:
         write_json(json, results)
 

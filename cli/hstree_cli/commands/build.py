@@ -74,11 +74,12 @@ def build(
     """
     import hstree
     from hstree.builders import builder
+    from hstree.corpus import Corpus
     from hstree.treefile import ENDINGS
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import vocabulary_of
+    from hstree_cli.reading import origin, vocabulary_of
     from hstree_cli.treefacts import input_facts, tree_facts
 
     chosen = builder(method)
@@ -92,10 +93,12 @@ def build(
         given = _opened(source, chosen, words, labels, selection, lower, holdout)
         tree = hstree.build(method, given, vocabulary=words, **options)
         tree.save(output)
-    lines = [*tree_facts(tree.stats()), *input_facts(tree), ("written", str(output))]
+    lines = [*tree_facts(tree.stats()), *input_facts(tree)]
+    if isinstance(given, Corpus):
+        lines.append(("text", origin(given)))
     if getattr(given, "named_by_index", False):
         lines.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
-    say(facts(lines))
+    say(facts([*lines, ("written", str(output))]))
 
 
 def _opened(

@@ -37,7 +37,7 @@ def demo(
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_folder
     from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import training_lines
+    from hstree_cli.reading import origin, training_lines
 
     check_folder(output, "-o")
     output.mkdir(parents=True, exist_ok=True)
@@ -54,4 +54,4 @@ def demo(
             results[method] = found.as_dict()
             write_json(output / f"{method}.result.json", results[method])
     say(table_of(results))
-    say(facts([*conditions(results, text.versions), ("left in", f"{output}/")]))
+    say(facts([*conditions(results, origin(text)), ("left in", f"{output}/")]))

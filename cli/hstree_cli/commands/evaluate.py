@@ -112,6 +112,7 @@ def evaluate(
     from hstree_cli.messages import warn
     from hstree_cli.outputs import check_file, check_folder
     from hstree_cli.progressbar import showing_progress
+    from hstree_cli.reading import origin
     from hstree_cli.scores import print_evaluation
 
     training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
@@ -136,7 +137,7 @@ def evaluate(
         else:
             model, text, figures = _train(tree, (corpus, valid, test), reading, options)
         vectors = model.mean_predicted_vectors(text) if vectors_out is not None else None
-    print_evaluation(figures)
+    print_evaluation(figures, origin(text))
     if json is not None:
         write_json(json, figures)
     if vectors is not None and vectors_out is not None:
