@@ -59,17 +59,17 @@ class Taxonomy:
     """
 
     def __init__(self, text: str) -> None:
-        first, _, rest = text.partition("\n")
+        synsets, _, exceptions = text.partition("\n\n")
+        first, *lines = synsets.split("\n")
         name, _, self.version = first.partition("\t")
         if name != FIRST_LINE:
             raise FileFormatError(
                 f"not a table of WordNet: its first line is {first[:40]!r}, not {FIRST_LINE!r} "
                 "and a version; make it with scripts/make_wordnet_table.py"
             )
-        synsets, _, exceptions = rest.partition("\n\n")
         self._text = text
         try:
-            self._read_synsets(synsets.split("\n") if synsets.strip() else [])
+            self._read_synsets(lines)
             self.exceptions = _exceptions(exceptions)
         except (ValueError, KeyError, IndexError) as error:
             raise FileFormatError(f"not a table of WordNet: {error}; make it anew") from error

@@ -68,6 +68,7 @@ def read_database(read: ReadFile) -> str:
     counts = dict(_parsed(read, "cntlist.rev", _count_line, ""))
     forms = {pos: dict(_parsed(read, f"{_FILES[pos]}.exc", _exception_line, pos)) for pos in POS}
     try:
+        _check_index(senses, synsets)
         keys = {place: _sense_keys(synset, synsets) for place, synset in synsets.items()}
         order = sorted(synsets, key=lambda place: (POS.index(place[0]), keys[place][0]))
         number = {place: i for i, place in enumerate(order)}
@@ -132,6 +133,14 @@ def _count_line(field: list[str], pos: str) -> tuple[str, int]:
 def _exception_line(field: list[str], pos: str) -> tuple[str, list[str]]:
     form, *lemmas = field
     return form, lemmas
+
+
+def _check_index(senses: dict[str, dict[str, list[int]]], synsets: dict[_Place, _Synset]) -> None:
+    """Raise KeyError where an index names a synset that is not in the data."""
+    for pos, of_pos in senses.items():
+        for places in of_pos.values():
+            for offset in places:
+                synsets[pos, offset]
 
 
 def _sense_keys(synset: _Synset, synsets: dict[_Place, _Synset]) -> list[str]:

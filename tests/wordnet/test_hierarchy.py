@@ -1,0 +1,184 @@
+"""One parent a synset, no cycles, no chains: on the small taxonomy, and on any graph."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hstree.wordnet.hierarchy import resolve, wide_tree
+from hstree.wordnet.lookup import find_places
+from hstree.wordnet.table import TableSynset
+from tests.builders.oracle import children_of
+from tests.wordnet.small import SYNSETS, taxonomy_of
+
+SMALL = taxonomy_of(SYNSETS)
+
+
+def resolved(words, counts=None, senses="first", taxonomy=SMALL):
+    counts = np.ones(len(words), np.int64) if counts is None else np.array(counts)
+    places = find_places(words, taxonomy, senses, 8)
+    assert (places.n_senses > 0).all()
+    hierarchy = resolve(taxonomy, places.word, places.synset, counts)
+    tree = wide_tree(hierarchy, taxonomy, places.word, places.synset, words, counts)
+    return hierarchy, tree
+
+
+def parent_names(hierarchy, taxonomy=SMALL):
+    of = [taxonomy.names[s] for s in hierarchy.synset.tolist()]
+    return {of[i]: of[p] if p >= 0 else None for i, p in enumerate(hierarchy.parent.tolist())}
+
+
+def drawn(tree):
+    """The tree as nested lists: a name, then words and lists."""
+    children = children_of(tree)
+
+    def node(n):
+        below = [node(c) if c >= 0 else tree.labels[~c] for c in children[n]]
+        return [tree.names[n], *below]
+
+    return node(0) if children else tree.labels[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "counts", "kept"),
+    [
+        (["puppy", "pet", "canine"], [1, 5, 4], "pet.n.01"),
+        (["puppy", "pet", "canine"], [1, 4, 5], "canine.n.01"),
+        (["puppy", "pet", "canine"], [9, 2, 2], "canine.n.01"),  # a tie: by sense key
+        (["puppy"], [0], "canine.n.01"),
+    ],
+)
+def test_the_parent_whose_words_occur_most_is_kept(words, counts, kept):
+    hierarchy, _ = resolved(words, counts)
+    assert parent_names(hierarchy)["dog.n.01"] == kept
+    assert (hierarchy.edges, hierarchy.edges_cut, hierarchy.in_cycles) == (5, 1, 0)
+
+
+def test_a_cycle_is_cut_where_its_last_synset_would_close_it():
+    hierarchy, tree = resolved(["restrain", "inhibit"])
+    assert parent_names(hierarchy) == {"inhibit.v.01": "restrain.v.01", "restrain.v.01": None}
+    assert (hierarchy.edges, hierarchy.edges_cut, hierarchy.in_cycles) == (2, 1, 2)
+    assert drawn(tree) == ["restrain.v.01", "restrain", "inhibit"]
+
+
+def test_roots_are_side_by_side_under_their_part_of_speech():
+    words = ["toy", "artifact", "animal", "dog", "fast", "quickly", "decoy"]
+    _, tree = resolved(words, [1, 1, 1, 1, 1, 1, 1])
+    assert drawn(tree) == [
+        "WordNet",
+        ["nouns", ["animal.n.01", "animal", "dog", "decoy"], ["artifact.n.01", "toy", "artifact"]],
+        ["quick.a.01", "fast", "quickly"],
+    ]
+
+
+def test_chains_go_by_their_last_name_and_no_word_hangs_twice_under_a_node():
+    _, tree = resolved(["puppy", "dog"])
+    assert drawn(tree) == ["dog.n.01", "puppy", "dog"]
+    # "pet" stands at two synsets, one below the other with no other word: once it is enough.
+    synsets = [
+        TableSynset("n", [], {"animal": (1, 0)}),
+        TableSynset("n", [(0, "@")], {"pet": (1, 0)}),
+        TableSynset("n", [(1, "@")], {"pet": (2, 0)}),
+    ]
+    _, tree = resolved(["pet", "animal"], senses="all", taxonomy=taxonomy_of(synsets))
+    assert drawn(tree) == ["animal.n.01", "pet", "animal"]
+
+
+def test_a_word_of_three_senses_hangs_in_three_places():
+    _, tree = resolved(["cat", "dog", "artifact", "restrain"], senses="all")
+    assert drawn(tree) == [
+        "WordNet",
+        ["nouns", ["animal.n.01", "cat", "dog"], ["artifact.n.01", "cat", "artifact"]],
+        ["restrain.v.01", "cat", "restrain"],
+    ]
+
+
+@pytest.mark.parametrize("words", [["dog"], ["cat"]])
+def test_one_word_is_a_tree_without_a_node(words):
+    for senses in ("first", "all"):
+        _, tree = resolved(words, senses=senses)
+        assert (tree.n_nodes, tree.labels) == (0, tuple(words))
+
+
+@st.composite
+def graphs(draw):
+    """Synsets with any parents, themselves too, each with one word; some words."""
+    n = draw(st.integers(1, 9))
+    number = st.integers(0, n - 1)
+    parents = [sorted(draw(st.sets(number, max_size=3))) for _ in range(n)]
+    lemmas = [sorted(draw(st.sets(st.sampled_from("abcdef"), max_size=2))) for _ in range(n)]
+    kinds = sorted(
+        draw(st.lists(st.sampled_from("nvar"), min_size=n, max_size=n)), key="nvar".index
+    )
+    seen = {}
+    synsets = []
+    for i in range(n):
+        senses = {f"own{i}": (1, 0)}
+        for lemma in lemmas[i]:
+            seen[kinds[i], lemma] = seen.get((kinds[i], lemma), 0) + 1
+            senses[lemma] = (seen[kinds[i], lemma], 0)
+        synsets.append(TableSynset(kinds[i], [(p, "@") for p in parents[i]], senses))
+    there = sorted({lemma for s in synsets for lemma in s.senses})
+    words = draw(st.lists(st.sampled_from(there), min_size=1, unique=True))
+    counts = draw(st.lists(st.integers(0, 4), min_size=len(words), max_size=len(words)))
+    return synsets, words, counts
+
+
+def words_below(synsets, words, at):
+    """The slow way: every word whose way up can come by a synset."""
+    found, waiting, seen = set(), [at], set()
+    while waiting:
+        here = waiting.pop()
+        seen.add(here)
+        found |= set(words) & set(synsets[here].senses)
+        waiting += [i for i, s in enumerate(synsets) if here in dict(s.parents) and i not in seen]
+    return found
+
+
+@given(graphs())
+def test_any_graph_becomes_a_tree_by_the_rule(graph):
+    synsets, words, counts = graph
+    taxonomy = taxonomy_of(synsets)
+    hierarchy, tree = resolved(words, counts, "all", taxonomy)
+    count_of = dict(zip(words, counts, strict=True))
+    synset, parent = hierarchy.synset.tolist(), hierarchy.parent.tolist()
+    weight = {s: sum(count_of[w] for w in words_below(synsets, words, s)) for s in synset}
+    assert set(synset) == {i for i in range(len(synsets)) if words_below(synsets, words, i)}
+    assert hierarchy.edges == sum(len(synsets[s].parents) for s in synset)
+    assert hierarchy.edges_cut == hierarchy.edges - sum(p >= 0 for p in parent)
+    ways = {s: synset[p] for s, p in zip(synset, parent, strict=True) if p >= 0}
+    for s in synset:
+        ranked = sorted(dict(synsets[s].parents), key=lambda p: (-weight[p], p))
+        passed_over = ranked[: ranked.index(ways[s])] if s in ways else ranked
+        # Only what leads back is passed over: it is below, on a cycle.
+        assert all(
+            words_below(synsets, words, p) == words_below(synsets, words, s) for p in passed_over
+        )
+        assert all(comes_to(p, s, ways) for p in passed_over)
+        assert not any(comes_to(ways[s], s, ways) for _ in [0] if s in ways)
+    assert set(tree.labels) == set(words)
+    for name, below in named_sets(tree).items():
+        if name in taxonomy.names:
+            assert below == kept_below(taxonomy.names.index(name), synsets, words, ways)
+
+
+def comes_to(start, end, ways):
+    seen = set()
+    while start != end and start in ways and start not in seen:
+        seen.add(start)
+        start = ways[start]
+    return start == end
+
+
+def kept_below(at, synsets, words, ways):
+    under = [s for s in range(len(synsets)) if comes_to(s, at, ways)]
+    return {w for s in under for w in words if w in synsets[s].senses}
+
+
+def named_sets(tree):
+    children = children_of(tree)
+    below = [set() for _ in children]
+    for n in reversed(range(len(children))):
+        for c in children[n]:
+            below[n] |= below[c] if c >= 0 else {tree.labels[~c]}
+    return dict(zip(tree.names or [], below, strict=True))

@@ -1,0 +1,129 @@
+"""Reading WordNet: the table, the database files in any build, words and their lemmas."""
+
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hstree.errors import FileFormatError, InputError
+from hstree.wordnet import Taxonomy, open_taxonomy
+from hstree.wordnet.lookup import find_places
+from hstree.wordnet.morphy import lemmas_of
+from hstree.wordnet.sources import folder_files
+from hstree.wordnet.wndb import read_database
+from tests.wordnet.small import SYNSETS, taxonomy_of, text_of, write_database
+
+SMALL = taxonomy_of(SYNSETS)
+
+
+def test_a_table_is_read_as_it_says():
+    assert SMALL.version == "9.9"
+    assert SMALL.names[:3] == ("animal.n.01", "artifact.n.01", "canine.n.01")
+    assert SMALL.names[10:] == ("restrain.v.01", "fast.s.01", "quick.a.01", "quickly.r.01")
+    assert SMALL.pos == "nnnnnnnnnvvaar"
+    assert [SMALL.parents(i) for i in (0, 4, 5, 7, 11, 13)] == [[], [0, 1], [2, 6], [5], [12], [12]]
+    assert SMALL.senses["n"]["cat"] == [(3, 3), (8, 1)]
+    assert SMALL.senses["v"]["cat"] == [(10, 2)]
+    assert SMALL.exceptions["n"]["mice"] == ["mouse"]
+
+
+def test_the_files_give_the_table_in_every_build(tmp_path):
+    """Other glosses, so other offsets, and synsets in another order make no difference."""
+    order = np.random.default_rng(0).permutation(len(SYNSETS)).tolist()
+    one = write_database(tmp_path / "one")
+    two = write_database(tmp_path / "two", order=order, gloss="a longer gloss | with a bar")
+    assert (one / "data.noun").read_bytes() != (two / "data.noun").read_bytes()
+    assert read_database(folder_files(one)) == text_of(SYNSETS)
+    assert read_database(folder_files(two)) == text_of(SYNSETS)
+    assert open_taxonomy(str(one)) == open_taxonomy(two) == SMALL
+
+
+def test_the_script_makes_a_table_of_a_folder(tmp_path):
+    folder = write_database(tmp_path / "wordnet")
+    script = Path(__file__).parents[2] / "scripts" / "make_wordnet_table.py"
+    if not script.exists():
+        pytest.skip("no scripts folder: these tests run from an installed package")
+    command = [sys.executable, script, folder, "-o", tmp_path / "out.xz"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=script.parents[1],
+        env={"PYTHONPATH": str(script.parents[1])},
+    )
+    assert done.stdout.startswith("WordNet 9.9: 14 synsets")
+    assert lzma.decompress((tmp_path / "out.xz").read_bytes()).decode() == text_of(SYNSETS)
+
+
+def test_what_is_no_wordnet_is_said_in_one_line(tmp_path):
+    for source in (tmp_path / "none", tmp_path):
+        with pytest.raises(InputError, match="data") as error:
+            open_taxonomy(source)
+        assert "\n" not in str(error.value)
+    folder = write_database(tmp_path / "wordnet")
+    good = (folder / "data.verb").read_text()
+    (folder / "data.verb").write_text(good + "00000042 05 v zz\n")
+    with pytest.raises(InputError, match=r"data.verb, line 4: not a line of a WordNet"):
+        open_taxonomy(folder)
+    (folder / "data.verb").write_text(good.split("\n")[0] + "\n")
+    with pytest.raises(InputError, match="do not fit together"):
+        open_taxonomy(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hstree wordnet 2\t3.0\n",
+        "hstree wordnet 1\t3.0\nn\t@7\tdog:1\n\n",
+        "hstree wordnet 1\nn\n",
+    ],
+)
+def test_a_broken_table_is_refused(text):
+    with pytest.raises(FileFormatError, match="not a table of WordNet"):
+        Taxonomy(text)
+
+
+def test_an_empty_table_is_a_wordnet_without_a_word():
+    empty = taxonomy_of([])
+    assert len(empty) == 0
+    assert find_places(["dog"], empty, "all", 3).n_senses.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("word", "pos", "lemmas"),
+    [
+        ("dog", "n", ["dog"]),
+        ("dogs", "n", ["dog"]),
+        ("pups", "n", ["puppy"]),
+        ("mice", "n", []),  # an exception whose lemma WordNet lacks
+        ("puppies", "n", ["puppy"]),
+        ("cats", "v", ["cat"]),
+        ("restrained", "v", ["restrain"]),
+        ("inhibiting", "v", ["inhibit"]),
+        ("quicker", "a", ["quick"]),
+        ("speedyer", "a", ["speedy"]),
+        ("quickest", "r", []),
+        ("s", "n", []),
+    ],
+)
+def test_morphy(word, pos, lemmas):
+    assert lemmas_of(word, pos, SMALL) == lemmas
+
+
+def test_the_first_sense_is_the_one_tagged_most():
+    words = ["cat", "Cats", "xyzzy", "toy", "<unk>", "dogs"]
+    first = find_places(words, SMALL, "first", 8)
+    assert first.word.tolist() == [0, 1, 3, 5]
+    assert first.synset.tolist() == [3, 3, 8, 5]
+    assert first.n_senses.tolist() == [3, 3, 0, 1, 0, 1]
+    assert first.lemmatised.tolist() == [False, True, False, False, False, True]
+    every = find_places(words, SMALL, "all", 8)
+    assert every.word.tolist() == [0, 0, 0, 1, 1, 1, 3, 5]
+    assert every.synset.tolist()[:3] == [3, 10, 8]  # tagged 3, 2 and 1 times
+    two = find_places(words, SMALL, "all", 2)
+    assert two.synset.tolist() == [3, 10, 3, 10, 8, 5]
