@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from hstree.vectors import WordVectors
 Int64 = NDArray[np.int64]
 Ways = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
-_WAYS = ("exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive")
+_WAYS = get_args(Ways)
 
 
 def classes(
@@ -65,8 +65,8 @@ def classes(
         same, merged into a binary tree by mutual information. frequency, sqrt-frequency: bins of
         equal mass. vectors: k-means. adaptive: frequent words beside clusters of rare ones.
     n_classes : int, optional
-        Classes under the root; by default sqrt(V), with three levels the cube root of V. How
-        many clusters there are with adaptive, it chooses itself.
+        Classes under the root; by default sqrt(V), with three levels the cube root of V. Not
+        with adaptive or a file, which say how many there are.
     levels : {2, 3}
         With 3, each class is parted into classes once more; not with brown, adaptive or a file.
     binary : bool
@@ -88,8 +88,8 @@ def classes(
         With one code a label. Nodes are wide (a softmax) but for `binary` and the hierarchies.
         Classes are numbered in the order of their most frequent words. Those without a word are
         dropped; one of a single word is that word, directly under its parent.
-        ``meta["classes"]`` says how many there are, the perplexity of the class bigram model on
-        the corpus, and for exchange the moves and how the perplexity fell.
+        ``meta["classes"]`` says how they were found, how many there are, the perplexity of the
+        class bigram model on the corpus, and for exchange the moves and how the perplexity fell.
 
     Raises
     ------
@@ -125,6 +125,7 @@ def classes(
 
     perplexity = bigram_perplexity(text.bigrams, class_of)
     found = {
+        "by": classes_by if classes is None else "file",
         "number": int(class_of.max()) + 1,
         "bigram_perplexity": None if perplexity is None else round(perplexity, 4),
     }

@@ -156,7 +156,8 @@ def test_a_file_of_classes(tmp_path):
     assert classes_of(tree) == [{EOS, "red", "end"}, {"the", "a"}, {"dog", "cat"}, {"saw"}]
     assert tree.names == (None, "without class", "the", "animal")
     about = tree.meta["classes"]
-    assert (about["number"], about["words_without_class"], about["words_left_out"]) == (4, 3, 1)
+    assert (about["by"], about["number"]) == ("file", 4)
+    assert (about["words_without_class"], about["words_left_out"]) == (3, 1)
     binary = classes(corpus, classes=path, binary=True)
     assert set(binary.fan_out.tolist()) == {2}
 
