@@ -57,7 +57,7 @@ def read_database(read: ReadFile) -> str:
 
     Notes
     -----
-    Two builds of the same WordNet give the same text. About 3 s for WordNet 3.0.
+    Two builds of the same WordNet give the same text. About 5 s for WordNet 3.0.
     """
     synsets = {
         place: synset

@@ -1,0 +1,98 @@
+"""Splitting wide nodes keeps what hangs where, and splits by Huffman or by what vectors say."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hstree.builders.binarise import binarise_huffman, binarise_two_means
+from hstree.tree import Tree
+from tests.builders.label_sets import label_sets
+from tests.builders.oracle import code_lengths, shortest_by_trying
+
+WIDE = Tree.from_children(
+    ["a", "b", "c", "d", "e", "f", "g"],
+    [[1, ~0, ~1, 2], [~2, ~3, ~4], [~5, ~6]],
+    counts=[8, 4, 2, 2, 1, 5, 5],
+    names=["root", "one", "two"],
+)
+
+
+def sets_by_name(tree):
+    pairs = zip(tree.names, label_sets(tree), strict=True)
+    return {name: below for name, below in pairs if name is not None}
+
+
+def test_huffman_splits_each_node_on_its_own():
+    tree = binarise_huffman(WIDE, WIDE.counts)
+    assert (tree.fan_out == 2).all()
+    assert sets_by_name(tree) == sets_by_name(WIDE)
+    # Over the root's children, 5, 8, 4 and 10 words: 4 + 5, 8 + 9, 10 + 17. Below: 1 + 2, 2 + 3.
+    lengths = dict(zip(tree.labels, code_lengths(tree), strict=True))
+    assert lengths == {"a": [2], "b": [3], "c": [5], "d": [4], "e": [5], "f": [2], "g": [2]}
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=7))
+def test_huffman_over_one_node_is_the_best(counts):
+    wide = Tree([f"w{i}" for i in range(len(counts))], [0, len(counts)], ~np.arange(len(counts)))
+    tree = binarise_huffman(wide, np.array(counts))
+    cost = sum(c * n for c, (n,) in zip(counts, code_lengths(tree), strict=True))
+    assert cost == shortest_by_trying(counts, 2)
+
+
+def test_two_means_puts_together_what_points_the_same_way():
+    """Two directions, in lengths that differ more than they do."""
+    labels = [f"w{i}" for i in range(8)]
+    vectors = np.array([[1, 0.02 * i] if i % 2 else [0.02 * i, 1] for i in range(8)])
+    vectors *= np.array([1, 100, 50, 3, 7, 1000, 2, 9])[:, None]
+    tree = binarise_two_means(Tree(labels, [0, 8], ~np.arange(8)), vectors)
+    assert frozenset(labels[1::2]) in label_sets(tree)
+    assert frozenset(labels[::2]) in label_sets(tree)
+
+
+def test_a_nodes_vector_is_the_mean_of_the_words_below():
+    wide = Tree.from_children(["a", "b", "c", "d"], [[1, ~0, ~1], [~2, ~3]])
+    vectors = np.array([[1.0, 0], [0, 1.0], [0.2, 9.0], [0.1, 8.0]])
+    tree = binarise_two_means(wide, vectors)
+    assert frozenset("bcd") in label_sets(tree)
+    vectors[2:] = vectors[2:, ::-1]
+    tree = binarise_two_means(wide, vectors)
+    assert frozenset("acd") in label_sets(tree)
+
+
+@st.composite
+def wide_trees(draw):
+    """Any tree of wide nodes, some labels in several places."""
+    n_nodes = draw(st.integers(1, 5))
+    parent = [0] + [draw(st.integers(0, i - 1)) for i in range(1, n_nodes)]
+    children = [[c for c in range(1, n_nodes) if parent[c] == n] for n in range(n_nodes)]
+    n_labels = 0
+    for of_node in children:
+        own = draw(st.integers(max(0, 2 - len(of_node)), 4))
+        again = draw(st.sets(st.integers(0, n_labels - 1), max_size=2)) if n_labels else set()
+        of_node += [~label for label in (*again, *range(n_labels, n_labels + own))]
+        n_labels += own
+    labels = [f"w{i}" for i in range(n_labels)]
+    return Tree.from_children(labels, children, names=[f"n{i}" for i in range(n_nodes)])
+
+
+@pytest.mark.parametrize("how", ["huffman", "two-means", "alike"])
+@given(wide=wide_trees(), seed=st.integers(0, 3))
+def test_any_tree_stays_what_it_is(how, wide, seed):
+    rng = np.random.default_rng(seed)
+    if how == "huffman":
+        tree = binarise_huffman(wide, rng.integers(0, 5, wide.n_labels))
+    else:
+        vectors = rng.normal(size=(wide.n_labels, 3)) * (how == "two-means")
+        tree = binarise_two_means(wide, vectors, random_state=seed)
+        assert tree == binarise_two_means(wide, vectors, random_state=seed)
+    assert (tree.fan_out == 2).all()
+    assert tree.labels == wide.labels
+    assert sets_by_name(tree) == sets_by_name(wide)
+    assert sum(map(len, code_lengths(tree))) == sum(map(len, code_lengths(wide)))
+
+
+def test_a_single_label_stays_alone():
+    one = Tree(["a"], [0], [])
+    assert binarise_huffman(one, np.array([3])) == one
+    assert binarise_two_means(one, np.ones((1, 2))) == one

@@ -1,0 +1,281 @@
+"""The WordNet builder: on a small taxonomy, and on the real WordNet where it is at hand."""
+
+import lzma
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.builders.wordnet import OUTSIDE
+from hstree.errors import InputError, OptionError
+from hstree.vocabulary import Vocabulary
+from hstree.wordnet import built_in, open_taxonomy
+from hstree.wordnet.lookup import find_places
+from hstree.wordnet.morphy import _ENDINGS, lemmas_of
+from hstree.wordnet.table import POS
+from tests.builders.label_sets import label_sets
+from tests.builders.oracle import code_lengths
+from tests.builders.test_contract import assert_keeps_the_contract
+from tests.shared_data import shared
+from tests.texts import corpus_of
+from tests.wordnet.small import SYNSETS, taxonomy_of, write_database
+
+LINES = [
+    "the dogs and the cat restrain the puppy",
+    "a toy and a decoy",
+    "the animal and the pet and the canine",
+    "quickly the fast cat 42",
+    "dogs and pups inhibit the fast puppy",
+] * 3
+NOUNS = {"dogs", "cat", "puppy", "toy", "decoy", "animal", "pet", "canine", "pups"}
+OTHERS = {"the", "and", "a", "42", "<eos>"}
+BINARISE = ["tfidf", "huffman", "none"]
+
+
+@pytest.fixture
+def small(tmp_path):
+    return str(write_database(tmp_path / "wordnet"))
+
+
+def sets_by_name(tree):
+    pairs = zip(tree.names, label_sets(tree), strict=True)
+    return {name: set(below) for name, below in pairs if name is not None}
+
+
+@pytest.mark.parametrize("binarise", BINARISE)
+@pytest.mark.parametrize("senses", ["first", "all"])
+def test_synsets_hold_their_words_and_the_rest_is_beside(tmp_path, small, senses, binarise):
+    corpus = corpus_of(tmp_path, LINES)
+    options = {"senses": senses, "binarise": binarise, "block": 8}
+    tree = hstree.build("wordnet", corpus, wordnet=small, **options)
+    below = sets_by_name(tree)
+    assert below[OUTSIDE] == OTHERS
+    assert below["WordNet"] == set(tree.labels) - below[OUTSIDE]
+    assert below["nouns"] == NOUNS
+    assert below["dog.n.01"] == {"dogs", "puppy", "pups"}
+    assert below["canine.n.01" if "canine.n.01" in below else "pet.n.01"] >= below["dog.n.01"]
+    assert below["quick.a.01"] == {"fast", "quickly"}
+    assert "adverbs" not in below
+    verbs = "restrain.v.01"  # the only root, so it stands for all verbs
+    assert below[verbs] == {"restrain", "inhibit", *(["cat"] if senses == "all" else [])}
+    assert tree.fan_out.max() == 2 or binarise == "none"
+    codes = dict(zip(tree.labels, map(len, code_lengths(tree)), strict=True))
+    assert codes.pop("cat") == (3 if senses == "all" else 1)
+    assert set(codes.values()) == {1}
+
+
+def test_meta_says_what_wordnet_has_of_the_words(tmp_path, small):
+    corpus = corpus_of(tmp_path, LINES)
+    meta = hstree.build("wordnet", corpus, wordnet=small).meta
+    in_wordnet = sum(word not in OTHERS for line in LINES for word in line.split())
+    assert meta["coverage"] == {
+        "words": 18,
+        "words_in_wordnet": 13,
+        "tokens_in_wordnet": pytest.approx(in_wordnet / corpus.n_tokens),
+        "by_part_of_speech": {"n": 9, "v": 2, "a": 1, "r": 1},
+        "lemmatised": 2,  # dogs, pups
+        "multi_sense": 1,
+        "senses_unused": 2,
+        "synsets": 14,
+        "edges": 13,
+        "edges_cut": 3,  # of dog, of decoy, of the cycle
+        "synsets_on_cycles": 2,
+    }
+    assert meta["wordnet"] == {
+        "version": "9.9",
+        "synsets": 14,
+        "sha256": taxonomy_of(SYNSETS).sha256,
+    }
+
+
+def test_max_senses_bounds_the_codes(tmp_path, small):
+    corpus = corpus_of(tmp_path, LINES)
+    tree = hstree.build("wordnet", corpus, wordnet=small, senses="all", max_senses=2)
+    assert max(map(len, code_lengths(tree))) == 2
+    assert tree.meta["coverage"]["senses_unused"] == 1
+
+
+@pytest.mark.parametrize("binarise", BINARISE)
+@pytest.mark.parametrize("senses", ["first", "all"])
+@pytest.mark.parametrize(
+    "words",
+    [["dog"], ["xyzzy"], ["dog", "xyzzy"], ["dog", "puppy"], ["a", "42"], ["cat", "toy", "the"]],
+)
+def test_few_words_of_any_kind(tmp_path, small, words, senses, binarise):
+    corpus = corpus_of(tmp_path, LINES).with_vocabulary(Vocabulary(words, [1] * len(words)))
+    tree = hstree.build("wordnet", corpus, wordnet=small, senses=senses, binarise=binarise)
+    assert tree.labels == tuple(words)
+    assert (tree.n_nodes == 0) == (len(words) == 1)
+
+
+@pytest.mark.parametrize("binarise", BINARISE)
+@pytest.mark.parametrize("senses", ["first", "all"])
+def test_the_contract_holds_for_words_that_the_real_wordnet_has(tmp_path, senses, binarise):
+    words = [*sorted(built_in().senses["n"])[5000:30000:250], "good", "run", "quickly", "of"]
+    rng = np.random.default_rng(0)
+    lines = [" ".join(rng.choice(words, 7)) for _ in range(60)]
+    corpus = corpus_of(tmp_path, lines)
+    options = {"senses": senses, "binarise": binarise, "block": 5}
+    tree = hstree.build("wordnet", corpus, **options)
+    assert_keeps_the_contract(tree, corpus, seed=1)
+    assert tree == hstree.build("wordnet", corpus, **options)
+
+
+def test_every_way_to_a_wordnet_and_every_build_of_it_gives_the_same_tree(tmp_path):
+    corpus = corpus_of(tmp_path, LINES)
+    order = np.random.default_rng(1).permutation(len(SYNSETS)).tolist()
+    one = write_database(tmp_path / "one")
+    two = write_database(tmp_path / "two", order=order, gloss="other glosses, other offsets")
+    trees = [hstree.build("wordnet", corpus, senses="all", wordnet=str(f)) for f in (one, two)]
+    assert trees[0] == trees[1]
+    assert trees[0].meta["wordnet"] == trees[1].meta["wordnet"]
+
+
+def test_options_out_of_range(tmp_path, small):
+    corpus = corpus_of(tmp_path, LINES)
+    for options in ({"block": 0}, {"max_senses": 0}, {"senses": "some"}, {"binarise": "x"}):
+        with pytest.raises(OptionError, match=next(iter(options))):
+            hstree.build("wordnet", corpus, wordnet=small, **options)
+    with pytest.raises(InputError, match="no folder"):
+        hstree.build("wordnet", corpus, wordnet=str(tmp_path / "none"))
+
+
+def test_the_wordnet_in_the_wheel():
+    taxonomy = built_in()
+    assert taxonomy.version == "3.0"
+    assert len(taxonomy) == 117_659 == len(set(taxonomy.names))
+    n_of = {"n": 82_115, "v": 13_767, "a": 18_156, "r": 3_621}
+    assert {pos: taxonomy.pos.count(pos) for pos in POS} == n_of
+    n_parents = np.diff(taxonomy.parent_start)
+    is_noun = np.array(list(taxonomy.pos)) == "n"
+    assert (n_parents[is_noun] > 1).sum() == 2_213
+    assert taxonomy.names[np.flatnonzero(is_noun & (n_parents == 0))[0]] == "entity.n.01"
+    path, here = [], taxonomy.names.index("dog.n.01")
+    while taxonomy.parents(here):
+        path.append(taxonomy.names[here])
+        here = taxonomy.parents(here)[0]
+    assert path[:3] == ["dog.n.01", "canine.n.02", "carnivore.n.01"]
+
+
+def test_words_find_their_first_sense_in_the_real_wordnet():
+    words = ["dogs", "was", "geese", "quickly", "Better", "the", "<unk>"]
+    places = find_places(words, built_in(), "first", 8)
+    names = [built_in().names[synset] for synset in places.synset]
+    assert names == ["dog.n.01", "be.v.01", "goose.n.01", "quickly.r.01", "good.a.01"]
+    assert places.word.tolist() == [0, 1, 2, 3, 4]
+    assert places.lemmatised.tolist() == [True, True, True, False, True, False, False]
+
+
+def test_ptb_in_wordnet():
+    types = set(shared("ptb/ptb.train.txt").read_text().split())
+    assert len(types) == 9_999
+    taxonomy = built_in()
+    found = {w for w in types if any(lemmas_of(w.lower(), pos, taxonomy) for pos in POS)}
+    assert len(found) == 8_609  # the same words as NLTK's morphy finds, and "N"
+    # Endings of one part of speech, lemmas of any other: what morphy(7WN) does not do.
+    lemmas = {lemma for pos in POS for lemma in taxonomy.senses[pos]}
+    loosely = {w for w in types if lemmas & set(loose_forms(w.lower(), taxonomy))}
+    assert len(loosely) == 8_631
+
+
+def loose_forms(word, taxonomy):
+    yield word
+    for pos in POS:
+        yield from taxonomy.exceptions[pos].get(word, [])
+        yield from (word[: -len(old)] + new for old, new in _ENDINGS[pos] if word.endswith(old))
+
+
+@pytest.fixture(scope="module")
+def nltk_zip():
+    folders = os.environ.get("NLTK_DATA", "").split(os.pathsep)
+    found = [Path(folder, "corpora/wordnet.zip") for folder in folders if folder]
+    path = next((path for path in found if path.exists()), None)
+    if path is None:
+        pytest.skip("NLTK_DATA is not set to a folder with corpora/wordnet.zip")
+    return path
+
+
+def test_nltk_a_folder_and_the_wheel_give_the_same_tree(nltk_zip, tmp_path):
+    with zipfile.ZipFile(nltk_zip) as archive:
+        archive.extractall(tmp_path)
+    corpus = corpus_of(tmp_path, LINES)
+    trees = [
+        hstree.build("wordnet", corpus, senses="all", wordnet=source)
+        for source in ("builtin", "nltk", str(tmp_path / "wordnet"))
+    ]
+    for tree in trees:
+        assert tree.meta["wordnet"] == trees[0].meta["wordnet"]  # holds a hash of the taxonomy
+        tree.meta["options"].pop("wordnet")
+        tree.save(tmp_path / "tree.json")
+        assert (tmp_path / "tree.json").read_bytes() == saved(trees[0], tmp_path)
+
+
+def saved(tree, folder):
+    tree.save(folder / "first.json")
+    return (folder / "first.json").read_bytes()
+
+
+def test_debians_wordnet_gives_the_same_taxonomy():
+    if not Path("/usr/share/wordnet/data.noun").exists():
+        pytest.skip("no WordNet in /usr/share/wordnet (Debian's wordnet-base)")
+    taxonomy = open_taxonomy("/usr/share/wordnet")
+    assert taxonomy == built_in()
+
+
+def test_what_nltks_own_reader_says(nltk_zip):
+    """Names, parents, lemmas and tag counts of synsets from all over WordNet."""
+    from nltk.corpus import wordnet as reader
+
+    taxonomy = built_in()
+    senses = {}
+    for pos in POS:
+        for lemma, found in taxonomy.senses[pos].items():
+            for synset, count in found:
+                senses.setdefault(synset, {})[lemma] = count
+    for number in range(0, len(taxonomy), 397):
+        theirs = in_nltk(reader, taxonomy.names[number])
+        counts = {}
+        for lemma in theirs.lemmas():
+            key = lemma.name().lower()
+            counts[key] = counts.get(key, 0) + reader_count(reader, lemma)
+        assert senses[number].keys() == counts.keys()
+        # NLTK misses the tags of 83 satellites, whose head has a marker in cntlist.rev.
+        assert senses[number] == counts or taxonomy.names[number].split(".")[-2] == "s"
+        parents = sorted(taxonomy.parents(number))
+        expected = [first_lemma(s) for s in theirs_above(theirs)]
+        assert sorted(taxonomy.names[p].rsplit(".", 2)[0] for p in parents) == sorted(expected)
+
+
+def in_nltk(reader, name):
+    lemma, kind, sense = name.rsplit(".", 2)
+    return reader.synsets(lemma, "a" if kind == "s" else kind)[int(sense) - 1]
+
+
+def reader_count(reader, lemma):
+    return reader.lemma_count(lemma)
+
+
+def first_lemma(synset):
+    return synset.lemmas()[0].name().lower()
+
+
+def theirs_above(synset):
+    if synset.pos() == "s":
+        return synset.similar_tos()
+    if synset.pos() == "r":
+        above = {p.synset() for lemma in synset.lemmas() for p in lemma.pertainyms()}
+        return [s for s in above if s.pos() in "as"]
+    return synset.hypernyms() + synset.instance_hypernyms()
+
+
+def test_the_notice_is_beside_the_table():
+    from importlib.resources import files
+
+    folder = files("hstree.wordnet")
+    assert "Princeton University" in folder.joinpath("LICENSE").read_text(encoding="utf-8")
+    packed = folder.joinpath("wordnet30.tsv.xz").read_bytes()
+    assert len(packed) < 1_500_000
+    assert lzma.decompress(packed).startswith(b"hstree wordnet 1\t3.0\n")
