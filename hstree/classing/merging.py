@@ -28,8 +28,8 @@ def merge_by_information(pairs: NDArray[np.integer]) -> Int64:
     The average mutual information of neighbouring classes [1]_, times the number of pairs, is
     ``sum_ab f(N(a, b)) - sum_a f(N(a, .)) - sum_b f(N(., b))`` and a constant, f(x) = x ln x.
     What a union loses in the rows and in the columns is kept for every two classes and corrected
-    after each merge, O(C^2). O(C^3) in all: half a minute for a thousand classes. Of equal losses
-    that of the smaller numbers wins, in the order of the classes' first members.
+    after each merge, O(C^2). O(C^3) in all: 3 seconds for 300 classes, under two minutes for 1,000.
+    Of equal losses that of the smaller numbers wins, in the order of the classes' first members.
 
     References
     ----------
@@ -64,17 +64,23 @@ def _joint_loss(N: Float64) -> Float64:
 
 def _cheapest(N: Float64, in_rows: Float64, in_columns: Float64) -> tuple[int, int]:
     """Return the two classes to join, the first of them the smaller."""
-    own = np.diagonal(N)
-    # The four entries that both classes share are joined once, not by rows and by columns.
-    corner = x_log_x(own[:, None] + own + N + N.T) - (
-        x_log_x(own[:, None]) + x_log_x(own) + x_log_x(N) + x_log_x(N.T)
+    own, left, right = np.diagonal(N), N.sum(axis=1), N.sum(axis=0)
+    f_own, f_left, f_right = x_log_x(own), x_log_x(left), x_log_x(right)
+    # The four entries that both classes share were joined by rows and by columns: f is taken
+    # back for those sums, and given for the sum of the four.
+    of_row, of_column = x_log_x(own[:, None] + N), x_log_x(own[:, None] + N.T)
+    f_N = x_log_x(N)
+    shared = (
+        (of_row + of_row.T + of_column + of_column.T)
+        - (f_N + f_N.T + f_own[:, None] + f_own)
+        - x_log_x(own[:, None] + own + N + N.T)
     )
-    by_rows = _lost(own[:, None], N.T) + _lost(N, own)
-    by_columns = _lost(own[:, None], N) + _lost(N.T, own)
-    left, right = N.sum(axis=1), N.sum(axis=0)
-    margins = _lost(left[:, None], left) + _lost(right[:, None], right)
-    loss = in_rows + in_columns - by_rows - by_columns - corner - margins
-    loss[np.tril_indices(len(N))] = np.inf
+    margins = (
+        (f_left[:, None] + f_left - x_log_x(left[:, None] + left))
+        + (f_right[:, None] + f_right - x_log_x(right[:, None] + right))
+    )  # fmt: skip
+    loss = in_rows + in_columns + shared - margins
+    loss[np.tri(len(N), dtype=bool)] = np.inf
     a, b = np.unravel_index(np.argmin(loss), loss.shape)
     return int(a), int(b)
 

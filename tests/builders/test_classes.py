@@ -1,6 +1,7 @@
 """Class trees: that each way's classes become the tree that is asked for, and what is refused."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ import pytest
 import hstree
 from hstree.builders.classes import classes
 from hstree.classing.bigrams import bigram_counts, bigram_perplexity
+from hstree.classing.merging import merge_by_information
 from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.vectors import WordVectors
 from hstree.vocabulary import EOS, Vocabulary
+from tests.builders.label_sets import label_sets
 from tests.builders.oracle import children_of, code_lengths
 from tests.shared_data import shared
 from tests.texts import corpus_of
@@ -107,6 +110,20 @@ def test_binary_keeps_the_classes(corpus):
             if name:
                 assert words_below(tree, tree.names.index(name)) == words_below(flat, node)
     assert set(brown.fan_out.tolist()) == {2}
+
+
+def test_brown_merges_by_the_pairs_of_classes(corpus):
+    parts = classes_of(classes(corpus))
+    class_of = {word: i for i, words in enumerate(parts) for word in words}
+    text = [EOS, *(corpus.vocabulary.words[i] for i in corpus.ids(slice(None)))]
+    pairs = np.zeros((len(parts), len(parts)), int)
+    for before, after in pairwise(text):
+        pairs[class_of[before], class_of[after]] += 1
+    expected = list(parts)
+    for a, b in merge_by_information(pairs).tolist():
+        expected.append(expected[a] | expected[b])
+    subtrees = {frozenset(labels) for labels in label_sets(classes(corpus, classes_by="brown"))}
+    assert subtrees >= {frozenset(words) for words in expected}
 
 
 def test_frequency_bins_hold_the_words_in_their_order(corpus):
