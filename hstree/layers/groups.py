@@ -28,9 +28,9 @@ Int64 = NDArray[np.int64]
 NARROW = 32
 
 #: Scores of a wide node computed at a time ...
-BLOCK_SCORES = 1 << 23
+BLOCK_SCORES = 1 << 25
 #: ... and kept in a batch for the way back; beyond that they are computed twice.
-KEPT_SCORES = 1 << 26
+KEPT_SCORES = 1 << 28
 
 
 @dataclass(frozen=True)
