@@ -15,6 +15,7 @@ import numpy as np
 
 from hstree.corpus import Corpus
 from hstree.language_model import LanguageModel
+from hstree.overlap import overlap
 from hstree.scoring import Score, unigram_score
 from hstree.training import History
 from hstree.tree import Tree
@@ -110,11 +111,18 @@ def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
     parts : Parts
     **options
         Those of `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
-        random_state.
+        weight_decay, random_state.
+
+    Raises
+    ------
+    InputError
+        Before anything is trained, when a part holds words that the labels cannot stand for.
     """
     start = time.perf_counter()
     model = LanguageModel(tree, **options)
     seen = Parts(*(model.seen(part) for part in (parts.train, parts.valid, parts.test)))
+    for part in (seen.train, seen.valid, seen.test):
+        overlap(part)
     model.fit(seen.train, seen.valid)
     train, valid, test = (model.score(part) for part in (seen.train, seen.valid, seen.test))
     seconds = time.perf_counter() - start

@@ -275,3 +275,11 @@ def test_a_tree_built_from_the_test_lines_is_found_out(tmp_path):
     assert "lines 46 to 50" in read_by_builder(nested, parts.test)
     for odd in (None, {"lines": 3}, {"sha256": corpus.sha256}, {"vocabulary": []}):
         assert read_by_builder(tree.with_meta({"input": odd}), parts.test) is None
+
+
+def test_a_part_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
+    train = corpus_of(tmp_path, ["a b c"] * 20)
+    other = corpus_of(tmp_path, ["a b zebra"], "other.txt")
+    monkeypatch.setattr(LanguageModel, "fit", lambda *given: pytest.fail("trained"))
+    with pytest.raises(InputError, match="no <unk>"):
+        evaluate(hstree.build("flat", train), corpus_parts(train, train, other), **SMALL)
