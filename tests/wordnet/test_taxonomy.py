@@ -127,3 +127,12 @@ def test_the_first_sense_is_the_one_tagged_most():
     assert every.synset.tolist()[:3] == [3, 10, 8]  # tagged 3, 2 and 1 times
     two = find_places(words, SMALL, "all", 2)
     assert two.synset.tolist() == [3, 10, 3, 10, 8, 5]
+
+
+def test_nltk_without_its_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
+    import nltk.data
+
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    with pytest.raises(InputError, match=r"nltk.downloader wordnet") as error:
+        open_taxonomy("nltk")
+    assert "\n" not in str(error.value)
