@@ -39,6 +39,7 @@ NATIVE = {
     "gmm": "hstree.builders.gmm:gmm",
     "kmeans": "hstree.builders.kmeans:kmeans",
     "linkage": "hstree.builders.linkage:linkage",
+    "semantic": "hstree.builders.semantic:semantic",
     "wordnet": "hstree.builders.wordnet:wordnet",
     "classes": "hstree.builders.classes:classes",
 }

@@ -35,6 +35,7 @@ SETTINGS = {
     ],
     "kmeans": [{"balanced": True}, {"arity": 3}, {"arity": 3, "balanced": True}],
     "linkage": [{"criterion": "average"}, {"criterion": "single", "metric": "cityblock"}],
+    "semantic": [{"iterations": 1}],
     "wordnet": [{"senses": "all"}, {"binarise": "huffman"}, {"binarise": "none"}],
     "classes": [
         {"levels": 3},

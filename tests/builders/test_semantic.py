@@ -1,0 +1,183 @@
+"""Huffman's lengths to the last word, and neighbours that mean something."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree.builders.huffman import huffman_tree
+from hstree.builders.semantic import fill_half, semantic, shares
+from hstree.errors import InputError, OptionError
+from hstree.mixture import Nodes
+from hstree.vectors import WordVectors
+from tests.builders.label_sets import child_sets, label_sets
+from tests.builders.oracle import code_lengths, shortest_by_heap, weighted_length
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def words(vectors, counts):
+    return WordVectors([f"w{i}" for i in range(len(counts))], vectors, counts=counts)
+
+
+def normal(n, d, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def named(indices):
+    return frozenset(f"w{i}" for i in indices)
+
+
+def huffman_of(vectors):
+    return huffman_tree(vectors.labels, vectors.counts)
+
+
+counted = st.lists(st.integers(0, 30) | st.integers(0, 10**9), min_size=1, max_size=60)
+
+
+@settings(max_examples=100, deadline=None)
+@given(counted, st.integers(1, 4), st.integers(0, 99), st.sampled_from([0.0, 1.0, 1e-18, 1e18]))
+def test_every_word_keeps_the_length_that_huffman_gives_it(counts, d, seed, size):
+    vectors = words(size * normal(len(counts), d, seed), counts)
+    tree = semantic(vectors)
+    assert weighted_length(tree) == shortest_by_heap(counts, 2)
+    assert code_lengths(tree) == code_lengths(huffman_of(vectors))
+    assert (tree.fan_out == 2).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 30) | st.integers(1, 10**9), min_size=2, max_size=60))
+def test_mean_length_between_the_entropy_and_one_more(counts):
+    total = sum(counts)
+    entropy = -math.fsum(c / total * math.log2(c / total) for c in counts)
+    mean = weighted_length(semantic(words(normal(len(counts), 3), counts))) / total
+    assert entropy - 1e-9 <= mean < entropy + 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "lengths"),
+    [
+        ([0], [0]),
+        ([0, 7], [1, 1]),
+        ([2, 2, 9], [2, 2, 1]),
+        ([0] * 8, [3] * 8),
+        ([5] * 6, [3, 3, 3, 3, 2, 2]),
+        ([1, 1, 1, 10**15, 1], [3, 3, 3, 1, 3]),
+        ([0, 0, 6, 0, 0], [3, 3, 1, 3, 3]),
+    ],
+)
+@pytest.mark.parametrize("alike", [True, False])
+def test_lengths_of_special_counts(counts, lengths, alike):
+    vectors = np.full((len(counts), 2), 0.1) if alike else normal(len(counts), 2)
+    found = code_lengths(semantic(words(vectors, counts)))
+    assert sorted(length for (length,) in found) == sorted(lengths)
+
+
+def test_codes_longer_than_any_int64_share():
+    """Shares from 2**-1 to 2**-84, in a node whose halves must be equal to the last unit."""
+    fibonacci = [1, 1]
+    while len(fibonacci) < 85:
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    vectors = words(normal(85, 3), np.random.default_rng(0).permutation(fibonacci))
+    found = code_lengths(semantic(vectors))
+    assert found == code_lengths(huffman_of(vectors))
+    assert max(found) == [84]
+    assert shares(np.arange(1, 85)).sum() == 2**84 - 1
+
+
+@st.composite
+def nodes_with_shares(draw):
+    """Nodes whose rows fill the code space, each grown by cutting a random leaf in two."""
+    lengths = []
+    for cuts in draw(st.lists(st.integers(1, 20), min_size=1, max_size=4)):
+        leaf = [0]
+        for _ in range(cuts):
+            at = draw(st.integers(0, len(leaf) - 1))
+            leaf[at : at + 1] = [leaf[at] + 1] * 2
+        lengths.append(draw(st.permutations(leaf)))
+    return lengths
+
+
+@settings(max_examples=200, deadline=None)
+@given(nodes_with_shares(), st.integers(0, 99), st.booleans())
+def test_a_half_is_filled_in_order_and_to_the_brim(lengths, seed, exact):
+    start = np.cumsum([0, *map(len, lengths)])
+    value = np.random.default_rng(seed).integers(0, 6, start[-1]).astype(float)
+    share = shares(np.concatenate(lengths))
+    branch = fill_half(Nodes(start), value, share.astype(object) if exact else share)
+    for a, b in itertools.pairwise(start):
+        room, filled = sum(share[a:b]) // 2, set()
+        for row in sorted(range(a, b), key=lambda row: (value[row], row)):
+            if share[row] <= room:
+                room -= share[row]
+                filled.add(row)
+        assert room == 0
+        assert filled == {row for row in range(a, b) if branch[row] == 0}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_planted_clusters_come_back_as_subtrees(seed):
+    """Eight clusters, far apart in two groups; with equal counts nothing stands in their way."""
+    rng = np.random.default_rng(seed)
+    cluster = rng.permutation(np.repeat(np.arange(8), 16))
+    centre = 10 * rng.standard_normal((8, 6)) + np.outer(np.arange(8) % 2, [1000, 0, 0, 0, 0, 0])
+    tree = semantic(words(centre[cluster] + 0.1 * rng.standard_normal((128, 6)), [3] * 128))
+    subtrees = set(label_sets(tree))
+    for group in range(2):
+        assert named(np.flatnonzero(cluster % 2 == group)) in subtrees
+    whole = [named(np.flatnonzero(cluster == which)) in subtrees for which in range(8)]
+    assert sum(whole) >= 4  # two-means may cut four of them along another line
+
+
+def test_clusters_hold_together_where_counts_are_those_of_text():
+    """Of the pairs of words that share a node, a tenth are alike by chance; here most."""
+    rng = np.random.default_rng(0)
+    cluster = rng.integers(0, 10, 2000)
+    X = 10 * rng.standard_normal((10, 8))[cluster] + rng.standard_normal((2000, 8))
+    vectors = words(X, rng.permutation(10**6 // np.arange(1, 2001)))
+
+    def alike(tree):
+        both = (tree.child.reshape(-1, 2) < 0).all(axis=1)
+        first, second = ~tree.child.reshape(-1, 2)[both].T
+        return np.mean(cluster[first] == cluster[second])
+
+    assert alike(huffman_of(vectors)) < 0.2
+    assert alike(semantic(vectors)) > 0.9
+
+
+def test_equal_counts_on_a_line_are_cut_in_the_middle():
+    line = np.random.default_rng(0).permutation(64).astype(float)
+    tree = semantic(words(line[:, None], [1] * 64))
+    assert named(np.flatnonzero(line < 32)) in child_sets(tree, 0)
+    assert {named(np.flatnonzero(line // 2 == pair)) for pair in range(32)} <= set(label_sets(tree))
+
+
+def test_more_rounds_bring_the_halves_closer_together():
+    vectors = words(normal(600, 10), 10**5 // np.arange(1, 601))
+
+    def scatter(tree):
+        rows = [[int(label[1:]) for label in half] for half in child_sets(tree, 0)]
+        return sum(vectors.vectors[half].var(axis=0).sum() * len(half) for half in rows)
+
+    assert scatter(semantic(vectors, iterations=20)) < scatter(semantic(vectors, iterations=1))
+    assert scatter(semantic(vectors, iterations=1)) < 0.98 * scatter(huffman_of(vectors))
+
+
+def test_scale_changes_nothing():
+    X, counts = normal(100, 4).astype(np.float32), np.arange(100)
+    tree = semantic(words(X, counts))
+    assert semantic(words(X, counts)) == tree
+    assert semantic(words(X * np.float32(2.0**40), counts)) == tree
+    assert semantic(words(X * np.float32(2.0**-40), counts)) == tree
+
+
+def test_what_cannot_be_built_is_refused():
+    with pytest.raises(InputError, match=r"semantic needs counts.*labels\.tsv.*or name a voc"):
+        semantic(WordVectors(["a", "b"], [[1.0], [2.0]]))
+    with pytest.raises(OptionError, match="iterations must be 1 or more, not 0"):
+        semantic(words([[1.0], [2.0]], [1, 2]), iterations=0)
