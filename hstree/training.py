@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.errors import OptionError
+from hstree.errors import OptionError, TrainingError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
 from hstree.optimiser import RowAdagrad
@@ -67,6 +67,7 @@ class TrainingOptions:
             ("learning_rate", 0 < self.learning_rate < math.inf, "above 0"),
             ("dropout", 0 <= self.dropout < 1, "at least 0 and below 1"),
             ("weight_decay", 0 <= self.weight_decay < math.inf, "0 or more"),
+            ("random_state", self.random_state >= 0, "0 or more"),
         ):
             if not legal:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be {expected}")
@@ -124,6 +125,11 @@ class Trainer:
         """Train, and leave the best weights in place.
 
         Without `valid` the learning rate stays as it is and the last weights are kept.
+
+        Raises
+        ------
+        TrainingError
+            When an epoch ends with a perplexity that is no finite number.
         """
         history = History()
         learning_rate = self.options.learning_rate
@@ -132,6 +138,7 @@ class Trainer:
             for number in range(1, self.options.epochs + 1):
                 title = f"epoch {number}/{self.options.epochs}"
                 epoch = self._epoch(number, title, train, valid, learning_rate)
+                _check_finite(epoch)
                 history.epochs.append(epoch)
                 if epoch.valid is None:
                     continue
@@ -158,14 +165,17 @@ class Trainer:
     ) -> Epoch:
         nll, tokens = 0.0, 0
         start = time.perf_counter()
-        with progress.task(title, len(train), "tokens") as task:
+        # What overflows here shows in the perplexity, which `fit` looks at.
+        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+        with quiet, progress.task(title, len(train), "tokens") as task:
             for contexts, targets, _ in train.batches(self.options.batch_size, self._rng):
                 nll += self.step(contexts, targets, learning_rate)
                 tokens += len(targets)
                 task.advance(len(targets))
                 task.note(f"perplexity {perplexity(nll, tokens):.1f}")
         seconds = time.perf_counter() - start
-        after = None if valid is None else score(self.model, self.layer, valid).perplexity
+        with quiet:
+            after = None if valid is None else score(self.model, self.layer, valid).perplexity
         return Epoch(
             number, perplexity(nll, tokens), after, seconds, tokens / seconds, learning_rate
         )
@@ -203,3 +213,12 @@ class Trainer:
 
     def _parameters(self) -> tuple[Array, ...]:
         return self.model.embedding, self.model.position, self.layer.weight, self.layer.bias
+
+
+def _check_finite(epoch: Epoch) -> None:
+    for part, found in (("training", epoch.train), ("validation", epoch.valid)):
+        if found is not None and not math.isfinite(found):
+            raise TrainingError(
+                f"the training diverged: the {part} perplexity of epoch {epoch.epoch} is {found}; "
+                f"lower the learning rate, which is {epoch.learning_rate:g}"
+            )

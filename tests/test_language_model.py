@@ -162,7 +162,15 @@ def test_questions_that_cannot_be_answered(markov):
 
 
 @pytest.mark.parametrize(
-    "option", [{"dim": 0}, {"context": 0}, {"epochs": -1}, {"dropout": 1.0}, {"learning_rate": 0}]
+    "option",
+    [
+        {"dim": 0},
+        {"context": 0},
+        {"epochs": -1},
+        {"dropout": 1.0},
+        {"learning_rate": 0},
+        {"random_state": -1},
+    ],
 )
 def test_options_out_of_range_are_named(markov, option):
     with pytest.raises(OptionError, match=next(iter(option))):
