@@ -36,6 +36,7 @@ ROWS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "ADAPTIVE(0.4) x 4": ("gmm", {"epsilon": 0.4, "trees": 4}, "RANDOM"),
     "ADAPTIVE(0.4) x 4, round 2": ("gmm", {"epsilon": 0.4, "trees": 4}, "ADAPTIVE(0.4) x 4"),
     "ADAPTIVE(0.4) x 8, round 2": ("gmm", {"epsilon": 0.4, "trees": 8}, "ADAPTIVE(0.4) x 4"),
+    "ADAPTIVE(0.4) x 12, round 2": ("gmm", {"epsilon": 0.4, "trees": 12}, "ADAPTIVE(0.4) x 4"),
     "flat": ("flat", {}, None),
 }
 

@@ -16,7 +16,8 @@ from typing import Any
 from hstree.builders import build, builder
 from hstree.errors import HstreeError, OptionError
 from hstree.evaluation import Parts
-from hstree.runs import Result, make_folder, run, vectors_of
+from hstree.files import make_folder
+from hstree.runs import Result, run, vectors_of
 from hstree.tree import Tree
 from hstree.treefile import load
 from hstree.vectors import WordVectors

@@ -38,6 +38,8 @@ def compare(
     ------
     InputError
         When the trees are not over the same words: their perplexities could not be compared.
+    KeyboardInterrupt
+        When a training was interrupted: its figure could not be compared either.
     """
     words = {name: frozenset(tree.labels) for name, tree in trees.items()}
     first = next(iter(words))
@@ -50,5 +52,8 @@ def compare(
     with progress.task("comparing trees", total=len(trees), unit="") as task:
         for name, tree in trees.items():
             task.note(name)
-            yield name, evaluate(tree, parts, **options)
+            found = evaluate(tree, parts, **options)
+            if found.history.interrupted:
+                raise KeyboardInterrupt
+            yield name, found
             task.advance()

@@ -25,5 +25,9 @@ class OptionError(HstreeError):
     """An option has a value that it cannot have, or an unknown name."""
 
 
+class TrainingError(HstreeError):
+    """A training went wrong: its loss is no longer a finite number."""
+
+
 class MissingExtraError(HstreeError):
     """An optional package is not installed; the message gives the command that installs it."""

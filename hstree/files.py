@@ -45,6 +45,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, if they are missing.
+
+    Raises
+    ------
+    FileFormatError
+        When a file is in the way, or a folder above it is read-only.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileFormatError(f"cannot make the folder {folder}: {reason}") from error
+
+
 def _mode_of_a_new_file(target: Path) -> int:
     """Return the permissions that `open(target, "w")` would have left."""
     if target.exists():

@@ -6,6 +6,7 @@ No pickle, nothing that runs. The tensors are ``embedding`` (V, d), ``position``
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -19,7 +20,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import treefile
 from hstree.errors import FileFormatError, HstreeError
-from hstree.files import replacing
+from hstree.files import make_folder, replacing
 from hstree.language_model import LanguageModel
 
 FORMAT, VERSION = "hstree model", 1
@@ -34,14 +35,18 @@ def save(model: LanguageModel, folder: str | os.PathLike[str]) -> None:
         When the folder cannot be made or written.
     """
     home = Path(folder)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"cannot make the folder {home}: {error.strerror}") from error
+    make_folder(home)
+    weights = tensors_to_bytes(_tensors(model))
     treefile.save(model.tree, home / "tree.json")
     with replacing(home / "weights.safetensors") as file:
-        file.write(tensors_to_bytes(_tensors(model)))
-    config = {"format": FORMAT, "version": VERSION, **model.config()}
+        file.write(weights)
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "tree_sha256": model.tree.sha256,
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        **model.config(),
+    }
     with replacing(home / "config.json") as file:
         file.write((json.dumps(config, indent=2) + "\n").encode())
 
@@ -59,21 +64,33 @@ def load(folder: str | os.PathLike[str]) -> LanguageModel:
     tree = treefile.load(home / "tree.json")
     weights = home / "weights.safetensors"
     try:
-        model = LanguageModel(tree, **config)
-    except (TypeError, HstreeError) as error:
-        raise FileFormatError(f"{home / 'config.json'}: {error}") from error
+        content = weights.read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"cannot read {weights}: {error.strerror}") from error
+    of_tree, of_weights = config.pop("tree_sha256", None), config.pop("weights_sha256", None)
+    if (of_tree, of_weights) != (tree.sha256, hashlib.sha256(content).hexdigest()):
+        raise FileFormatError(
+            f"{home}: the tree and the weights are not the ones that config.json was written "
+            "for; save the model again"
+        )
     try:
-        read = load_tensors(weights.read_bytes())
-    except (OSError, SafetensorError, ValueError) as error:
-        raise FileFormatError(f"cannot read {weights}: {error}") from error
+        model = LanguageModel(tree, **config)
+        read = load_tensors(content)
+    except (TypeError, ValueError, KeyError, OverflowError, SafetensorError, HstreeError) as error:
+        raise FileFormatError(f"{home}: no model can be made of it: {error}") from error
     for name, own in _tensors(model).items():
-        if name not in read or read[name].shape != own.shape:
-            found = f"shape {read[name].shape}" if name in read else "nothing"
-            raise FileFormatError(
-                f"{weights}: {name} wants shape {own.shape} for this tree, found {found}"
-            )
-        own[...] = read[name]
+        _fill(own, read.get(name), f"{weights}: {name}")
     return model
+
+
+def _fill(own: NDArray[np.float32], read: NDArray[Any] | None, what: str) -> None:
+    """Copy a tensor that was read into the model's own."""
+    if read is None or read.shape != own.shape or read.dtype != np.float32:
+        found = "nothing" if read is None else f"{read.dtype} of shape {read.shape}"
+        raise FileFormatError(f"{what} wants float32 of shape {own.shape}, found {found}")
+    if not np.isfinite(read).all():
+        raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")
+    own[...] = read
 
 
 def _tensors(model: LanguageModel) -> dict[str, NDArray[np.float32]]:

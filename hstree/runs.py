@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from hstree import treefile
-from hstree.errors import FileFormatError
 from hstree.evaluation import Parts, evaluate
+from hstree.files import make_folder
 from hstree.jsonfile import write_json
 from hstree.language_model import LanguageModel
 from hstree.tree import Tree
@@ -24,6 +24,10 @@ from hstree.vectors import WordVectors
 from hstree.version import __version__
 
 Result = dict[str, Any]
+
+#: What a finished run leaves in its folder, and the file that is written last.
+ARTEFACTS = ("tree.json", "model", "vectors.npy", "vectors.labels.tsv")
+RESULT = "result.json"
 
 
 def run(tree: Tree, parts: Parts, folder: str | os.PathLike[str], **options: Any) -> Result:
@@ -48,6 +52,8 @@ def run(tree: Tree, parts: Parts, folder: str | os.PathLike[str], **options: Any
     ------
     FileFormatError
         When the folder cannot be written.
+    KeyboardInterrupt
+        When the training was interrupted; the folder stays as it was.
     """
     home = Path(folder)
     key = _key(tree, parts, options)
@@ -55,21 +61,25 @@ def run(tree: Tree, parts: Parts, folder: str | os.PathLike[str], **options: Any
     if done is not None:
         return done
     found = evaluate(tree, parts, **options)
+    if found.history.interrupted:
+        raise KeyboardInterrupt
     make_folder(home)
+    (home / RESULT).unlink(missing_ok=True)  # from here on it would speak of other files
     treefile.save(tree, home / "tree.json")
     found.model.save(home / "model")
     found.model.mean_predicted_vectors(found.parts.train).save(home / "vectors.npy")
     result = {**found.as_dict(), "key": key}
-    if not found.history.interrupted:
-        write_json(home / "result.json", result)
+    write_json(home / RESULT, result)
     return result
 
 
 def finished(folder: Path, key: str) -> Result | None:
-    """Return the result kept in a folder if it is that of this key."""
+    """Return the result kept in a folder if it is that of this key, and its files are there."""
     try:
-        result = json.loads((folder / "result.json").read_bytes())
+        result = json.loads((folder / RESULT).read_bytes())
     except (OSError, ValueError):
+        return None
+    if not all((folder / name).exists() for name in ARTEFACTS):
         return None
     return result if isinstance(result, dict) and result.get("key") == key else None
 
@@ -77,15 +87,6 @@ def finished(folder: Path, key: str) -> Result | None:
 def vectors_of(folder: str | os.PathLike[str]) -> WordVectors:
     """Return the mean predicted vectors that a finished run left."""
     return WordVectors.read(Path(folder) / "vectors.npy")
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, if they are missing."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileFormatError(f"cannot make the folder {folder}: {reason}") from error
 
 
 def _key(tree: Tree, parts: Parts, options: Mapping[str, Any]) -> str:

@@ -137,7 +137,9 @@ class Trainer:
         try:
             for number in range(1, self.options.epochs + 1):
                 title = f"epoch {number}/{self.options.epochs}"
-                epoch = self._epoch(number, title, train, valid, learning_rate)
+                # What overflows shows in the perplexity, which is looked at next.
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    epoch = self._epoch(number, title, train, valid, learning_rate)
                 _check_finite(epoch)
                 history.epochs.append(epoch)
                 if epoch.valid is None:
@@ -165,17 +167,14 @@ class Trainer:
     ) -> Epoch:
         nll, tokens = 0.0, 0
         start = time.perf_counter()
-        # What overflows here shows in the perplexity, which `fit` looks at.
-        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-        with quiet, progress.task(title, len(train), "tokens") as task:
+        with progress.task(title, len(train), "tokens") as task:
             for contexts, targets, _ in train.batches(self.options.batch_size, self._rng):
                 nll += self.step(contexts, targets, learning_rate)
                 tokens += len(targets)
                 task.advance(len(targets))
                 task.note(f"perplexity {perplexity(nll, tokens):.1f}")
         seconds = time.perf_counter() - start
-        with quiet:
-            after = None if valid is None else score(self.model, self.layer, valid).perplexity
+        after = None if valid is None else score(self.model, self.layer, valid).perplexity
         return Epoch(
             number, perplexity(nll, tokens), after, seconds, tokens / seconds, learning_rate
         )

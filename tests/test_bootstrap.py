@@ -10,6 +10,7 @@ from hstree.errors import OptionError
 from hstree.evaluation import corpus_parts
 from hstree.language_model import LanguageModel
 from hstree.runs import run, vectors_of
+from hstree.training import Trainer
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
@@ -78,6 +79,34 @@ def test_other_options_of_the_builder_grow_another_tree(parts, tmp_path, trainin
     assert len(trainings) == 3
     tree = hstree.load(tmp_path / "b" / "round-1" / "tree.json")
     assert tree.meta["options"]["split"] == "balanced"
+
+
+def test_an_interrupted_training_stops_and_leaves_what_was_there(parts, tmp_path, monkeypatch):
+    first = dict(bootstrap(parts, tmp_path / "b", **SMALL))
+    step = Trainer.step
+    calls = []
+
+    def interrupted(self, *given):
+        calls.append(given)
+        if len(calls) > 60:
+            raise KeyboardInterrupt
+        return step(self, *given)
+
+    monkeypatch.setattr(Trainer, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dict(bootstrap(parts, tmp_path / "b", **{**SMALL, "dim": 9}))
+    monkeypatch.undo()
+    assert dict(bootstrap(parts, tmp_path / "b", **SMALL)) == first
+    assert vectors_of(tmp_path / "b" / "round-0").dimension == 8
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "vectors.labels.tsv", "tree.json", "model"])
+def test_a_run_with_a_file_missing_is_done_again(parts, tmp_path, trainings, name):
+    first = dict(bootstrap(parts, tmp_path / "b", **SMALL))
+    (tmp_path / "b" / "round-0" / name).rename(tmp_path / "away")
+    again = dict(bootstrap(parts, tmp_path / "b", **SMALL))
+    assert again["round-1"]["perplexity"] == first["round-1"]["perplexity"]
+    assert len(trainings) == 3
 
 
 def test_a_damaged_tree_is_grown_anew(parts, tmp_path):

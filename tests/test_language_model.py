@@ -1,5 +1,6 @@
 """The language model end to end: training, scoring, the same start for every tree, its folder."""
 
+import hashlib
 import json
 import math
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.evaluation import corpus_parts, evaluate, read_by_builder, score_saved
 from hstree.language_model import LanguageModel
 from hstree.scoring import perplexity
@@ -114,10 +115,9 @@ def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
         ("config.json", b"{", "config.json"),
         ("config.json", b"[]", "not the config"),
         ("config.json", b'{"format": "hstree model", "version": 7}', "version 7"),
-        ("config.json", b'{"format": "hstree model", "version": 1, "odd": 1}', "odd"),
-        ("config.json", b'{"format": "hstree model", "version": 1, "dim": -3}', "dim is -3"),
-        ("weights.safetensors", b"", "weights.safetensors"),
-        ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors"),
+        ("config.json", b'{"format": "hstree model", "version": 1}', "not the ones"),
+        ("weights.safetensors", b"", "not the ones"),
+        ("weights.safetensors", b"\x80\x04pickle", "not the ones"),
         ("tree.json", b"{}", "tree.json"),
     ],
 )
@@ -129,12 +129,65 @@ def test_a_damaged_folder_is_named(markov, tmp_path, file, content, said):
         LanguageModel.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"odd": 1}, "odd"),
+        ({"dim": -3}, "dim is -3"),
+        ({"dim": 13}, "wants float32 of shape"),
+        ({"random_state": -1}, "no model can be made"),
+        ({"context": [2]}, "no model can be made"),
+    ],
+)
+def test_a_config_of_no_model_is_named(markov, tmp_path, change, said):
+    LanguageModel(hstree.build("huffman", markov[0]), **SMALL).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(FileFormatError, match=said):
+        LanguageModel.load(tmp_path)
+
+
 def test_weights_of_another_tree_are_refused(markov, tmp_path):
     train = markov[0]
     LanguageModel(hstree.build("huffman", train), **SMALL).save(tmp_path)
-    hstree.build("flat", train).save(tmp_path / "tree.json")
-    with pytest.raises(FileFormatError, match="node_weight wants shape"):
+    hstree.build("balanced", train).save(tmp_path / "tree.json")
+    with pytest.raises(FileFormatError, match="not the ones that config"):
         LanguageModel.load(tmp_path)
+
+
+def with_weights(folder, change):
+    """Change a saved model's tensors, and let its config speak of the new ones."""
+    from safetensors.numpy import load, save
+
+    tensors = load((folder / "weights.safetensors").read_bytes())
+    content = save(change(tensors))
+    (folder / "weights.safetensors").write_bytes(content)
+    config = json.loads((folder / "config.json").read_text())
+    config["weights_sha256"] = hashlib.sha256(content).hexdigest()
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t | {"node_bias": t["node_bias"][1:].copy()}, "node_bias wants float32"),
+        (lambda t: t | {"node_bias": t["node_bias"].astype(np.int32)}, "found int32"),
+        (lambda t: {k: v for k, v in t.items() if k != "position"}, "found nothing"),
+        (lambda t: t | {"embedding": t["embedding"] * np.float32(np.nan)}, "not finite"),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(markov, tmp_path, change, said):
+    LanguageModel(hstree.build("huffman", markov[0]), **SMALL).save(tmp_path)
+    with_weights(tmp_path, change)
+    with pytest.raises(FileFormatError, match=said):
+        LanguageModel.load(tmp_path)
+
+
+def test_a_training_that_diverges_is_an_error(markov):
+    train, valid, _, _ = markov
+    model = LanguageModel(hstree.build("huffman", train), **SMALL, learning_rate=1e30)
+    with pytest.raises(TrainingError, match=r"diverged: .* lower the learning rate"):
+        model.fit(train, valid)
 
 
 def test_questions_take_words_or_ids(markov):
