@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.semantic import fill_half, semantic, shares
+from hstree.builders.semantic import along_principal_axis, fill_half, semantic, shares
 from hstree.errors import InputError, OptionError
 from hstree.mixture import Nodes
 from hstree.vectors import WordVectors
@@ -90,6 +90,17 @@ def test_codes_longer_than_any_int64_share():
     assert shares(np.arange(1, 85)).sum() == 2**84 - 1
 
 
+def filled_row_by_row(value, share):
+    """The rows that a half takes, one after the other."""
+    room, filled = sum(share) // 2, set()
+    for row in sorted(range(len(share)), key=lambda row: (value[row], row)):
+        if share[row] <= room:
+            room -= share[row]
+            filled.add(row)
+    assert room == 0
+    return filled
+
+
 @st.composite
 def nodes_with_shares(draw):
     """Nodes whose rows fill the code space, each grown by cutting a random leaf in two."""
@@ -111,13 +122,23 @@ def test_a_half_is_filled_in_order_and_to_the_brim(lengths, seed, exact):
     share = shares(np.concatenate(lengths))
     branch = fill_half(Nodes(start), value, share.astype(object) if exact else share)
     for a, b in itertools.pairwise(start):
-        room, filled = sum(share[a:b]) // 2, set()
-        for row in sorted(range(a, b), key=lambda row: (value[row], row)):
-            if share[row] <= room:
-                room -= share[row]
-                filled.add(row)
-        assert room == 0
-        assert filled == {row for row in range(a, b) if branch[row] == 0}
+        filled = filled_row_by_row(value[a:b], share[a:b])
+        assert filled == {row - a for row in range(a, b) if branch[row] == 0}
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-15, 1e6])
+def test_the_first_order_is_along_the_principal_axis(size):
+    nodes = Nodes(np.array([0, 300, 320]))
+    X = normal(320, 6) * [1, 1, 1, 1, 1, 5] @ np.linalg.qr(normal(6, 6, seed=1))[0]
+    X[::3] *= 20  # which light rows make no difference to
+    weight = np.where(np.arange(320) % 3 == 0, 1e-6, 2.0)
+    X = (size * X).astype(np.float32)
+    nodes.centre(X, weight)
+    value = along_principal_axis(nodes, X, weight)
+    for rows in (slice(0, 300), slice(300, 320)):
+        weighted = np.sqrt(weight[rows, None]) * X[rows].astype(np.float64)
+        own = np.linalg.svd(weighted)[2][0]
+        assert abs(np.corrcoef(value[rows], X[rows] @ own)[0, 1]) > 0.999
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -155,6 +176,19 @@ def test_equal_counts_on_a_line_are_cut_in_the_middle():
     tree = semantic(words(line[:, None], [1] * 64))
     assert named(np.flatnonzero(line < 32)) in child_sets(tree, 0)
     assert {named(np.flatnonzero(line // 2 == pair)) for pair in range(32)} <= set(label_sets(tree))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_halves_are_those_of_their_own_means(seed):
+    """Two-means has settled: the halves' means, weighted by the roots of counts, give them back."""
+    counts = np.random.default_rng(seed).permutation(10**5 // np.arange(1, 401) ** 2)
+    X = normal(400, 2, seed)
+    tree = semantic(words(X, counts), iterations=200)
+    weight = np.sqrt(np.maximum(counts, 0.5))
+    first, second = ([int(label[1:]) for label in half] for half in child_sets(tree, 0))
+    apart = [np.average(X[half], axis=0, weights=weight[half]) for half in (first, second)]
+    share = shares(np.array([length for (length,) in code_lengths(tree)]))
+    assert filled_row_by_row(X @ (apart[1] - apart[0]), share) == set(first)
 
 
 def test_more_rounds_bring_the_halves_closer_together():
