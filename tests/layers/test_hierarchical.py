@@ -1,5 +1,7 @@
 """The layer against definitions: enumerated leaves, finite differences, scipy, full sorts."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,10 @@ from scipy.stats import chisquare
 
 from hstree.codes import Codes
 from hstree.errors import OptionError
-from hstree.layers import groups, hierarchical
+from hstree.layers import groups, hierarchical, search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from tests.strategies import trees
+from tests.strategies import random_children, trees
 
 LITERATURE = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])
 
@@ -203,14 +205,28 @@ def test_an_untrained_layer_is_the_unigram_distribution(tree, counts):
     np.testing.assert_allclose(found, mass / mass.sum(), rtol=1e-9)
 
 
+#: The search never gives way; it gives way at once; as it is.
+patiences = st.sampled_from([np.inf, -np.inf, search.LEAST_PATIENCE])
+
+
+def top_k_with(patience, layer, hidden, k):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "LEAST_PATIENCE", patience)
+        return layer.top_k(hidden, k)
+
+
 @given(
-    trees(plain_labels=True), st.integers(0, 99), st.integers(1, 30), st.sampled_from([0.1, 5.0])
+    trees(plain_labels=True),
+    st.integers(0, 99),
+    st.integers(1, 30),
+    st.sampled_from([0.1, 5.0, 30.0]),
+    patiences,
 )
-@settings(deadline=None, max_examples=80)
-def test_top_k_is_the_head_of_a_full_sort(tree, seed, k, scale):
+@settings(deadline=None, max_examples=50)
+def test_top_k_is_the_head_of_a_full_sort(tree, seed, k, scale, patience):
     layer, rng = random_layer(tree, seed, scale=scale)
     hidden = rng.standard_normal((3, 3))
-    labels, log_prob = layer.top_k(hidden, k)
+    labels, log_prob = top_k_with(patience, layer, hidden, k)
     everything = layer.log_prob(hidden)
     expected = np.sort(everything, axis=1)[:, ::-1][:, :k]
     np.testing.assert_allclose(log_prob, expected, rtol=1e-9, atol=1e-9)
@@ -226,12 +242,67 @@ def test_top_k_breaks_ties_by_label():
     assert layer.top_k(np.zeros((1, 2)), 3)[0].tolist() == [[0, 1, 2]]
 
 
-def test_top_k_gives_way_to_a_dense_pass(monkeypatch):
-    monkeypatch.setattr("hstree.layers.search.LEAST_PATIENCE", 1)
-    layer, rng = random_layer(LITERATURE, 1)
-    hidden = rng.standard_normal((2, 3))
-    expected = np.argsort(-layer.log_prob(hidden), axis=1)[:, :3]
-    np.testing.assert_array_equal(layer.top_k(hidden, 3)[0], expected)
+@given(trees(plain_labels=True), st.data(), st.integers(1, 30), patiences)
+@settings(deadline=None, max_examples=50)
+def test_equal_counts_tie_by_label_whatever_the_tree(tree, data, k, patience):
+    n = tree.n_labels
+    counts = data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n) | st.just([1] * n))
+    layer = HierarchicalSoftmax(tree, 2, counts=np.array(counts), dtype=np.float64)
+    expected = sorted(range(n), key=lambda label: (-counts[label], label))[:k]
+    labels, log_prob = top_k_with(patience, layer, np.ones((1, 2)), k)
+    assert labels[0].tolist() == expected
+    np.testing.assert_allclose(np.exp(log_prob[0]), np.array(counts)[expected] / sum(counts))
+
+
+@given(trees(plain_labels=True), st.integers(1, 30))
+@settings(deadline=None, max_examples=60)
+def test_search_and_full_sort_agree_on_float32_biases(tree, k):
+    layer = HierarchicalSoftmax(tree, 2, counts=np.ones(tree.n_labels, int))
+    hidden = np.ones((1, 2), np.float32)
+    by_search, by_sort = (top_k_with(p, layer, hidden, k)[0] for p in (np.inf, -np.inf))
+    np.testing.assert_array_equal(by_search, by_sort)
+
+
+@pytest.mark.parametrize(("z", "expected"), [(-1e-9, [1, 0]), (-1e-14, [0, 1])])
+@pytest.mark.parametrize("patience", [np.inf, -np.inf])
+def test_only_what_rounding_could_hide_is_a_tie(z, expected, patience):
+    layer = HierarchicalSoftmax(Tree.from_children(["a", "b"], [[~0, ~1]]), 1, dtype=np.float64)
+    layer.bias[:] = z
+    assert top_k_with(patience, layer, np.zeros((1, 1)), 2)[0].tolist() == [expected]
+    assert top_k_with(patience, layer, np.zeros((1, 1)), 1)[0].tolist() == [expected[:1]]
+
+
+@pytest.mark.parametrize("patience", [np.inf, -np.inf])
+def test_each_label_ties_with_the_next(patience):
+    layer = HierarchicalSoftmax(Tree.from_children(list("abc"), [[~0, ~1, ~2]]), 1, dtype=float)
+    layer.bias[:] = [-1.4e-12, -0.7e-12, 0.0]
+    assert top_k_with(patience, layer, np.zeros((1, 1)), 1)[0].tolist() == [[0]]
+
+
+def test_ties_beyond_the_nearest_labels_are_seen():
+    n_labels = 500
+    flat = Tree([str(i) for i in range(n_labels)], [0, n_labels], ~np.arange(n_labels))
+    layer = HierarchicalSoftmax(flat, 1, counts=np.ones(n_labels, int), dtype=np.float64)
+    layer.bias += np.arange(n_labels) * 1e-14
+    assert layer.top_k(np.zeros((1, 1)), 3)[0].tolist() == [[0, 1, 2]]
+
+
+def test_a_search_of_many_codes_gives_way_early(monkeypatch):
+    children = random_children(Random(0), 400, wide=False, extra_codes=500)
+    tree = Tree.from_children([str(i) for i in range(400)], children)
+    layer = HierarchicalSoftmax(tree, 2, counts=np.arange(1, 401), dtype=np.float64)
+    scored = []
+    extend = search._Ways._extend
+
+    def counted(self, node, so_far):
+        scored.append(node)
+        return extend(self, node, so_far)
+
+    monkeypatch.setattr(search._Ways, "_extend", counted)
+    expected = np.arange(399, 389, -1)
+    np.testing.assert_array_equal(layer.top_k(np.zeros((1, 2)), 10)[0], [expected])
+    assert 0 < 2 * len(scored) < search.LEAST_PATIENCE + search.PATIENCE * len(tree.child) + 2
+    assert len(set(scored)) == len(scored)
 
 
 def test_top_k_wants_at_least_one():
