@@ -1,4 +1,7 @@
-"""Writing files so that nothing is ever lost: beside the old one, flushed, then renamed."""
+"""Writing files so that nothing is ever lost: beside the old one, flushed, then renamed.
+
+Regular files alone: a rename would take a device or a pipe away from everybody else.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,37 @@ from typing import BinaryIO
 from hstree.errors import FileFormatError
 
 
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Return the file that `path` leads to through symbolic links, there already or not.
+
+    Raises
+    ------
+    FileFormatError
+        When what stands there is not a regular file.
+    """
+    target = Path(os.path.realpath(path))
+    # Only a link that leads in a circle is still one.
+    stands_there = os.path.exists(path) or os.path.islink(target)
+    if stands_there and not os.path.isfile(path):
+        raise FileFormatError(f"{path} is not a regular file; choose another place")
+    return target
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path`; on success it takes the place of `path`.
 
     A reader never sees half a file: the content is flushed to disk before the rename, and
-    when the body raises, the temporary file goes and whatever stood at `path` stays.
+    when the body raises, the temporary file goes and whatever stood at `path` stays. Where
+    `path` is a symbolic link, the file that it leads to is replaced.
 
     Raises
     ------
     FileFormatError
-        When the folder is missing or read-only, or the disk is full.
+        When the folder is missing or read-only, the disk is full, or something other than a
+        regular file stands there.
     """
-    target = Path(path)
+    target = resolved(path)
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -38,7 +59,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _remove(temporary)
         reason = error.strerror or str(error)
         raise FileFormatError(
-            f"cannot write {target}: {reason}; choose another place with -o"
+            f"cannot write {path}: {reason}; choose another place with -o"
         ) from error
     except BaseException:
         _remove(temporary)

@@ -24,21 +24,24 @@ def check_file(
     Raises
     ------
     FileFormatError
-        When it may not, or the folder is missing or read-only.
+        When it may not, something other than a regular file stands there, or the folder is
+        missing or read-only.
     OptionError
         When the ending is another.
     """
     from hstree.errors import FileFormatError, OptionError
+    from hstree.files import resolved
 
     if endings and not path.name.endswith(endings):
         raise OptionError(f"{option} {path}: the file's name must end in {' or '.join(endings)}")
     if path.is_dir():
         raise FileFormatError(f"{option} {path} is a folder; name a file in it")
+    target = resolved(path)
     if path.exists() and not force:
         raise FileFormatError(
             f"{path} exists; add --force to replace it, or choose another place with {option}"
         )
-    _check_folder(path.parent, path, option)
+    _check_folder(target.parent, path, option)
 
 
 def check_folder(path: Path, option: str) -> None:
