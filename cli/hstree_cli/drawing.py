@@ -58,6 +58,8 @@ def top_of(branches: Branches, depth: int) -> RenderableType:
             if others:
                 rest = _share(sum(branch.share for branch in others))
                 at.add(_line(f"{rest}  {count(len(others))} more branches"))
+        if not below:
+            break
         level = below
     return drawing
 

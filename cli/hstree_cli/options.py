@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+#: What no training comes near; the library's own limits are in `hstree.language_model`.
+MAX_DIM, MAX_CONTEXT, MAX_BATCH_SIZE, MAX_EPOCHS = 1 << 16, 1 << 12, 1 << 22, 1_000_000
+
 CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
 _READING = "Reading a corpus"
 _TRAINING = "Training"
@@ -56,13 +59,23 @@ TreeFile = Annotated[
 Dim = Annotated[
     int,
     typer.Option(
-        "--dim", metavar="D", min=1, help="Numbers in a word's vector.", rich_help_panel=_TRAINING
+        "--dim",
+        metavar="D",
+        min=1,
+        max=MAX_DIM,
+        help="Numbers in a word's vector.",
+        rich_help_panel=_TRAINING,
     ),
 ]
 Context = Annotated[
     int,
     typer.Option(
-        "--context", metavar="N", min=1, help="Words before the target.", rich_help_panel=_TRAINING
+        "--context",
+        metavar="N",
+        min=1,
+        max=MAX_CONTEXT,
+        help="Words before the target.",
+        rich_help_panel=_TRAINING,
     ),
 ]
 Full = Annotated[
@@ -79,6 +92,7 @@ Epochs = Annotated[
         "--epochs",
         metavar="N",
         min=0,
+        max=MAX_EPOCHS,
         help="At the most; 0 scores the untrained model.",
         rich_help_panel=_TRAINING,
     ),
@@ -89,6 +103,7 @@ BatchSize = Annotated[
         "--batch-size",
         metavar="B",
         min=1,
+        max=MAX_BATCH_SIZE,
         help="Positions in a minibatch.",
         rich_help_panel=_TRAINING,
     ),

@@ -19,7 +19,7 @@ def complete_tree(n_leaves: int, arity: int = 2) -> tuple[Int64, Int64]:
     n_leaves : int
         V, at least 1.
     arity : int, default 2
-        Children of each node, at least 2.
+        Children of each node, at least 2; V and more give the same tree.
 
     Returns
     -------
@@ -49,6 +49,7 @@ def complete_tree(n_leaves: int, arity: int = 2) -> tuple[Int64, Int64]:
     if n_leaves == 1:
         return np.zeros(1, np.int64), np.empty(0, np.int64)
 
+    arity = min(arity, n_leaves)
     # `width` places on the deepest level that is full; `above` nodes on the levels over it.
     width, above = 1, 0
     while width * arity <= n_leaves:

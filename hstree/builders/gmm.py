@@ -21,6 +21,8 @@ from hstree.vectors import WordVectors
 
 #: What a count of zero weighs, so that no node is without weight.
 LEAST_COUNT = 0.5
+#: Trees that stand side by side at the most.
+MOST_TREES = 1 << 16
 
 
 def gmm(
@@ -48,7 +50,7 @@ def gmm(
         Words whose responsibilities are within this of 0.5 go to both children, and so have
         several codes: 0.4 is responsibilities from 0.1 to 0.9. From 0 to 0.5; adaptive only.
     trees : int
-        Trees from as many random starts, side by side under one root.
+        Trees from as many random starts, side by side under one root; up to 65,536.
     iterations : int
         Rounds of EM for each node.
     shared_variance : bool
@@ -170,5 +172,7 @@ def _check(
     for name, value in (("trees", trees), ("iterations", iterations), ("max_codes", max_codes)):
         if value < 1:
             raise OptionError(f"{name} must be 1 or more, not {value}")
+    if trees > MOST_TREES:
+        raise OptionError(f"trees must be {MOST_TREES:,} or fewer, not {trees}")
     if random_state < 0:
         raise OptionError(f"random_state must be 0 or more, not {random_state}")

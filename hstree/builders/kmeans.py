@@ -72,6 +72,7 @@ def kmeans(
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
     _check(arity, iterations, random_state)
+    arity = min(arity, max(2, len(vectors.labels)))  # more children change nothing
     cut = kmeans_cut(vectors.vectors, arity, balanced, iterations)
     n_words = len(vectors.labels)
     rng = np.random.default_rng(random_state)

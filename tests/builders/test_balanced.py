@@ -24,6 +24,13 @@ def leaves(tree):
     return found
 
 
+def test_more_branches_than_words_are_as_many_as_words():
+    for n in range(1, 7):
+        start, child = complete_tree(n, 10**29)
+        same_start, same_child = complete_tree(n, max(n, 2))
+        assert (start.tolist(), child.tolist()) == (same_start.tolist(), same_child.tolist())
+
+
 @pytest.mark.parametrize("arity", [2, 3, 4, 7])
 def test_complete_trees_of_every_size(arity):
     for n in range(2, 140):

@@ -160,6 +160,27 @@ def test_wrong_usage(refused, corpus):
     refused("build", "-m", "huffman", corpus, "--max-size", "0", status=2, saying="--max-size")
 
 
+@pytest.mark.parametrize("method", ["random", "balanced", "huffman", "kmeans"])
+def test_an_arity_beyond_all_bounds_is_a_flat_tree(method, hstree, tmp_path):
+    words = [f"w{i}" for i in range(9)]
+    library.WordVectors(words, np.eye(9, dtype=np.float32), counts=np.arange(9)).save(
+        tmp_path / "v.npy"
+    )
+    for arity in (9, 10, 10**29):
+        ran = hstree("build", "-m", method, "v.npy", "--arity", arity, "-o", f"{arity}.json")
+        assert ran.status == 0
+    trees = [library.load(tmp_path / f"{arity}.json") for arity in (9, 10, 10**29)]
+    assert {tree.sha256 for tree in trees} == {trees[0].sha256}
+    assert trees[0].n_nodes == 1
+
+
+def test_more_trees_than_can_stand_under_a_root(refused, tmp_path):
+    vectors = library.WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
+    vectors.save(tmp_path / "v.npy")
+    trees = str(10**29)
+    refused("build", "-m", "gmm", "v.npy", "--trees", trees, status=2, saying="65,536 or fewer")
+
+
 def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path):
     hstree("vocab", corpus)
     for option in (["--holdout"], ["--lower"], ["--min-count", "2"], ["--max-size", "9"]):

@@ -80,6 +80,11 @@ def test_show_stops_at_the_depth(hstree, odd_tree):
     assert len(hstree("show", "odd.npz", "--depth", "1").out.splitlines()) == 4
 
 
+def test_show_ends_with_the_tree_however_deep_it_may_go(hstree, odd_tree):
+    whole = hstree("show", odd_tree, "--depth", 50)
+    assert hstree("show", odd_tree, "--depth", 10**29) == whole
+
+
 def test_show_draws_every_code_of_a_word(hstree, odd_tree):
     ran = hstree("show", "odd.npz", "--word", "[bold]a\nb")
     assert ran.status == 0
