@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from hstree.windows import Windows
 
 Array = NDArray[Any]
 
+#: The largest d and n that a model may have: far beyond what a log-bilinear model gains from.
+LARGEST = {"dim": 1 << 16, "context": 1 << 12}
+
 #: Contexts: words, shorter lists padded with <eos> on the left, or label ids (B, n).
 Contexts = Sequence[Sequence[str]] | NDArray[np.integer]
 
@@ -39,9 +43,9 @@ class LanguageModel:
     tree : Tree
         Its labels are the vocabulary; ``<eos>`` is one of them.
     dim : int, default 100
-        d, the length of the word vectors.
+        d, the length of the word vectors; up to 65,536.
     context : int, default 5
-        n, the number of words before the target.
+        n, the number of words before the target; up to 4,096.
     full : bool, default False
         Full position matrices instead of diagonal ones.
     epochs, batch_size, learning_rate, dropout, weight_decay, random_state
@@ -74,8 +78,9 @@ class LanguageModel:
         random_state: int = 0,
     ) -> None:
         for name, value in (("dim", dim), ("context", context)):
-            if value < 1:
-                raise OptionError(f"{name} is {value}; it must be 1 or more")
+            if not isinstance(value, int | np.integer) or not 1 <= value <= LARGEST[name]:
+                expected = f"a whole number from 1 to {LARGEST[name]:,}"
+                raise OptionError(f"{name} is {value!r}; it must be {expected}")
         self.tree, self.dim, self.context, self.full = tree, dim, context, full
         self.options = TrainingOptions(
             epochs, batch_size, learning_rate, dropout, weight_decay, random_state
@@ -153,7 +158,7 @@ class LanguageModel:
     ) -> list[str]:
         """Write `length` words, each drawn given the ones before it."""
         rng = np.random.default_rng(random_state)
-        ids = self._ids([list(context)])[0]
+        ids = self._ids([context])[0]
         words = []
         for _ in range(length):
             label = self.layer.sample(self.model.hidden(ids[None]), rng)[0]
@@ -210,9 +215,17 @@ class LanguageModel:
                 raise InputError(
                     f"contexts of shape {contexts.shape}; this model takes (B, {self.context})"
                 )
+            if contexts.dtype.kind not in "iu":
+                raise InputError(f"contexts of type {contexts.dtype}; label ids are whole numbers")
             if contexts.size and not 0 <= contexts.min() <= contexts.max() < self.tree.n_labels:
                 raise InputError(f"contexts hold ids outside 0 to {self.tree.n_labels - 1}")
             return contexts.astype(np.int64)
+        odd = [c for c in contexts if isinstance(c, str) or not all(isinstance(w, str) for w in c)]
+        if odd:
+            raise InputError(
+                f"a context is {brief(odd[0])}; give each as a list of words, "
+                f"or all of them as an integer array of label ids (B, {self.context})"
+            )
         padded = [
             [EOS] * (self.context - len(words)) + list(words[-self.context :]) for words in contexts
         ]

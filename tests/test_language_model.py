@@ -215,6 +215,27 @@ def test_questions_that_cannot_be_answered(markov):
 
 
 @pytest.mark.parametrize(
+    "contexts",
+    [[[2, 3]], [["w1", 2]], [[np.int64(2), "w1"]], [["w1"], [None]], ["w1 w2"], [np.array([2, 3])]],
+)
+def test_lists_hold_words_alone(markov, contexts):
+    model = LanguageModel(hstree.build("huffman", markov[0].select_vocabulary(unk=True)), **SMALL)
+    with pytest.raises(InputError, match=r"list of words, or all of them as an integer array"):
+        model.log_prob(contexts)
+    with pytest.raises(InputError, match="list of words"):
+        model.sample(3, "w1")
+
+
+@pytest.mark.parametrize(
+    "contexts", [np.array([[2.0, 3.7]]), np.array([["w1", "w2"]]), np.ones((1, 2), bool)]
+)
+def test_arrays_hold_ids_alone(markov, contexts):
+    model = LanguageModel(hstree.build("huffman", markov[0]), **SMALL)
+    with pytest.raises(InputError, match="label ids are whole numbers"):
+        model.log_prob(contexts)
+
+
+@pytest.mark.parametrize(
     "option",
     [
         {"dim": 0},
@@ -223,6 +244,9 @@ def test_questions_that_cannot_be_answered(markov):
         {"dropout": 1.0},
         {"learning_rate": 0},
         {"random_state": -1},
+        {"dim": 10**30},
+        {"context": 10**30},
+        {"dim": "12"},
     ],
 )
 def test_options_out_of_range_are_named(markov, option):
