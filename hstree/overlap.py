@@ -65,14 +65,10 @@ def overlap(corpus: Corpus) -> Overlap:
             f"the {len(vocabulary):,} labels hold no {EOS}, which ends every line of "
             f"{corpus.name}; build the tree from a corpus, or over a vocabulary with {EOS}"
         )
-    present = corpus.counts > 0
-    for special in (EOS, UNK):
-        if special in vocabulary:
-            present[vocabulary.index(special)] = False
     words = corpus.select_vocabulary(unk=False).words
     found = Overlap(
         name=corpus.name,
-        shared=int(np.count_nonzero(present)),
+        shared=shared_words(corpus),
         words=len(words) - (EOS in words),
         tokens=len(corpus),
         oov=corpus.n_oov,
@@ -88,3 +84,12 @@ def overlap(corpus: Corpus) -> Overlap:
             "build the tree over a vocabulary with <unk>, as --min-count makes one"
         )
     return found
+
+
+def shared_words(corpus: Corpus) -> int:
+    """Count the distinct words of a corpus that are read as themselves, not as ``<unk>``."""
+    present = corpus.counts > 0
+    for special in (EOS, UNK):
+        if special in corpus.vocabulary:
+            present[corpus.vocabulary.index(special)] = False
+    return int(np.count_nonzero(present))

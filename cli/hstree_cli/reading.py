@@ -10,7 +10,7 @@ import numpy as np
 from hstree.corpus import Corpus
 from hstree.errors import OptionError
 from hstree.evaluation import Parts, corpus_parts
-from hstree.overlap import overlap
+from hstree.overlap import overlap, shared_words
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
 from hstree_cli.console import count, share
@@ -62,7 +62,9 @@ def parts_of(
     words = train.select_vocabulary(min_count=min_count, max_size=max_size)
     if words.unk is None and any(part.with_vocabulary(words).n_oov for part in others):
         words = train.select_vocabulary(min_count=min_count, max_size=max_size, unk=True)
-    return Parts(*(part.with_vocabulary(words) for part in (train, *others)))
+    seen = Parts(*(part.with_vocabulary(words) for part in (train, *others)))
+    _check_some_left(seen.train, "training part", min_count=min_count, max_size=max_size)
+    return seen
 
 
 class Reader:
@@ -86,7 +88,8 @@ class Reader:
         self._labels = Vocabulary(tree.labels, counts)
         self._lower = lower
         self._only = vocabulary_of(vocabulary)
-        self._selection = selection if any(v not in (None, 1) for v in selection.values()) else {}
+        self._selection = _given(**selection)
+        self._options = self._selection or {"vocabulary": vocabulary}
         if self._only is not None and self._selection:
             raise OptionError("--vocabulary chooses the words: drop --min-count and --max-size")
 
@@ -120,7 +123,12 @@ class Reader:
         found = overlap(text)
         if found.is_small:
             warn(f"{name}: {found}; they are read as <unk>")
-        return text if words is None else text.limited_to(words)
+        if words is None:
+            return text
+        limited = text.limited_to(words)
+        if found.shared:
+            _check_some_left(limited, name, **self._options)
+        return limited
 
 
 def refuse_options(why: str, **given: Any) -> None:
@@ -133,8 +141,34 @@ def refuse_options(why: str, **given: Any) -> None:
     """
     names = [name for name, value in given.items() if value not in (None, False)]
     if names:
-        flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
-        raise OptionError(f"{flags}: {why}")
+        raise OptionError(f"{' and '.join(map(_flag, names))}: {why}")
+
+
+def _check_some_left(text: Corpus, name: str, **options: Any) -> None:
+    """Refuse options that leave a text no word but ``<unk>``; without any, others will tell why.
+
+    Raises
+    ------
+    OptionError
+        Naming them.
+    """
+    given = _given(**options)
+    if given and not shared_words(text):
+        flags = " and ".join(f"{_flag(option)} {value}" for option, value in given.items())
+        raise OptionError(f"{name}: {flags}: no word but <unk> is left; choose more words")
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that choose words at all: with --min-count 1, every word is kept."""
+    return {
+        option: value
+        for option, value in options.items()
+        if value is not None and (option, value) != ("min_count", 1)
+    }
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 def origin(corpus: Corpus) -> str:

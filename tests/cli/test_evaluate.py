@@ -2,13 +2,17 @@
 
 import json
 import math
+import os
+import stat
 from collections import Counter
 
 import numpy as np
 import pytest
 
 import hstree as library
+from hstree.language_model import LARGEST
 from hstree.training import Trainer
+from hstree_cli.options import MAX_CONTEXT, MAX_DIM
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
 
@@ -172,6 +176,26 @@ def test_words_can_be_left_out(hstree, tree, corpus, tmp_path):
     assert oov("--max-size", "3") == 1440 - counts["w0"] - counts["<eos>"]
 
 
+@pytest.mark.parametrize("options", [("--min-count", "9999"), ("--max-size", "2")])
+def test_options_that_leave_no_word_are_named(refused, tree, corpus, options):
+    said = f"{options[0]} {options[1]}: no word but <unk> is left"
+    refused("evaluate", tree, corpus, *options, status=2, saying=f"training part: {said}")
+    refused("bootstrap", corpus, "-o", "runs", *options, status=2, saying=f"training part: {said}")
+
+
+def test_a_vocabulary_that_leaves_no_word_is_named(refused, hstree, tree, corpus, tmp_path):
+    (tmp_path / "far.tsv").write_text("zebra\t3\n")
+    saying = "--vocabulary far.tsv: no word but <unk> is left"
+    refused("evaluate", tree, corpus, "--vocabulary", "far.tsv", status=2, saying=saying)
+    hstree("evaluate", tree, corpus, "--epochs", "0", "--dim", "4", "--save", "model")
+    scored = ("evaluate", "model", corpus, "--no-train", "--vocabulary", "far.tsv")
+    refused(*scored, status=2, saying=f"corpus.txt: {saying}")
+
+
+def test_a_size_without_room_is_named(refused, tree, corpus):
+    refused("evaluate", tree, corpus, "--max-size", "1", status=2, saying="leaves no room")
+
+
 def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):
     (tmp_path / "loud.txt").write_text(corpus.read_text().upper())
     ran = hstree("evaluate", tree, "loud.txt", "--epochs", "0", "--lower", "--json", "r.json")
@@ -214,6 +238,26 @@ def test_places_are_refused_before_the_training(refused, tree, corpus, monkeypat
     refused("evaluate", tree, corpus, "--vectors-out", "v.txt", status=2, saying=".npy")
 
 
+def test_a_pipe_is_refused_before_the_training(
+    refused, tree, corpus, monkeypatch, tmp_path_factory
+):
+    def no_work(*_, **__):
+        raise RuntimeError("it trained")
+
+    monkeypatch.setattr(Trainer, "fit", no_work)
+    pipe = tmp_path_factory.mktemp("pipes") / "figures.json"
+    os.mkfifo(pipe)
+    refused("evaluate", tree, corpus, "--json", pipe, saying="is not a regular file; choose")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_to_the_figures_stays_a_link(hstree, tree, corpus, tmp_path):
+    (tmp_path / "link.json").symlink_to("r.json")
+    assert hstree("evaluate", tree, corpus, "--epochs", "0", "--json", "link.json").status == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert figures(tmp_path / "r.json")["epochs"] == []
+
+
 def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
     for option, value in (
         ("--dim", "0"),
@@ -226,6 +270,10 @@ def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
         ("--dropout", "-0.1"),
         ("--dropout", "x"),
         ("--seed", "-1"),
+        ("--dim", str(10**29)),
+        ("--context", str(10**29)),
+        ("--epochs", str(10**29)),
+        ("--batch-size", str(10**29)),
     ):
         saying = option.removeprefix("--").split("-")[0]
         refused("evaluate", tree, corpus, option, value, status=2, saying=saying)
@@ -237,6 +285,10 @@ def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
     refused(
         "evaluate", "model", corpus, "--no-train", "--epochs", "20", status=2, saying="--epochs"
     )
+
+
+def test_the_limits_are_the_librarys():
+    assert {"dim": MAX_DIM, "context": MAX_CONTEXT} == LARGEST
 
 
 @pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])
