@@ -68,7 +68,7 @@ class Corpus:
         n_lines = len(text.line_start) - 1
         start, stop = (0, n_lines) if lines is None else lines
         if not 0 <= start < stop <= n_lines:
-            raise InputError(f"{text.name} has {n_lines} lines, and none from {start} to {stop}")
+            raise InputError(f"{text.name} has {_lines(n_lines)}, and none from {start} to {stop}")
         self.vocabulary = vocabulary
         self.lines = (start, stop)
         self._text = text
@@ -216,7 +216,7 @@ class Corpus:
         """
         if not 0 <= start < stop <= self.n_lines:
             raise InputError(
-                f"{self.name}: no lines from {start} to {stop} among {self.n_lines} lines"
+                f"{self.name} has {_lines(self.n_lines)}, and none from {start} to {stop}"
             )
         first = self.lines[0]
         lines = (first + start, first + stop)
@@ -248,7 +248,7 @@ class Corpus:
         n_last = self.n_lines // 10
         if n_last == 0:
             raise InputError(
-                f"{self.name} has {self.n_lines} lines; a tenth of them is held out, which takes "
+                f"{self.name} has {_lines(self.n_lines)}; a tenth of them is held out, which takes "
                 "ten or more: give a longer text, or files for validation and test"
             )
         n_rest = self.n_lines - n_last
@@ -282,6 +282,10 @@ class Corpus:
     def _type_counts(self) -> NDArray[np.int64]:
         """How often each type of the text stands in these lines."""
         return _type_counts(self._text, self.lines)
+
+
+def _lines(n: int) -> str:
+    return f"{n} line" if n == 1 else f"{n} lines"
 
 
 def _types(text: EncodedText, lines: tuple[int, int]) -> NDArray[np.int32]:

@@ -19,6 +19,7 @@ from hstree.content import Content
 from hstree.errors import FileFormatError
 from hstree.segments import offsets
 from hstree.tree import Tree
+from hstree.utf8 import BYTE_ORDER_MARK
 
 Int64 = NDArray[np.int64]
 
@@ -97,6 +98,8 @@ def parse_json(data: bytes) -> dict[str, Any]:
     """
     if not data:
         raise FileFormatError("is empty, not a tree; build it again")
+    if data.startswith(BYTE_ORDER_MARK):
+        raise FileFormatError("begins with a byte order mark, which JSON has none of; remove it")
     try:
         text = data.decode("utf-8")
         document = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)

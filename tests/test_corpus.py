@@ -120,6 +120,8 @@ def test_fewer_than_ten_lines_have_no_tenth(tmp_path):
     corpus = corpus_of(tmp_path, ["a"] * 9)
     with pytest.raises(InputError, match=r"text\.txt has 9 lines; .* ten or more"):
         corpus.parts()
+    with pytest.raises(InputError, match="has 1 line; "):
+        corpus.part(0, 1).parts()
 
 
 @pytest.mark.parametrize("lines", [(0, 0), (2, 1), (-1, 2), (0, 4), (3, 4)])

@@ -25,7 +25,7 @@ BAD_JSON = [
     (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8 text (byte 0)"),
     (changed().encode("utf-16"), "is not UTF-8 text"),
     (b"\0\1\2\3", "is not JSON"),
-    (b"\xef\xbb\xbf" + changed().encode(), "BOM"),
+    (b"\xef\xbb\xbf" + changed().encode(), "begins with a byte order mark"),
     ("[" * 100_000, "nested too deep"),
     ('{"a":' * 100_000, "nested too deep"),
     (changed(children=None).replace("null", "[" * 100_000 + "]" * 100_000), "nested too deep"),
