@@ -34,6 +34,7 @@ ROWS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "ADAPTIVE(0.4)": ("gmm", {"epsilon": 0.4}, "RANDOM"),
     "ADAPTIVE(0.4) x 2": ("gmm", {"epsilon": 0.4, "trees": 2}, "RANDOM"),
     "ADAPTIVE(0.4) x 4": ("gmm", {"epsilon": 0.4, "trees": 4}, "RANDOM"),
+    "Huffman over semantics": ("semantic", {}, "RANDOM"),
     "ADAPTIVE(0.4) x 4, round 2": ("gmm", {"epsilon": 0.4, "trees": 4}, "ADAPTIVE(0.4) x 4"),
     "ADAPTIVE(0.4) x 8, round 2": ("gmm", {"epsilon": 0.4, "trees": 8}, "ADAPTIVE(0.4) x 4"),
     "ADAPTIVE(0.4) x 12, round 2": ("gmm", {"epsilon": 0.4, "trees": 12}, "ADAPTIVE(0.4) x 4"),
@@ -69,13 +70,13 @@ def train(row: str, state: int, parts: Parts, folder: Path, epochs: int) -> Resu
     """Train one row for one random state, and what it grows from before it."""
     method, options, source = ROWS[row]
     own = folder_of(folder, row, state)
+    seed = {"random_state": state} if method in ("random", "gmm") else {}
     if source is None:
-        seed = {"random_state": state} if method == "random" else {}
         tree = hstree.build(method, parts.train, **options, **seed)
     else:
         train(source, state, parts, folder, epochs)
         vectors = vectors_of(folder_of(folder, source, state))
-        tree = grown(vectors, own, method, {**options, "random_state": state})
+        tree = grown(vectors, own, method, {**options, **seed})
     return run(tree, parts, own, epochs=epochs, random_state=state)
 
 
