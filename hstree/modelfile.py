@@ -70,8 +70,8 @@ def load(folder: str | os.PathLike[str]) -> LanguageModel:
     of_tree, of_weights = config.pop("tree_sha256", None), config.pop("weights_sha256", None)
     if (of_tree, of_weights) != (tree.sha256, hashlib.sha256(content).hexdigest()):
         raise FileFormatError(
-            f"{home}: the tree and the weights are not the ones that config.json was written "
-            "for; save the model again"
+            f"{home}: tree.json and weights.safetensors are not the ones that config.json was "
+            "written for; save the model again"
         )
     try:
         model = LanguageModel(tree, **config)

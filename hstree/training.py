@@ -9,8 +9,9 @@ the text alone.
 from __future__ import annotations
 
 import math
+import numbers
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,12 @@ class TrainingOptions:
     random_state: int = 0
 
     def __post_init__(self) -> None:
+        for field_ in fields(self):
+            value = getattr(self, field_.name)
+            kind = numbers.Integral if field_.type == "int" else numbers.Real
+            if isinstance(value, bool) or not isinstance(value, kind):
+                what = "whole number" if kind is numbers.Integral else "number"
+                raise OptionError(f"{field_.name} is {value!r}; it must be a {what}")
         for name, legal, expected in (
             ("epochs", self.epochs >= 0, "0 or more"),
             ("batch_size", self.batch_size >= 1, "1 or more"),

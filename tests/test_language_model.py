@@ -135,7 +135,10 @@ def test_a_damaged_folder_is_named(markov, tmp_path, file, content, said):
         ({"odd": 1}, "odd"),
         ({"dim": -3}, "dim is -3"),
         ({"dim": 13}, "wants float32 of shape"),
-        ({"random_state": -1}, "no model can be made"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"epochs": "x"}, "epochs is 'x'; it must be a whole number"),
+        ({"epochs": 1.5}, "epochs is 1.5; it must be a whole number"),
+        ({"dropout": None}, "dropout is None; it must be a number"),
         ({"context": [2]}, "no model can be made"),
     ],
 )
