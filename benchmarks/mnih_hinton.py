@@ -28,6 +28,7 @@ from hstree.runs import Result, run, vectors_of
 #: Row -> the builder, its options, and the row whose mean predicted vectors it grows from.
 ROWS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "RANDOM": ("random", {}, None),
+    "HUFFMAN": ("huffman", {}, None),
     "BALANCED": ("gmm", {"split": "balanced"}, "RANDOM"),
     "ADAPTIVE": ("gmm", {}, "RANDOM"),
     "ADAPTIVE(0.25)": ("gmm", {"epsilon": 0.25}, "RANDOM"),
