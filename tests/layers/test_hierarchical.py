@@ -1,5 +1,6 @@
 """The layer against definitions: enumerated leaves, finite differences, scipy, full sorts."""
 
+from contextlib import contextmanager
 from random import Random
 
 import numpy as np
@@ -27,6 +28,18 @@ def random_layer(tree, seed, *, dim=3, scale=1.0, dtype=np.float64):
     layer.weight *= scale / np.maximum(np.linalg.norm(layer.weight, axis=1, keepdims=True), 1e-9)
     layer.bias[:] = rng.standard_normal(layer.bias.shape)
     return layer, rng
+
+
+@contextmanager
+def wide_nodes_dense(wanted):
+    """Compute every wide node by matrix products, in small blocks, some of them twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        if wanted:
+            patch.setattr(groups, "NARROW", 2)
+            patch.setattr(hierarchical, "NARROW", 2)
+            patch.setattr(groups, "BLOCK_SCORES", 5)
+            patch.setattr(groups, "KEPT_SCORES", 12)
+        yield
 
 
 def oracle_log_prob(layer, hidden):
@@ -78,12 +91,7 @@ def test_log_prob_is_the_walk_down_the_tree(tree, seed, scale):
 @given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
-    with pytest.MonkeyPatch.context() as patch:
-        if all_dense:
-            patch.setattr(groups, "NARROW", 2)
-            patch.setattr(hierarchical, "NARROW", 2)
-            patch.setattr(groups, "BLOCK_SCORES", 5)
-            patch.setattr(groups, "KEPT_SCORES", 12)
+    with wide_nodes_dense(all_dense):
         layer, rng = random_layer(tree, seed)
         hidden = rng.standard_normal((9, 3))
         targets = rng.integers(0, tree.n_labels, 9)
@@ -96,12 +104,7 @@ def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
 @given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_gradients_agree_with_finite_differences(tree, seed, all_dense):
-    with pytest.MonkeyPatch.context() as patch:
-        if all_dense:
-            patch.setattr(groups, "NARROW", 2)
-            patch.setattr(hierarchical, "NARROW", 2)
-            patch.setattr(groups, "BLOCK_SCORES", 5)
-            patch.setattr(groups, "KEPT_SCORES", 12)
+    with wide_nodes_dense(all_dense):
         layer, rng = random_layer(tree, seed)
         check_gradients(layer, rng)
 
