@@ -49,13 +49,14 @@ def unigram_bias(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.f
     """
     log_mass = np.log(edge_mass(tree, counts))
     binary = tree.fan_out == 2
-    bias = np.empty(row_start(tree)[-1])
+    rows = row_start(tree)
+    bias = np.empty(rows[-1])
     first = tree.child_start[:-1][binary]
-    bias[row_start(tree)[:-1][binary]] = log_mass[first] - log_mass[first + 1]
+    bias[rows[:-1][binary]] = log_mass[first] - log_mass[first + 1]
     wide = np.flatnonzero(tree.fan_out > 2)
     if wide.size:
         start = offsets(tree.fan_out[wide])
         of_wide = log_mass[ranges(tree.child_start[wide], start)]
         total = np.repeat(np.logaddexp.reduceat(of_wide, start[:-1]), tree.fan_out[wide])
-        bias[ranges(row_start(tree)[wide], start)] = of_wide - total
+        bias[ranges(rows[wide], start)] = of_wide - total
     return bias
