@@ -54,11 +54,11 @@ def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[s
     hidden = rng.standard_normal((batch, dim), np.float32)
     targets = rng.choice(n_labels, batch, p=counts / counts.sum())
     steps: dict[str, Step] = {
-        "huffman": tree_step("huffman", vocabulary, hidden, targets),
-        "balanced": tree_step("balanced", vocabulary, hidden, targets),
+        "huffman": tree_step(hstree.build("huffman", vocabulary), hidden, targets),
+        "balanced": tree_step(hstree.build("balanced", vocabulary), hidden, targets),
     }
     if n_labels <= LARGEST_FLAT:
-        steps["flat"] = tree_step("flat", vocabulary, hidden, targets)
+        steps["flat"] = tree_step(hstree.build("flat", vocabulary), hidden, targets)
         steps["NumPy softmax"] = plain_softmax_step(counts, hidden, targets)
         steps |= torch_steps(n_labels, hidden, targets)
     seconds = take_turns(steps, rounds)
@@ -94,9 +94,9 @@ def timed(step: Step, repeats: int) -> float:
     return (time.perf_counter() - began) / repeats
 
 
-def tree_step(method: str, vocabulary: Vocabulary, hidden: Any, targets: Any) -> Step:
+def tree_step(tree: hstree.Tree, hidden: Any, targets: Any) -> Step:
     """Return one training step of hstree's layer on a tree."""
-    layer = HierarchicalSoftmax(hstree.build(method, vocabulary), hidden.shape[1])
+    layer = HierarchicalSoftmax(tree, hidden.shape[1])
     weight, bias = RowAdagrad(layer.weight), RowAdagrad(layer.bias)
 
     def step() -> None:

@@ -1,0 +1,231 @@
+"""Trees trained under one regime on one corpus, each run kept: what the large tables share.
+
+A study is a table of rows: how a tree is built, and where its vectors come from if it needs
+some. Every finished run is kept in the study's folder, so that a command goes on where it
+stopped; perplexities are over random states. What the layer costs is measured at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hstree
+from benchmarks import table
+from benchmarks.layer import take_turns, tree_step
+from hstree.bootstrap import grown
+from hstree.builders import builder
+from hstree.evaluation import Parts
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.runs import Result, run, vectors_of
+
+#: Targets scored in one call where "one word" is not measured alone.
+MANY = 1024
+
+
+@dataclass(frozen=True)
+class Row:
+    """How the tree of a row is made.
+
+    Attributes
+    ----------
+    method : str
+        A builder's name.
+    options : mapping
+        The builder's; its random state is the study's.
+    source : str, optional
+        The row whose mean predicted vectors it takes: as its input where the builder takes
+        vectors, as the option `vectors` where it takes a corpus.
+    """
+
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """Rows, the text that they are trained on, and the folder where runs are kept."""
+
+    rows: Mapping[str, Row]
+    parts: Parts
+    folder: Path
+    epochs: int
+
+    def train(self, row: str, state: int) -> Result:
+        """Train one row for one random state, and what it grows from before it."""
+        tree = self.tree(row, state)
+        return run(tree, self.parts, self.place(row, state), epochs=self.epochs, random_state=state)
+
+    def tree(self, row: str, state: int) -> hstree.Tree:
+        """Build the tree of a row."""
+        made = self.rows[row]
+        chosen = builder(made.method)
+        options = dict(made.options)
+        if any(option.name == "random_state" for option in chosen.options):
+            options["random_state"] = state
+        if made.source is None:
+            return hstree.build(made.method, self.parts.train, **options)
+        self.train(made.source, state)
+        source = self.place(made.source, state)
+        if chosen.takes is hstree.WordVectors:
+            return grown(vectors_of(source), self.place(row, state), made.method, options)
+        vectors = source / "vectors.npy"
+        return hstree.build(made.method, self.parts.train, vectors=vectors, **options)
+
+    def place(self, row: str, state: int) -> Path:
+        """Return the folder of a run."""
+        plain = "".join(c if c.isalnum() or c == "." else "-" for c in row).strip("-").lower()
+        return self.folder / f"state-{state}" / plain
+
+    def results(self, rows: Sequence[str], states: Sequence[int]) -> dict[str, list[Result]]:
+        """Train rows for all states; tell each figure as it comes."""
+        found: dict[str, list[Result]] = {}
+        for state in states:
+            for row in rows:
+                result = self.train(row, state)
+                found.setdefault(row, []).append(result)
+                told = ", ".join(f"{p} {result['perplexity'][p]:.1f}" for p in ("valid", "test"))
+                print(f"{row}, state {state}: {told}", file=sys.stderr, flush=True)
+        return found
+
+    def trees(self, rows: Sequence[str], state: int) -> dict[str, hstree.Tree]:
+        """Return the trees of finished runs."""
+        return {row: hstree.load(self.place(row, state) / "tree.json") for row in rows}
+
+
+def parser(description: str | None, rows: Mapping[str, Row], folder: str) -> Any:
+    """Return the command line that studies share."""
+    found = table.parser(description)
+    found.add_argument("--folder", type=Path, default=Path(folder))
+    found.add_argument("--states", type=int, nargs="+", default=[0])
+    found.add_argument("--rows", nargs="+", choices=rows, default=list(rows), metavar="ROW")
+    found.add_argument("--epochs", type=int, default=12)
+    found.add_argument("--no-speeds", action="store_true", help="train only; no table")
+    return found
+
+
+def add_ptb(found: argparse.ArgumentParser) -> None:
+    """Add ``--ptb DIR``, by default where the tests look for it."""
+    data = os.environ.get("HSTREE_TEST_DATA")
+    found.add_argument("--ptb", type=Path, default=Path(data, "ptb") if data else None)
+
+
+def ptb_parts(folder: Path | None) -> Parts:
+    """Read the Penn Treebank's three parts, or end with a line that says where to put them."""
+    if folder is None:
+        sys.exit("set HSTREE_TEST_DATA, or give --ptb: ptb.train.txt, .valid.txt and .test.txt")
+    return Parts(
+        *(hstree.Corpus.read(folder / f"ptb.{part}.txt") for part in ("train", "valid", "test"))
+    )
+
+
+def spread(results: Sequence[Result], part: str) -> str:
+    """Return the mean over states, with the sample standard deviation where there are several."""
+    values = [result["perplexity"][part] for result in results]
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} ({len(values)})"
+
+
+def rows_of(
+    made: Study, results: Mapping[str, list[Result]], state: int
+) -> Iterator[dict[str, Any]]:
+    """Lay out a table: costs of one state's trees, perplexities, and ratios to the row "flat"."""
+    flat = results.get("flat")
+    faster = {} if flat is None else layer_speed_ups(made.trees(list(results), state), made.parts)
+    for row, found in results.items():
+        above = {} if flat is None else {"above flat": f"{_percent_above(found, flat):+.1f}%"}
+        yield {
+            "tree": row,
+            **cost(found[0]),
+            **{part: spread(found, part) for part in ("valid", "test")},
+            **above,
+            **faster.get(row, {}),
+        }
+
+
+def _percent_above(results: Sequence[Result], flat: Sequence[Result]) -> float:
+    """Return how far the mean test perplexity is above another."""
+    own, other = (
+        statistics.mean(result["perplexity"]["test"] for result in found)
+        for found in (results, flat)
+    )
+    return 100 * (own / other - 1)
+
+
+def cost(result: Result) -> dict[str, Any]:
+    """Return the columns that say what a tree costs."""
+    tree = result["tree"]
+    return {
+        "codes/word": tree["codes_per_label"],
+        "code length": tree["code_length"]["weighted"],
+        "scores/target": tree["scores_per_target"],
+    }
+
+
+def layer_speed_ups(
+    trees: Mapping[str, hstree.Tree], parts: Parts, *, batch: int = 4096, rounds: int = 5
+) -> dict[str, dict[str, float]]:
+    """Measure the layer of every tree against that of the tree called "flat".
+
+    Each trains on the same batch of the text's targets, and scores the same test words, one at a
+    time and `MANY` at a time; all take turns.
+
+    Returns
+    -------
+    dict
+        Row -> column -> how many times as fast as flat; the median of ratios round by round.
+    """
+    rng = np.random.default_rng(0)
+    targets = {name: _targets(tree, parts, batch) for name, tree in trees.items()}
+    hidden = rng.standard_normal((batch, 100), np.float32)
+    layers = {name: HierarchicalSoftmax(tree, 100) for name, tree in trees.items()}
+    jobs = {
+        "training, times flat": {
+            name: tree_step(tree, hidden, targets[name]) for name, tree in trees.items()
+        },
+        "one word, times flat": {
+            name: _scoring(layer, hidden, targets[name], 1) for name, layer in layers.items()
+        },
+        f"{MANY:,} words, times flat": {
+            name: _scoring(layer, hidden, targets[name], MANY) for name, layer in layers.items()
+        },
+    }
+    found: dict[str, dict[str, float]] = {name: {} for name in trees}
+    for column, steps in jobs.items():
+        seconds = take_turns(steps, rounds)
+        for name, taken in seconds.items():
+            ratios = [a / b for a, b in zip(seconds["flat"], taken, strict=True)]
+            found[name][column] = statistics.median(ratios)
+    return found
+
+
+def _targets(tree: hstree.Tree, parts: Parts, n: int) -> Any:
+    """Return the label ids of the same words of the text for every tree."""
+    vocabulary = parts.train.vocabulary
+    label = {word: i for i, word in enumerate(tree.labels)}
+    of_word = np.array([label[word] for word in vocabulary.words])
+    ids = parts.train.ids(slice(0, 1 << 20))
+    drawn = ids[ids >= 0][np.random.default_rng(0).integers(0, (ids >= 0).sum(), n)]
+    return of_word[drawn]
+
+
+def _scoring(layer: HierarchicalSoftmax, hidden: Any, targets: Any, n: int) -> Any:
+    """Return a step that scores n words after n others, from the start again at the end."""
+    at = 0
+
+    def step() -> None:
+        nonlocal at
+        layer.nll(hidden[at : at + n], targets[at : at + n])
+        at = (at + n) % (len(targets) - n + 1)
+
+    return step
