@@ -1,0 +1,54 @@
+"""Importing what an extra brings: the module, or one line that says how to install it."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from types import ModuleType
+
+from hstree.errors import MissingExtraError
+
+
+def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleType:
+    """Import an optional module.
+
+    Parameters
+    ----------
+    module : str
+        As in an import statement: "gensim.models".
+    extra : str
+        The extra of hstree that installs it.
+    at_least : str, optional
+        The oldest version of its package that will do, as in "4.4".
+
+    Raises
+    ------
+    MissingExtraError
+        When it is missing, too old or cannot be imported; the message gives the command that
+        installs it.
+    """
+    package = module.partition(".")[0]
+    command = f"pip install --upgrade 'hstree[{extra}]'"
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == package:
+            raise MissingExtraError(
+                f"{package} is not installed; get it with `pip install 'hstree[{extra}]'`"
+            ) from error
+        reason = " ".join(str(error).split())
+        raise MissingExtraError(
+            f"{package} is installed but cannot be imported ({reason}); try `{command}`"
+        ) from error
+    version = str(getattr(importlib.import_module(package), "__version__", ""))
+    if at_least is not None and _numbers(version) < _numbers(at_least):
+        raise MissingExtraError(
+            f"{package} {version} is too old, {at_least} or newer will do; get it with `{command}`"
+        )
+    return found
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the release of a version as numbers: "2.13.0+cpu" is (2, 13, 0)."""
+    release = re.match(r"[0-9]+(\.[0-9]+)*", version)
+    return tuple(map(int, release[0].split("."))) if release else ()

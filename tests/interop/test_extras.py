@@ -1,0 +1,43 @@
+"""Extras: imported where they are there, else one line with the command that installs them."""
+
+import sys
+import types
+
+import pytest
+
+from hstree.errors import MissingExtraError
+from hstree.interop.extras import require
+
+
+def test_a_module_that_is_there_is_returned():
+    assert require("json.decoder", "gensim") is sys.modules["json.decoder"]
+
+
+@pytest.mark.parametrize("module", ["no_such_package", "no_such_package.inner"])
+def test_a_missing_package_gives_the_command(module):
+    with pytest.raises(MissingExtraError, match="no_such_package is not installed") as caught:
+        require(module, "torch")
+    assert "`pip install 'hstree[torch]'`" in str(caught.value)
+
+
+def test_a_package_that_breaks_says_why(tmp_path, monkeypatch):
+    (tmp_path / "broken_package.py").write_text("import no_such_package")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MissingExtraError, match=r"cannot be imported \(No module named"):
+        require("broken_package", "torch")
+
+
+@pytest.mark.parametrize(
+    ("version", "will_do"),
+    [("2.9", False), ("2.13", True), ("2.13.0+cpu", True), ("3", True), ("1.99.99", False)],
+)
+def test_versions_are_compared_as_numbers(version, will_do, monkeypatch):
+    package = types.ModuleType("some_package")
+    package.__version__ = version
+    monkeypatch.setitem(sys.modules, "some_package", package)
+    if will_do:
+        assert require("some_package", "torch", at_least="2.10") is package
+        return
+    with pytest.raises(MissingExtraError, match=r"is too old, 2\.10 or newer will do") as caught:
+        require("some_package", "torch", at_least="2.10")
+    assert "hstree[torch]" in str(caught.value)
