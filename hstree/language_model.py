@@ -19,7 +19,7 @@ from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
-from hstree.scoring import Score, score
+from hstree.scoring import Score, nlls, score
 from hstree.training import History, Trainer, TrainingOptions
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
@@ -134,6 +134,10 @@ class LanguageModel:
     def score(self, corpus: Corpus) -> Score:
         """Score every position of a corpus; see `hstree.scoring.Score`."""
         return score(self.model, self.layer, self.windows(corpus))
+
+    def nll(self, corpus: Corpus) -> NDArray[np.float64]:
+        """Return the nll in nats of every token in the order of the text; `hstree.scoring.nlls`."""
+        return nlls(self.model, self.layer, self.windows(corpus))
 
     def perplexity(self, corpus: Corpus) -> float:
         """Return the perplexity over all tokens of a corpus, ``<unk>`` and ``<eos>`` included."""

@@ -7,6 +7,7 @@ totals are float64. The same without the targets that are not in the vocabulary 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,16 +67,37 @@ def perplexity(nll: float, tokens: int) -> float:
 
 def score(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> Score:
     """Score every position of a text, without dropout."""
-    nll = nll_of_oov = 0.0
+    total = total_of_oov = 0.0
     oov_tokens = 0
+    for nll, oov in in_text_order(model, layer, windows):
+        total += float(nll.sum())
+        total_of_oov += float(nll[oov].sum())
+        oov_tokens += int(oov.sum())
+    return Score(total, len(windows), total_of_oov, oov_tokens)
+
+
+def nlls(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> NDArray[np.float64]:
+    """Return the negative log-likelihood in nats of every token of a text, float64 (T,).
+
+    In the order of the text, ``<eos>`` included, without dropout. A token that is not in the
+    vocabulary has the nll of ``<unk>``.
+    """
+    found = np.empty(len(windows))
+    done = 0
+    for nll, _ in in_text_order(model, layer, windows):
+        found[done : done + len(nll)] = nll
+        done += len(nll)
+    return found
+
+
+def in_text_order(
+    model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
+    """Yield the nll of every token of a text and whether it is OOV, some tokens at a time."""
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
         for contexts, targets, oov in windows.batches(BATCH):
-            losses = layer.nll(model.hidden(contexts), targets)
-            nll += float(losses.sum())
-            nll_of_oov += float(losses[oov].sum())
-            oov_tokens += int(oov.sum())
+            yield layer.nll(model.hidden(contexts), targets), oov
             task.advance(len(targets))
-    return Score(nll, len(windows), nll_of_oov, oov_tokens)
 
 
 def unigram_score(corpus: Corpus, counts: NDArray[np.int64]) -> Score:

@@ -1,0 +1,45 @@
+"""Scores of a text: token by token, in the order of the text, and their totals."""
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.language_model import LanguageModel
+from hstree.scoring import BATCH
+from tests.texts import corpus_of, markov_lines
+
+SMALL = {"dim": 8, "context": 2, "epochs": 1, "dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Return a trained model, a text of some batches, and its words one by one."""
+    folder = tmp_path_factory.mktemp("text")
+    train = corpus_of(folder, markov_lines(4000, 0)[0], "train.txt", unk=True)
+    lines = markov_lines(3 * BATCH, 1)[0]
+    lines[3], lines[5] = "zebra w1", ""
+    test = corpus_of(folder, lines, "test.txt", vocabulary=train.vocabulary)
+    model = LanguageModel(hstree.build("huffman", train), **SMALL).fit(train)
+    return model, test, [word for line in lines for word in [*line.split(), "<eos>"]]
+
+
+def test_every_token_has_the_nll_of_its_word_after_the_words_before_it(text):
+    model, test, words = text
+    found = model.nll(test)
+    assert (found.dtype, found.shape) == (np.float64, (len(words),))
+    zebra = words.index("zebra")
+    for place in (0, 1, zebra, zebra + 1, BATCH - 1, BATCH, BATCH + 1, len(words) - 1):
+        word = "<unk>" if words[place] == "zebra" else words[place]
+        before = words[max(0, place - 2) : place]
+        log_prob = model.log_prob([before])[0, model.vocabulary.index(word)]
+        assert found[place] == pytest.approx(-log_prob, rel=1e-5)
+
+
+def test_the_score_is_the_sum_over_tokens(text):
+    model, test, words = text
+    nll, score = model.nll(test), model.score(test)
+    oov = np.array([word == "zebra" for word in words])
+    assert (score.tokens, score.oov) == (len(words), 1)
+    assert score.nll == pytest.approx(nll.sum(), rel=1e-12)
+    assert score.nll_of_oov == pytest.approx(nll[oov].sum(), rel=1e-12)
+    assert score.perplexity_without_oov == pytest.approx(np.exp(nll[~oov].mean()), rel=1e-12)
