@@ -22,10 +22,10 @@ from hstree.layers.groups import (
     Decisions,
     Group,
     NarrowNodes,
-    WideNodes,
 )
 from hstree.layers.pairs import RowGradient
 from hstree.layers.rows import row_start, unigram_bias
+from hstree.layers.wide import WideNodes
 from hstree.segments import offsets, ranges
 from hstree.tree import Tree
 
@@ -125,7 +125,8 @@ class HierarchicalSoftmax:
         result = np.empty((len(hidden), n_labels))
         step = max(1, TABLE_LIMIT // edges)
         for a in range(0, len(hidden), step):
-            result[a : a + step] = self._log_prob_of_few(hidden[a : a + step])
+            score = self.weight @ hidden[a : a + step].T + self.bias[:, None]
+            result[a : a + step] = self.log_prob_of_scores(score)
         return result
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, NDArray[np.float64]]:
@@ -160,11 +161,12 @@ class HierarchicalSoftmax:
             result[edges] = decision.segment_log_softmax(z, start)
         return result
 
-    def _log_prob_of_few(self, hidden: Array) -> NDArray[np.float64]:
+    def log_prob_of_scores(self, score: Array) -> NDArray[np.float64]:
+        """Turn the scores of all rows (R, B) into the log-probabilities of all labels (B, V)."""
         tree, codes = self.tree, self.codes
         if tree.n_nodes == 0:
-            return np.zeros((len(hidden), 1))
-        way = self.edge_log_prob(self.weight @ hidden.T + self.bias[:, None])
+            return np.zeros((score.shape[1], 1))
+        way = self.edge_log_prob(score)
         for nodes in tree.levels[:-1]:
             start = offsets(tree.fan_out[nodes])
             edges = ranges(tree.child_start[nodes], start)

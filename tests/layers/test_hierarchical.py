@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from hstree.codes import Codes
 from hstree.errors import OptionError
-from hstree.layers import groups, hierarchical, search
+from hstree.layers import groups, hierarchical, search, wide
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from tests.strategies import random_children, trees
@@ -37,8 +37,8 @@ def wide_nodes_dense(wanted):
         if wanted:
             patch.setattr(groups, "NARROW", 2)
             patch.setattr(hierarchical, "NARROW", 2)
-            patch.setattr(groups, "BLOCK_SCORES", 5)
-            patch.setattr(groups, "KEPT_SCORES", 12)
+            patch.setattr(wide, "BLOCK_SCORES", 5)
+            patch.setattr(wide, "KEPT_SCORES", 12)
         yield
 
 
