@@ -1,0 +1,265 @@
+"""Kneser-Ney models: by hand, against brute force, against NLTK, on the Penn Treebank."""
+
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk.lm import KneserNeyInterpolated
+
+from hstree.corpus import Corpus
+from hstree.errors import InputError, OptionError
+from hstree.ngrams import kneser_ney
+from hstree.ngrams.discounts import FALLBACK
+from hstree.ngrams.kneser_ney import KneserNey
+from hstree.vocabulary import Vocabulary
+from tests.ngrams.brute import START, BruteKneserNey
+from tests.shared_data import shared
+from tests.texts import corpus_of
+
+line_lists = st.lists(st.text("abc", max_size=6).map(" ".join), min_size=1, max_size=8)
+
+
+def zipf_lines(n_lines, seed, n_words=12):
+    """Draw lines of 0 to 8 words in which each word depends on the one before it."""
+    rng = np.random.default_rng(seed)
+    share = np.arange(1, n_words + 1) ** -1.5
+    lines, word = [], 0
+    for length in rng.integers(0, 9, n_lines):
+        words = []
+        for _ in range(length):
+            word = (2 * word + rng.choice(n_words, p=share / share.sum())) % n_words
+            words.append(f"w{word}")
+        lines.append(" ".join(words))
+    return lines
+
+
+def split(lines):
+    return [line.split() for line in lines]
+
+
+def brute_nll(brute, lines):
+    return [-np.log(brute.prob(word, context)) for context, word in brute.positions(split(lines))]
+
+
+def read(lines, **options):
+    with tempfile.TemporaryDirectory() as folder:
+        return corpus_of(Path(folder), lines, **options)
+
+
+def test_bigrams_by_hand(tmp_path):
+    # Unigrams, by the words before them: a 2, b 1, <eos> 2 of 5; 0.4, 0.2 and 0.4 smoothed.
+    corpus = corpus_of(tmp_path, ["a b a", "a b"])
+    model = KneserNey(2, discount=0.5).fit(corpus)
+    words = ("a", "b", "<eos>")
+    expected = {
+        "a": (4 / 30, 17 / 30, 9 / 30),
+        "b": (0.45, 0.10, 0.45),
+        "<eos>": (0.85, 0.03 + 0.02, 0.10),
+    }
+    given = corpus.vocabulary.ids(expected)[:, None]
+    found = np.exp(model.log_prob(given))[:, corpus.vocabulary.ids(words)]
+    np.testing.assert_allclose(found, list(expected.values()), rtol=1e-14)
+    in_order = [0.85, 17 / 30, 0.45, 9 / 30, 0.85, 17 / 30, 0.45]
+    np.testing.assert_allclose(np.exp(-model.nll(corpus)), in_order, rtol=1e-14)
+    assert model.perplexity(corpus) == pytest.approx(np.prod(in_order) ** (-1 / 7), rel=1e-14)
+    assert model.n_grams_ == (3, 5)
+
+
+@pytest.mark.parametrize("sentences", [True, False])
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_modified_smoothing_is_that_of_the_formulas(tmp_path, order, sentences):
+    train, test = zipf_lines(800, 0, 30), zipf_lines(40, 1, 30)
+    corpus = corpus_of(tmp_path, train)
+    model = KneserNey(order, sentences=sentences).fit(corpus)
+    brute = BruteKneserNey(split(train), corpus.vocabulary.words, order, sentences=sentences)
+    np.testing.assert_allclose(model.discounts_, brute.discounts[1:], rtol=1e-12)
+    assert FALLBACK not in map(tuple, model.discounts_[1:])
+    seen = corpus_of(tmp_path, test, "test.txt", vocabulary=corpus.vocabulary)
+    np.testing.assert_allclose(model.nll(seen), brute_nll(brute, test), rtol=1e-10)
+
+
+@settings(max_examples=50)
+@given(
+    lines=line_lists,
+    test=line_lists,
+    order=st.integers(2, 7),
+    discount=st.none() | st.floats(0.01, 0.99),
+    sentences=st.booleans(),
+)
+def test_any_small_text_is_that_of_the_formulas(lines, test, order, discount, sentences):
+    vocabulary = Vocabulary(["a", "b", "c", "<unk>", "<eos>"], [1, 1, 1, 1, 1])
+    model = KneserNey(order, discount=discount or "modified", sentences=sentences)
+    model.fit(read(lines, vocabulary=vocabulary))
+    words = vocabulary.words
+    brute = BruteKneserNey(split(lines), words, order, discount, sentences=sentences)
+    found = model.nll(read(test, vocabulary=vocabulary))
+    np.testing.assert_allclose(found, brute_nll(brute, test), rtol=1e-10)
+
+
+@settings(max_examples=25)
+@given(lines=line_lists, order=st.integers(2, 4), sentences=st.booleans(), data=st.data())
+def test_every_context_has_a_distribution(lines, order, sentences, data):
+    vocabulary = Vocabulary(["a", "b", "c", "never", "<unk>", "<eos>"], [1] * 6)
+    corpus = read(lines, vocabulary=vocabulary)
+    model = KneserNey(order, sentences=sentences).fit(corpus)
+    contexts = np.array(list(product(range(6), repeat=order - 1)), np.int32)
+    log_prob = model.log_prob(contexts)
+    np.testing.assert_allclose(np.exp(log_prob).sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert np.isfinite(log_prob).all()
+    brute = BruteKneserNey(split(lines), vocabulary.words, order, sentences=sentences)
+    row = data.draw(st.integers(0, len(contexts) - 1))
+    context = [vocabulary.words[i] for i in contexts[row]]
+    if sentences and "<eos>" in context:
+        last = len(context) - 1 - context[::-1].index("<eos>")
+        context = [START, *context[last + 1 :]]
+    expected = [np.log(brute.prob(word, tuple(context))) for word in vocabulary.words]
+    np.testing.assert_allclose(log_prob[row], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("discount", [0.1, 0.75])
+def test_one_discount_is_that_of_nltk(tmp_path, order, discount):
+    # NLTK has no uniform share below its unigrams, and divides by zero where nothing was seen
+    # before a context: so the text runs on, and every position gives n-grams of all orders.
+    lines = zipf_lines(25, 2, n_words=5)
+    corpus = corpus_of(tmp_path, lines)
+    model = KneserNey(order, discount=discount, sentences=False, uniform=False).fit(corpus)
+    words = corpus.vocabulary.words
+    stream = ["<eos>"] * (order - 1) + [word for line in lines for word in [*line.split(), "<eos>"]]
+    ends = range(order, len(stream) + 1)
+    theirs = KneserNeyInterpolated(order, discount=discount)
+    theirs.fit([[tuple(stream[e - k : e]) for e in ends for k in range(1, order + 1)]], words)
+    rng = np.random.default_rng(0)
+    contexts = rng.integers(0, len(words), (20, order - 1))
+    contexts[0] = corpus.vocabulary.index("<eos>")
+    names = [tuple(words[i] for i in row) for row in contexts]
+    expected = [[theirs.score(word, list(context)) for word in words] for context in names]
+    np.testing.assert_allclose(np.exp(model.log_prob(contexts)), expected, rtol=1e-10)
+
+
+def test_without_the_uniform_share_unseen_words_are_impossible(tmp_path):
+    vocabulary = Vocabulary(["a", "b", "<eos>"], [1, 1, 1])
+    train = corpus_of(tmp_path, ["a", "a"], vocabulary=vocabulary)
+    test = corpus_of(tmp_path, ["b"], "test.txt", vocabulary=vocabulary)
+    assert KneserNey(2, uniform=False).fit(train).perplexity(test) == np.inf
+    assert np.isfinite(KneserNey(2).fit(train).perplexity(test))
+
+
+@pytest.mark.parametrize("order", [2, 5])
+@pytest.mark.parametrize("sentences", [True, False])
+def test_nll_is_minus_log_prob_of_the_target(tmp_path, order, sentences):
+    corpus = corpus_of(tmp_path, zipf_lines(30, 3))
+    model = KneserNey(order, sentences=sentences).fit(corpus)
+    end = corpus.vocabulary.index("<eos>")
+    ids = np.concatenate([np.full(order - 1, end), corpus.ids(slice(None))])
+    window = np.lib.stride_tricks.sliding_window_view(ids, order)
+    log_prob = model.log_prob(window[:, :-1])
+    expected = -log_prob[np.arange(len(corpus)), window[:, -1]]
+    np.testing.assert_allclose(model.nll(corpus), expected, rtol=1e-13)
+
+
+def test_contexts_run_over_line_ends_or_do_not(tmp_path):
+    corpus = corpus_of(tmp_path, ["a", "b", "a", "b", "a", "b"])
+    a, b, end = corpus.vocabulary.ids(["a", "b", "<eos>"])
+    contexts = np.array([[a, end], [b, end]])
+    restarting = KneserNey(3).fit(corpus).log_prob(contexts)
+    assert np.array_equal(*restarting)
+    running = KneserNey(3, sentences=False).fit(corpus).log_prob(contexts)
+    assert running[0, b] > running[0, a]
+    assert running[1, a] > running[1, b]
+
+
+@pytest.mark.parametrize("sentences", [True, False])
+def test_batches_change_nothing(tmp_path, monkeypatch, sentences):
+    corpus = corpus_of(tmp_path, zipf_lines(40, 4))
+    whole = KneserNey(4, sentences=sentences).fit(corpus).nll(corpus)
+    monkeypatch.setattr(kneser_ney, "BATCH", 7)
+    assert np.array_equal(KneserNey(4, sentences=sentences).fit(corpus).nll(corpus), whole)
+
+
+def test_oov_is_scored_as_unk_and_told_apart(tmp_path):
+    train = corpus_of(tmp_path, ["a b a x", "a b y"], min_count=2)
+    test = corpus_of(tmp_path, ["a z", "b"], "test.txt")
+    model = KneserNey(3).fit(train)
+    score = model.score(test)
+    nll = model.nll(test)
+    assert (score.tokens, score.oov) == (5, 1)
+    assert score.nll == pytest.approx(nll.sum(), rel=1e-14)
+    assert score.nll_of_oov == nll[1]
+    unk = corpus_of(tmp_path, ["a <unk>", "b"], "unk.txt", vocabulary=train.vocabulary)
+    assert np.array_equal(model.nll(unk), nll)
+
+
+@pytest.mark.parametrize("order", [2, 7])
+@pytest.mark.parametrize("sentences", [True, False])
+@pytest.mark.parametrize("lines", [[""], ["", ""], ["a"]])
+def test_the_smallest_texts(tmp_path, lines, sentences, order):
+    corpus = corpus_of(tmp_path, lines)
+    model = KneserNey(order, sentences=sentences).fit(corpus)
+    log_prob = model.log_prob(np.zeros((1, order - 1), np.uint64))
+    assert np.exp(log_prob).sum() == pytest.approx(1, abs=1e-12)
+    assert model.log_prob(np.zeros((0, order - 1), int)).shape == (0, len(corpus.vocabulary))
+    assert np.isfinite(model.perplexity(corpus))
+
+
+def test_an_order_of_the_words_changes_nothing(tmp_path):
+    lines = zipf_lines(50, 5)
+    corpus = corpus_of(tmp_path, lines)
+    words = corpus.vocabulary
+    turned = corpus.with_vocabulary(Vocabulary(words.words[::-1], words.counts[::-1]))
+    first, second = KneserNey(4).fit(corpus), KneserNey(4).fit(turned)
+    np.testing.assert_allclose(second.nll(corpus), first.nll(corpus), rtol=1e-13)
+
+
+@pytest.mark.parametrize("order", [1, 8, 0, -3, 2.0, "5", True, None])
+def test_orders_that_are_none(order):
+    with pytest.raises(OptionError, match=r"order is .* from 2 to 7"):
+        KneserNey(order)
+
+
+@pytest.mark.parametrize("discount", [0, 1, 0.0, 1.0, -0.5, float("nan"), "0.5", "", None, True])
+def test_discounts_that_are_none(discount):
+    with pytest.raises(OptionError, match=r'discount is .* "modified" or a number between 0 and 1'):
+        KneserNey(discount=discount)
+
+
+def test_what_cannot_be_scored_is_said(tmp_path):
+    closed = corpus_of(tmp_path, ["a b"])
+    other = corpus_of(tmp_path, ["a z"], "other.txt")
+    with pytest.raises(InputError, match="call fit"):
+        KneserNey(3).perplexity(closed)
+    with pytest.raises(InputError, match="call fit"):
+        KneserNey(3).log_prob(np.zeros((1, 2), int))
+    with pytest.raises(InputError, match=r"1 of 3 tokens .* no <unk>"):
+        KneserNey(3).fit(closed).nll(other)
+    with pytest.raises(InputError, match=r"1 of 3 tokens .* no <unk>"):
+        KneserNey(3).fit(other.with_vocabulary(closed.vocabulary))
+    with pytest.raises(InputError, match="no <eos>"):
+        KneserNey(3).fit(closed.with_vocabulary(Vocabulary(["a", "b"], [1, 1])))
+
+
+@pytest.mark.parametrize(
+    ("contexts", "says"),
+    [
+        (np.zeros((2, 3), int), r"shape \(2, 3\); this model takes \(B, 2\)"),
+        (np.zeros(2, int), r"shape \(2,\)"),
+        (np.zeros((1, 2)), "type float64"),
+        (np.array([[0, -1]]), "outside 0 to 2"),
+        (np.array([[0, 3]]), "outside 0 to 2"),
+    ],
+)
+def test_contexts_that_are_none(tmp_path, contexts, says):
+    model = KneserNey(3).fit(corpus_of(tmp_path, ["a b"]))
+    with pytest.raises(InputError, match=says):
+        model.log_prob(contexts)
+
+
+@pytest.mark.parametrize(("order", "published"), [(3, 148.3), (5, 141.2)])
+def test_the_published_figures_on_the_penn_treebank(order, published):
+    train = Corpus.read(shared("ptb/ptb.train.txt"))
+    test = Corpus.read(shared("ptb/ptb.test.txt"), vocabulary=train.vocabulary)
+    assert round(KneserNey(order).fit(train).perplexity(test), 1) == published
