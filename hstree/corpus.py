@@ -206,6 +206,11 @@ class Corpus:
         """
         return self._id_of_type[self._types[positions]]
 
+    def words(self, positions: slice | NDArray[np.integer]) -> list[str]:
+        """Return the words at some positions as the text has them, OOV or not."""
+        types = self._text.types
+        return [types[number] for number in self._types[positions].tolist()]
+
     def part(self, start: int, stop: int) -> Corpus:
         """Return lines `start` to `stop` of this corpus, counted from its first line.
 

@@ -22,11 +22,12 @@ from hstree import treefile
 from hstree.errors import FileFormatError, HstreeError
 from hstree.files import make_folder, replacing
 from hstree.language_model import LanguageModel
+from hstree.treemodel import TreeModel
 
 FORMAT, VERSION = "hstree model", 1
 
 
-def save(model: LanguageModel, folder: str | os.PathLike[str]) -> None:
+def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
     """Write a model's folder, made if it is missing; files of these names are replaced.
 
     Raises
@@ -93,10 +94,9 @@ def _fill(own: NDArray[np.float32], read: NDArray[Any] | None, what: str) -> Non
     own[...] = read
 
 
-def _tensors(model: LanguageModel) -> dict[str, NDArray[np.float32]]:
+def _tensors(model: TreeModel[Any]) -> dict[str, NDArray[np.float32]]:
     return {
-        "embedding": model.model.embedding,
-        "position": model.model.position,
+        **model.model.tensors(),
         "node_weight": model.layer.weight,
         "node_bias": model.layer.bias,
     }

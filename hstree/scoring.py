@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hstree import progress
 from hstree.corpus import Corpus
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.lbl import LogBilinear
+from hstree.models.interface import ContextModel
 from hstree.windows import Windows
 
 #: Positions scored at a time.
@@ -65,7 +65,7 @@ def perplexity(nll: float, tokens: int) -> float:
         return math.inf
 
 
-def score(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> Score:
+def score(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> Score:
     """Score every position of a text, without dropout."""
     total = total_of_oov = 0.0
     oov_tokens = 0
@@ -76,7 +76,7 @@ def score(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> S
     return Score(total, len(windows), total_of_oov, oov_tokens)
 
 
-def nlls(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> NDArray[np.float64]:
+def nlls(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> NDArray[np.float64]:
     """Return the negative log-likelihood in nats of every token of a text, float64 (T,).
 
     In the order of the text, ``<eos>`` included, without dropout. A token that is not in the
@@ -91,12 +91,12 @@ def nlls(model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows) -> ND
 
 
 def in_text_order(
-    model: LogBilinear, layer: HierarchicalSoftmax, windows: Windows
+    model: ContextModel, layer: HierarchicalSoftmax, windows: Windows
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
     """Yield the nll of every token of a text and whether it is OOV, some tokens at a time."""
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
         for contexts, targets, oov in windows.batches(BATCH):
-            yield layer.nll(model.hidden(contexts), targets), oov
+            yield model.nll(layer, contexts, targets), oov
             task.advance(len(targets))
 
 

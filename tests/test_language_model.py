@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -207,8 +208,36 @@ def test_questions_take_words_or_ids(markov):
     assert model.sample(7, ["w1"], random_state=1) == model.sample(7, ["w1"], random_state=1)
 
 
+def test_the_words_predicted_are_the_head_of_all(markov):
+    train = markov[0]
+    model = LanguageModel(hstree.build("huffman", train), **{**SMALL, "epochs": 1}).fit(train)
+    found = model.predict([["w1", "w2"], []], k=3)
+    for log_prob, words in zip(model.log_prob([["w1", "w2"], []]), found, strict=True):
+        best = np.argsort(-log_prob)[:3]
+        assert [word for word, _ in words] == [model.tree.labels[i] for i in best]
+        assert [p for _, p in words] == pytest.approx(np.exp(log_prob[best]), rel=1e-5)
+    assert sum(p for _, p in model.predict([["w1"]], k=10**6)[0]) == pytest.approx(1, abs=1e-6)
+    assert model.predict([]) == []
+
+
+def test_texts_are_sampled_side_by_side(markov):
+    train = markov[0]
+    model = LanguageModel(hstree.build("huffman", train), **{**SMALL, "epochs": 1}).fit(train)
+    words = train.vocabulary.words
+    texts = model.samples(2, [["w1"]] * 6000, random_state=3)
+    pairs = Counter((first, second) for first, second in texts)
+    found = np.array([[pairs[a, b] for b in words] for a in words]) / len(texts)
+    first, second = model.log_prob([["w1"]]), model.log_prob([["w1", word] for word in words])
+    np.testing.assert_allclose(found, np.exp(first.T + second), atol=0.02)
+    assert model.samples(3, [["w1"], []])[0] != model.samples(3, [[], ["w1"]])[0]
+    assert model.samples(0, [[]]) == [[]]
+
+
 def test_questions_that_cannot_be_answered(markov):
     model = LanguageModel(hstree.build("huffman", markov[0]), **SMALL)
+    for wrong in ({"length": -1}, {"length": 1, "random_state": -1}):
+        with pytest.raises(OptionError, match="is -1; it must be 0 or more"):
+            model.sample(**wrong)
     with pytest.raises(InputError, match="'zebra' is not among the labels"):
         model.log_prob([["zebra"]])
     with pytest.raises(InputError, match=r"this model takes \(B, 2\)"):

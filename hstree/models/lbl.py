@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.pairs import RowGradient
 
 Array = NDArray[Any]
@@ -74,6 +75,19 @@ class LogBilinear:
             Word ids, the farthest first.
         """
         return self.forward(contexts)[0]
+
+    def nll(
+        self,
+        layer: HierarchicalSoftmax,
+        contexts: NDArray[np.integer],
+        targets: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """Return the negative log-likelihood in nats of each target in its context, (B,)."""
+        return layer.nll(self.hidden(contexts), targets)
+
+    def tensors(self) -> dict[str, Array]:
+        """Return the parameters by the names that a model's folder gives them."""
+        return {"embedding": self.embedding, "position": self.position}
 
     def forward(self, contexts: NDArray[np.integer]) -> tuple[Array, Array]:
         """Return the hidden vectors (B, d) and the context vectors (B, n, d) for `backward`."""

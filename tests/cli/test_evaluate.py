@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hstree as library
-from hstree.language_model import LARGEST
+from hstree.contexts import LARGEST
 from hstree.training import Trainer
 from hstree_cli.options import MAX_CONTEXT, MAX_DIM
 

@@ -1,0 +1,30 @@
+"""What every context model offers to the models over trees, whatever it does inside."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.layers.hierarchical import HierarchicalSoftmax
+
+Array = NDArray[Any]
+
+
+class ContextModel(Protocol):
+    """From the words around a position to its hidden vector."""
+
+    embedding: Array
+    """The word vectors, float32 (V, d)."""
+
+    def hidden(self, contexts: NDArray[np.integer]) -> Array:
+        """Return the hidden vectors (B, d) of contexts (B, n)."""
+
+    def nll(
+        self, layer: HierarchicalSoftmax, contexts: NDArray[np.integer], targets: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Return the negative log-likelihood in nats of each target in its context, (B,)."""
+
+    def tensors(self) -> dict[str, Array]:
+        """Return the parameters by the names that a model's folder gives them."""
