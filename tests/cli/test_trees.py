@@ -131,3 +131,20 @@ def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
     assert max(map(len, ran.out.splitlines())) <= 80
     heads = next(line for line in ran.out.splitlines() if "holds" in line)
     assert heads.split() == ["node", "branch", "share", "holds"]
+
+
+def test_stats_say_what_classes_there_are(hstree, corpus):
+    hstree("build", "-m", "classes", "--n-classes", "4", corpus, "-o", "tree.json")
+    out = hstree("stats", "tree.json").out
+    assert "classes        4, by exchange\n" in out
+    assert "class bigrams  perplexity " in out and " sweeps\n" in out
+
+
+def test_stats_say_what_wordnet_has_of_the_words(hstree, tmp_path):
+    (tmp_path / "pets.txt").write_text("the dogs and the cat ran\n" * 12)
+    hstree("build", "-m", "wordnet", "pets.txt", "-o", "tree.json")
+    out = hstree("stats", "tree.json").out
+    # dogs, cat, ran; the, and, <eos> are outside.
+    assert "in WordNet     3 of 6 words, 42.86% of the tokens\n" in out
+    assert "as             2 nouns, 1 verbs, 0 adjectives, 0 adverbs\n" in out
+    assert "lemmatised     2 words, found by another form\n" in out
