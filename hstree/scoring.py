@@ -7,7 +7,7 @@ totals are float64. The same without the targets that are not in the vocabulary 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,6 +98,38 @@ def in_text_order(
         for contexts, targets, oov in windows.batches(BATCH):
             yield model.nll(layer, contexts, targets), oov
             task.advance(len(targets))
+
+
+def by_line(
+    parts: Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]], line_start: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    """Sum what `in_text_order` yields over whole lines, as they end.
+
+    Parameters
+    ----------
+    parts : iterable of (float64 array, bool array)
+    line_start : int64 array (L + 1,)
+        As `Corpus.line_start`.
+
+    Yields
+    ------
+    nll : float64 array
+        Of the next lines, each with its ``<eos>``.
+    oov : int64 array
+        How many of their tokens are OOV.
+    """
+    done, line, rest, rest_oov = 0, 0, 0.0, 0
+    for nll, oov in parts:
+        places = np.arange(done, done + len(nll))
+        done += len(nll)
+        last = int(np.searchsorted(line_start, done, "right")) - 1
+        of_line = np.searchsorted(line_start, places, "right") - 1 - line
+        total = np.bincount(of_line, nll, minlength=last - line + 1).astype(np.float64)
+        counted = np.bincount(of_line[oov], minlength=last - line + 1).astype(np.int64)
+        total[0] += rest
+        counted[0] += rest_oov
+        yield total[:-1], counted[:-1]
+        rest, rest_oov, line = float(total[-1]), int(counted[-1]), last
 
 
 def unigram_score(corpus: Corpus, counts: NDArray[np.int64]) -> Score:

@@ -1,11 +1,13 @@
 """Scores of a text: token by token, in the order of the text, and their totals."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import hstree
 from hstree.language_model import LanguageModel
-from hstree.scoring import BATCH
+from hstree.scoring import BATCH, by_line
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 1, "dropout": 0.0}
@@ -44,3 +46,18 @@ def test_the_score_is_the_sum_over_tokens(text):
     assert score.nll == pytest.approx(nll.sum(), rel=1e-12)
     assert score.nll_of_oov == pytest.approx(nll[oov].sum(), rel=1e-12)
     assert score.perplexity_without_oov == pytest.approx(np.exp(nll[~oov].mean()), rel=1e-12)
+
+
+def test_lines_are_summed_wherever_the_parts_are_cut():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        line_start = np.cumsum([0, *rng.integers(1, 6, rng.integers(1, 12))])
+        nll, oov = rng.random(line_start[-1]), rng.random(line_start[-1]) < 0.3
+        cuts = np.unique([0, *rng.integers(0, len(nll) + 1, 3), len(nll)])
+        parts = [(nll[a:b], oov[a:b]) for a, b in itertools.pairwise(cuts)]
+        found = list(by_line(parts, line_start))
+        lines = list(itertools.pairwise(line_start))
+        expected = [nll[a:b].sum() for a, b in lines]
+        np.testing.assert_allclose(np.concatenate([part for part, _ in found]), expected)
+        counted = np.concatenate([part for _, part in found]).tolist()
+        assert counted == [int(oov[a:b].sum()) for a, b in lines]

@@ -20,6 +20,9 @@ from hstree_cli.commands.check import check
 from hstree_cli.commands.demo import demo
 from hstree_cli.commands.evaluate import evaluate
 from hstree_cli.commands.methods import methods
+from hstree_cli.commands.predict import predict
+from hstree_cli.commands.sample import sample
+from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
@@ -67,7 +70,7 @@ app.command("build", cls=BuildCommand, epilog=epilogue(build))(for_typer(build))
 for command in (methods, evaluate):
     app.command(epilog=epilogue(command))(command)
 app.command("bootstrap", cls=BootstrapCommand, epilog=epilogue(bootstrap))(for_typer(bootstrap))
-for command in (check, stats, show, demo):
+for command in (predict, sample, score, check, stats, show, demo):
     app.command(epilog=epilogue(command))(command)
 
 

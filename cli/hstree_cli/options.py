@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-#: What no training comes near; the library's own limits are in `hstree.language_model`.
+#: What no training comes near; the library's own limits are in `hstree.contexts`.
 MAX_DIM, MAX_CONTEXT, MAX_BATCH_SIZE, MAX_EPOCHS = 1 << 16, 1 << 12, 1 << 22, 1_000_000
+MAX_WORDS = 10_000_000
 
 CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
 _READING = "Reading a corpus"
@@ -54,6 +55,14 @@ JsonFile = Annotated[
 TreeFile = Annotated[
     Path,
     typer.Argument(metavar="TREE", help="A tree: .json, .json.gz or .npz.", show_default=False),
+]
+ModelFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL_DIR",
+        help="A model's folder, as `hstree evaluate --save` makes it.",
+        show_default=False,
+    ),
 ]
 
 Dim = Annotated[

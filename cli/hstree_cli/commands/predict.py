@@ -1,0 +1,96 @@
+"""`hstree predict`: the most probable words after a context."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hstree_cli.examples import examples
+from hstree_cli.options import JsonFile, ModelFolder, Quiet
+from hstree_cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hstree.vocabulary import Vocabulary
+
+#: Contexts answered at a time.
+BATCH = 256
+
+
+@examples(
+    'hstree predict model "the stock market" -k 5',
+    "hstree predict model --contexts lines.txt --json answers.json",
+)
+def predict(
+    ctx: typer.Context,
+    model: ModelFolder,
+    context: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TEXT]",
+            help="The words before, as they are in the corpus.",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="K", min=1, help="Words to name.")] = 10,
+    contexts: Annotated[
+        str | None,
+        typer.Option("--contexts", metavar="FILE", help="A context a line; - is standard input."),
+    ] = None,
+    json: JsonFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Print the most probable next words, with their probabilities.
+
+    They are exactly the best of all words, whatever the tree. TEXT stands at the
+    beginning of a line; of a long one the last words count. Words are taken as
+    they are typed: write them as the corpus does, in lower case where it does.
+    """
+    from hstree.jsonfile import write_json
+    from hstree.modelfile import load
+    from hstree_cli.console import say
+    from hstree_cli.contexts import read_contexts, split, warn_of_unknown
+    from hstree_cli.outputs import check_file
+    from hstree_cli.progressbar import showing_progress
+
+    if (context is None) == (contexts is None):
+        raise UsageError("give a context, or a file of them with --contexts", ctx)
+    if json is not None:
+        check_file(json, "--json")
+    answers: list[dict[str, Any]] = []
+    with showing_progress(quiet):
+        loaded = load(model)
+        given = iter([split(context)]) if context is not None else read_contexts(contexts or "-")
+        while some := list(islice(given, BATCH)):
+            warn_of_unknown(some, loaded.vocabulary)
+            for words, found in zip(some, loaded.predict(some, k), strict=True):
+                say(_drawn(words, found))
+                if json is not None:
+                    answers.append(_answer(words, found, loaded.vocabulary))
+    if json is not None:
+        write_json(json, {"k": k, "predictions": answers})
+
+
+def _drawn(words: list[str], found: list[tuple[str, float]]) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from hstree_cli.console import quoted, table
+
+    drawn = table("next word", "probability", text=("next word",))
+    for word, probability in found:
+        drawn.add_row(quoted(word), f"{probability:.6f}")
+    after = " ".join(quoted(word) for word in words) or "at the beginning of a text"
+    return Group(Text(after, style="bold"), drawn)
+
+
+def _answer(
+    words: list[str], found: list[tuple[str, float]], vocabulary: Vocabulary
+) -> dict[str, Any]:
+    from hstree_cli.contexts import unknown
+
+    best = [{"word": word, "probability": probability} for word, probability in found]
+    return {"context": words, "unknown": unknown(words, vocabulary), "words": best}

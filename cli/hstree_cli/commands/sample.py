@@ -1,0 +1,53 @@
+"""`hstree sample`: text that a model writes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hstree_cli.examples import examples
+from hstree_cli.options import MAX_WORDS, ModelFolder, Quiet, Seed
+
+
+@examples("hstree sample model --words 50 --seed 1", 'hstree sample model --context "the stock"')
+def sample(
+    model: ModelFolder,
+    words: Annotated[
+        int,
+        typer.Option(
+            "--words",
+            metavar="N",
+            min=0,
+            max=MAX_WORDS,
+            help="Words to draw, the ends of lines among them.",
+        ),
+    ] = 50,
+    seed: Seed = 0,
+    context: Annotated[
+        str,
+        typer.Option("--context", metavar="TEXT", help="Words to go on from; not printed."),
+    ] = "",
+    quiet: Quiet = False,
+) -> None:
+    """Draw words from a model, each given the ones before it, and print the text.
+
+    A drawn <eos> ends its line. Without --context the text begins a new line.
+    """
+    from hstree.language_model import LanguageModel
+    from hstree.vocabulary import EOS
+    from hstree_cli.contexts import split, warn_of_unknown
+    from hstree_cli.progressbar import showing_progress
+
+    with showing_progress(quiet):
+        loaded = LanguageModel.load(model)
+        given = split(context)
+        warn_of_unknown([given], loaded.vocabulary)
+        drawn = loaded.sample(words, given, random_state=seed)
+    lines: list[list[str]] = [[]]
+    for word in drawn:
+        if word == EOS:
+            lines.append([])
+        else:
+            lines[-1].append(word)
+    typer.echo("\n".join(map(" ".join, lines)), nl=bool(lines[-1]))

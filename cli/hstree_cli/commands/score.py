@@ -1,0 +1,167 @@
+"""`hstree score`: how probable a model finds a text, line by line or word by word."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hstree_cli.examples import examples
+from hstree_cli.options import CORPUS_KINDS, JsonFile, ModelFolder, Quiet
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hstree.corpus import Corpus
+
+    Parts = Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]]
+
+#: Ends the line of a word that is out of the vocabulary.
+_OOV = "\tOOV"
+
+
+@examples("hstree score model other.txt", "hstree score model other.txt --per-word -o words.tsv")
+def score(
+    model: ModelFolder,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help=f"{CORPUS_KINDS}; - is standard input.", show_default=False
+        ),
+    ],
+    per_word: Annotated[
+        bool, typer.Option("--per-word", help="A line for each word, not for each line.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Write the lines here."),
+    ] = None,
+    json: JsonFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Print the natural log-probability of each line of a text, and a summary.
+
+    Lines are log-prob<TAB>words<TAB>OOV<TAB>text, the <eos> at the line's end
+    counted; with --per-word they are word<TAB>log-prob, and <TAB>OOV where the
+    word is not in the vocabulary and scored as <unk>. A context reaches over line
+    ends. Logarithms are natural: divide by 2.302585 for base 10, as in ARPA tools.
+    """
+    from hstree.files import replacing
+    from hstree.jsonfile import write_json
+    from hstree.modelfile import load
+    from hstree.scoring import in_text_order
+    from hstree_cli.console import facts, say
+    from hstree_cli.outputs import check_file
+    from hstree_cli.progressbar import showing_progress
+    from hstree_cli.reading import Reader
+
+    for path, option in ((output, "-o"), (json, "--json")):
+        if path is not None:
+            check_file(path, option)
+    with showing_progress(quiet), _named(file) as source:
+        loaded = load(model)
+        text = Reader(loaded.tree, lower=False, vocabulary=None).text(source)
+        total = _Total()
+        parts = total.counting(in_text_order(loaded.model, loaded.layer, loaded.windows(text)))
+        lines = _words(text, parts) if per_word else _lines(text, parts)
+        if output is None:
+            sys.stdout.writelines(lines)
+        else:
+            with replacing(output) as written:
+                written.writelines(line.encode() for line in lines)
+        figures = total.as_dict(text)
+    say(facts(_summary(figures)))
+    if json is not None:
+        write_json(json, figures)
+
+
+@contextmanager
+def _named(source: str) -> Iterator[str]:
+    """Give standard input a name while it is read; it is read more than once."""
+    if source != "-":
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="hstree-") as folder:
+        path = Path(folder) / "standard input"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield str(path)
+
+
+class _Total:
+    """The sums over a text, taken while its parts go by."""
+
+    def __init__(self) -> None:
+        self.nll = self.nll_of_oov = 0.0
+        self.oov = 0
+
+    def counting(self, parts: Parts) -> Parts:
+        """Yield parts as they are."""
+        for nll, oov in parts:
+            self.nll += float(nll.sum())
+            self.nll_of_oov += float(nll[oov].sum())
+            self.oov += int(oov.sum())
+            yield nll, oov
+
+    def as_dict(self, text: Corpus) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        from hstree.scoring import Score
+
+        score = Score(self.nll, len(text), self.nll_of_oov, self.oov)
+        return {
+            "log_prob": -score.nll,
+            "log_prob_of_oov": -score.nll_of_oov,
+            "base": "e",
+            "perplexity": score.perplexity,
+            "perplexity_without_oov": score.perplexity_without_oov,
+            "lines": text.n_lines,
+            "tokens": score.tokens,
+            "oov": score.oov,
+            "vocabulary": {"size": len(text.vocabulary), "sha256": text.vocabulary.sha256},
+            "corpus": dict(text.source),
+        }
+
+
+def _words(text: Corpus, parts: Parts) -> Iterator[str]:
+    """Yield the lines of --per-word."""
+    done = 0
+    for nll, oov in parts:
+        words = text.words(slice(done, done + len(nll)))
+        done += len(nll)
+        for word, cost, unknown in zip(words, nll.tolist(), oov.tolist(), strict=True):
+            yield f"{word}\t{-cost:.6f}{_OOV if unknown else ''}\n"
+
+
+def _lines(text: Corpus, parts: Parts) -> Iterator[str]:
+    from hstree.scoring import by_line
+
+    start = text.line_start
+    line = 0
+    for nll, oov in by_line(parts, start):
+        words = text.words(slice(start[line], start[line + len(nll)]))
+        of_line = start[line : line + len(nll) + 1] - start[line]
+        for a, b, cost, unknown in zip(of_line, of_line[1:], nll, oov, strict=False):
+            yield f"{-cost:.6f}\t{b - a}\t{unknown}\t{' '.join(words[a : b - 1])}\n"
+        line += len(nll)
+
+
+def _summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    from hstree_cli.console import count, figure, share
+
+    tokens, oov = figures["tokens"], figures["oov"]
+    words = figures["vocabulary"]
+    return [
+        ("log-probability", f"{figure(figures['log_prob'])} in all, natural logarithms"),
+        ("perplexity", f"{figure(figures['perplexity'])} with OOV"),
+        ("", f"{figure(figures['perplexity_without_oov'])} without"),
+        ("tokens", f"{count(tokens)} in {count(figures['lines'])} lines, an <eos> each included"),
+        ("OOV", f"{count(oov)} ({share(oov, tokens)}), scored as <unk>"),
+        ("vocabulary", f"{count(words['size'])} words, sha256 {words['sha256'][:16]}"),
+    ]

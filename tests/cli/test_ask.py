@@ -1,0 +1,149 @@
+"""`hstree predict`, `sample` and `score`: what a trained model answers."""
+
+import io
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import hstree as library
+
+LINES = ["w0 w1 zebra", "", "w3 w0"]
+
+
+@pytest.fixture
+def model(hstree, tree, corpus, tmp_path):
+    """A trained model's folder; its words hold <unk>."""
+    ran = hstree("evaluate", tree, corpus, "--epochs", 1, "--dim", 4, "--save", "model")
+    assert ran.status == 0, ran.err
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def other(tmp_path):
+    path = tmp_path / "other.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    return path
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """Let the next run find this on standard input."""
+
+    def type_(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return type_
+
+
+def answers(path):
+    return json.loads(path.read_text(), parse_constant=pytest.fail)["predictions"]
+
+
+def test_the_words_predicted_are_those_of_the_model(hstree, model, tmp_path):
+    ran = hstree("predict", model, "w0 w1", "-k", 3, "--json", "a.json")
+    assert (ran.status, ran.err) == (0, "")
+    [found] = answers(tmp_path / "a.json")
+    expected = library.LanguageModel.load(model).predict([["w0", "w1"]], 3)[0]
+    assert [(w["word"], w["probability"]) for w in found["words"]] == expected
+    assert (found["context"], found["unknown"]) == (["w0", "w1"], [])
+    for word, probability in expected:
+        assert f"{word}" in ran.out
+        assert f"{probability:.6f}" in ran.out
+
+
+def test_contexts_come_a_line_each_from_a_file_or_standard_input(
+    hstree, model, other, typed, tmp_path
+):
+    assert hstree("predict", model, "--contexts", other, "--json", "file.json").status == 0
+    typed(other.read_bytes())
+    ran = hstree("predict", model, "--contexts", "-", "--json", "typed.json")
+    assert ran.warnings == ["hstree: warning: not among the model's words, read as <unk>: 'zebra'"]
+    assert answers(tmp_path / "file.json") == answers(tmp_path / "typed.json")
+    found = answers(tmp_path / "file.json")
+    assert [answer["context"] for answer in found] == [line.split() for line in LINES]
+    assert [answer["unknown"] for answer in found] == [["zebra"], [], []]
+    alone = library.LanguageModel.load(model).predict([["w3", "w0"]])[0]
+    assert [word["word"] for word in found[2]["words"]] == [word for word, _ in alone]
+
+
+def test_a_sampled_text_ends_its_lines_at_eos(hstree, model):
+    ran = hstree("sample", model, "--words", 30, "--seed", 3, "--context", "w0 w1")
+    assert (ran.status, ran.err) == (0, "")
+    drawn = library.LanguageModel.load(model).sample(30, ["w0", "w1"], random_state=3)
+    assert "<eos>" in drawn
+    lines = " ".join(drawn).split("<eos>")
+    assert ran.out.rstrip("\n").split("\n") == [line.strip() for line in lines]
+    assert hstree("sample", model, "--words", 30, "--seed", 4).out != ran.out
+    assert hstree("sample", model, "--words", 0).out == ""
+
+
+def test_lines_and_words_are_scored_alike(hstree, model, other, tmp_path):
+    ran = hstree("score", model, other, "-o", "lines.tsv", "--json", "score.json")
+    assert ran.status == 0
+    assert "1 of its 8 tokens" in ran.warnings[0]
+    lines = [line.split("\t") for line in (tmp_path / "lines.tsv").read_text().splitlines()]
+    assert [line[1:] for line in lines] == [
+        ["4", "1", "w0 w1 zebra"],
+        ["1", "0", ""],
+        ["3", "0", "w3 w0"],
+    ]
+    hstree("score", model, other, "--per-word", "-o", "words.tsv")
+    words = [line.split("\t") for line in (tmp_path / "words.tsv").read_text().splitlines()]
+    every = [word for line in LINES for word in [*line.split(), "<eos>"]]
+    assert [word[0] for word in words] == every
+    assert [word[2:] for word in words] == [["OOV"] if w == "zebra" else [] for w in every]
+    log_prob = np.array([float(word[1]) for word in words])
+    assert [float(line[0]) for line in lines] == pytest.approx(
+        [log_prob[:4].sum(), log_prob[4], log_prob[5:].sum()], abs=1e-5
+    )
+    found = json.loads((tmp_path / "score.json").read_text())
+    assert (found["tokens"], found["oov"], found["lines"], found["base"]) == (8, 1, 3, "e")
+    assert found["log_prob"] == pytest.approx(log_prob.sum(), abs=1e-5)
+    assert found["perplexity"] == pytest.approx(math.exp(-log_prob.mean()), rel=1e-5)
+    known = np.delete(log_prob, 2)
+    assert found["perplexity_without_oov"] == pytest.approx(math.exp(-known.mean()), rel=1e-5)
+    assert f"{found['perplexity']:,.2f} with OOV" in ran.out
+    assert "natural" in ran.out
+
+
+def test_a_text_of_many_batches_is_scored_as_by_evaluate(hstree, model, corpus, tmp_path):
+    ran = hstree("score", model, corpus, "--json", "score.json")
+    hstree("evaluate", model, corpus, "--no-train", "--json", "evaluate.json")
+    score = json.loads((tmp_path / "score.json").read_text())
+    expected = json.loads((tmp_path / "evaluate.json").read_text())["perplexity"]["test"]
+    assert score["perplexity"] == pytest.approx(expected, rel=1e-9)
+    printed = [line.split("\t") for line in ran.out.splitlines()[: score["lines"]]]
+    assert [line[3] for line in printed] == corpus.read_text().splitlines()
+    assert sum(float(line[0]) for line in printed) == pytest.approx(score["log_prob"], abs=1e-3)
+
+
+def test_standard_input_is_scored(hstree, model, other, typed):
+    expected = hstree("score", model, other).out
+    typed(other.read_bytes())
+    assert hstree("score", model, "-").out == expected
+
+
+def test_answers_fit_80_columns(hstree, model, other):
+    for ran in (
+        hstree("predict", model, " ".join(["w1"] * 60)),
+        hstree("score", model, other, "-o", "lines.tsv"),
+    ):
+        assert ran.status == 0
+        assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_what_cannot_be_asked_is_refused(refused, model, other, tmp_path):
+    refused("predict", model, status=2, saying="--contexts")
+    refused("predict", model, "w1", "--contexts", other, status=2, saying="--contexts")
+    refused("predict", model, "w1", "-k", 0, status=2, saying="-k")
+    refused("predict", model, "--contexts", "missing.txt", saying="missing.txt")
+    refused("predict", tmp_path / "nowhere", "w1", saying="is it a model's folder?")
+    refused("sample", other, saying="other.txt")
+    refused("sample", model, "--words", -1, status=2, saying="--words")
+    refused("score", model, "missing.txt", saying="missing.txt")
+    refused("score", model, other, "-o", "no/where.tsv", saying="no/where.tsv")
+    (tmp_path / "latin.txt").write_bytes(b"w1\n\xe9t\xe9\n")
+    refused("predict", model, "--contexts", "latin.txt", saying="latin.txt, line 2")
