@@ -11,7 +11,20 @@ import pytest
 
 from hstree.builders import builders
 
-COMMANDS = ["vocab", "build", "methods", "evaluate", "bootstrap", "check", "stats", "show", "demo"]
+COMMANDS = [
+    "vocab",
+    "build",
+    "methods",
+    "evaluate",
+    "bootstrap",
+    "predict",
+    "sample",
+    "score",
+    "check",
+    "stats",
+    "show",
+    "demo",
+]
 
 
 def test_help_names_every_command_in_80_columns(hstree):
