@@ -17,6 +17,8 @@ Int64 = NDArray[np.int64]
 
 #: Keeps a step finite where a row's first gradient is zero.
 TINY = 1e-10
+#: Rows moved at a time: few enough for all that is computed of them to stay in cache.
+CHUNK = 512
 
 
 class RowAdagrad:
@@ -51,13 +53,27 @@ class RowAdagrad:
         tokens : int
             Tokens trained on so far, this batch's included; the clock of the weight decay.
         """
+        for a in range(0, len(gradient), CHUNK):
+            some = slice(a, a + CHUNK)
+            if isinstance(rows, slice):
+                start, stop, _ = rows.indices(len(self.parameter))
+                here: Int64 | slice = slice(start + a, min(start + a + CHUNK, stop))
+            else:
+                here = rows[some]
+            self._step(here, gradient[some], learning_rate, tokens)
+
+    def _step(
+        self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int
+    ) -> None:
+        """Move at most `CHUNK` rows."""
         tail = (-1, *[1] * (gradient.ndim - 1))
+        values = self.parameter[rows]
         if self.weight_decay:
             owed = (self.weight_decay * (tokens - self._paid[rows])).astype(np.float32)
-            gradient = gradient + owed.reshape(tail) * self.parameter[rows]
+            gradient = gradient + owed.reshape(tail) * values
             self._paid[rows] = tokens
         flat = gradient.reshape(len(gradient), -1)
         total = self.squares[rows] + np.vecdot(flat, flat) / flat.shape[1]
         self.squares[rows] = total
         rate = learning_rate / np.sqrt(total + TINY)
-        self.parameter[rows] -= gradient * rate.reshape(tail)
+        self.parameter[rows] = values - gradient * rate.reshape(tail)

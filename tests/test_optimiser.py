@@ -1,7 +1,9 @@
 """Row-wise Adagrad against its definition."""
 
 import numpy as np
+import pytest
 
+from hstree import optimiser
 from hstree.optimiser import RowAdagrad
 
 
@@ -40,3 +42,18 @@ def test_a_row_pays_its_weight_decay_when_it_is_touched_next():
     owed_now = [0.01 * 100 * 1.9, 0.01 * 150 * 2]
     squares = [owed**2 + owed_now[0] ** 2, owed_now[1] ** 2]
     np.testing.assert_allclose(adagrad.squares, squares, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [slice(3, 40), slice(None), np.arange(1, 40, 3)])
+def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((41, 3), np.float32)
+    at_once, in_parts = RowAdagrad(start.copy(), 1e-3), RowAdagrad(start.copy(), 1e-3)
+    for step in range(1, 4):
+        gradient = rng.standard_normal(start[rows].shape, np.float32)
+        at_once.step(rows, gradient, 0.1, 5 * step)
+        with monkeypatch.context() as patch:
+            patch.setattr(optimiser, "CHUNK", 4)
+            in_parts.step(rows, gradient, 0.1, 5 * step)
+    assert np.array_equal(at_once.parameter, in_parts.parameter)
+    assert (at_once.parameter != start).any(axis=1).sum() == len(start[rows])
