@@ -1,0 +1,106 @@
+"""Exact top-k: best-first search beside one dense pass and a sort, a context at a time.
+
+Node vectors are drawn so that a decision's score has a given spread: at 0.5 all words are about
+as likely as their counts say, at 8 nearly every decision is certain. What the search reads of a
+tree depends on that, what the dense pass reads does not. `top-k` is what `layer.top_k` takes: the
+search, which gives way to the dense pass where that is cheaper. Medians over contexts.
+
+    python -m benchmarks.topk [--labels 100000] [--k 10] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import hstree
+from benchmarks import table
+from hstree.builders.join import join_under_root
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.vocabulary import Vocabulary
+
+Answer = Callable[[Any, int], tuple[Any, Any]]
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    parser.add_argument("--labels", type=int, default=100_000)
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--k", type=int, default=10)
+    parser.add_argument("--contexts", type=int, default=50)
+    parser.add_argument("--spread", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0, 8.0])
+    given = parser.parse_args()
+    rows = (
+        measured(name, tree, spread, given)
+        for name, tree in trees(given.labels)
+        for spread in given.spread
+    )
+    table.report("topk", rows, given.json)
+
+
+def trees(n_labels: int) -> Iterator[tuple[str, hstree.Tree]]:
+    """Make a binary tree, two with several codes a label, and the flat one."""
+    share = 1 / np.arange(1, n_labels + 1)
+    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
+    vocabulary = Vocabulary([f"w{i}" for i in range(n_labels)], counts)
+    yield "huffman", hstree.build("huffman", vocabulary)
+    for n in (2, 4):
+        yield f"random x {n}", several_codes(vocabulary, n)
+    yield "flat", hstree.build("flat", vocabulary)
+
+
+def several_codes(vocabulary: Vocabulary, n: int) -> hstree.Tree:
+    """Hang random trees over the same labels under one root, as `gmm --trees` does with its own."""
+    parts = [hstree.build("random", vocabulary, random_state=i) for i in range(n)]
+    return join_under_root(parts, vocabulary.words, counts=vocabulary.counts)
+
+
+def measured(name: str, tree: hstree.Tree, spread: float, given: Any) -> dict[str, Any]:
+    """Time search and dense pass on the same contexts, and see that they agree."""
+    rng = np.random.default_rng(0)
+    layer = HierarchicalSoftmax(tree, given.dim)
+    layer.weight[...] = rng.standard_normal(layer.weight.shape, np.float32)
+    layer.weight *= spread / np.sqrt(given.dim)
+    hidden = rng.standard_normal((given.contexts, given.dim), np.float32)
+    milliseconds: dict[str, list[float]] = {"search": [], "dense": []}
+    likeliest, agree = [], True
+    for i in range(given.contexts):
+        one = hidden[i : i + 1]
+        answers = {}
+        for how, answer in (("search", layer.top_k), ("dense", dense(layer))):
+            began = time.perf_counter()
+            answers[how] = answer(one, given.k)
+            milliseconds[how].append(1e3 * (time.perf_counter() - began))
+        agree &= np.allclose(answers["search"][1], answers["dense"][1], rtol=1e-4, atol=1e-4)
+        likeliest.append(float(np.exp(answers["dense"][1][0, 0])))
+    return {
+        "tree": name,
+        "labels": tree.n_labels,
+        "spread": spread,
+        "P(best)": statistics.median(likeliest),
+        "top-k ms": statistics.median(milliseconds["search"]),
+        "worst ms": max(milliseconds["search"]),
+        "dense ms": statistics.median(milliseconds["dense"]),
+        "agree": "yes" if agree else "NO",
+    }
+
+
+def dense(layer: HierarchicalSoftmax) -> Answer:
+    """Return a top-k by all labels' log-probabilities and a partial sort."""
+
+    def answer(hidden: Any, k: int) -> tuple[Any, Any]:
+        log_prob = layer.log_prob(hidden)
+        best = np.argpartition(-log_prob, k - 1)[:, :k]
+        order = np.argsort(-np.take_along_axis(log_prob, best, 1))
+        best = np.take_along_axis(best, order, 1)
+        return best, np.take_along_axis(log_prob, best, 1)
+
+    return answer
+
+
+if __name__ == "__main__":
+    main()
