@@ -1,6 +1,7 @@
 """The output layer alone: forward, gradients and update, side by side in one process.
 
-Every tree trains through the same layer, on the same hidden vectors and Zipf-distributed targets.
+Every tree trains through the same layer, on the same hidden vectors and Zipf-distributed targets;
+"classes" is a two-level class tree of sqrt(V) classes.
 Beside them stand a softmax written in plain NumPy and, where torch is installed, `Linear` with
 `cross_entropy` and `AdaptiveLogSoftmaxWithLoss`, which train with plain SGD and so do less work
 in their update. Medians over rounds in which all contestants take turns.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,10 @@ from scipy.special import logsumexp
 
 import hstree
 from benchmarks import table
+from hstree.classing.bins import equal_mass_bins
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.optimiser import RowAdagrad
+from hstree.segments import offsets
 from hstree.vocabulary import Vocabulary
 
 #: Above this many labels a flat softmax takes minutes a step and is left out.
@@ -56,6 +60,7 @@ def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[s
     steps: dict[str, Step] = {
         "huffman": tree_step(hstree.build("huffman", vocabulary), hidden, targets),
         "balanced": tree_step(hstree.build("balanced", vocabulary), hidden, targets),
+        "classes": tree_step(class_tree(vocabulary), hidden, targets),
     }
     if n_labels <= LARGEST_FLAT:
         steps["flat"] = tree_step(hstree.build("flat", vocabulary), hidden, targets)
@@ -106,6 +111,21 @@ def tree_step(tree: hstree.Tree, hidden: Any, targets: Any) -> Step:
             bias.step(of_rows.rows, of_rows.bias, 0.1)
 
     return step
+
+
+def class_tree(vocabulary: Vocabulary) -> hstree.Tree:
+    """Return a two-level class tree: sqrt(V) classes of equal mass by the root of the counts."""
+    n_labels = len(vocabulary)
+    class_of = equal_mass_bins(np.sqrt(vocabulary.counts), round(n_labels**0.5))
+    start = offsets(np.bincount(class_of))  # the words are in the order of their classes
+    groups = [~np.arange(a, b) for a, b in pairwise(start)]
+    alone = [len(group) == 1 for group in groups]
+    node = np.cumsum(~np.array(alone))
+    root = [g[0] if one else n for g, one, n in zip(groups, alone, node, strict=True)]
+    of_classes = [group for group, one in zip(groups, alone, strict=True) if not one]
+    return hstree.Tree.from_children(
+        vocabulary.words, [root, *of_classes], counts=vocabulary.counts
+    )
 
 
 def plain_softmax_step(counts: Any, hidden: Any, targets: Any) -> Step:
