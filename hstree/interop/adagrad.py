@@ -1,0 +1,97 @@
+"""Minibatches and Adagrad (Duchi, Hazan & Singer 2011), one rate for each weight.
+
+Only the weights that a batch touches are moved. The penalty that a weight owes for the batches
+that passed it by is paid when it is touched next, so that rare features are held as tightly as
+frequent ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.interop.linear import LinearTree, Rows
+
+Array = NDArray[Any]
+
+#: Keeps a step finite where a weight's first gradient is zero.
+TINY = 1e-10
+
+
+class Adagrad:
+    """Trains one model, in place.
+
+    Parameters
+    ----------
+    model : LinearTree
+    learning_rate : float
+    """
+
+    def __init__(self, model: LinearTree, learning_rate: float) -> None:
+        self.model = model
+        self.learning_rate = learning_rate
+        self._squares = np.zeros_like(model.table)
+        self._bias_squares = np.zeros(len(model.bias))
+        self._paid = np.zeros(model.table.shape, np.int32)
+        self._steps = 0
+
+    def epoch(
+        self,
+        X: Rows,
+        labels: NDArray[np.integer],
+        sample_weight: Array,
+        *,
+        penalty: float,
+        batch_size: int,
+        rng: np.random.Generator,
+    ) -> float:
+        """Pass over all samples once, in a random order.
+
+        Parameters
+        ----------
+        X : float array or CSR array (n, features)
+        labels : int array (n,)
+            Label ids.
+        sample_weight : float array (n,)
+        penalty : float
+            Weight of half the squared norm of the weights in each sample's loss.
+        batch_size : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        float
+            The weighted mean of the negative log-likelihoods, each before its batch's step.
+        """
+        order = rng.permutation(len(labels))
+        total = 0.0
+        for a in range(0, len(order), batch_size):
+            batch = order[a : a + batch_size]
+            weight = sample_weight[batch]
+            nll = self._step(self.model.suited(X[batch]), labels[batch], weight, penalty)
+            total += float(weight @ nll)
+        return total / max(float(sample_weight.sum()), TINY)
+
+    def _step(
+        self, X: Rows, labels: NDArray[np.integer], sample_weight: Array, penalty: float
+    ) -> NDArray[np.float64]:
+        nll, gradients = self.model.loss(X, labels, sample_weight)
+        self._steps += 1
+        penalty *= len(labels)  # of a step
+        table, bias = self.model.table, self.model.bias
+        for gradient in gradients:
+            index, by_weight = gradient.index, gradient.weight
+            weight = table[index]
+            passed = (self._steps - self._paid[index]).astype(table.dtype)
+            by_weight = by_weight + table.dtype.type(penalty) * passed * weight
+            self._paid[index] = self._steps
+            squares = self._squares[index] + by_weight**2
+            self._squares[index] = squares
+            table[index] = weight - self.learning_rate * by_weight / np.sqrt(squares + TINY)
+            rows = gradient.rows
+            self._bias_squares[rows] += gradient.bias**2
+            rate = self.learning_rate / np.sqrt(self._bias_squares[rows] + TINY)
+            bias[rows] -= rate * gradient.bias
+        return nll

@@ -1,0 +1,264 @@
+"""A linear model over a tree: node scores are ``W x + b`` of a row of X, dense or sparse.
+
+This is the output layer seen from its weights: samples carry weights of their own, a sparse X
+stays sparse in scores and gradients, and nothing flows back to X. Up to `NARROW` children a
+node's scores are computed for the samples that meet it, pair by pair; a wider node is one matrix
+product over those samples. How the weights are found is in `lbfgs` and `adagrad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from hstree.layers import decision, pairs
+from hstree.layers.groups import NARROW
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.segments import offsets, ranges
+from hstree.tree import Tree
+
+Array = NDArray[Any]
+Int64 = NDArray[np.int64]
+#: A dense array, or a CSR array: (samples, features).
+Rows = Any
+
+#: Products of a sparse X with weights that are laid out at a time.
+PRODUCTS = 1 << 20
+#: Elements of the tables of scores and edges that a prediction holds at a time.
+TABLE_LIMIT = 1 << 22
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The gradient of a loss by some of the weights.
+
+    Attributes
+    ----------
+    index : index of `LinearTree.table`
+        The elements that `weight` belongs to, none of them twice.
+    weight : float array
+    rows : int64 array (r,) or slice
+        The biases that `bias` belongs to, none of them twice.
+    bias : float array (r,)
+    """
+
+    index: Any
+    weight: Array
+    rows: Int64 | slice
+    bias: Array
+
+
+class LinearTree:
+    """The weights of a linear model over a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    n_features : int
+    sparse : bool
+        Whether it is trained on a sparse X. Then `table` is (n_features, R), so that the weights
+        of a feature stand together; for a dense X it is (R, n_features).
+    dtype : float dtype
+
+    Attributes
+    ----------
+    table : float array, zero at the start
+    bias : float array (R,)
+        At the start such that the model is the distribution of ``tree.counts``.
+    """
+
+    def __init__(self, tree: Tree, n_features: int, *, sparse: bool, dtype: Any) -> None:
+        self.tree, self.sparse = tree, sparse
+        self.layer = HierarchicalSoftmax(tree, 0, dtype=dtype)
+        self.bias = self.layer.bias
+        shape = (len(self.bias), n_features)
+        self.table: Array = np.zeros(shape[::-1] if sparse else shape, dtype)
+        self._width = tree.fan_out[tree.edge_node]
+        self._row = self.layer.row_start[tree.edge_node]
+        self._branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+
+    @property
+    def weight(self) -> Array:
+        """The weights as (R, n_features), a view of `table`."""
+        return self.table.T if self.sparse else self.table
+
+    @property
+    def one_code(self) -> bool:
+        """Whether every label has one code, so that the loss is convex and a sum over nodes."""
+        return len(self.layer.codes.place) <= self.tree.n_labels
+
+    def suited(self, X: Rows) -> Rows:
+        """Return X as it is trained on: CSR where `table` is made for it, else dense."""
+        if self.sparse:
+            return scipy.sparse.csr_array(X)
+        return X.toarray() if is_sparse(X) else X
+
+    def log_prob(self, X: Rows) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield slices of the samples, and all labels' log-probabilities (samples, V)."""
+        step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+        weight = np.asarray(self.weight.T, order="C" if is_sparse(X) else None)
+        for a in range(0, X.shape[0], step):
+            score = X[a : a + step] @ weight + self.bias
+            yield slice(a, a + step), self.layer.log_prob_of_scores(score.T)
+
+    def loss(
+        self, X: Rows, labels: NDArray[np.integer], sample_weight: Array
+    ) -> tuple[NDArray[np.float64], list[Gradient]]:
+        """Return the negative log-likelihoods (B,) and the gradients of their weighted sum.
+
+        Parameters
+        ----------
+        X : float array or CSR array (B, n_features)
+            As `suited` returns it.
+        labels : int array (B,)
+            Label ids.
+        sample_weight : float array (B,)
+        """
+        if self.tree.n_nodes == 0:
+            return np.zeros(len(labels)), []
+        expansion = self.layer.codes.expand(labels)
+        n_codes = len(expansion.decision_start) - 1
+        code = np.repeat(np.arange(n_codes), np.diff(expansion.decision_start))
+        item_of_code = np.repeat(np.arange(len(labels)), np.diff(expansion.code_start))
+        edge, width = expansion.edge, self._width[expansion.edge]
+        log_prob = np.empty(len(edge))
+        parts: list[tuple[Int64, _Part]] = []
+        for kind, own in (
+            (_Binary, width == 2),
+            (_Narrow, (width > 2) & (width <= NARROW)),
+            (_Wide, width > NARROW),
+        ):
+            mine = np.flatnonzero(own)
+            if mine.size:
+                of_edge = edge[mine]
+                met = (item_of_code[code[mine]], self._row[of_edge], self._branch[of_edge])
+                part = kind(self, X, *met, width[mine])
+                log_prob[mine] = part.log_prob
+                parts.append((mine, part))
+        of_code = np.bincount(code, weights=log_prob, minlength=n_codes)
+        nll = -np.logaddexp.reduceat(of_code, expansion.code_start[:-1])
+        # A decision counts by its code's share of the label's probability.
+        share = sample_weight[item_of_code] * np.exp(of_code + nll[item_of_code])
+        return nll, [g for mine, part in parts for g in part.gradients(share[code[mine]])]
+
+    def pair_scores(self, X: Rows, item: Int64, row: Int64) -> Array:
+        """Return the scores (P,) of pairs of a sample and a weight row."""
+        if not self.sparse:
+            return pairs.score(self.table, self.bias, X, item, row)
+        result = self.bias[row]
+        stored = np.diff(X.indptr)[item]
+        per_chunk = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))
+        for a in range(0, len(item), per_chunk):
+            few = stored[a : a + per_chunk]
+            at = ranges(X.indptr[item[a : a + per_chunk]].astype(np.int64), offsets(few))
+            pair = np.repeat(np.arange(len(few)), few)
+            products = X.data[at] * self.table[X.indices[at], row[a : a + per_chunk][pair]]
+            result[a : a + per_chunk] += np.bincount(pair, products, minlength=len(few))
+        return result
+
+    def pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> Gradient:
+        """Return the gradient from the errors (P,) of pairs, whose items ascend."""
+        start = offsets(np.bincount(item, minlength=X.shape[0]))
+        error = error.astype(self.table.dtype, copy=False)
+        G = scipy.sparse.csr_array((error, row, start), shape=(X.shape[0], len(self.bias)))
+        of_bias = np.bincount(row, error, minlength=len(self.bias))
+        rows = np.flatnonzero(np.bincount(row, minlength=len(self.bias)))
+        if not self.sparse:
+            return Gradient(rows, (G.T.tocsr() @ X)[rows], rows, of_bias[rows])
+        by_row = G.T.tocsr() @ X
+        row_of = np.repeat(np.arange(len(self.bias)), np.diff(by_row.indptr))
+        return Gradient((by_row.indices, row_of), by_row.data, rows, of_bias[rows])
+
+
+class _Binary:
+    """Decisions with two branches: one pair each."""
+
+    def __init__(
+        self, model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
+    ) -> None:
+        self._met = (X, item, row)
+        self._model = model
+        self.log_prob, self._error = decision.binary(model.pair_scores(X, item, row), branch == 0)
+
+    def gradients(self, share: Array) -> Iterator[Gradient]:
+        yield self._model.pair_gradient(*self._met, self._error * share)
+
+
+class _Narrow:
+    """Decisions with a few branches: a pair for each, a softmax over each run of pairs."""
+
+    def __init__(
+        self, model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
+    ) -> None:
+        start = offsets(width)
+        self._met = (X, np.repeat(item, width), ranges(row, start))
+        self._model, self._width = model, width
+        log_softmax = decision.segment_log_softmax(model.pair_scores(*self._met), start)
+        chosen = start[:-1] + branch
+        self.log_prob: Array = log_softmax[chosen]
+        self._error = np.exp(log_softmax)
+        self._error[chosen] -= 1
+
+    def gradients(self, share: Array) -> Iterator[Gradient]:
+        error = self._error * np.repeat(share, self._width)
+        yield self._model.pair_gradient(*self._met, error)
+
+
+class _Wide:
+    """Decisions with many branches: one dense softmax a node over the samples that meet it."""
+
+    def __init__(
+        self, model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
+    ) -> None:
+        self._model = model
+        self._blocks: list[tuple[Int64, slice, Rows, Any, Array]] = []
+        self.log_prob = np.empty(len(item))
+        order = np.argsort(row, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(row[order])) + 1):
+            rows = slice(int(row[mine[0]]), int(row[mine[0]] + width[mine[0]]))
+            few, index = _met_features(X[item[mine]], rows, model.sparse)
+            block = model.table[index]
+            error = few @ (block if model.sparse else block.T) + model.bias[rows]
+            error -= error.max(axis=1, keepdims=True)
+            at = np.arange(len(mine)), branch[mine]
+            picked = error[at]
+            np.exp(error, out=error)
+            total = error.sum(axis=1, keepdims=True)
+            self.log_prob[mine] = picked - np.log(total[:, 0])
+            error /= total
+            error[at] -= 1
+            self._blocks.append((mine, rows, few, index, error))
+
+    def gradients(self, share: Array) -> Iterator[Gradient]:
+        for mine, rows, few, index, error in self._blocks:
+            error *= share[mine, None]
+            by_weight = few.T @ error if self._model.sparse else error.T @ few
+            yield Gradient(index, by_weight, rows, error.sum(axis=0))
+
+
+_Part = _Binary | _Narrow | _Wide
+
+
+def _met_features(X: Rows, rows: slice, sparse: bool) -> tuple[Rows, Any]:
+    """Leave out the features that no sample has; return X and the index of the weights."""
+    if not sparse:
+        return X, rows
+    few, features = met_features(X)
+    return few, (features, rows)
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether X is one of scipy's sparse arrays or matrices."""
+    return bool(scipy.sparse.issparse(X))
+
+
+def met_features(X: Any) -> tuple[Any, Int64]:
+    """Return a CSR array without its empty columns, and which columns the others were."""
+    features, place = np.unique(X.indices, return_inverse=True)
+    few = scipy.sparse.csr_array((X.data, place, X.indptr), shape=(X.shape[0], len(features)))
+    return few, features.astype(np.int64)

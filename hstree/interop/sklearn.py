@@ -1,0 +1,394 @@
+"""A scikit-learn classifier for many classes: a linear model whose softmax is a tree.
+
+Any builder makes the tree, of the classes' centroids and frequencies, or a tree is given. With
+``builder="flat"`` the model is multinomial logistic regression, with the objective and so the
+optimum of scikit-learn's own; with any other tree it is the same objective over that tree.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from hstree import progress
+from hstree.builders import build
+from hstree.builders.registry import builder as builder_named
+from hstree.errors import InputError, OptionError
+from hstree.interop import lbfgs
+from hstree.interop.adagrad import Adagrad
+from hstree.interop.centroids import class_vectors
+from hstree.interop.linear import LinearTree, Rows, is_sparse
+from hstree.tree import Tree
+from hstree.treefile import load
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+#: Weights of one problem that ``solver="auto"`` still gives to L-BFGS, which keeps about
+#: twenty-five numbers of eight bytes for each.
+MOST_WEIGHTS = 5_000_000
+
+
+class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear classification through a hierarchical softmax.
+
+    Parameters
+    ----------
+    builder : str, default "gmm"
+        The method that makes the tree: one of `hstree.builders()` that takes vectors (the
+        classes' centroids; see `hstree.interop.centroids`) or a vocabulary (their frequencies).
+    builder_options : mapping, optional
+        The builder's own options.
+    tree : Tree, str or path, optional
+        The tree itself, or its file, in place of a builder; its labels are ``str(class)``.
+    C : float, default 1.0
+        Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
+        the summed negative log-likelihood, plus half the squared norm of the weights.
+    class_weight : mapping or "balanced", optional
+        The weight of each class's samples in the objective, as in scikit-learn.
+    solver : {"auto", "lbfgs", "adagrad"}, default "auto"
+        "lbfgs" finds the optimum over all samples, node by node where every class has one code;
+        "adagrad" takes minibatches. "auto" is "lbfgs" up to `MOST_WEIGHTS` weights a problem.
+    max_iter : int, default 1000
+        Iterations of L-BFGS for each node, at most.
+    tol : float, default 1e-4
+        L-BFGS has found the optimum when no element of the mean objective's gradient is larger.
+    epochs : int, default 10
+        Passes of Adagrad over the samples.
+    batch_size : int, default 256
+        Samples in a minibatch of Adagrad.
+    learning_rate : float, default 0.1
+        Adagrad's.
+    random_state : int, RandomState or None, default 0
+        Seeds the builder, unless its options say otherwise, and the order of the samples.
+
+    Attributes
+    ----------
+    classes_ : array (V,)
+    tree_ : Tree
+        With ``str(class)`` as labels.
+    weight_ : float array (R, n_features_in_)
+        Rows as ``docs/tree-format.md`` lays them out; float32 where X is.
+    bias_ : float array (R,)
+    n_features_in_ : int
+    feature_names_in_ : array of str (n_features_in_,)
+        Where X has names.
+    n_iter_ : int
+        Iterations of the slowest node, or epochs.
+    loss_curve_ : list of float
+        The mean objective after each iteration of L-BFGS, or the mean negative log-likelihood
+        of each epoch of Adagrad while it trained.
+
+    Notes
+    -----
+    A binary tree of V classes costs a sample about ``log2(V)`` node scores in training in place
+    of V. All classes' probabilities still cost every node's score.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HierarchicalSoftmaxClassifier(builder="huffman").fit(X, y)
+    >>> model.tree_.labels, round(model.score(X, y), 2)
+    (('0', '1', '2'), 0.97)
+    """
+
+    def __init__(
+        self,
+        builder: str = "gmm",
+        *,
+        builder_options: Mapping[str, Any] | None = None,
+        tree: Tree | str | os.PathLike[str] | None = None,
+        C: float = 1.0,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        solver: Literal["auto", "lbfgs", "adagrad"] = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        epochs: int = 10,
+        batch_size: int = 256,
+        learning_rate: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.builder = builder
+        self.builder_options = builder_options
+        self.tree = tree
+        self.C = C
+        self.class_weight = class_weight
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Build the tree and train on it.
+
+        Parameters
+        ----------
+        X : array_like or sparse (n, n_features)
+        y : array_like (n,)
+        sample_weight : array_like (n,), optional
+
+        Raises
+        ------
+        OptionError
+            For a parameter that cannot have its value.
+        InputError
+            When the tree's labels are not the classes, or the builder cannot use centroids.
+        """
+        self._check_parameters()
+        X, y = self._validated(X, y, reset=True)
+        classes = np.unique(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        labels = self._start(X, y, weight, classes)
+        weight = weight * self._class_weights(y)
+        if self._chosen_solver() == "lbfgs":
+            self._solve(X, labels, weight)
+        else:
+            self._train(X, labels, weight, self.epochs)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Pass over some more samples once, in minibatches of Adagrad.
+
+        The first call builds the tree, of the samples that it is given, so these should show
+        what the classes are like unless `tree` is given. The penalty is that of a training
+        set of as many samples as have been seen.
+
+        Parameters
+        ----------
+        X : array_like or sparse (n, n_features)
+        y : array_like (n,)
+        classes : array_like (V,)
+            All classes that there will be; needed at the first call.
+        sample_weight : array_like (n,), optional
+        """
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        self._check_parameters()
+        X, y = self._validated(X, y, reset=first)
+        known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
+        if not first and not np.array_equal(known, self.classes_):
+            raise ValueError("classes are not the same as at the first call to partial_fit")
+        new = np.setdiff1d(y, known)
+        if new.size:
+            raise ValueError(f"y has the class {new[0]!r}, which is not among classes")
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if first:
+            labels = self._start(X, y, weight, known)
+        else:
+            labels = self._label_of_class[np.searchsorted(known, y)]
+        return self._train(X, labels, weight * self._class_weights(y), 1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each sample, an array (n,); ties by class order."""
+        X = self._seen(X)
+        best = np.empty(X.shape[0], np.int64)
+        for rows, log_prob in self._model.log_prob(X):
+            best[rows] = np.exp(log_prob[:, self._label_of_class]).argmax(axis=1)
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted
+
+    def predict_log_proba(self, X: Any) -> Float64:
+        """Return the log-probabilities of all classes, a float64 array (n, V)."""
+        X = self._seen(X)
+        result = np.empty((X.shape[0], len(self.classes_)))
+        for rows, log_prob in self._model.log_prob(X):
+            result[rows] = log_prob[:, self._label_of_class]
+        return result
+
+    def predict_proba(self, X: Any) -> Float64:
+        """Return the probabilities of all classes, a float64 array (n, V)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def top_k(self, X: Any, k: int = 5) -> tuple[NDArray[Any], Float64]:
+        """Return the k most probable classes of each sample, exactly.
+
+        Returns
+        -------
+        classes : array (n, min(k, V))
+            The most probable first; ties by class order.
+        log_proba : float64 array (n, min(k, V))
+        """
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise OptionError(f"k is {k!r}; ask for at least 1 class")
+        X = self._seen(X)
+        k = min(int(k), len(self.classes_))
+        best = np.empty((X.shape[0], k), np.int64)
+        values = np.empty((X.shape[0], k))
+        for rows, log_prob in self._model.log_prob(X):
+            log_prob = log_prob[:, self._label_of_class]
+            best[rows] = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
+            values[rows] = np.take_along_axis(log_prob, best[rows], axis=1)
+        return self.classes_[best], values
+
+    @property
+    def weight_(self) -> NDArray[Any]:
+        """The node vectors, a float array (R, n_features)."""
+        return self._model.weight
+
+    @property
+    def bias_(self) -> NDArray[Any]:
+        """The biases, a float array (R,)."""
+        return self._model.bias
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that X may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether there is a model."""
+        return hasattr(self, "_model")
+
+    def _validated(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows, NDArray[Any]]:
+        samples, targets = validate_data(
+            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset
+        )
+        check_classification_targets(targets)
+        return _rows(samples), targets
+
+    def _seen(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return _rows(
+            validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        )
+
+    def _start(self, X: Rows, y: NDArray[Any], weight: Float64, classes: NDArray[Any]) -> Int64:
+        """Make the tree and an untrained model; return the samples' label ids."""
+        names = [str(name) for name in classes.tolist()]
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(2**31)) if self.random_state is None else self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = int(rng.randint(2**31))
+        self._rng = np.random.default_rng(int(seed))
+        number = np.searchsorted(classes, y)
+        self.tree_ = self._given_tree() or self._built(X, number, weight, names, int(seed))
+        self._label_of_class = _matched(self.tree_, names)
+        self.classes_ = classes
+        self._model = LinearTree(self.tree_, X.shape[1], sparse=is_sparse(X), dtype=X.dtype)
+        self._optimiser: Adagrad | None = None
+        self._samples_seen = 0
+        self.loss_curve_: list[float] = []
+        self.n_iter_ = 0
+        return self._label_of_class[number]
+
+    def _given_tree(self) -> Tree | None:
+        return self.tree if self.tree is None or isinstance(self.tree, Tree) else load(self.tree)
+
+    def _built(self, X: Rows, y: Int64, weight: Float64, names: list[str], seed: int) -> Tree:
+        options = dict(self.builder_options or {})
+        if any(option.name == "random_state" for option in builder_named(self.builder).options):
+            options.setdefault("random_state", seed)
+        vectors = class_vectors(X, y, weight, names, random_state=seed)
+        return build(self.builder, vectors, **options)
+
+    def _class_weights(self, y: NDArray[Any]) -> Float64:
+        """Return the weight (n,) of each sample's class."""
+        if self.class_weight is None:
+            return np.ones(len(y))
+        present = np.unique(y)
+        of_class = compute_class_weight(self.class_weight, classes=present, y=y)
+        weights: Float64 = of_class[np.searchsorted(present, y)]
+        return weights
+
+    def _chosen_solver(self) -> str:
+        if self.solver != "auto":
+            return self.solver
+        model = self._model
+        rows = np.diff(model.layer.row_start)
+        largest = int(rows.max(initial=0)) if model.one_code else int(rows.sum())
+        return "lbfgs" if largest * self.n_features_in_ <= MOST_WEIGHTS else "adagrad"
+
+    def _solve(self, X: Rows, labels: Int64, weight: Float64) -> None:
+        found = lbfgs.solve(
+            self._model, X, labels, weight, C=self.C, tol=self.tol, max_iter=self.max_iter
+        )
+        self.loss_curve_, self.n_iter_ = found.curve, found.iterations
+        if not found.converged:
+            warnings.warn(
+                f"L-BFGS did not come within tol={self.tol:g} of the optimum in "
+                f"max_iter={self.max_iter} iterations; scale the features, or raise max_iter",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _train(self, X: Rows, labels: Int64, weight: Float64, epochs: int) -> Self:
+        if self._optimiser is None:
+            self._optimiser = Adagrad(self._model, self.learning_rate)
+        self._samples_seen += len(labels)
+        with progress.task("training", epochs * len(labels), "samples") as task:
+            for _ in range(epochs):
+                nll = self._optimiser.epoch(
+                    X,
+                    labels,
+                    weight,
+                    penalty=1 / (self.C * self._samples_seen),
+                    batch_size=self.batch_size,
+                    rng=self._rng,
+                )
+                self.loss_curve_.append(nll)
+                self.n_iter_ += 1
+                task.advance(len(labels))
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.solver not in ("auto", "lbfgs", "adagrad"):
+            raise OptionError(f"solver is {self.solver!r}; it is 'auto', 'lbfgs' or 'adagrad'")
+        for name, least in (("max_iter", 1), ("epochs", 1), ("batch_size", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise OptionError(
+                    f"{name} is {value!r}; it must be a whole number, {least} or more"
+                )
+        for name in ("C", "tol", "learning_rate"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not number or not 0 < value < np.inf:
+                raise OptionError(f"{name} is {value!r}; it must be a number above 0")
+
+
+def _rows(X: Any) -> Rows:
+    return scipy.sparse.csr_array(X) if is_sparse(X) else X
+
+
+def _matched(tree: Tree, names: list[str]) -> Int64:
+    """Return the label id (V,) of each class."""
+    if len(set(names)) < len(names):
+        raise InputError("two classes read the same as text; the labels of a tree are str(class)")
+    place = {label: number for number, label in enumerate(tree.labels)}
+    missing = [name for name in names if name not in place]
+    if missing:
+        raise InputError(
+            f"the tree has no label {missing[0]!r} ({len(missing)} of the {len(names)} classes "
+            "are missing); its labels must be str(class)"
+        )
+    if len(place) > len(names):
+        more = next(iter(place.keys() - set(names)))
+        raise InputError(
+            f"the tree has the label {more!r}, of which the data have no sample; "
+            "build a tree of these classes alone, or name all classes in partial_fit"
+        )
+    return np.array([place[name] for name in names], np.int64)

@@ -1,0 +1,101 @@
+"""A linear model over a tree: its loss and gradients, against the layer and finite differences."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from hstree import Tree, WordVectors, build
+from hstree.interop.linear import LinearTree, met_features
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.vocabulary import Vocabulary
+
+
+def tree_of(name, n_labels=50):
+    rng = np.random.default_rng(0)
+    labels = [f"w{i}" for i in range(n_labels)]
+    counts = rng.integers(1, 9, n_labels)
+    if name == "several codes":
+        vectors = WordVectors(labels, rng.standard_normal((n_labels, 3)), counts=counts)
+        return build("gmm", vectors, epsilon=0.4, trees=4)
+    if name == "wide below":
+        wide = np.delete(np.arange(n_labels + 2), n_labels)
+        return Tree.from_children(
+            [*labels, "a", "b", "c"],
+            [[1, 2, ~n_labels], (~wide).tolist(), [~(n_labels + 2), ~0]],
+        )
+    method, _, arity = name.partition(" ")
+    options = {"arity": int(arity)} if arity else {}
+    return build(method, Vocabulary(labels, counts), **options)
+
+
+TREES = ("huffman", "huffman 5", "flat", "several codes", "wide below")
+
+
+@pytest.fixture(params=TREES)
+def tree(request):
+    return tree_of(request.param)
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def setting(request, tree):
+    """A model with random weights, and a batch with an empty row and an unused feature."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 9)) * (rng.random((30, 9)) < 0.4)
+    X[3] = 0
+    X[:, 5] = 0
+    sparse = request.param == "sparse"
+    model = LinearTree(tree, 9, sparse=sparse, dtype=np.float64)
+    model.table[...] = rng.standard_normal(model.table.shape)
+    model.bias += rng.standard_normal(len(model.bias))
+    labels = rng.integers(tree.n_labels, size=30)
+    weight = rng.uniform(0, 2, 30)
+    return model, model.suited(X), labels, weight
+
+
+def test_scores_are_those_of_the_layer(setting):
+    model, X, labels, weight = setting
+    layer = HierarchicalSoftmax(model.tree, 9, dtype=np.float64)
+    layer.weight, layer.bias = np.ascontiguousarray(model.weight), model.bias
+    dense = X.toarray() if model.sparse else X
+    nll, _ = model.loss(X, labels, weight)
+    np.testing.assert_allclose(nll, layer.nll(dense, labels), atol=1e-10)
+    for rows, log_prob in model.log_prob(X):
+        np.testing.assert_allclose(log_prob, layer.log_prob(dense[rows]), atol=1e-10)
+
+
+def test_gradients_are_those_of_finite_differences(setting):
+    model, X, labels, weight = setting
+    _, gradients = model.loss(X, labels, weight)
+    by_table, by_bias = np.zeros_like(model.table), np.zeros_like(model.bias)
+    for gradient in gradients:
+        assert not by_table[gradient.index].any()
+        by_table[gradient.index] = gradient.weight
+        by_bias[gradient.rows] = gradient.bias
+    rng, table, bias, step = np.random.default_rng(2), model.table, model.bias, 1e-5
+
+    def total(sign, of_table, of_bias):
+        model.table, model.bias = table + sign * of_table, bias + sign * of_bias
+        return weight @ model.loss(X, labels, weight)[0]
+
+    for _ in range(4):
+        along = step * rng.standard_normal(table.shape), step * rng.standard_normal(bias.shape)
+        found = total(1, *along) - total(-1, *along)
+        expected = 2 * (np.vdot(by_table, along[0]) + by_bias @ along[1])
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_chunks_change_nothing(setting, monkeypatch):
+    model, X, labels, weight = setting
+    whole = model.loss(X, labels, weight)[0]
+    monkeypatch.setattr("hstree.interop.linear.PRODUCTS", 20)
+    np.testing.assert_allclose(model.loss(X, labels, weight)[0], whole, atol=1e-12)
+
+
+def test_met_features():
+    X = scipy.sparse.csr_array([[0, 0, 2, 1], [0, 3, 0, 0]])
+    few, features = met_features(X)
+    assert features.tolist() == [1, 2, 3]
+    assert few.toarray().tolist() == [[0, 2, 1], [3, 0, 0]]
+    none, features = met_features(scipy.sparse.csr_array((2, 3)))
+    assert none.shape == (2, 0)
+    assert features.size == 0

@@ -1,0 +1,337 @@
+"""The scikit-learn classifier: the contract, the optimum, the trees, and what it says of misuse."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hstree import HstreeError, Tree, build
+from hstree.errors import InputError, OptionError
+from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
+from hstree.vocabulary import Vocabulary
+
+SEVERAL_CODES = {"builder_options": {"epsilon": 0.4, "trees": 3}}
+CONFIGURATIONS = {
+    "gmm": {},
+    "flat": {"builder": "flat"},
+    "huffman, 3 branches": {"builder": "huffman", "builder_options": {"arity": 3}},
+    "linkage": {"builder": "linkage"},
+    "several codes": {"max_iter": 20, **SEVERAL_CODES},
+    "adagrad": {"solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
+    "adagrad, several codes": {"solver": "adagrad", **SEVERAL_CODES},
+}
+CHECKED = ("gmm", "flat", "several codes", "adagrad")
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@parametrize_with_checks([Classifier(**CONFIGURATIONS[name]) for name in CHECKED])
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+def problem(n_classes=8, n=240, n_features=12, seed=0):
+    """Return overlapping classes of unequal size: float64 X, and y as names."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(n_classes, n, p=rng.dirichlet(np.full(n_classes, 5.0)))
+    y[:n_classes] = np.arange(n_classes)
+    centres = rng.standard_normal((n_classes, n_features))
+    X = centres[y] + 1.5 * rng.standard_normal((n, n_features))
+    X[np.abs(X) < 1] = 0
+    return X, np.array([f"class {c}" for c in range(n_classes)])[y]
+
+
+def close(a, b, tolerance=1e-4):
+    np.testing.assert_allclose(a, b, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+@pytest.mark.parametrize("C", [0.05, 1.0])
+@pytest.mark.parametrize("n_classes", [2, 5, 40])
+def test_flat_is_logistic_regression(layout, C, n_classes):
+    X, y = problem(n_classes)
+    X = layout(X)
+    theirs = LogisticRegression(C=C, tol=1e-8, max_iter=10_000).fit(X, y)
+    ours = Classifier("flat", C=C, tol=1e-8, max_iter=10_000).fit(X, y)
+    close(ours.predict_proba(X), theirs.predict_proba(X))
+    # The first of two children is scikit-learn's negative class.
+    close(ours.weight_, -theirs.coef_ if n_classes == 2 else theirs.coef_)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+
+
+def test_a_binary_tree_is_a_logistic_regression_at_each_node():
+    X, y = problem(4)
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(y))
+    names = [f"class {c}" for c in (2, 0, 3, 1)]
+    tree = Tree.from_children(names, [[1, ~3], [~0, 2], [~1, ~2]])
+    model = Classifier(tree=tree, C=0.3, tol=1e-8).fit(X, y, weight)
+
+    def left(under, first):
+        """Return P(first branch) of a node by scikit-learn, fitted to what lies under it."""
+        here = np.isin(y, under)
+        there = LogisticRegression(C=0.3, tol=1e-8)
+        there.fit(X[here], np.isin(y[here], first), weight[here])
+        return there.predict_proba(X)[:, 1]
+
+    root = left(names, names[:3])
+    second = left(names[:3], names[:1])
+    third = left(names[1:3], names[1:2])
+    expected = {
+        names[3]: 1 - root,
+        names[0]: root * second,
+        names[1]: root * (1 - second) * third,
+        names[2]: root * (1 - second) * (1 - third),
+    }
+    close(model.predict_proba(X), np.stack([expected[c] for c in model.classes_], axis=1))
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_and_sparse_are_one(name, dtype):
+    X, y = problem(n_classes=36)
+    X = X.astype(dtype)
+    dense = Classifier(**CONFIGURATIONS[name]).set_params(epochs=3, tol=1e-7).fit(X, y)
+    sparse = clone(dense).set_params(tree=dense.tree_).fit(scipy.sparse.csr_matrix(X), y)
+    close(dense.predict_proba(X), sparse.predict_proba(X), 2e-3)
+    close(sparse.predict_proba(X), sparse.predict_proba(scipy.sparse.csr_array(X)), 1e-5)
+    assert dense.weight_.dtype == sparse.weight_.dtype == dtype
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_answers_agree_with_each_other(name):
+    X, y = problem(n_classes=36)
+    model = Classifier(**CONFIGURATIONS[name]).set_params(epochs=2).fit(X.astype(np.float32), y)
+    proba = model.predict_proba(X)
+    assert proba.shape == (len(X), 36)
+    assert np.abs(proba.sum(axis=1) - 1).max() < 1e-9
+    close(np.exp(model.predict_log_proba(X)), proba, 1e-12)
+    assert (model.predict(X) == model.classes_[proba.argmax(axis=1)]).all()
+    assert model.score(X, y) == (model.predict(X) == y).mean()
+    labels, log_proba = model.top_k(X, 50)
+    assert labels.shape == (len(X), 36)
+    order = np.argsort(-model.predict_log_proba(X), axis=1, kind="stable")
+    assert (labels == model.classes_[order]).all()
+    assert (np.diff(log_proba, axis=1) <= 0).all()
+    assert (model.top_k(X, 1)[0][:, 0] == model.predict(X)).all()
+    assert sorted(model.tree_.labels) == sorted(model.classes_)
+    assert len(model.loss_curve_) == model.n_iter_ > 0
+    assert model.loss_curve_[-1] <= model.loss_curve_[0]
+
+
+def test_batches_of_a_prediction_change_nothing(monkeypatch):
+    X, y = problem()
+    model = Classifier().fit(X, y)
+    whole = model.predict_log_proba(X), model.predict(X), model.top_k(X, 3)[0]
+    monkeypatch.setattr("hstree.interop.linear.TABLE_LIMIT", 100)
+    close(model.predict_log_proba(X), whole[0], 1e-12)
+    assert (model.predict(X) == whole[1]).all()
+    assert (model.top_k(X, 3)[0] == whole[2]).all()
+
+
+def penalised(model, X, y, C):
+    nll = -model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    return C * nll.sum() + 0.5 * (model.weight_**2).sum()
+
+
+@pytest.mark.parametrize("n_classes", [6, 40])
+@pytest.mark.parametrize("builder", ["flat", "kmeans"])
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+def test_adagrad_goes_to_the_same_optimum(builder, layout, n_classes):
+    X, y = problem(n_classes)
+    exact = Classifier(builder, C=0.1).fit(X, y)
+    steps = Classifier(
+        builder, C=0.1, solver="adagrad", epochs=60, batch_size=40, learning_rate=0.3
+    ).fit(layout(X), y)
+    least = penalised(exact, X, y, 0.1)
+    assert least < penalised(steps, X, y, 0.1) < 1.02 * least
+
+
+def test_several_codes_end_where_no_direction_leads_down():
+    X, y = problem()
+    model = Classifier(**SEVERAL_CODES, C=0.5, tol=1e-6).fit(X, y)
+    assert len(model.tree_.child) > 2 * len(model.classes_)
+    here = penalised(model, X, y, 0.5)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        moved = model.weight_ + 1e-2 * rng.standard_normal(model.weight_.shape)
+        kept, model._model.table = model._model.table, moved
+        assert penalised(model, X, y, 0.5) > here
+        model._model.table = kept
+
+
+def test_class_weights_are_sample_weights():
+    X, y = problem(5)
+    balanced = Classifier(class_weight="balanced", C=0.2, tol=1e-7).fit(X, y)
+    share = {c: len(y) / (5 * (y == c).sum()) for c in np.unique(y)}
+    given = Classifier(class_weight=share, C=0.2, tol=1e-7).fit(X, y)
+    weighted = Classifier(tree=balanced.tree_, C=0.2, tol=1e-7)
+    weighted.fit(X, y, [share[c] for c in y])
+    close(balanced.predict_proba(X), given.predict_proba(X))
+    close(balanced.predict_proba(X), weighted.predict_proba(X))
+    plain = Classifier(tree=balanced.tree_, C=0.2, tol=1e-7).fit(X, y)
+    assert np.abs(plain.predict_proba(X) - balanced.predict_proba(X)).max() > 0.01
+
+
+@pytest.mark.parametrize("y", [[7] * 6, [False, True] * 3, [1.0, 2.0, 3.0] * 2])
+@pytest.mark.parametrize("builder", ["gmm", "flat", "huffman", "random", "semantic", "balanced"])
+def test_one_two_and_three_classes(builder, y):
+    X = np.arange(12.0).reshape(6, 2) % 5
+    model = Classifier(builder).fit(X, y)
+    proba = model.predict_proba(X)
+    assert proba.shape == (6, len(set(y)))
+    assert np.abs(proba.sum(axis=1) - 1).max() < 1e-12
+    assert model.classes_.dtype == np.asarray(y).dtype
+    assert set(model.predict(X)) <= set(y)
+
+
+def test_untrained_classes_of_partial_fit():
+    X, y = problem(6)
+    seen = y != "class 5"
+    classes = np.unique(y)
+    with pytest.raises(ValueError, match="classes must be passed"):
+        Classifier().partial_fit(X, y)
+    model = Classifier().partial_fit(X[seen], y[seen], classes=classes)
+    assert (model.classes_ == classes).all()
+    assert model.predict_proba(X).shape == (len(X), 6)
+    for _ in range(25):
+        model.partial_fit(scipy.sparse.csr_array(X), y)
+    assert model.score(X, y) > 0.7
+    assert len(model.loss_curve_) == 26
+    with pytest.raises(ValueError, match="'other'"):
+        model.partial_fit(X[:1], ["other"])
+    with pytest.raises(ValueError, match="not the same"):
+        model.partial_fit(X, y, classes=classes[:3])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, 1:], y)
+
+
+def test_partial_fit_goes_on_from_a_fit():
+    X, y = problem(6)
+    model = Classifier(solver="adagrad", epochs=5).fit(X, y)
+    before = model.loss_curve_[-1]
+    assert model.partial_fit(X, y).loss_curve_[-1] < before
+    assert model.n_iter_ == 6
+
+
+def test_a_given_tree_is_used_as_it_is(tmp_path):
+    X, y = problem(4)
+    names = [f"class {c}" for c in (3, 1, 0, 2)]
+    tree = build("huffman", Vocabulary(names, [1, 1, 1, 1]))
+    tree.save(tmp_path / "tree.json")
+    a = Classifier(tree=tree).fit(X, y)
+    b = Classifier(tree=tmp_path / "tree.json").fit(X, y)
+    assert a.tree_ is tree
+    assert (a.predict_proba(X) == b.predict_proba(X)).all()
+    assert a.score(X, y) > 0.5
+
+
+def test_same_seed_same_weights():
+    X, y = problem()
+    model = Classifier(solver="adagrad", epochs=2, random_state=3)
+    first, again = clone(model).fit(X, y), clone(model).fit(X, y)
+    assert (first.weight_ == again.weight_).all()
+    assert first.tree_ == again.tree_
+    other = clone(model).set_params(random_state=4).fit(X, y)
+    assert (other.weight_ != first.weight_).any()
+    for state in (None, np.random.RandomState(0)):
+        assert clone(model).set_params(random_state=state).fit(X, y).score(X, y) > 0.3
+
+
+def test_the_tree_follows_the_centroids_of_wide_sparse_rows():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 10)
+    X = np.zeros((80, 400))
+    X[np.arange(80), y] = 1
+    X[:, 10] = y < 4  # what parts the classes most
+    X[np.arange(80), rng.integers(20, 400, 80)] = 0.1
+    tree = Classifier("kmeans").fit(scipy.sparse.csr_array(X), y).tree_
+    first, second = (set(), set())
+    for edge in np.flatnonzero(tree.child < 0):
+        node, top = tree.edge_node[edge], edge
+        while node:
+            top, node = tree.node_edge[node], tree.parent[node]
+        (first if top == 0 else second).add(tree.labels[~tree.child[edge]])
+    assert {frozenset(first), frozenset(second)} == {frozenset("0123"), frozenset("4567")}
+
+
+def test_pipelines_and_searches():
+    texts = ["a b a", "a a c", "b d d", "d b d", "e f", "f f e"] * 3
+    groups = ["x", "x", "y", "y", "z", "z"] * 3
+    pipeline = make_pipeline(TfidfVectorizer(token_pattern=r"\w"), Classifier())
+    assert pipeline.fit(texts, groups).score(texts, groups) == 1
+    X, y = make_classification(120, 10, n_informative=6, n_classes=4, random_state=0)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), Classifier()),
+        {
+            "hierarchicalsoftmaxclassifier__builder": ["flat", "gmm"],
+            "hierarchicalsoftmaxclassifier__C": [0.1, 1.0],
+        },
+        cv=2,
+    ).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict(X).shape == (120,)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"builder": "gmn"}, OptionError, "did you mean 'gmm'"),
+        ({"builder": "wordnet"}, InputError, "wordnet takes a corpus"),
+        ({"builder_options": {"arity": 3}}, OptionError, "gmm has no option 'arity'"),
+        ({"C": 0}, OptionError, "C is 0"),
+        ({"tol": "x"}, OptionError, "tol is 'x'"),
+        ({"epochs": 1.5}, OptionError, "epochs is 1.5"),
+        ({"max_iter": 0}, OptionError, "max_iter is 0"),
+        ({"batch_size": True}, OptionError, "batch_size is True"),
+        ({"solver": "newton"}, OptionError, "solver is 'newton'"),
+        ({"tree": Tree.from_children(["a", "b"], [[~0, ~1]])}, InputError, "no label 'class 0'"),
+        ({"tree": "missing.json"}, HstreeError, "missing.json"),
+    ],
+)
+def test_misuse_is_told_in_one_line(parameters, error, message):
+    X, y = problem(3)
+    with pytest.raises(error, match=message) as caught:
+        Classifier(**parameters).fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_labels_that_do_not_fit_the_classes():
+    X, _ = problem(3)
+    y = np.arange(len(X)) % 3
+    wider = build("flat", Vocabulary(["0", "1", "2", "3"], [1, 1, 1, 1]))
+    with pytest.raises(InputError, match="the label '3'"):
+        Classifier(tree=wider).fit(X, y)
+    model = Classifier().fit(X, y)
+    for k in (0, 1.5, True):
+        with pytest.raises(OptionError, match="k is"):
+            model.top_k(X, k)
+
+
+def test_an_end_before_the_optimum_is_told():
+    X, y = problem()
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        Classifier(max_iter=2).fit(X, y)
+
+
+def test_auto_leaves_large_problems_to_adagrad(monkeypatch):
+    X, y = problem(8)
+    assert Classifier("flat", epochs=3).fit(X, y).n_iter_ != 3
+    monkeypatch.setattr("hstree.interop.sklearn.MOST_WEIGHTS", 50)
+    assert Classifier("flat", epochs=3).fit(X, y).n_iter_ == 3
+    assert Classifier("huffman", epochs=3).fit(X, y).n_iter_ != 3
+
+
+def test_the_core_does_not_import_scikit_learn():
+    code = "import hstree, sys; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
