@@ -25,7 +25,7 @@ def modified_discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     -------
     float64 array (3,)
         For counts 1, 2, and 3 or more. Where one of n_1 to n_4 is zero, or a discount is not
-        between 0 and its count, as happens on small texts, all three are those of `FALLBACK`.
+        above 0, as happens on small texts, all three are those of `FALLBACK`.
 
     Examples
     --------
@@ -37,4 +37,4 @@ def modified_discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.array(FALLBACK)
     i = np.arange(1, 4)
     found = i - (i + 1) * n[0] / (n[0] + 2 * n[1]) * n[1:] / n[:-1]
-    return found if ((found > 0) & (found < i)).all() else np.array(FALLBACK)
+    return found if (found > 0).all() else np.array(FALLBACK)

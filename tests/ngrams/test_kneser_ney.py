@@ -1,6 +1,7 @@
 """Kneser-Ney models: by hand, against brute force, against NLTK, on the Penn Treebank."""
 
 import tempfile
+import tracemalloc
 from itertools import product
 from pathlib import Path
 
@@ -213,6 +214,25 @@ def test_an_order_of_the_words_changes_nothing(tmp_path):
     turned = corpus.with_vocabulary(Vocabulary(words.words[::-1], words.counts[::-1]))
     first, second = KneserNey(4).fit(corpus), KneserNey(4).fit(turned)
     np.testing.assert_allclose(second.nll(corpus), first.nll(corpus), rtol=1e-13)
+
+
+@pytest.mark.parametrize("order", [2, 7])
+def test_memory_is_bounded_by_tokens_and_ngrams(tmp_path, order):
+    words = np.array([f"w{i}" for i in range(100)])
+    drawn = words[np.random.default_rng(6).integers(0, len(words), (8_000, 9))]
+    corpus = corpus_of(tmp_path, [" ".join(line) for line in drawn])
+    tracemalloc.start()
+    model = KneserNey(order).fit(corpus)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    kept, _ = tracemalloc.get_traced_memory()
+    model.score(corpus)
+    _, scoring = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    n_grams = sum(model.n_grams_)
+    assert peak <= 72 * len(corpus) + 40 * n_grams + 5_000_000
+    assert kept <= 32 * n_grams + 1_000_000
+    assert scoring - kept <= 300 * kneser_ney.BATCH
 
 
 @pytest.mark.parametrize("order", [1, 8, 0, -3, 2.0, "5", True, None])
