@@ -1,0 +1,113 @@
+"""The log-probabilities of all labels: one dense product, then one pass a level."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from hstree.codes import Codes
+from hstree.interop.torch.precision import at_least_float32
+from hstree.interop.torch.segments import log_sum_exp
+from hstree.layers.rows import row_start
+from hstree.segments import offsets
+from hstree.tree import Tree
+
+Int64 = NDArray[np.int64]
+
+
+class AllLabels(nn.Module):
+    """The order in which a tree's edges and labels are computed, as buffers that are not saved.
+
+    Parameters
+    ----------
+    codes : Codes
+    device : device, optional
+    """
+
+    def __init__(self, codes: Codes, device: torch.device | str | None = None) -> None:
+        super().__init__()
+        tree = codes.tree
+        self.n_labels = tree.n_labels
+        self.one_code = len(codes.place) == tree.n_labels
+        groups = _softmax_groups(tree)
+        self._n_groups = len(groups)
+        depth = tree.depth[tree.edge_node]
+        down = np.argsort(depth, kind="stable")
+        rank = np.empty_like(down)
+        rank[down] = np.arange(len(down))
+        self._level_bounds: list[int] = offsets(np.bincount(depth)).tolist()
+
+        def hold(name: str, values: ArrayLike) -> None:
+            tensor = torch.tensor(np.asarray(values), dtype=torch.int64, device=device)
+            self.register_buffer(name, tensor, persistent=False)
+
+        binary = np.flatnonzero(tree.fan_out == 2)
+        hold("_binary_row", row_start(tree)[binary])
+        for number, (_, rows) in enumerate(groups):
+            hold(f"_rows{number}", rows)
+        hold("_slot", _slots(tree, binary, groups)[down])
+        hold("_above", rank[codes.above[down]])
+        hold("_place", rank[codes.place])
+        hold("_code_label", np.repeat(np.arange(tree.n_labels), codes.codes_per_label))
+
+    def forward(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
+        score = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
+        way = self._of_edges(score).index_select(0, self.get_buffer("_slot"))
+        above = self.get_buffer("_above")
+        for a, b in pairwise(self._level_bounds[1:]):
+            way[a:b] += way.index_select(0, above[a:b])
+        of_code = way.index_select(0, self.get_buffer("_place"))
+        if self.one_code:
+            return of_code.T
+        return log_sum_exp(of_code, self.get_buffer("_code_label"), self.n_labels).T
+
+    def _of_edges(self, score: Tensor) -> Tensor:
+        """Turn the scores of all rows (R, N) into the log-probabilities of all edges, by slot."""
+        binary = score.index_select(0, self.get_buffer("_binary_row"))
+        parts = [logsigmoid(binary), logsigmoid(-binary)]
+        if self._n_groups:
+            nothing = score.new_full((1, score.shape[1]), -torch.inf)
+            score = torch.cat([score, nothing])
+        for number in range(self._n_groups):
+            own = score[self.get_buffer(f"_rows{number}")]
+            parts.append(torch.log_softmax(own, 1).flatten(0, 1))
+        return torch.cat(parts)
+
+
+def _softmax_groups(tree: Tree) -> list[tuple[Int64, Int64]]:
+    """Group the nodes with a softmax by their widths, between the same powers of two.
+
+    Returns
+    -------
+    list of (nodes (n,), rows (n, K))
+        The weight rows of each node, then the number R up to the width K of the widest.
+    """
+    start = row_start(tree)
+    width_class = np.ceil(np.log2(tree.fan_out)).astype(np.int64)
+    groups = []
+    for number in np.unique(width_class[tree.fan_out > 2]).tolist():
+        nodes = np.flatnonzero((width_class == number) & (tree.fan_out > 2))
+        branch = np.arange(tree.fan_out[nodes].max())
+        past = branch >= tree.fan_out[nodes, None]
+        groups.append((nodes, np.where(past, start[-1], start[nodes, None] + branch)))
+    return groups
+
+
+def _slots(tree: Tree, binary: Int64, groups: list[tuple[Int64, Int64]]) -> Int64:
+    """Return where each edge's log-probability stands in what `AllLabels._of_edges` returns."""
+    slot_start = np.empty(tree.n_nodes, np.int64)
+    step = np.ones(tree.n_nodes, np.int64)
+    slot_start[binary], step[binary] = np.arange(len(binary)), len(binary)
+    size = 2 * len(binary)
+    for nodes, rows in groups:
+        slot_start[nodes] = size + rows.shape[1] * np.arange(len(nodes))
+        size += rows.size
+    branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+    slots: Int64 = slot_start[tree.edge_node] + step[tree.edge_node] * branch
+    return slots

@@ -1,0 +1,120 @@
+"""The tree as index tensors on the module's device: from targets to the decisions they take.
+
+The arrays are those of `hstree.codes`, laid out flat; there is never a padded table of codes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from hstree.codes import Codes
+from hstree.interop.torch.segments import ranges
+from hstree.layers.rows import row_start
+from hstree.tree import Tree
+
+#: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
+#: more are laid out on the host, batch by batch.
+CACHE_LIMIT = 1 << 25
+
+
+class Taken(NamedTuple):
+    """The decisions of all codes of a batch of N targets.
+
+    Attributes
+    ----------
+    code_item : int64 tensor (C,)
+        The batch item of each code; ascends.
+    decision_code : int64 tensor (D,)
+        The code of each decision; ascends.
+    edge : int64 tensor (D,)
+        The edge taken.
+    """
+
+    code_item: Tensor
+    decision_code: Tensor
+    edge: Tensor
+
+
+class TreeIndex(nn.Module):
+    """A tree's arrays as buffers, which follow the module and are not saved with it.
+
+    Attributes
+    ----------
+    edge_row : int64 tensor (E,)
+        The first weight row of the node that each edge leaves.
+    edge_branch : int64 tensor (E,)
+        Which child of that node it leads to, counted from 0.
+    edge_width : int64 tensor (E,)
+        How many children that node has.
+    child_start, child : int64 tensors (N + 1,), (E,)
+        As in the tree.
+    n_labels : int
+    one_code : bool
+        Whether every label has one code.
+    widest : int
+        The most children that a node has; 0 where there is no node.
+    """
+
+    edge_row: Tensor
+    edge_branch: Tensor
+    edge_width: Tensor
+    child_start: Tensor
+    child: Tensor
+    _label_start: Tensor
+    _code_start: Tensor
+    _code_edge: Tensor
+
+    def __init__(self, tree: Tree, device: torch.device | str | None = None) -> None:
+        super().__init__()
+        self.codes = Codes(tree, cache_limit=CACHE_LIMIT)
+        self.n_labels = tree.n_labels
+        self.one_code = len(self.codes.place) == tree.n_labels
+        self.widest = int(tree.fan_out.max(initial=0))
+
+        def hold(name: str, values: ArrayLike, dtype: torch.dtype = torch.int64) -> None:
+            tensor = torch.tensor(np.asarray(values), dtype=dtype, device=device)
+            self.register_buffer(name, tensor, persistent=False)
+
+        hold("edge_row", row_start(tree)[tree.edge_node])
+        hold("edge_branch", np.arange(len(tree.child)) - tree.child_start[tree.edge_node])
+        hold("edge_width", tree.fan_out[tree.edge_node])
+        hold("child_start", tree.child_start)
+        hold("child", tree.child)
+        hold("_label_start", self.codes.label_start)
+        self.cached = self.codes.n_decisions <= CACHE_LIMIT
+        everything = self.codes.expand(np.arange(tree.n_labels if self.cached else 0))
+        hold("_code_start", everything.decision_start)
+        hold("_code_edge", everything.edge, torch.int32)
+
+    def expand(self, target: Tensor) -> Taken:
+        """Lay out all codes of the targets (N,)."""
+        if not self.cached:
+            return self._expand_on_host(target)
+        item = torch.arange(len(target), device=target.device)
+        code = target
+        if not self.one_code:
+            first = self._label_start[target]
+            per_item = self._label_start[target + 1] - first
+            item = torch.repeat_interleave(item, per_item)
+            code = ranges(first, per_item)
+        first = self._code_start[code]
+        length = self._code_start[code + 1] - first
+        edge = self._code_edge[ranges(first, length)]
+        of_code = torch.arange(len(code), device=target.device)
+        decision_code = torch.repeat_interleave(of_code, length, output_size=len(edge))
+        return Taken(item, decision_code, edge.long())
+
+    def _expand_on_host(self, target: Tensor) -> Taken:
+        found = self.codes.expand(target.cpu().numpy())
+        per_item, length = np.diff(found.code_start), np.diff(found.decision_start)
+        arrays = (
+            np.repeat(np.arange(len(per_item)), per_item),
+            np.repeat(np.arange(len(length)), length),
+            found.edge,
+        )
+        return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))

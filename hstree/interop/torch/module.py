@@ -1,0 +1,283 @@
+"""The module: parameters, what a user calls, and what is checked before anything is computed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hstree.errors import InputError, OptionError
+from hstree.interop.torch import targets
+from hstree.interop.torch.all_labels import AllLabels
+from hstree.interop.torch.index import TreeIndex
+from hstree.interop.torch.precision import as_given
+from hstree.interop.torch.sampling import sample
+from hstree.language_model import LanguageModel
+from hstree.layers.rows import row_start, unigram_bias
+from hstree.tree import Tree
+
+#: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
+TABLE_LIMIT = 1 << 26
+
+
+#: Its shapes depend on the targets, so that torch.compile leaves it as it is.
+_not_compiled: Callable[[Callable[..., Tensor]], Callable[..., Tensor]] = torch.compiler.disable
+_target_log_prob = _not_compiled(targets.log_prob)
+
+
+class TargetLogProb(NamedTuple):
+    """What `HierarchicalSoftmax` returns in training.
+
+    Attributes
+    ----------
+    output : float tensor (N,)
+        The log-probability of each target, in nats; () for one hidden vector.
+    loss : float tensor ()
+        The mean negative log-likelihood.
+    """
+
+    output: Tensor
+    loss: Tensor
+
+
+class TopK(NamedTuple):
+    """The most probable labels, most probable first.
+
+    Attributes
+    ----------
+    labels : int64 tensor (N, k)
+    log_prob : float tensor (N, k)
+    """
+
+    labels: Tensor
+    log_prob: Tensor
+
+
+class HierarchicalSoftmax(nn.Module):
+    """The output layer of one tree, with the manners of ``nn.AdaptiveLogSoftmaxWithLoss``.
+
+    Parameters
+    ----------
+    tree : Tree
+        Any: with nodes of any width, with several codes a label, flat. Label ids are the order of
+        its labels and need not be sorted by frequency.
+    in_features : int
+        d, the length of a hidden vector.
+    sparse : bool, default False
+        Whether the gradients by `weight` and `bias` are sparse, over the rows that a batch
+        touches; for optimisers that take them: ``SGD``, ``Adagrad``, ``SparseAdam``. The fast way
+        to train: a dense gradient costs O(R d) a step, however few rows are touched.
+    counts : int array (V,), optional
+        Training counts for the starting biases; `tree.counts` by default, all ones without any.
+    device, dtype : optional
+        As for every torch module.
+
+    Attributes
+    ----------
+    weight : Parameter (R, d)
+        Node vectors, zero at the start; rows as ``docs/tree-format.md`` lays them out.
+    bias : Parameter (R,)
+        So that the untrained layer is the unigram distribution of `counts`, whatever the tree.
+    tree : Tree
+    n_classes : int
+        V, the number of labels.
+
+    Notes
+    -----
+    ``P(label)`` is the sum over the label's codes of the product of the branch probabilities
+    (Morin & Bengio 2005; Mnih & Hinton 2008, section 5, for several codes). One target costs
+    O(decisions x d). Losses and log-probabilities are float32 at least, under autocast too.
+    Differentiable once. Under ``torch.compile`` the loss is computed outside of the graph, since
+    its shapes depend on the targets; the rest of a model is compiled around it.
+
+    Examples
+    --------
+    >>> layer = HierarchicalSoftmax(tree, 256, sparse=True)              # doctest: +SKIP
+    >>> output, loss = layer(hidden, target)                             # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        in_features: int,
+        *,
+        sparse: bool = False,
+        counts: NDArray[np.integer] | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        if in_features < 1:
+            raise OptionError(f"in_features is {in_features}; it must be at least 1")
+        super().__init__()
+        self.tree, self.in_features, self.sparse = tree, in_features, sparse
+        self.n_classes = tree.n_labels
+        self._start_bias = unigram_bias(tree, tree.counts if counts is None else counts)
+        n_rows = int(row_start(tree)[-1])
+        self.weight = nn.Parameter(torch.empty(n_rows, in_features, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(n_rows, device=device, dtype=dtype))
+        self._index = TreeIndex(tree, device)
+        self._all_labels = AllLabels(self._index.codes, device) if tree.n_nodes else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Return to the start: the unigram distribution, whatever the hidden vector."""
+        with torch.no_grad():
+            self.weight.zero_()
+            self.bias.copy_(torch.tensor(self._start_bias))
+
+    @classmethod
+    def from_model(
+        cls,
+        model: LanguageModel | str | os.PathLike[str],
+        *,
+        sparse: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Self:
+        """Make a layer of the tree and the node weights of a trained model.
+
+        Parameters
+        ----------
+        model : LanguageModel or path of a model's folder
+        sparse, device, dtype
+            See the class.
+
+        Raises
+        ------
+        FileFormatError
+            When the folder holds no model.
+        """
+        if not isinstance(model, LanguageModel):
+            model = LanguageModel.load(model)
+        layer = cls(model.tree, model.dim, sparse=sparse, device=device, dtype=dtype)
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(model.layer.weight))
+            layer.bias.copy_(torch.from_numpy(model.layer.bias))
+        return layer
+
+    def copy_to(self, model: LanguageModel) -> None:
+        """Put the node weights into a model of the same tree and d, to be saved with it.
+
+        Raises
+        ------
+        InputError
+            When the model has another tree or another d.
+        """
+        if model.tree != self.tree or model.dim != self.in_features:
+            raise InputError(
+                f"a model of {model.tree} with dim {model.dim} cannot take the weights of "
+                f"{self.tree} with in_features {self.in_features}; make it on the same tree"
+            )
+        model.layer.weight[:] = self.weight.detach().float().cpu().numpy()
+        model.layer.bias[:] = self.bias.detach().float().cpu().numpy()
+
+    def forward(self, input: Tensor, target: Tensor) -> TargetLogProb:
+        """Return the log-probabilities of the targets and the mean loss.
+
+        Parameters
+        ----------
+        input : float tensor (N, d) or (d,)
+        target : int64 tensor (N,) or ()
+            Label ids.
+
+        Raises
+        ------
+        InputError
+            When the shapes do not fit, or a target is no label.
+        """
+        hidden = self._hidden(input)
+        expected = input.shape[:-1]
+        if target.shape != expected:
+            raise InputError(
+                f"target of shape {tuple(target.shape)}; for this input it is {tuple(expected)}"
+            )
+        with as_given(input.device):
+            output = _target_log_prob(
+                self._index, self.weight, self.bias, hidden, target.reshape(-1), self.sparse
+            )
+        return TargetLogProb(output.reshape(target.shape), -output.mean())
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """Return the log-probabilities of all labels, (N, V) or (V,); differentiable.
+
+        One dense product for all node scores, then one pass a level: O(N (R d + E)).
+        """
+        hidden = self._hidden(input)
+        with as_given(input.device):
+            return self._log_prob(hidden).reshape(*input.shape[:-1], self.n_classes)
+
+    def predict(self, input: Tensor) -> Tensor:
+        """Return the most probable label of each hidden vector, int64 (N,) or (); as `top_k`."""
+        return self.top_k(input, 1).labels[..., 0]
+
+    @torch.no_grad()
+    def top_k(self, input: Tensor, k: int) -> TopK:
+        """Return the k most probable labels and their log-probabilities, (N, k) or (k,).
+
+        Exact, from the log-probabilities of all labels; a k above V means V. Equal
+        log-probabilities are in the order of the label ids.
+
+        Raises
+        ------
+        OptionError
+            When `k` is below 1.
+        """
+        if k < 1:
+            raise OptionError(f"k is {k}; ask for at least 1 label")
+        hidden = self._hidden(input)
+        step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+        with as_given(input.device):
+            parts = [_largest(self._log_prob(some), k) for some in torch.split(hidden, step)]
+        shape = (*input.shape[:-1], parts[0][0].shape[1])
+        labels, log_prob = (torch.cat(part).reshape(shape) for part in zip(*parts, strict=True))
+        return TopK(labels, log_prob)
+
+    @torch.no_grad()
+    def sample(self, input: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draw one label for each hidden vector by descending the tree, int64 (N,) or ().
+
+        Parameters
+        ----------
+        input : float tensor (N, d) or (d,)
+        generator : torch.Generator, optional
+            On the device of the input.
+        """
+        hidden = self._hidden(input)
+        with as_given(input.device):
+            label = sample(self._index, self.weight, self.bias, hidden, generator)
+        return label.reshape(input.shape[:-1])
+
+    def extra_repr(self) -> str:
+        """Describe the layer in ``print(model)``."""
+        return f"{self.tree!r}, in_features={self.in_features}, sparse={self.sparse}"
+
+    def _hidden(self, input: Tensor) -> Tensor:
+        """Return the hidden vectors as (N, d), in the dtype of the weights."""
+        if input.ndim not in (1, 2) or input.shape[-1] != self.in_features:
+            raise InputError(
+                f"input of shape {tuple(input.shape)}; "
+                f"this layer takes (N, {self.in_features}) or ({self.in_features},)"
+            )
+        return input.reshape(-1, self.in_features).to(self.weight.dtype)
+
+    def _log_prob(self, hidden: Tensor) -> Tensor:
+        if self._all_labels is None:
+            return targets.certain(self.weight, self.bias, hidden)[:, None]
+        found: Tensor = self._all_labels(self.weight, self.bias, hidden)
+        return found
+
+
+def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest of each row, (N, min(k, V)), ties in the order of the columns."""
+    k = min(k, log_prob.shape[1])
+    least = torch.topk(log_prob, k, sorted=True).values[:, -1:]
+    above, ties = log_prob > least, log_prob == least
+    wanted = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
+    labels = wanted.nonzero()[:, 1].reshape(-1, k)
+    values, order = torch.sort(log_prob.gather(1, labels), descending=True, stable=True)
+    return labels.gather(1, order), values

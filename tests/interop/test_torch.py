@@ -1,0 +1,165 @@
+"""The torch module against the NumPy layer, finite differences and full sorts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree.interop.torch import index, pairs, targets, tiles
+from tests.interop.torch_layers import (
+    HierarchicalSoftmax,
+    batch,
+    classes,
+    every_tree,
+    random_tree,
+    torch,
+    twins,
+)
+from tests.strategies import trees
+
+
+def gradients_of(layer, hidden, target):
+    """Return the NumPy layer's gradients of the summed loss, spread out."""
+    _, found = layer.loss(hidden, target)
+    weight, bias = np.zeros_like(layer.weight), np.zeros_like(layer.bias)
+    for block in found.rows:
+        weight[block.rows] += block.weight
+        bias[block.rows] += block.bias
+    return found.hidden, weight, bias
+
+
+def check_same(tree, sparse, dtype=torch.float64, tolerance=1e-9):
+    layer, module = twins(tree, sparse=sparse, dtype=dtype)
+    hidden, target = batch(tree, dtype=layer.weight.dtype)
+    given = torch.from_numpy(hidden).requires_grad_()
+    output, loss = module(given, torch.from_numpy(target))
+    nll = layer.nll(hidden, target)
+    assert -output.detach().numpy() == pytest.approx(nll, abs=tolerance)
+    assert loss.item() == pytest.approx(nll.mean(), abs=tolerance)
+    (len(target) * loss).backward()
+    by_hidden, by_weight, by_bias = gradients_of(layer, hidden, target)
+    for own, expected in (
+        (given, by_hidden),
+        (module.weight, by_weight),
+        (module.bias, by_bias),
+    ):
+        np.testing.assert_allclose(own.grad.to_dense().numpy(), expected, atol=10 * tolerance)
+    everything = layer.log_prob(hidden)
+    found = module.log_prob(given).detach().numpy()
+    np.testing.assert_allclose(found, everything, atol=tolerance)
+
+
+@every_tree
+@pytest.mark.parametrize("sparse", [False, True])
+def test_equals_the_numpy_layer(tree, sparse):
+    check_same(tree, sparse)
+
+
+@every_tree
+def test_equals_the_numpy_layer_in_float32(tree):
+    check_same(tree, sparse=False, dtype=torch.float32, tolerance=1e-5)
+
+
+@given(trees(plain_labels=True), st.booleans(), st.sampled_from([2, 4, 32]))
+@settings(max_examples=40)
+def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(targets, "NARROW", narrow)
+        patch.setattr(tiles, "BLOCK", 200)
+        check_same(tree, sparse)
+
+
+@every_tree
+@pytest.mark.parametrize("block", [1, 500])
+def test_small_blocks_change_nothing(tree, block, monkeypatch):
+    monkeypatch.setattr(tiles, "BLOCK", block)
+    monkeypatch.setattr(pairs, "CPU_BLOCK", block)
+    monkeypatch.setattr(pairs, "_can_sample", lambda *given: False)
+    check_same(tree, sparse=False)
+
+
+@every_tree
+def test_codes_beyond_the_cache_change_nothing(tree, monkeypatch):
+    monkeypatch.setattr(index, "CACHE_LIMIT", 0)
+    check_same(tree, sparse=True)
+
+
+@every_tree
+def test_gradcheck(tree):
+    module = twins(tree)[1]
+    hidden, target = (torch.from_numpy(given) for given in batch(tree, size=4))
+
+    def output(hidden, weight, bias):
+        return targets.log_prob(module._index, weight, bias, hidden, target, sparse=False)
+
+    given = (hidden.requires_grad_(), module.weight, module.bias)
+    assert torch.autograd.gradcheck(output, given, fast_mode=True)
+
+
+@every_tree
+def test_gradcheck_of_all_labels(tree):
+    module = twins(tree)[1]
+    hidden = torch.from_numpy(batch(tree, size=2)[0]).requires_grad_()
+    if tree.n_nodes:
+        given = (module.weight, module.bias, hidden)
+        assert torch.autograd.gradcheck(module._all_labels, given, fast_mode=True)
+
+
+def test_a_planted_wrong_sign_is_caught(monkeypatch):
+    right = pairs.row_gradient
+    monkeypatch.setattr(
+        pairs, "row_gradient", lambda rows, values, *more: right(rows, -values, *more)
+    )
+    with pytest.raises(AssertionError):
+        check_same(random_tree(40, 0, wide=False), sparse=False)
+
+
+def test_sparse_gradients_are_over_the_touched_rows():
+    module = twins(random_tree(40, 0, wide=False), sparse=True)[1]
+    module(torch.ones(1, 5).double(), torch.tensor([7])).loss.backward()
+    found = module.weight.grad
+    decisions = len(module._index.expand(torch.tensor([7])).edge)
+    assert found.is_sparse
+    assert found._nnz() == module.bias.grad._nnz() == decisions < len(module.weight)
+    assert (found._indices().diff() > 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # of torch's own Adagrad
+@pytest.mark.parametrize(
+    ("name", "sparse"),
+    [("SGD", False), ("SGD", True), ("Adagrad", False), ("Adagrad", True), ("SparseAdam", True)],
+)
+def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
+    tree = random_tree(40, 3, extra_codes=30)
+    module = HierarchicalSoftmax(tree, 5, sparse=sparse)
+    optimiser = getattr(torch.optim, name)(module.parameters(), lr=2.0 if name == "SGD" else 0.1)
+    hidden, target = (torch.from_numpy(given) for given in batch(tree, dtype=np.float32))
+    losses = []
+    for _ in range(20):
+        optimiser.zero_grad()
+        loss = module(hidden, target).loss
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_wide_nodes_take_no_python_step_a_node(monkeypatch):
+    """As many blocks of tiles for 500 nodes of like widths as for 300."""
+    blocks = []
+    whole = tiles._cut_class
+
+    def counted(*given):
+        for found in whole(*given):
+            blocks.append(found)
+            yield found
+
+    monkeypatch.setattr(tiles, "_cut_class", counted)
+    made = []
+    for n_classes in (300, 500):
+        blocks.clear()
+        tree = classes(n_classes, 40)
+        hidden, target = (torch.from_numpy(given) for given in batch(tree, size=1000))
+        HierarchicalSoftmax(tree, 5, dtype=torch.float64)(hidden, target)
+        made.append(len(blocks))
+    assert made[0] == made[1]

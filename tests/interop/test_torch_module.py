@@ -1,0 +1,327 @@
+"""What a user of torch expects of a module: shapes, errors, autocast, state, compile, models."""
+
+import copy
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.language_model import LanguageModel
+from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
+from hstree.tree import Tree
+from tests.interop.torch_layers import (
+    TREES,
+    HierarchicalSoftmax,
+    batch,
+    every_tree,
+    flat,
+    random_tree,
+    torch,
+    twins,
+)
+
+TREE = TREES["narrow, several codes"]
+
+
+def as_tensors(tree, **options):
+    return tuple(torch.from_numpy(given) for given in batch(tree, **options))
+
+
+@every_tree
+def test_shapes_are_those_of_the_adaptive_softmax(tree):
+    module = twins(tree)[1]
+    hidden, target = as_tensors(tree, size=3)
+    n = tree.n_labels
+    for given, wanted, shape in ((hidden, target, (3,)), (hidden[0], target[0], ())):
+        output, loss = module(given, wanted)
+        assert (output.shape, loss.shape) == (shape, ())
+        assert loss.item() == pytest.approx(-output.mean().item())
+        assert module.log_prob(given).shape == (*shape, n)
+        assert module.predict(given).shape == module.sample(given).shape == shape
+        assert module.top_k(given, 2).labels.shape == (*shape, min(2, n))
+        expected = module.log_prob(given).gather(-1, wanted[..., None])[..., 0]
+        torch.testing.assert_close(output, expected)
+
+
+@every_tree
+def test_no_items_are_fine(tree):
+    module = twins(tree)[1]
+    empty = torch.empty(0, 5, dtype=torch.float64)
+    assert module(empty, torch.empty(0, dtype=torch.int64)).output.shape == (0,)
+    assert module.log_prob(empty).shape == (0, tree.n_labels)
+    assert module.predict(empty).shape == module.sample(empty).shape == (0,)
+
+
+@every_tree
+def test_probabilities_sum_to_one(tree):
+    module = twins(tree)[1]
+    total = module.log_prob(as_tensors(tree)[0]).exp().sum(1)
+    torch.testing.assert_close(total, torch.ones_like(total), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "message"),
+    [
+        ((3, 4), [0, 0, 0], r"input of shape \(3, 4\); this layer takes \(N, 5\)"),
+        ((2, 3, 5), [[0] * 3] * 2, r"input of shape \(2, 3, 5\)"),
+        ((3, 5), [0, 0], r"target of shape \(2,\); for this input it is \(3,\)"),
+        ((5,), [0], r"target of shape \(1,\); for this input it is \(\)"),
+        ((2, 5), [0, 40], "ids from 0 to 40; this layer has labels 0 to 39"),
+        ((2, 5), [-1, 0], "ids from -1 to 0"),
+        ((2, 5), [0.0, 1.0], "target of type torch.float32; label ids are whole numbers"),
+    ],
+)
+def test_what_does_not_fit_is_named(shape, target, message):
+    module = HierarchicalSoftmax(TREE, 5)
+    with pytest.raises(InputError, match=message):
+        module(torch.zeros(shape), torch.tensor(target))
+
+
+def test_impossible_options():
+    with pytest.raises(OptionError, match="in_features is 0"):
+        HierarchicalSoftmax(TREE, 0)
+    with pytest.raises(OptionError, match="k is 0"):
+        HierarchicalSoftmax(TREE, 5).top_k(torch.zeros(5), 0)
+
+
+def test_targets_of_other_integers():
+    module = twins(TREE)[1]
+    hidden, target = as_tensors(TREE)
+    expected = module(hidden, target).output
+    for dtype in (torch.int32, torch.uint8):
+        torch.testing.assert_close(module(hidden, target.to(dtype)).output, expected)
+
+
+@every_tree
+def test_the_start_is_the_unigram_distribution(tree):
+    counts = np.arange(tree.n_labels)
+    module = HierarchicalSoftmax(tree, 3, counts=counts)
+    mass = torch.tensor(np.maximum(counts, 0.5))
+    found = module.log_prob(torch.ones(3)).exp()
+    torch.testing.assert_close(found.double(), mass / mass.sum(), atol=1e-6, rtol=1e-5)
+    with torch.no_grad():
+        module.weight.fill_(1)
+        module.bias.fill_(1)
+    module.reset_parameters()
+    torch.testing.assert_close(module.log_prob(torch.ones(3)).exp(), found)
+
+
+@every_tree
+@pytest.mark.parametrize("k", [1, 3, 100])
+def test_top_k_is_that_of_the_numpy_layer(tree, k):
+    layer, module = twins(tree)
+    hidden, _ = batch(tree)
+    found = module.top_k(torch.from_numpy(hidden), k)
+    labels, log_prob = layer.top_k(hidden, k)
+    np.testing.assert_array_equal(found.labels.numpy(), labels)
+    np.testing.assert_allclose(found.log_prob.numpy(), log_prob, atol=1e-9)
+    predicted = module.predict(torch.from_numpy(hidden)).numpy()
+    np.testing.assert_array_equal(predicted, labels[:, 0])
+
+
+def test_top_k_breaks_ties_by_label():
+    ties = HierarchicalSoftmax(flat(50), 2, counts=np.array([1, 5, 2, 5, 5] + [2] * 45))
+    assert ties.top_k(torch.zeros(2), 6).labels.tolist() == [1, 3, 4, 2, 5, 6]
+
+
+def test_top_k_in_parts_changes_nothing(monkeypatch):
+    module = twins(TREE)[1]
+    hidden, _ = as_tensors(TREE)
+    expected = module.top_k(hidden, 4)
+    monkeypatch.setattr("hstree.interop.torch.module.TABLE_LIMIT", 100)
+    torch.testing.assert_close(module.top_k(hidden, 4), expected)
+
+
+@every_tree
+def test_samples_follow_the_distribution(tree):
+    module = twins(tree, seed=5)[1]
+    hidden = as_tensors(tree, size=1)[0]
+    expected = module.log_prob(hidden).exp().detach().numpy()[0]
+    many = hidden.expand(20_000, 5)
+    drawn = module.sample(many, torch.Generator().manual_seed(7))
+    again = module.sample(many, torch.Generator().manual_seed(7))
+    assert torch.equal(drawn, again)
+    seen = np.bincount(drawn.numpy(), minlength=tree.n_labels)
+    common = expected * 20_000 > 5
+    if common.sum() > 1:
+        rest = [seen[~common].sum()], [expected[~common].sum() * 20_000 + 1e-9]
+        seen = np.append(seen[common], rest[0])
+        share = np.append(expected[common] * 20_000, rest[1])
+        assert chisquare(seen, share * seen.sum() / share.sum()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", ["narrow, several codes", "binary", "classes, several codes"])
+@pytest.mark.parametrize("lower", [torch.bfloat16, torch.float16])
+def test_autocast_computes_the_loss_in_float32(name, lower):
+    tree = TREES[name]
+    module = twins(tree, dtype=torch.float32)[1]
+    body = torch.nn.Linear(5, 5)
+    hidden, target = as_tensors(tree, dtype=np.float32)
+    with torch.autocast("cpu", dtype=lower):
+        given = body(hidden)
+        assert given.dtype == lower
+        output, loss = module(given, target)
+        everything = module.log_prob(given)
+        loss.backward()  # inside, where autocast would lower the products of the way back
+    assert output.dtype == loss.dtype == everything.dtype == torch.float32
+    torch.testing.assert_close(output, module(given.float(), target).output)
+    assert module.weight.grad.dtype == body.weight.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["narrow, several codes", "binary", "classes, several codes"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_half_precision_weights(name, sparse):
+    tree = TREES[name]
+    module = twins(tree, dtype=torch.float32, sparse=sparse)[1]
+    hidden, target = as_tensors(tree, dtype=np.float32)
+    expected = module(hidden, target).output
+    module.bfloat16()
+    output, loss = module(hidden.bfloat16(), target)
+    loss.backward()
+    assert output.dtype == torch.float32
+    assert module.weight.grad.dtype == torch.bfloat16
+    torch.testing.assert_close(output, expected, atol=0.2, rtol=0.05)
+
+
+@every_tree
+def test_state_dict_round_trip(tree):
+    module = twins(tree)[1]
+    state = module.state_dict()
+    assert list(state) == ["weight", "bias"]
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    other = HierarchicalSoftmax(tree, 5, dtype=torch.float64)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    hidden, target = as_tensors(tree)
+    assert torch.equal(other(hidden, target).output, module(hidden, target).output)
+    assert torch.equal(copy.deepcopy(module)(hidden, target).output, module(hidden, target).output)
+
+
+@pytest.fixture
+def model():
+    children = random_tree(12, 4, extra_codes=3)
+    tree = Tree(["<eos>", *children.labels[1:]], children.child_start, children.child)
+    found = LanguageModel(tree, dim=5, context=2)
+    rng = np.random.default_rng(0)
+    found.layer.weight[:] = rng.standard_normal(found.layer.weight.shape)
+    return found
+
+
+def test_weights_come_from_a_model_and_go_back(model, tmp_path):
+    model.save(tmp_path / "model")
+    module = HierarchicalSoftmax.from_model(tmp_path / "model", sparse=True)
+    assert module.sparse
+    contexts = np.array([[0, 1], [3, 4], [11, 2]])
+    hidden = torch.from_numpy(model.hidden(contexts))
+    np.testing.assert_allclose(
+        module.log_prob(hidden).detach().numpy(), model.log_prob(contexts), atol=1e-5
+    )
+    with torch.no_grad():
+        module.weight.mul_(2)
+        module.bias.add_(1)
+    module.copy_to(model)
+    model.save(tmp_path / "again")
+    read = LanguageModel.load(tmp_path / "again")
+    np.testing.assert_array_equal(read.layer.weight, module.weight.detach().numpy())
+    np.testing.assert_array_equal(read.layer.bias, module.bias.detach().numpy())
+    again = HierarchicalSoftmax.from_model(read)
+    assert torch.equal(again.weight, module.weight)
+
+
+def test_weights_go_into_a_model_of_the_same_tree_only(model):
+    for other in (HierarchicalSoftmax(TREE, 5), HierarchicalSoftmax(model.tree, 6)):
+        with pytest.raises(InputError, match="make it on the same tree"):
+            other.copy_to(model)
+    with pytest.raises(FileFormatError, match="is it a model's folder"):
+        HierarchicalSoftmax.from_model("nowhere")
+
+
+def test_a_compiled_model_gives_the_same_loss_and_gradients():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = torch.nn.Linear(5, 5).double()
+            self.layer = twins(TREE)[1]
+
+        def forward(self, given, target):
+            return self.layer(torch.tanh(self.body(given)), target).loss
+
+    model = Model()
+    compiled = torch.compile(copy.deepcopy(model), backend="aot_eager")
+    for size in (8, 9):
+        hidden, target = as_tensors(TREE, size=size)
+        losses = []
+        for own in (model, compiled):
+            own.zero_grad()
+            loss = own(hidden, target)
+            loss.backward()
+            losses.append(loss)
+        torch.testing.assert_close(*losses)
+    expected = dict(model.named_parameters())
+    for name, parameter in compiled._orig_mod.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name].grad)
+
+
+def test_log_prob_compiles_in_one_graph():
+    tree = random_tree(12, 3, extra_codes=5)
+    assert set(tree.fan_out) > {2}
+    module = twins(tree)[1]
+    hidden = as_tensors(tree)[0]
+    compiled = torch.compile(module.log_prob, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(hidden), module.log_prob(hidden))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@every_tree
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_gpu_gives_the_same(tree, sparse):
+    module = twins(tree, sparse=sparse)[1]
+    hidden, target = as_tensors(tree)
+    found = []
+    for device in ("cpu", "cuda"):
+        own = copy.deepcopy(module).to(device)
+        given = hidden.to(device).requires_grad_()
+        output, loss = own(given, target.to(device))
+        loss.backward()
+        assert own.sample(given).device.type == own.predict(given).device.type == device
+        grads = [p.grad.to_dense().cpu() for p in (given, own.weight, own.bias)]
+        found.append([output.cpu(), own.log_prob(given).cpu(), *grads])
+    torch.testing.assert_close(*found)
+
+
+def test_a_chain_of_many_labels_is_scored():
+    n_labels = 20_000
+    child = np.empty((n_labels - 1, 2), np.int64)
+    child[:, 0], child[:, 1] = ~np.arange(n_labels - 1), np.arange(1, n_labels)
+    child[-1, 1] = ~(n_labels - 1)
+    names = [str(i) for i in range(n_labels)]
+    tree = Tree(names, np.arange(0, 2 * n_labels - 1, 2), child.ravel())
+    module = HierarchicalSoftmax(tree, 2, counts=np.ones(n_labels, int))
+    output = module(torch.ones(2, 2), torch.tensor([0, n_labels - 1])).output
+    assert -output.detach().numpy() == pytest.approx(np.log(n_labels) * np.ones(2), rel=1e-4)
+
+
+def test_a_missing_torch_is_one_line():
+    code = """
+import sys
+sys.modules["torch"] = None
+from hstree.errors import MissingExtraError
+try:
+    import hstree.interop.torch
+except MissingExtraError as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install" in ran.stdout
+    assert "hstree[torch]" in ran.stdout
+    assert ran.stdout.count("\n") == 1
+
+
+def test_it_prints_its_tree():
+    assert "40 labels" in repr(HierarchicalSoftmax(TREE, 5))
+    assert NumPyLayer(TREE, 5).weight.shape == HierarchicalSoftmax(TREE, 5).weight.shape
