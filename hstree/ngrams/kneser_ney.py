@@ -58,8 +58,8 @@ class KneserNey:
         Three discounts for each order, estimated from its counts (`modified_discounts`), or one
         between 0 and 1 for every count of every order.
     sentences : bool, default True
-        Contexts begin anew at every line, as in the published figures: none reaches beyond the
-        line end before it. Otherwise they run over line ends, as those of `LanguageModel` do.
+        Contexts begin anew at every line, as those behind published figures do: none reaches
+        beyond the last ``<eos>``. Otherwise they run over line ends, as those of `LanguageModel`.
     uniform : bool, default True
         Whether unigrams are discounted too, for a uniform share of every word in the vocabulary.
         Without it, a word that is not in the training text has probability 0.
@@ -80,17 +80,23 @@ class KneserNey:
 
     Notes
     -----
-    ``P(w | h) = (c(h w) - D) / c(h) + D-mass(h) / c(h) * P(w | h')`` with h' the context h without
-    its farthest word; a context that was never seen leaves all to h'. Below the highest order,
-    c(h w) is the number of different words seen before h w. An n-gram that begins a line has
-    none before it, and keeps its plain count, as in SRILM and KenLM. S. Chen & J. Goodman, "An
-    empirical study of smoothing techniques for language modeling", Computer Speech & Language
-    13 (1999), section 3.
+    ``P(w | h) = (c(h w) - D(c(h w)) + R(h) P(w | h')) / c(h)``, where h' is the context h without
+    its farthest word, c(h) sums c(h v) over all words v, R(h) sums their discounts D(c(h v)),
+    and a count of zero has none. A context that was never seen leaves all to h'.
+
+    At the highest order c counts the text; below it, c(h w) is the number of different words
+    that stand before h w. Where contexts begin at the line, an n-gram that begins one has no word
+    before it, and keeps its plain count, as in SRILM and KenLM.
+
+    The smoothing is that of S. Chen & J. Goodman, "An empirical study of smoothing techniques
+    for language modeling", Computer Speech & Language 13 (1999), section 3.
 
     Examples
     --------
-    >>> model = KneserNey(5).fit(train)                              # doctest: +SKIP
-    >>> model.perplexity(test)                                       # doctest: +SKIP
+    On the Penn Treebank, for which 141.2 is published:
+
+    >>> KneserNey(5).fit(train).perplexity(test)                     # doctest: +SKIP
+    141.186...
     """
 
     vocabulary_: Vocabulary
@@ -110,7 +116,8 @@ class KneserNey:
                 f"order is {order!r}; it must be a whole number from {ORDERS[0]} to {ORDERS[-1]}"
             )
         is_number = isinstance(discount, int | float | np.floating)
-        if discount != "modified" and not (is_number and 0 < float(discount) < 1):
+        is_modified = isinstance(discount, str) and discount == "modified"
+        if not is_modified and not (is_number and 0 < float(discount) < 1):
             raise OptionError(
                 f'discount is {discount!r}; it must be "modified" or a number between 0 and 1'
             )

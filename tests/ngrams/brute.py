@@ -8,7 +8,7 @@ START = "<s>"
 class BruteKneserNey:
     """Lines are lists of words. `discount` is a number, or None for the modified three."""
 
-    def __init__(self, lines, words, order, discount=None, *, sentences, uniform=True):
+    def __init__(self, lines, words, order, discount=None, *, sentences):
         self.words, self.order, self.sentences = list(words), order, sentences
         seen = [Counter() for _ in range(order + 1)]
         for context, word in self.positions(lines):
@@ -29,8 +29,6 @@ class BruteKneserNey:
         self.discounts = [None] + [
             [discount] * 3 if discount else self.modified(k) for k in range(1, order + 1)
         ]
-        if not uniform:
-            self.discounts[1] = [0, 0, 0]
 
     def positions(self, lines):
         """Yield the longest context of each word, and the word; each line ends with <eos>."""

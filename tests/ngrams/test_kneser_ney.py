@@ -241,7 +241,9 @@ def test_orders_that_are_none(order):
         KneserNey(order)
 
 
-@pytest.mark.parametrize("discount", [0, 1, 0.0, 1.0, -0.5, float("nan"), "0.5", "", None, True])
+@pytest.mark.parametrize(
+    "discount", [0, 1, 0.0, 1.0, -0.5, float("nan"), "0.5", "", None, True, [0.5, 0.5]]
+)
 def test_discounts_that_are_none(discount):
     with pytest.raises(OptionError, match=r'discount is .* "modified" or a number between 0 and 1'):
         KneserNey(discount=discount)
