@@ -13,8 +13,8 @@ def modified_discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Estimate the discounts of modified Kneser-Ney smoothing from an order's counts.
 
     With n_i the number of n-grams of count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount of
-    an n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 take that of 3. From Chen
-    & Goodman (1999), section 3.
+    an n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 take that of 3.
+    From Chen & Goodman (1999), section 3.
 
     Parameters
     ----------
