@@ -26,6 +26,9 @@ from hstree.errors import TreeError
 from hstree.packing import content_arrays
 
 if TYPE_CHECKING:
+    import networkx
+
+    from hstree.paths import Paths
     from hstree.statistics import TreeStatistics
 
 Int64 = NDArray[np.int64]
@@ -125,6 +128,19 @@ class Tree:
         from hstree.builders.linkage import tree_from_linkage
 
         return tree_from_linkage(merges, labels, counts)
+
+    @classmethod
+    def from_networkx(cls, graph: networkx.DiGraph[Any]) -> Tree:
+        """Make a tree from a networkx graph; see `hstree.formats.networkx.from_networkx`.
+
+        Raises
+        ------
+        InputError
+            When the graph is no tree as hstree has them.
+        """
+        from hstree.formats.networkx import from_networkx
+
+        return from_networkx(graph)
 
     def __repr__(self) -> str:
         method = f", method={self.meta['method']!r}" if "method" in self.meta else ""
@@ -228,6 +244,29 @@ class Tree:
         from hstree.statistics import tree_statistics
 
         return tree_statistics(self)
+
+    def to_paths(self, labels: ArrayLike | None = None) -> Paths:
+        """Return the way to each label as gensim, word2vec and Paddle want it.
+
+        Parameters
+        ----------
+        labels : array_like of int (L,), optional
+            Label ids; all labels without.
+
+        Raises
+        ------
+        InputError
+            When the tree is not binary with one code a label; see `hstree.paths.paths_of`.
+        """
+        from hstree.paths import paths_of
+
+        return paths_of(self, labels)
+
+    def to_networkx(self) -> networkx.DiGraph[int]:
+        """Return the tree as a networkx graph; see `hstree.formats.networkx`."""
+        from hstree.formats.networkx import to_networkx
+
+        return to_networkx(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tree as ``.json``, ``.json.gz`` or ``.npz``, by the ending of `path`.

@@ -21,7 +21,7 @@ from hstree.utf8 import BYTE_ORDER_MARK, strict_text
 
 _MAGIC = b"\x93NUMPY"
 _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
-_STORABLE = re.compile(r"[^\t\n\r\ud800-\udfff]+")
+_STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
 def is_npy(name: str) -> bool:
@@ -40,8 +40,14 @@ def is_npy(name: str) -> bool:
         raise InputError(f"cannot read the vectors {name}: {reason}") from error
 
 
-def read_npy(name: str) -> NDArray[np.generic]:
+def read_npy(name: str, what: str = "vectors") -> NDArray[np.generic]:
     """Read a `.npy` file; the type and shape are for the caller to check.
+
+    Parameters
+    ----------
+    name : str
+    what : str
+        What it should hold, for the message.
 
     Raises
     ------
@@ -53,12 +59,12 @@ def read_npy(name: str) -> NDArray[np.generic]:
         return np.array(np.load(name, mmap_mode="r", allow_pickle=False))
     except (OSError, EOFError, ValueError, SyntaxError, TokenError, OverflowError) as error:
         if "Python objects" in str(error) or "Object arrays" in str(error):
-            what = "it holds Python objects, which are never loaded; save numbers (float32)"
+            why = "it holds Python objects, which are never loaded; save numbers (float32)"
         elif "mmap length" in str(error) or isinstance(error, EOFError):
-            what = "it ends too early; make or fetch it again"
+            why = "it ends too early; make or fetch it again"
         else:
-            what = "it is not a readable .npy file; write one with numpy.save"
-        raise InputError(f"cannot read the vectors {name}: {what}") from error
+            why = "it is not a readable .npy file; write one with numpy.save"
+        raise InputError(f"cannot read the {what} {name}: {why}") from error
 
 
 def labels_beside(name: str) -> str | None:
@@ -121,16 +127,30 @@ def write_npy(
     """
     if not name.endswith(".npy"):
         raise FileFormatError(f"cannot write {name}: vectors are written as .npy; name it so")
+    lines = labels_lines(name, labels, counts)
+    beside = Path(name).with_suffix(".labels.tsv")
+    with replacing(name) as matrix_file, replacing(beside) as labels_file:
+        np.lib.format.write_array(matrix_file, vectors, allow_pickle=False)
+        labels_file.write(lines)
+
+
+def labels_lines(name: str, labels: Sequence[str], counts: NDArray[np.int64] | None) -> bytes:
+    """Return the content of the labels file that belongs to the file `name`.
+
+    Raises
+    ------
+    InputError
+        When a label has no place in a file of lines.
+    """
     for label in labels:
         if _STORABLE.fullmatch(label) is None:
             raise InputError(
-                f"cannot write {name}: the label {label!r} is empty or holds a tab, a line end or "
-                "half a character, and the labels file is lines of word<TAB>count"
+                f"cannot write {name}: the label {label!r} is empty or holds a tab, a line end, "
+                "NUL or half a character, and the labels file is lines of word<TAB>count"
             )
     lines = list(labels)
     if counts is not None:
         lines = [f"{label}\t{n}" for label, n in zip(labels, counts.tolist(), strict=True)]
-    beside = Path(name).with_suffix(".labels.tsv")
-    with replacing(name) as matrix_file, replacing(beside) as labels_file:
-        np.lib.format.write_array(matrix_file, vectors, allow_pickle=False)
-        labels_file.write("".join(f"{line}\n" for line in lines).encode())
+    data = "".join(f"{line}\n" for line in lines).encode()
+    # A reader drops one byte order mark, which must not be the first label's own.
+    return BYTE_ORDER_MARK + data if data.startswith(BYTE_ORDER_MARK) else data

@@ -17,7 +17,7 @@ from hstree.errors import InputError
 from hstree.utf8 import BYTE_ORDER_MARK, strict_text
 
 _BITS = re.compile("[01]*")
-_COUNT = re.compile("[0-9]+")
+_COUNT = re.compile("[0-9]{1,19}")
 _FORMS = "word<TAB>class lines, or bits<TAB>word<TAB>count lines as Brown clustering writes them"
 
 
@@ -31,10 +31,13 @@ class ClassFile:
         Word -> the name of its class, or its bit string.
     is_paths : bool
         Whether the classes are bit strings, and so have a hierarchy.
+    counts : tuple of int
+        Of the words, in the order of `class_of`; empty where `is_paths` is False.
     """
 
     class_of: dict[str, str]
     is_paths: bool
+    counts: tuple[int, ...] = ()
 
 
 def read_classes(path: Path) -> ClassFile:
@@ -45,7 +48,7 @@ def read_classes(path: Path) -> ClassFile:
     path : Path
         UTF-8; compressed where the name ends in ``.gz``. Lines ``word<TAB>class``, or ``paths`` of
         Brown clustering, ``bits<TAB>word<TAB>count``; the first line decides which. Empty lines
-        are skipped, and the counts too.
+        are skipped.
 
     Raises
     ------
@@ -55,6 +58,7 @@ def read_classes(path: Path) -> ClassFile:
     """
     class_of: dict[str, str] = {}
     line_of: dict[str, int] = {}
+    counts: list[int] = []
     n_fields = 0
     for number, line in enumerate(_lines(path), start=1):
         if not line:
@@ -71,6 +75,7 @@ def read_classes(path: Path) -> ClassFile:
                 f"{path}, line {number}: expected {expected}, found {_shortened(line)}"
             )
         word, name = (fields[1], fields[0]) if n_fields == 3 else fields
+        counts += map(int, fields[2:])
         if word in class_of:
             raise InputError(
                 f"{path}, line {number}: the word {word!r} stands on line {line_of[word]} too; "
@@ -81,7 +86,7 @@ def read_classes(path: Path) -> ClassFile:
         raise InputError(f"{path}: no line in it; give {_FORMS}")
     if n_fields == 3:
         _check_prefixes(path, set(class_of.values()))
-    return ClassFile(class_of, n_fields == 3)
+    return ClassFile(class_of, n_fields == 3, tuple(counts))
 
 
 def _is_path(fields: list[str]) -> bool:

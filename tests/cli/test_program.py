@@ -23,6 +23,7 @@ COMMANDS = [
     "check",
     "stats",
     "show",
+    "convert",
     "demo",
 ]
 

@@ -1,0 +1,87 @@
+r"""``paths`` of Brown clustering: ``bits<TAB>word<TAB>count``, a line each.
+
+Binary trees with one code a label. The bits are the code: 0 for a first child, 1 for a second.
+Counts and the order of labels are kept, names and the numbers of nodes are not; a tree without
+counts gets zeros, and zeros all over are read as no counts.
+
+Where several words have the same bits, as in Brown's own files, they get a Huffman tree of their
+own, whose root is named by the bits; `hstree build --method classes --classes FILE` does the same
+over a corpus.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.classing.classfile import read_classes
+from hstree.classing.nesting import class_node, members
+from hstree.classing.shapes import graft, huffman_shape, prefix_shape
+from hstree.errors import InputError
+from hstree.files import replacing
+from hstree.formats.base import Format, check_labels
+from hstree.paths import path_batches
+from hstree.segments import offsets
+from hstree.tree import Tree
+
+Int64 = NDArray[np.int64]
+
+#: Bits of a file, a byte each.
+LARGEST = 1 << 30
+_QUOTABLE = re.compile(r"[^\0\t\n\r]+")
+_WHY = "Brown paths are lines with tabs between their fields; drop it or rename it"
+
+
+def _write(tree: Tree, path: Path) -> None:
+    check_labels(tree, _QUOTABLE, _WHY)
+    lines = _lines(tree)
+    with replacing(path) as file:
+        file.writelines(line.encode() for line in lines)
+
+
+def _lines(tree: Tree) -> Iterator[str]:
+    strings = chain.from_iterable(p.strings for p in path_batches(tree, "Brown paths", LARGEST))
+    counts = [0] * tree.n_labels if tree.counts is None else tree.counts.tolist()
+    for bits, label, count in zip(strings, tree.labels, counts, strict=True):
+        yield f"{bits}\t{label}\t{count}\n"
+
+
+def _read(path: Path, labels: Path | None) -> Tree:
+    given = read_classes(path)
+    if not given.is_paths:
+        raise InputError(
+            f"{path} has lines of a word and a class, which are no tree; give the bits of Brown "
+            "clustering, or build with `hstree build --method classes --classes FILE`"
+        )
+    words = list(given.class_of)
+    strings = sorted(set(given.class_of.values()))
+    place = {bits: i for i, bits in enumerate(strings)}
+    class_of = np.fromiter(map(place.__getitem__, given.class_of.values()), np.int64, len(words))
+    counts = _counts(path, given.counts)
+    groups = members(class_of, np.argsort(-counts, kind="stable"))
+    nodes = [
+        class_node(group, counts, huffman_shape, bits)
+        for group, bits in zip(groups, strings, strict=True)
+    ]
+    shape = graft(prefix_shape(strings), nodes)
+    return Tree(
+        words,
+        offsets(shape.fan_out),
+        np.where(shape.child < 0, ~shape.leaves[~shape.child], shape.child),
+        counts=counts if counts.any() else None,
+        names=shape.names if any(shape.names) else None,
+    )
+
+
+def _counts(path: Path, given: tuple[int, ...]) -> Int64:
+    if max(given) > np.iinfo(np.int64).max:
+        raise InputError(f"{path}: a count is above 2**63 - 1; divide them all by the same number")
+    return np.array(given, np.int64)
+
+
+FORMAT = Format("brown", (".paths",), frozenset({"counts", "order"}), write=_write, read=_read)

@@ -1,0 +1,77 @@
+"""DOT, for Graphviz. Written, not read.
+
+It holds every tree, several codes and wide nodes too: a label is one box, however many ways
+lead to it. Names stand in the nodes, counts are an attribute of the labels, and each edge says
+which branch it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hstree.files import replacing
+from hstree.formats.base import Format, check_labels, check_names
+from hstree.tree import Tree
+
+# Graphviz reads \n and the like in a label, and entities like &amp; as HTML does.
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "&": "&amp;"})
+_QUOTABLE = re.compile(r"[^\0-\x08\x0b-\x1f\x7f]*")
+_WHY = "DOT quotes no control characters but tabs and line feeds; drop it or rename it"
+
+
+def dot(tree: Tree) -> Iterator[str]:
+    r"""Yield the lines of a tree in DOT.
+
+    Raises
+    ------
+    InputError
+        When a label or a name cannot be quoted.
+
+    Examples
+    --------
+    >>> print("".join(dot(Tree.from_children(["a", 'b"'], [[~0, ~1]]))))
+    digraph tree {
+    n0 [label="0"];
+    node [shape=box];
+    l0 [label="a"];
+    l1 [label="b\""];
+    n0 -> l0 [label="0"];
+    n0 -> l1 [label="1"];
+    }
+    <BLANKLINE>
+    """
+    check_labels(tree, _QUOTABLE, _WHY)
+    check_names(tree, _QUOTABLE, _WHY)
+    yield "digraph tree {\n"
+    names = tree.names or (None,) * tree.n_nodes
+    for node, name in enumerate(names):
+        yield f"n{node} [label={_quoted(str(node) if name is None else name)}];\n"
+    yield "node [shape=box];\n"
+    counts = None if tree.counts is None else tree.counts.tolist()
+    for place, label in enumerate(tree.labels):
+        count = "" if counts is None else f", count={counts[place]}"
+        yield f"l{place} [label={_quoted(label)}{count}];\n"
+    branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+    edges = zip(tree.edge_node.tolist(), tree.child.tolist(), branch.tolist(), strict=True)
+    for node, child, number in edges:
+        below = f"n{child}" if child >= 0 else f"l{~child}"
+        yield f'n{node} -> {below} [label="{number}"];\n'
+    yield "}\n"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def _write(tree: Tree, path: Path) -> None:
+    with replacing(path) as file:
+        file.writelines(line.encode() for line in dot(tree))
+
+
+FORMAT = Format(
+    "dot", (".dot", ".gv"), frozenset({"counts", "names", "order", "numbers"}), write=_write
+)

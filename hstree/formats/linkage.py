@@ -1,0 +1,96 @@
+"""Linkage matrices of ``scipy.cluster.hierarchy``, as ``.npy`` of shape (V - 1, 4).
+
+Binary trees with one code a label. Labels and counts stand in ``NAME.labels.tsv`` beside the
+matrix. Distances say nothing to a tree: they are not read, and what is written instead is how many
+decisions a node has below it at the most, which lets scipy draw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hstree.builders.linkage import tree_from_linkage
+from hstree.errors import InputError
+from hstree.files import replacing
+from hstree.formats.base import Format, labels_file, labels_for
+from hstree.paths import check_binary
+from hstree.tree import Tree
+from hstree.vectorfile import read_npy
+
+
+def from_linkage(
+    merges: ArrayLike, labels: Sequence[str], *, counts: ArrayLike | None = None
+) -> Tree:
+    """Make a tree from a linkage matrix; see `hstree.builders.linkage.tree_from_linkage`.
+
+    Raises
+    ------
+    InputError
+        When it is not one.
+    """
+    return tree_from_linkage(merges, labels, counts)
+
+
+def to_linkage(tree: Tree) -> NDArray[np.float64]:
+    """Return the linkage matrix of a binary tree with one code a label.
+
+    Returns
+    -------
+    float64 array (V - 1, 4)
+        Row i makes cluster V + i of two others, the first child's first; then its height, the
+        decisions below it at the most, and its labels. Node n is row N - 1 - n. O(E).
+
+    Raises
+    ------
+    InputError
+        When the tree has a wide node, or a label with several codes.
+
+    Examples
+    --------
+    >>> to_linkage(Tree.from_children(["a", "b", "c"], [[~2, 1], [~0, ~1]])).tolist()
+    [[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, 2.0, 3.0]]
+    """
+    check_binary(tree, "a linkage")
+    n_labels, n_nodes = tree.n_labels, tree.n_nodes
+    child = tree.child.reshape(-1, 2)
+    height = np.zeros(n_nodes, np.int64)
+    size = np.zeros(n_nodes, np.int64)
+    for nodes in reversed(tree.levels):
+        below = child[nodes]
+        is_node = below >= 0
+        height[nodes] = 1 + np.where(is_node, height[below * is_node], 0).max(axis=1)
+        size[nodes] = np.where(is_node, size[below * is_node], 1).sum(axis=1)
+    cluster = np.where(child < 0, ~child, n_labels + n_nodes - 1 - child)
+    return np.column_stack([cluster, height, size]).astype(np.float64)[::-1]
+
+
+def _write(tree: Tree, path: Path) -> None:
+    merges = np.ascontiguousarray(to_linkage(tree))
+    beside, lines = labels_file(tree, path)
+    with replacing(path) as file, replacing(beside) as beside_file:
+        np.lib.format.write_array(file, merges, allow_pickle=False)
+        beside_file.write(lines)
+
+
+def _read(path: Path, labels: Path | None) -> Tree:
+    merges = read_npy(str(path), "linkage")
+    n_labels = len(np.atleast_1d(merges)) + 1
+    words, counts = labels_for(path, labels) or (list(map(str, range(n_labels))), None)
+    try:
+        return from_linkage(merges, words, counts=counts)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+FORMAT = Format(
+    "linkage",
+    (".npy",),
+    frozenset({"counts", "order"}),
+    write=_write,
+    read=_read,
+    takes_labels=True,
+)

@@ -1,0 +1,115 @@
+"""From links between a parent and a child to a tree, whatever named the two.
+
+Formats that list edges (networkx, napkinXC) share it. Which of its ends is a label, and what that
+is called, is theirs to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+
+from hstree.errors import InputError
+from hstree.segments import offsets, ranges
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Children of nodes as in `Tree`, and what each node and label was before.
+
+    Attributes
+    ----------
+    child_start : int64 array (N + 1,)
+    child : int64 array (E,)
+    nodes : int64 array (N,)
+        The item that became each node.
+    leaves : int64 array (V,)
+        The item that became each label, in ascending order.
+    """
+
+    child_start: Int64
+    child: Int64
+    nodes: Int64
+    leaves: Int64
+
+
+def linked(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]) -> Linked:
+    """Number the nodes and labels of a tree that is given by its links.
+
+    Parameters
+    ----------
+    parent, child : int64 arrays (E,)
+        Items from 0 to `n_items` - 1. Children of an item are in the order of its links.
+    n_items : int
+        At least 1.
+    name : callable
+        What an item is called in a message.
+
+    Returns
+    -------
+    Linked
+        An item without children is a label; it may have several parents. Nodes keep the order of
+        their items where that puts each after its parent; else they are numbered level by level.
+
+    Raises
+    ------
+    InputError
+        When there is not one root, a node has several parents or one child, or links form a cycle.
+
+    Notes
+    -----
+    O(E log E).
+    """
+    is_node = np.zeros(n_items, bool)
+    is_node[parent] = True
+    leaves = np.flatnonzero(~is_node)
+    n_parents = np.bincount(child, minlength=n_items)
+    roots = np.flatnonzero(n_parents == 0)
+    if len(roots) != 1:
+        found = ", ".join(name(int(item)) for item in roots[:3])
+        more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+        what = f"{found}{more} have no parent" if len(roots) else "every node has a parent"
+        raise InputError(f"{what}; a tree has one root")
+    if np.any(is_node & (n_parents > 1)):
+        item = int(np.argmax(is_node & (n_parents > 1)))
+        raise InputError(f"the node {name(item)} has {n_parents[item]} parents; it can have one")
+    order = np.argsort(parent, kind="stable")
+    n_children = np.bincount(parent, minlength=n_items)
+    if np.any(n_children == 1):
+        item = int(np.argmax(n_children == 1))
+        raise InputError(
+            f"the node {name(item)} has one child, which decides nothing; leave the node out"
+        )
+    nodes = _parents_first(parent[order], child[order], is_node, int(roots[0]))
+    if len(nodes) < np.count_nonzero(is_node):
+        lost = is_node.copy()
+        lost[nodes] = False
+        item = int(np.argmax(lost))
+        raise InputError(f"the node {name(item)} is not under the root; its links form a cycle")
+
+    number = np.empty(n_items, np.int64)
+    number[nodes] = np.arange(len(nodes))
+    number[leaves] = ~np.arange(len(leaves))
+    start = offsets(n_children[nodes])
+    first = offsets(n_children)[nodes]
+    return Linked(start, number[child[order][ranges(first, start)]], nodes, leaves)
+
+
+def _parents_first(parent: Int64, child: Int64, is_node: NDArray[np.bool_], root: int) -> Int64:
+    """Return the nodes under the root, each after its parent; links are sorted by parent."""
+    inner = is_node[child]
+    if np.all(parent[inner] < child[inner]):
+        return np.flatnonzero(is_node)
+    n_items = len(is_node)
+    indptr = offsets(np.bincount(parent[inner], minlength=n_items))
+    graph = csr_array(
+        (np.ones(indptr[-1], np.int8), child[inner], indptr), shape=(n_items, n_items)
+    )
+    return breadth_first_order(graph, root, return_predecessors=False).astype(np.int64)

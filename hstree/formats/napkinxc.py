@@ -1,0 +1,133 @@
+r"""napkinXC's text tree, as its ``--treeStructure`` takes it.
+
+The first line is the number of labels and that of all nodes, leaves too. Each other line is a
+parent, a child and, where the child is a leaf, its label, a number; the root's parent is -1. One
+code a label; wide nodes are fine. Labels go by number, so their words and counts go into
+``NAME.labels.tsv`` beside the file.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.errors import InputError
+from hstree.files import replacing
+from hstree.formats.base import Format, expected, labels_file, labels_for
+from hstree.formats.links import linked
+from hstree.formats.textlines import read_text
+from hstree.tree import Tree
+
+Int64 = NDArray[np.int64]
+
+_HEADER = re.compile(r"([0-9]{1,10})[ \t]+([0-9]{1,10})[ \t]*")
+_LINE = re.compile(r"(-1|[0-9]{1,10})[ \t]+([0-9]{1,10})(?:[ \t]+(-1|[0-9]{1,10}))?[ \t]*")
+
+
+def _write(tree: Tree, path: Path) -> None:
+    if tree.n_labels == 1:
+        raise InputError("napkinXC refuses a tree of one label; there is nothing to decide in it")
+    codes = np.bincount(~tree.child[tree.child < 0])
+    if codes.max() > 1:
+        label = int(np.argmax(codes))
+        raise InputError(
+            f"the label {tree.labels[label]!r} has {codes[label]} codes, and napkinXC's tree holds "
+            "one; build a tree with one code a label"
+        )
+    beside, lines = labels_file(tree, path)
+    with replacing(path) as file, replacing(beside) as beside_file:
+        file.write(_links(tree).encode())
+        beside_file.write(lines)
+
+
+def _links(tree: Tree) -> str:
+    """Return the lines: node n keeps its number, the leaf of label v is N + v."""
+    item = np.where(tree.child < 0, tree.n_nodes + ~tree.child, tree.child)
+    label = ["" if c >= 0 else f" {~c}" for c in tree.child.tolist()]
+    lines = map("{} {}{}\n".format, tree.edge_node.tolist(), item.tolist(), label)
+    return f"{tree.n_labels} {tree.n_nodes + tree.n_labels}\n-1 0\n" + "".join(lines)
+
+
+def _read(path: Path, labels: Path | None) -> Tree:
+    lines = [
+        (number, line)
+        for number, line in enumerate(read_text(path).split("\n"), start=1)
+        if line.strip(" \t")
+    ]
+    if not lines:
+        raise InputError(f"{path}: no line in it; the first one is the numbers of labels and nodes")
+    header = _HEADER.fullmatch(lines[0][1])
+    if header is None:
+        raise expected(path, lines[0][0], "the numbers of labels and nodes", lines[0][1])
+    n_labels, n_items = int(header[1]), int(header[2])
+    if len(lines) - 1 != n_items:
+        raise InputError(
+            f"{path}: line {lines[0][0]} says {n_items} nodes, and {len(lines) - 1} lines follow; "
+            "every node has one, the root too"
+        )
+    parent, child, label = _numbers(path, lines[1:], n_items)
+    is_link = parent >= 0
+    try:
+        found = linked(parent[is_link], child[is_link], n_items, str)
+        label_of = np.full(n_items, -1)
+        label_of[child] = label
+        number = _checked_labels(label_of[found.leaves], n_labels, found.leaves)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    words, counts = labels_for(path, labels) or (list(map(str, range(n_labels))), None)
+    if len(words) != n_labels:
+        raise InputError(
+            f"{len(words)} labels for the {n_labels} of {path}; give one line for each"
+        )
+    is_leaf = found.child < 0
+    found.child[is_leaf] = ~number[~found.child[is_leaf]]
+    return Tree(words, found.child_start, found.child, counts=counts)
+
+
+def _numbers(path: Path, lines: list[tuple[int, str]], n_items: int) -> tuple[Int64, Int64, Int64]:
+    """Return the three columns; a label that is not there is -1."""
+    rows = []
+    for number, line in lines:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise expected(path, number, "a parent, a child and perhaps a label", line)
+        rows.append((int(found[1]), int(found[2]), int(found[3] or -1)))
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    outside = (table[:, :2] >= n_items).any(axis=1)
+    if outside.any():
+        number, line = lines[int(np.argmax(outside))]
+        raise expected(path, number, f"nodes below {n_items}, as the first line says", line)
+    again = np.ones(len(table), bool)
+    again[np.unique(table[:, 1], return_index=True)[1]] = False
+    if again.any():
+        number, line = lines[int(np.argmax(again))]
+        raise expected(path, number, "a child that no line before has", line)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _checked_labels(number: Int64, n_labels: int, leaves: Int64) -> Int64:
+    """Return the label of each leaf, refusing all but 0 to V - 1, each once."""
+    if len(leaves) != n_labels:
+        raise InputError(f"{len(leaves)} leaves for the {n_labels} labels of the first line")
+    wrong = (number < 0) | (number >= n_labels)
+    wrong[~wrong] = np.bincount(number[~wrong])[number[~wrong]] > 1
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise InputError(
+            f"the leaf {leaves[place]} has the label {number[place]}; each leaf has one of its "
+            f"own, 0 to {n_labels - 1}"
+        )
+    return number
+
+
+FORMAT = Format(
+    "napkinxc",
+    (".napkinxc",),
+    frozenset({"counts", "order", "numbers"}),
+    write=_write,
+    read=_read,
+    takes_labels=True,
+)

@@ -1,0 +1,194 @@
+"""networkx graphs, and GraphML files, which networkx reads.
+
+A tree is a directed graph from parents to children. It holds everything but how the tree was
+made: several codes (a label with several parents), wide nodes, counts and names, in order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import networkx
+import numpy as np
+
+from hstree.errors import InputError
+from hstree.files import replacing
+from hstree.formats.base import Format, check_labels, check_names
+from hstree.formats.links import linked
+from hstree.tree import Tree
+
+_QUOTABLE = re.compile("[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
+_WHY = "XML holds no control characters but tabs and line ends; drop it or rename it"
+_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="label" for="node" attr.name="label" attr.type="string"/>
+<key id="count" for="node" attr.name="count" attr.type="long"/>
+<key id="name" for="node" attr.name="name" attr.type="string"/>
+<key id="branch" for="edge" attr.name="branch" attr.type="long"/>
+<graph edgedefault="directed">
+"""
+
+
+def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
+    """Return a tree as a networkx graph.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes 0 to N - 1 are the inner nodes, with a ``name`` where they have one; -1 to -V are
+        the labels (``~v``, as in ``tree.child``), with ``label`` and, if known, ``count``.
+        Edges lead from parent to child and have a ``branch``, 0 for the first child. O(E).
+
+    Examples
+    --------
+    >>> graph = to_networkx(Tree.from_children(["a", "b"], [[~1, ~0]]))
+    >>> list(graph.nodes(data=True)), list(graph.edges(data="branch"))
+    ([(0, {}), (-1, {'label': 'a'}), (-2, {'label': 'b'})], [(0, -2, 0), (0, -1, 1)])
+    """
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    names = tree.names or (None,) * tree.n_nodes
+    for node, name in enumerate(names):
+        graph.add_node(node, **({} if name is None else {"name": name}))
+    for place, label in enumerate(tree.labels):
+        graph.add_node(~place, label=label)
+        if tree.counts is not None:
+            graph.nodes[~place]["count"] = int(tree.counts[place])
+    for node, child, branch in _edges(tree):
+        graph.add_edge(node, child, branch=branch)
+    return graph
+
+
+def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
+    """Make a tree from a networkx graph.
+
+    Parameters
+    ----------
+    graph : networkx.DiGraph
+        Edges lead from parent to child. A node without children is a label: its ``label``, or
+        what the node is called. It may have several parents. ``count`` on the labels, all or none,
+        and ``name`` on the nodes are taken over. Children are in the order of ``branch`` where all
+        edges have one, else in that of the edges.
+
+    Returns
+    -------
+    Tree
+        Labels are in the order of the graph's nodes; so are nodes where that puts each after its
+        parent, else they are numbered level by level.
+
+    Raises
+    ------
+    InputError
+        When the graph is undirected, has not one root, a cycle, or a node of one child or several
+        parents.
+    TreeError
+        When two labels are the same, or a count is not a number of zero or more.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> tree = from_networkx(networkx.DiGraph([("animal", "cat"), ("animal", "dog")]))
+    >>> tree.labels, tree.names
+    (('cat', 'dog'), None)
+    """
+    if not graph.is_directed() or graph.is_multigraph():
+        raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
+    if len(graph) == 0:
+        raise InputError("the graph has no node; a tree has at least one label")
+    items = list(graph.nodes(data=True))
+    index = {item: place for place, (item, _) in enumerate(items)}
+    edges = list(graph.edges(data="branch"))
+    if all(isinstance(branch, int) for _, _, branch in edges):
+        edges.sort(key=lambda edge: edge[2])
+    parent = np.fromiter((index[above] for above, _, _ in edges), np.int64, len(edges))
+    child = np.fromiter((index[below] for _, below, _ in edges), np.int64, len(edges))
+    found = linked(parent, child, len(items), lambda place: repr(items[place][0]))
+
+    leaves = [items[place] for place in found.leaves.tolist()]
+    names = [items[place][1].get("name") for place in found.nodes.tolist()]
+    return Tree(
+        [str(data.get("label", item)) for item, data in leaves],
+        found.child_start,
+        found.child,
+        counts=_counts(leaves),
+        names=names if any(name is not None for name in names) else None,
+    )
+
+
+def _counts(leaves: list[tuple[Any, dict[str, Any]]]) -> list[int] | None:
+    counts = [data.get("count") for _, data in leaves]
+    missing = [item for (item, _), count in zip(leaves, counts, strict=True) if count is None]
+    if len(missing) == len(counts):
+        return None
+    if missing:
+        raise InputError(
+            f"the label {missing[0]!r} has no count, and others have; give all or none"
+        )
+    for (item, _), count in zip(leaves, counts, strict=True):
+        if not isinstance(count, int):
+            raise InputError(f"the count {count!r} of the label {item!r} is not a whole number")
+    return [int(count) for count in counts if count is not None]
+
+
+def _edges(tree: Tree) -> Iterator[tuple[int, int, int]]:
+    """Yield the node, the child and the branch of each edge."""
+    branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+    return zip(tree.edge_node.tolist(), tree.child.tolist(), branch.tolist(), strict=True)
+
+
+def _write(tree: Tree, path: Path) -> None:
+    check_labels(tree, _QUOTABLE, _WHY)
+    check_names(tree, _QUOTABLE, _WHY)
+    with replacing(path) as file:
+        file.writelines(line.encode() for line in _graphml(tree))
+
+
+def _graphml(tree: Tree) -> Iterator[str]:
+    """Yield the lines of `to_networkx` as GraphML, without holding the graph."""
+    yield _HEAD
+    for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
+        data = "" if name is None else f'<data key="name">{_escaped(name)}</data>'
+        yield f'<node id="{node}">{data}</node>\n'
+    counts = None if tree.counts is None else tree.counts.tolist()
+    for place, label in enumerate(tree.labels):
+        count = "" if counts is None else f'<data key="count">{counts[place]}</data>'
+        yield f'<node id="{~place}"><data key="label">{_escaped(label)}</data>{count}</node>\n'
+    for node, child, branch in _edges(tree):
+        data = f'<data key="branch">{branch}</data>'
+        yield f'<edge source="{node}" target="{child}">{data}</edge>\n'
+    yield "</graph>\n</graphml>\n"
+
+
+def _escaped(text: str) -> str:
+    # Readers of XML turn a carriage return into a line feed unless it is written so.
+    return escape(text, {"\r": "&#13;"})
+
+
+def _read(path: Path, labels: Path | None) -> Tree:
+    try:
+        graph = networkx.read_graphml(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except Exception as error:  # damaged files raise a dozen kinds in XML and networkx
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path} is not sound GraphML: {reason}") from error
+    try:
+        return from_networkx(graph)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+FORMAT = Format(
+    "graphml",
+    (".graphml",),
+    frozenset({"counts", "names", "order", "numbers"}),
+    write=_write,
+    read=_read,
+)

@@ -1,0 +1,80 @@
+"""`convert`: by endings and by name, what is said, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hstree.tree import Tree
+from hstree.treefile import load
+
+
+@pytest.mark.parametrize("ending", ["json", "json.gz", "npz"])
+def test_between_the_endings_of_tree_files(ending, hstree, tree, tmp_path):
+    ran = hstree("convert", tree, f"other.{ending}")
+    assert (ran.status, ran.err) == (0, "")
+    whole = load(tree)
+    assert load(tmp_path / f"other.{ending}").sha256 == whole.sha256
+    assert load(tmp_path / f"other.{ending}").meta == whole.meta
+    assert whole.sha256 in ran.out
+    assert "not kept" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [("graphml", "graphml"), ("brown", "paths"), ("napkinxc", "napkinxc"), ("word2vec", "codes")],
+)
+def test_there_and_back(name, ending, hstree, tree, tmp_path):
+    there = hstree("convert", tree, f"x.{ending}")
+    assert (there.status, there.err) == (0, "")
+    assert f"({name})" in there.out
+    assert "not kept" in there.out  # a tree file says how its tree was made
+    back = hstree("convert", f"x.{ending}", "back.json")
+    assert (back.status, back.err) == (0, "")
+    first, last = load(tree), load(tmp_path / "back.json")
+    assert last.labels == first.labels
+    assert last.to_paths().strings == first.to_paths().strings
+    assert (last.counts == first.counts).all()
+    assert name == "brown" or last.sha256 == first.sha256
+    assert last.meta["method"] == name
+    assert max(map(len, (there.out + back.out).splitlines())) <= 80
+
+
+def test_formats_by_name(hstree, tree, tmp_path):
+    assert hstree("convert", tree, "tree.txt", "--to", "dot").status == 0
+    assert (tmp_path / "tree.txt").read_text().startswith("digraph tree {")
+    assert hstree("convert", tree, "lists.json", "--to", "nested").status == 0
+    assert isinstance(json.loads((tmp_path / "lists.json").read_text()), list)
+    assert hstree("convert", "lists.json", "again.json", "--from", "nested").status == 0
+    assert sorted(load(tmp_path / "again.json").labels) == sorted(load(tree).labels)
+
+
+def test_a_linkage_with_labels(hstree, tmp_path):
+    np.save(tmp_path / "z.npy", [[0, 1, 0.5, 2], [2, 3, 0.7, 3]])
+    (tmp_path / "words.txt").write_text("cat\ndog\nthe\n")
+    ran = hstree("convert", "z.npy", "tree.json", "--labels", "words.txt")
+    assert (ran.status, ran.err) == (0, "")
+    assert load(tmp_path / "tree.json").labels == ("cat", "dog", "the")
+    assert hstree("convert", "tree.json", "y.npy").status == 0
+    assert (tmp_path / "y.labels.tsv").read_text() == "cat\ndog\nthe\n"
+
+
+def test_nothing_is_overwritten_unasked(hstree, refused, tree, tmp_path):
+    refused("convert", tree, tree, saying="add --force to replace it")
+    (tmp_path / "x.labels.tsv").write_text("mine\n")
+    refused("convert", tree, "x.napkinxc", saying="x.labels.tsv exists")
+    assert hstree("convert", tree, "x.napkinxc", "--force").status == 0
+    assert (tmp_path / "x.labels.tsv").read_text() != "mine\n"
+
+
+def test_what_cannot_be_is_one_line(refused, tree, tmp_path):
+    refused("convert", tree, "x.txt", status=2, saying="says no format")
+    refused("convert", tree, "x.dot", "--to", "svg", status=2, saying="no format 'svg'")
+    refused("convert", "x.dot", "x.json", status=2, saying="dot is only written")
+    refused("convert", "none.paths", "x.json", saying="none.paths")
+    refused("convert", tree, "x.npz", "--labels", "w", status=2, saying="leave out --labels")
+    refused("convert", tree, "no/x.dot", saying="cannot write no/x.dot")
+    Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]]).save(tmp_path / "flat.json")
+    refused("convert", "flat.json", "x.paths", saying="node 0 has 3 children")
+    (tmp_path / "bad.nested.json").write_text('["a",\n3]')
+    refused("convert", "bad.nested.json", "x.json", saying="bad.nested.json, line 2: expected")

@@ -1,0 +1,109 @@
+"""networkx and GraphML, with networkx as the oracle."""
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+
+from hstree import formats
+from hstree.errors import InputError, TreeError
+from hstree.formats.networkx import from_networkx, to_networkx
+from hstree.tree import Tree
+from tests.strategies import trees
+
+
+@given(trees())
+@settings(max_examples=40)
+def test_trees_come_back_from_graphs(tree):
+    graph = tree.to_networkx()
+    assert nx.is_directed_acyclic_graph(graph)
+    assert graph.number_of_edges() == len(tree.child)
+    back = Tree.from_networkx(graph)
+    has_names = any(name is not None for name in tree.names or ())
+    expected = (
+        tree if has_names else Tree(tree.labels, tree.child_start, tree.child, counts=tree.counts)
+    )
+    assert back.sha256 == expected.sha256
+
+
+def test_networkx_reads_the_graphml_as_it_is_written(tmp_path):
+    tree = Tree.from_children(
+        ["<eos>", "a & b\r\n", " ", ""],
+        [[2, ~0, 1], [~1, ~2], [~3, ~1]],
+        counts=[2**62, 3, 2, 1],
+        names=["", None, "é"],
+    )
+    formats.write(tree, tmp_path / "tree.graphml")
+    graph = nx.read_graphml(tmp_path / "tree.graphml", node_type=int)
+    wanted = to_networkx(tree)
+    assert dict(graph.nodes(data=True)) == dict(wanted.nodes(data=True))
+    assert sorted(graph.edges(data="branch")) == sorted(wanted.edges(data="branch"))
+    assert formats.read(tmp_path / "tree.graphml").sha256 == tree.sha256
+
+
+def test_what_networkx_writes_is_read(tmp_path):
+    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[1, 2, 3])
+    nx.write_graphml(to_networkx(tree), tmp_path / "tree.graphml")
+    assert formats.read(tmp_path / "tree.graphml").sha256 == tree.sha256
+
+
+def test_graphs_of_other_people():
+    graph = nx.DiGraph()
+    graph.add_edges_from([("dog", "poodle"), ("dog", "pug"), ("animal", "dog"), ("animal", 7)])
+    tree = from_networkx(graph)
+    # Nodes stand in the wrong order ("dog" first), so they are numbered level by level.
+    assert tree.labels == ("poodle", "pug", "7")
+    assert tree.child.tolist() == [1, ~2, ~0, ~1]
+    assert (tree.names, tree.counts) == (None, None)
+
+
+def test_branches_say_the_order_of_children():
+    graph = nx.DiGraph()
+    graph.add_edge("root", "second", branch=1)
+    graph.add_edge("root", "first", branch=0)
+    assert from_networkx(graph).child.tolist() == [~1, ~0]
+
+
+def test_a_graph_of_one_node_is_a_label():
+    graph = nx.DiGraph()
+    graph.add_node("only", count=4)
+    tree = from_networkx(graph)
+    assert (tree.labels, tree.n_nodes, tree.counts.tolist()) == (("only",), 0, [4])
+
+
+@pytest.mark.parametrize(
+    ("edges", "saying"),
+    [
+        ([], "no node"),
+        ([(0, 1), (1, 0)], "every node has a parent"),
+        ([(0, 1), (0, 2), (3, 4), (3, 5)], "0, 3 have no parent; a tree has one root"),
+        ([(0, 1), (0, 2), (1, 3)], "the node 1 has one child"),
+        ([(0, 1), (0, 2), (1, 3), (1, 4), (2, 1), (2, 5)], "the node 1 has 2 parents"),
+        ([(0, 1), (0, 2), (3, 4), (3, 5), (4, 3), (4, 6)], "the node 3 is not under the root"),
+    ],
+)
+def test_graphs_that_are_no_trees(edges, saying):
+    with pytest.raises(InputError, match=saying):
+        from_networkx(nx.DiGraph(edges))
+
+
+def test_more_graphs_that_are_no_trees(tmp_path):
+    with pytest.raises(InputError, match=r"not a networkx\.DiGraph"):
+        from_networkx(nx.Graph([(0, 1), (0, 2)]))
+    with pytest.raises(InputError, match=r"not a networkx\.DiGraph"):
+        from_networkx(nx.MultiDiGraph([(0, 1), (0, 2)]))
+    graph = nx.DiGraph([(0, 1), (0, 2)])
+    graph.nodes[1]["count"] = 3
+    with pytest.raises(InputError, match="the label 2 has no count"):
+        from_networkx(graph)
+    graph.nodes[2]["count"] = "many"
+    with pytest.raises(InputError, match="the count 'many' of the label 2 is not a whole number"):
+        from_networkx(graph)
+    graph.nodes[2]["count"] = -1
+    with pytest.raises(TreeError, match="below zero"):
+        from_networkx(graph)
+    twice = nx.DiGraph([(0, "1"), (0, 1)])
+    with pytest.raises(TreeError, match="unique"):
+        from_networkx(twice)
+    (tmp_path / "x.graphml").write_text("<graphml>\n<graph>\n</graphml>")
+    with pytest.raises(InputError, match=r"x\.graphml is not sound GraphML: .* line 3"):
+        formats.read(tmp_path / "x.graphml")

@@ -1,0 +1,261 @@
+"""Every format: what it keeps comes back, what it drops is named, what it cannot is refused."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hstree import formats
+from hstree.builders.huffman import huffman
+from hstree.codes import Codes
+from hstree.errors import FileFormatError, InputError, OptionError, TreeError
+from hstree.formats import FORMATS
+from hstree.tree import Tree
+from hstree.vocabulary import Vocabulary
+from tests.strategies import trees
+
+READ = sorted(name for name, each in FORMATS.items() if each.read)
+BINARY = ("brown", "word2vec", "linkage")
+ONE_CODE = (*BINARY, "napkinxc", "newick")
+
+#: Labels that every format can quote, however odd.
+odd_labels = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=8
+)
+
+quick = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def path_for(name, folder):
+    return folder / f"tree{FORMATS[name].endings[0]}"
+
+
+@st.composite
+def trees_of(draw, name):
+    """Draw trees that a format can hold."""
+    tree = draw(trees(several_codes=name not in ONE_CODE, wide=name not in BINARY))
+    if tree.n_labels == 1 and name == "napkinxc":
+        tree = Tree.from_children(["a", "b"], [[~1, ~0]])
+    labels = draw(st.lists(odd_labels, min_size=tree.n_labels, max_size=tree.n_labels, unique=True))
+    names = (
+        None
+        if tree.names is None
+        else ["".join(filter(str.isprintable, n or "")) for n in tree.names]
+    )
+    names = names if any(names or ()) else None
+    counts = tree.counts if tree.counts is None or tree.counts.any() else None
+    if name == "word2vec" and counts is not None:
+        counts = counts % 10**18
+    return Tree(labels, tree.child_start, tree.child, counts=counts, names=names)
+
+
+def codes_by_label(tree):
+    codes = Codes(tree)
+    ways = ([[branch for _, branch in way] for way in codes.of(v)] for v in range(tree.n_labels))
+    return {label: sorted(way) for label, way in zip(tree.labels, ways, strict=True)}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_a_format_keeps_comes_back(name, tmp_path):
+    path = path_for(name, tmp_path)
+
+    @given(trees_of(name))
+    @quick
+    def check(tree):
+        formats.write(tree, path)
+        back = formats.read(path)
+        assert codes_by_label(back) == codes_by_label(tree)
+        lost = FORMATS[name].losses(tree)
+        if not lost:
+            assert back.sha256 == tree.sha256
+        if "the counts" not in lost:
+            assert (back.counts is None) == (tree.counts is None)
+            if tree.counts is not None:
+                assert dict(zip(back.labels, back.counts, strict=True)) == dict(
+                    zip(tree.labels, tree.counts, strict=True)
+                )
+        if "the order of labels" not in lost:
+            assert back.labels == tree.labels
+        if "the numbers of nodes" not in lost:
+            assert (back.child == tree.child).all()
+        if "the names of nodes" not in lost:
+            assert back.names == tree.names
+        # What came back has nothing more to lose but its names.
+        formats.write(back, path)
+        again = formats.read(path)
+        assert (again.labels, again.child.tolist()) == (back.labels, back.child.tolist())
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["brown", "word2vec", "napkinxc", "linkage", "graphml"])
+def test_a_huffman_tree_with_counts_comes_back_whole(name, tmp_path):
+    words = ["the", "<eos>", '"', "'", "&amp;", "a b", "\\n", "ü", "\ufeffx"]
+    tree = huffman(Vocabulary(words, np.arange(9, 0, -1) ** 2))
+    path = path_for(name, tmp_path)
+    formats.write(tree, path)
+    back = formats.read(path)
+    # Brown and linkage number the nodes anew, once.
+    again = tmp_path / f"again{path.suffix}"
+    formats.write(back, again)
+    assert formats.read(again).sha256 == back.sha256
+    assert back.sha256 == tree.sha256 or "numbers" not in FORMATS[name].keeps
+    assert (back.counts == tree.counts).all()
+    assert back.to_paths().strings == tree.to_paths().strings
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz", ".npz"])
+def test_the_librarys_own_format_is_one_of_them(ending, tmp_path):
+    tree = Tree.from_children(["a", "b"], [[~1, ~0]], counts=[1, 2], meta={"method": "by hand"})
+    formats.write(tree, tmp_path / f"t{ending}")
+    back = formats.read(tmp_path / f"t{ending}")
+    assert (back.sha256, back.meta) == (tree.sha256, tree.meta)
+    assert formats.losses(tree, f"t{ending}") == []
+
+
+def test_what_came_from_a_file_says_from_which(tmp_path):
+    (tmp_path / "a.nested.json").write_text('["a", "b"]')
+    meta = formats.read(tmp_path / "a.nested.json").meta
+    assert meta["method"] == "nested"
+    assert meta["input"]["name"] == "a.nested.json"
+    assert len(meta["input"]["sha256"]) == 64
+
+
+def test_losses_are_named(tmp_path):
+    tree = Tree.from_children(
+        ["a", "b"], [[~1, ~0]], counts=[1, 2], names=["root"], meta={"method": "by hand"}
+    )
+    assert formats.losses(tree, "t.newick") == [
+        "the counts",
+        "the order of labels",
+        "the numbers of nodes",
+        "how the tree was made",
+    ]
+    assert formats.losses(tree, "t.graphml") == ["how the tree was made"]
+    assert formats.losses(Tree(["a"], [0], []), "t.nested.json") == []
+
+
+@pytest.mark.parametrize("name", ONE_CODE)
+def test_several_codes_are_refused_where_one_fits(name, tmp_path):
+    tree = Tree.from_children(["a", "b", "c"], [[1, 2], [~0, ~1], [~2, ~0]])
+    with pytest.raises(InputError, match="the label 'a' has 2 codes") as caught:
+        formats.write(tree, path_for(name, tmp_path))
+    assert str(caught.value).startswith(f"{path_for(name, tmp_path)} as {name}: ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_wide_nodes_are_refused_where_binary_fits(name, tmp_path):
+    tree = Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]])
+    with pytest.raises(InputError, match="node 0 has 3 children"):
+        formats.write(tree, path_for(name, tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("brown", "a\tb"),
+        ("brown", "a\n"),
+        ("brown", ""),
+        ("word2vec", "a\rb"),
+        ("word2vec", "\0"),
+        ("napkinxc", "a\tb"),
+        ("linkage", ""),
+        ("newick", "a\nb"),
+        ("newick", ""),
+        ("dot", "a\0"),
+        ("dot", "a\rb"),
+        ("graphml", "\x1b"),
+        ("graphml", "\ufffe"),
+    ],
+)
+def test_labels_that_cannot_be_quoted_are_refused(name, label, tmp_path):
+    tree = Tree.from_children(["ok", label], [[~0, ~1]])
+    with pytest.raises(InputError) as caught:
+        formats.write(tree, path_for(name, tmp_path))
+    assert repr(label) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_one_label(name, tmp_path):
+    tree = Tree(["only"], [0], [], counts=[3])
+    path = path_for(name, tmp_path)
+    if name == "napkinxc":
+        with pytest.raises(InputError, match="a tree of one label"):
+            formats.write(tree, path)
+        return
+    formats.write(tree, path)
+    if name in READ:
+        back = formats.read(path)
+        assert (back.labels, back.n_nodes) == (("only",), 0)
+        assert name == "nested" or back.sha256 == tree.sha256
+
+
+@pytest.mark.parametrize("name", ["dot", "graphml", "newick", "nested", "napkinxc", "linkage"])
+def test_deep_chains(name, tmp_path):
+    n = 3_000 if name == "graphml" else 20_000
+    child = np.empty((n - 1, 2), np.int64)
+    child[:, 0], child[:, 1] = ~np.arange(n - 1), np.arange(1, n)
+    child[-1, 1] = ~(n - 1)
+    tree = Tree([f"w{i}" for i in range(n)], 2 * np.arange(n), child.ravel())
+    path = path_for(name, tmp_path)
+    formats.write(tree, path)
+    if FORMATS[name].read:
+        back = formats.read(path)
+        assert (back.labels, back.child.tolist()) == (tree.labels, tree.child.tolist())
+
+
+@pytest.mark.parametrize("name", ["brown", "word2vec"])
+def test_files_of_billions_of_bits_are_refused(name, tmp_path):
+    n = 100_000
+    child = np.empty((n - 1, 2), np.int64)
+    child[:, 0], child[:, 1] = ~np.arange(n - 1), np.arange(1, n)
+    child[-1, 1] = ~(n - 1)
+    tree = Tree([f"w{i}" for i in range(n)], 2 * np.arange(n), child.ravel())
+    with pytest.raises(InputError, match="5,000,049,999 decisions, too many"):
+        formats.write(tree, path_for(name, tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_formats_and_endings_are_named(tmp_path):
+    tree = Tree(["a"], [0], [])
+    with pytest.raises(OptionError, match=r"ending of .*tree\.txt says no format"):
+        formats.write(tree, tmp_path / "tree.txt")
+    with pytest.raises(OptionError, match="no format 'yaml'; there are tree, dot, graphml"):
+        formats.write(tree, tmp_path / "tree.json", "yaml")
+    with pytest.raises(OptionError, match="dot is only written, not read"):
+        formats.read(tmp_path / "tree.dot")
+    with pytest.raises(OptionError, match="leave out --labels"):
+        formats.read(tmp_path / "tree.paths", labels="words.txt")
+
+
+@pytest.mark.parametrize("name", [name for name in READ if name != "tree"])
+def test_missing_files(name, tmp_path):
+    with pytest.raises((InputError, FileFormatError), match="cannot read"):
+        formats.read(tmp_path / "none", name)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_damaged_bytes_end_in_one_line(name, tmp_path):
+    tree = huffman(Vocabulary([f"w{i}" for i in range(12)], np.arange(1, 13)))
+    path = path_for(name, tmp_path)
+    formats.write(tree, path)
+    whole = path.read_bytes()
+    draw = np.random.default_rng(0)
+    for _ in range(60):
+        bad = bytearray(whole)
+        for place in draw.integers(0, len(whole), 2):
+            bad[place] = draw.integers(0, 256)
+        path.write_bytes(bad[: draw.integers(0, len(whole))] if draw.random() < 0.3 else bad)
+        with contextlib.suppress(InputError, FileFormatError, TreeError):
+            formats.read(path)
+            continue
+        with pytest.raises((InputError, FileFormatError, TreeError)) as caught:
+            formats.read(path)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,307 @@
+"""The text formats, each against a reader or a file that is not ours."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.cluster import hierarchy
+
+from hstree import formats
+from hstree.codes import Codes
+from hstree.errors import InputError
+from hstree.formats.linkage import from_linkage, to_linkage
+from hstree.formats.nested import from_nested, to_nested
+from hstree.formats.newick import newick
+from hstree.tree import Tree
+from tests.shared_data import shared
+from tests.strategies import trees
+
+BINARY = trees(several_codes=False, wide=False, plain_labels=True)
+
+
+def bits(tree):
+    return dict(zip(tree.labels, tree.to_paths().strings, strict=True))
+
+
+# nested lists
+
+
+def test_nested_lists():
+    tree = from_nested([["the", "of"], ("cat", ["dog", "the"], "eel")])
+    assert tree.labels == ("the", "of", "cat", "dog", "eel")
+    assert tree.child.tolist() == [1, 2, ~0, ~1, ~2, 3, ~4, ~3, ~0]
+    assert from_nested("only").labels == ("only",)
+    assert to_nested(tree) == '[["the","of"],["cat",["dog","the"],"eel"]]'
+
+
+@pytest.mark.parametrize(
+    ("lists", "saying"),
+    [
+        ([], "the whole is a list of 0"),
+        (["a"], "the whole is a list of 1"),
+        (["a", ["b"]], "child 1 of node 0 is a list of 1"),
+        (["a", 3], "child 1 of node 0 is of type int"),
+        (None, "the whole is of type NoneType"),
+        ({"a": 1}, "the whole is of type dict"),
+    ],
+)
+def test_what_is_no_nested_list(lists, saying):
+    with pytest.raises(InputError, match=saying):
+        from_nested(lists)
+
+
+def test_a_list_in_itself_ends():
+    lists = ["a", "b"]
+    lists.append(lists)
+    with pytest.raises(InputError, match="child 2 of node 0 is a list that stands elsewhere too"):
+        from_nested(lists)
+
+
+@pytest.mark.parametrize(
+    ("text", "saying"),
+    [
+        ("", "line 1: expected a string or a list, found 'the end of the file'"),
+        ('["a",\n "b"', "line 2: expected a comma or the end of a list"),
+        ('["a",\n\n 3]', "line 3: expected a string or a list, found '3]'"),
+        ('["a", "b"]\n["c"]', "line 2: expected nothing after the outer list"),
+        ('["a", "b",]', "expected a string or a list, found ']'"),
+        ("[]", "expected a string or a list"),
+        ('["a" "b"]', "expected a comma"),
+        (r'["a", "\x"]', "expected a string or a list"),
+        ('["a"]', "the whole is a list of 1"),
+        ('{"format": "hstree"}', "line 1: expected a string or a list"),
+    ],
+)
+def test_bad_nested_files_name_the_line(text, saying, tmp_path):
+    path = tmp_path / "x.nested.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        formats.read(path)
+    assert str(caught.value).startswith(str(path))
+    assert saying in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# Brown
+
+
+def test_brown_paths_with_classes(tmp_path):
+    path = tmp_path / "x.paths"
+    path.write_text("0\tthe\t9\n110\tcat\t1\n110\tdog\t3\n110\teel\t2\n111\tred\t2\n")
+    tree = formats.read(path)
+    assert tree.labels == ("the", "cat", "dog", "eel", "red")
+    # The shared second bit decides nothing; the class is a Huffman tree, lighter child first.
+    assert bits(tree) == {"the": "0", "dog": "100", "cat": "1010", "eel": "1011", "red": "11"}
+    assert [name for name in tree.names if name] == ["110"]
+    assert tree.counts.tolist() == [9, 1, 3, 2, 2]
+
+
+def test_real_brown_paths(tmp_path):
+    tree = formats.read(shared("brown-clusters/ptb-c256.paths.gz"), "brown")
+    assert tree.n_labels == 9999
+    codes = Codes(tree)
+    assert codes.uniform_mass() == pytest.approx(1)
+    formats.write(tree, tmp_path / "again.paths")
+    again = formats.read(tmp_path / "again.paths")
+    assert bits(again) == bits(tree)
+    assert (again.counts == tree.counts).all()
+
+
+def test_classes_are_no_paths(tmp_path):
+    (tmp_path / "x.paths").write_text("cat\tanimal\ndog\tanimal\n")
+    with pytest.raises(InputError, match="lines of a word and a class, which are no tree"):
+        formats.read(tmp_path / "x.paths")
+    (tmp_path / "x.paths").write_text("0\tcat\t9999999999999999999\n1\tdog\t1\n")
+    with pytest.raises(InputError, match=r"a count is above 2\*\*63 - 1"):
+        formats.read(tmp_path / "x.paths")
+
+
+# word2vec
+
+
+def test_the_table_is_word2vecs(tmp_path):
+    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[4, 2, 1])
+    formats.write(tree, tmp_path / "x.codes")
+    # With V = 3 word2vec's root is 1, and the node below it is 0.
+    assert (tmp_path / "x.codes").read_text() == "a\t4\t0\t1\nb\t2\t10\t1 0\nc\t1\t11\t1 0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "saying"),
+    [
+        ("", "no line in it"),
+        ("a\t1\t0\t0\nb 1 1 0\n", "line 2: expected a word, a count, bits"),
+        ("a\t1\t0\t0\nb\t1\t1\t0 1\n", "line 2: expected as many nodes as the 1 bits"),
+        ("a\t1\t0\t0\nb\t1\t2\t0\n", "line 2"),
+        ("a\t1\t0\t0\nb\t1\t0\t0\n", "does not fit the others"),
+        ("a\t1\t0\t0\nb\t\t1\t0\n", "'b' has no count"),
+    ],
+)
+def test_bad_tables_name_the_line(text, saying, tmp_path):
+    path = tmp_path / "x.codes"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        formats.read(path)
+    assert str(caught.value).startswith(str(path))
+    assert saying in str(caught.value)
+
+
+# napkinXC
+
+
+def test_napkinxc_with_any_numbers(tmp_path):
+    # As napkinXC saves a tree: a space after nodes without a label, and numbers in any order.
+    (tmp_path / "x.txt").write_text("3 5\n-1 4 \n4 0 1\n4 2 \n2 3 2\n2 1 0\n")
+    tree = formats.read(tmp_path / "x.txt", "napkinxc")
+    assert tree.labels == ("0", "1", "2")
+    assert bits(tree) == {"1": "0", "2": "10", "0": "11"}
+    (tmp_path / "words.txt").write_text("the\t5\ncat\t2\ndog\t1\n")
+    named = formats.read(tmp_path / "x.txt", "napkinxc", labels=tmp_path / "words.txt")
+    assert bits(named) == {"cat": "0", "dog": "10", "the": "11"}
+    assert named.counts.tolist() == [5, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "saying"),
+    [
+        ("", "no line in it"),
+        ("3\n", "line 1: expected the numbers of labels and nodes"),
+        ("2 3\n-1 0\n0 1 0\n", "line 1 says 3 nodes, and 2 lines follow"),
+        ("2 3\n-1 0\n0 1 0\n0 x 1\n", "line 4: expected a parent, a child and perhaps a label"),
+        ("2 3\n-1 0\n0 1 0\n0 9 1\n", "line 4: expected nodes below 3"),
+        ("2 3\n-1 0\n0 1 0\n0 1 1\n", "line 4: expected a child that no line before has"),
+        ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaf 1 has the label 0; each leaf has one of its own"),
+        ("2 3\n-1 0\n0 1 0\n0 2\n", "the leaf 2 has the label -1"),
+        ("2 3\n-1 0\n0 1 0\n0 2 2\n", "the leaf 2 has the label 2"),
+        ("3 3\n-1 0\n0 1 0\n0 2 1\n", "2 leaves for the 3 labels"),
+        ("1 3\n-1 0\n0 1 \n1 2 0\n", "the node 0 has one child"),
+        ("2 3\n-1 0\n-1 1 0\n0 2 1\n", "0, 1 have no parent"),
+    ],
+)
+def test_bad_napkinxc_trees_name_the_line(text, saying, tmp_path):
+    path = tmp_path / "x.napkinxc"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        formats.read(path)
+    assert str(caught.value).startswith(str(path))
+    assert saying in str(caught.value)
+
+
+def test_too_few_words_for_the_labels(tmp_path):
+    (tmp_path / "x.napkinxc").write_text("2 3\n-1 0\n0 1 0\n0 2 1\n")
+    (tmp_path / "x.labels.tsv").write_text("one\n")
+    with pytest.raises(InputError, match="1 labels for the 2 of"):
+        formats.read(tmp_path / "x.napkinxc")
+
+
+# linkage
+
+
+@given(BINARY)
+@settings(max_examples=25)
+def test_linkages_are_valid_for_scipy(tree):
+    merges = to_linkage(tree)
+    assert merges.shape == (tree.n_labels - 1, 4)
+    if tree.n_labels == 1:
+        return
+    hierarchy.is_valid_linkage(merges, throw=True)
+    leaves = hierarchy.to_tree(merges).pre_order()
+    in_order = sorted(range(tree.n_labels), key=tree.to_paths().strings.__getitem__)
+    assert leaves == in_order
+    assert bits(from_linkage(merges, tree.labels)) == bits(tree)
+
+
+def test_scipys_matrix_is_read_with_its_labels(tmp_path):
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    merges = hierarchy.linkage(points)
+    np.save(tmp_path / "z.npy", merges)
+    by_number = formats.read(tmp_path / "z.npy")
+    assert by_number.labels == tuple("012345678")
+    leaves = hierarchy.to_tree(merges).pre_order()
+    assert sorted(range(9), key=by_number.to_paths().strings.__getitem__) == leaves
+    (tmp_path / "z.labels.tsv").write_text("".join(f"w{i}\t{i}\n" for i in range(9)))
+    named = formats.read(tmp_path / "z.npy")
+    assert named.labels[3] == "w3"
+    assert named.counts.tolist() == list(range(9))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "saying"),
+    [
+        (np.zeros((2, 3), complex), "a matrix of numbers"),
+        (np.array([[0, 1, 1, 2.0], [0, 2, 1, 3]]), "joins cluster 0 twice"),
+        (np.array([[0, 7, 1, 2.0]]), "joins the cluster 7"),
+        (np.float64(3), "a matrix of numbers"),
+    ],
+)
+def test_bad_linkages(matrix, saying, tmp_path):
+    np.save(tmp_path / "z.npy", matrix)
+    with pytest.raises(InputError, match=saying) as caught:
+        formats.read(tmp_path / "z.npy")
+    assert "z.npy" in str(caught.value)
+    (tmp_path / "z.npy").write_text("no matrix")
+    with pytest.raises(InputError, match="cannot read the linkage"):
+        formats.read(tmp_path / "z.npy")
+
+
+# Newick and DOT, which are only written
+
+
+def parse_newick(text):
+    """Read Newick into nested lists and a name for each, without looking at our writer."""
+    tokens = re.findall(r"'(?:[^']|'')*'|[(),;]|[^(),;']+", text)
+    stack, last = [[]], None
+    for token in tokens:
+        if token == "(":
+            stack.append([])
+        elif token == ")":
+            last = stack.pop()
+            stack[-1].append(last)
+        elif token not in ",;":
+            name = token[1:-1].replace("''", "'") if token[0] == "'" else token.replace("_", " ")
+            if last is not None:
+                last.append(("name", name))
+            else:
+                stack[-1].append(name)
+        last = last if token == ")" else None
+    assert tokens[-1] == ";"
+    return stack[0][0]
+
+
+@given(trees(several_codes=False))
+@settings(max_examples=25)
+def test_newick_is_read_by_others(tree):
+    labels = [f"{i}'_{label!r}(), :" for i, label in enumerate(tree.labels)]
+    labels = [label for label in labels if label.isprintable()]
+    if len(labels) < tree.n_labels:
+        return
+    plain = Tree(labels, tree.child_start, tree.child)
+    assert to_nested(from_nested(parse_newick(newick(plain)))) == to_nested(plain)
+
+
+def test_newick_names_nodes():
+    tree = Tree.from_children(["a", "b c", "d_e"], [[1, ~0], [~1, ~2]], names=[None, "n.01"])
+    assert newick(tree) == "(('b c','d_e')n.01,a);"
+    assert newick(Tree(["only"], [0], [])) == "only;"
+
+
+def test_dot_escapes_what_graphviz_reads(tmp_path):
+    tree = Tree.from_children(
+        ['say "hi"', "a\\N", "x\ny", "&lt;"], [[1, ~0, ~1], [~2, ~3, ~0]], counts=[1, 2, 3, 4]
+    )
+    formats.write(tree, tmp_path / "x.dot")
+    lines = (tmp_path / "x.dot").read_text().splitlines()
+    assert 'l0 [label="say \\"hi\\"", count=1];' in lines
+    assert 'l1 [label="a\\\\N", count=2];' in lines
+    assert 'l2 [label="x\\ny", count=3];' in lines
+    assert 'l3 [label="&amp;lt;", count=4];' in lines
+    edges = [line for line in lines if "->" in line]
+    assert edges == [
+        'n0 -> n1 [label="0"];',
+        'n0 -> l0 [label="1"];',
+        'n0 -> l1 [label="2"];',
+        'n1 -> l2 [label="0"];',
+        'n1 -> l3 [label="1"];',
+        'n1 -> l0 [label="2"];',
+    ]

@@ -1,0 +1,154 @@
+"""Paths to labels: against the codes of the tree, Paddle's loss, and back to trees."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree.builders.huffman import huffman
+from hstree.codes import Codes
+from hstree.errors import InputError
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.paths import path_batches, tree_of_paths
+from hstree.tree import Tree
+from hstree.vocabulary import Vocabulary
+from tests.strategies import trees
+
+binary_trees = trees(several_codes=False, wide=False)
+
+
+@given(binary_trees)
+@settings(max_examples=30)
+def test_paths_are_the_codes(tree):
+    paths = tree.to_paths()
+    codes = Codes(tree)
+    for label, (point, code) in enumerate(zip(paths.point, paths.code, strict=True)):
+        (way,) = codes.of(label) or [[]]
+        assert list(zip(point.tolist(), code.tolist(), strict=True)) == way
+        assert paths.strings[label] == "".join(str(branch) for _, branch in way)
+    assert paths.num_classes == tree.n_nodes
+
+
+@given(binary_trees, st.data())
+@settings(max_examples=25)
+def test_labels_choose_the_rows(tree, data):
+    wanted = data.draw(st.lists(st.integers(0, tree.n_labels - 1), max_size=5))
+    whole, some = tree.to_paths(), tree.to_paths(wanted)
+    assert some.strings == [whole.strings[label] for label in wanted]
+
+
+def paddle_loss(hidden, weight, bias, path_table, path_code):
+    """Paddle's documented custom tree, one sample at a time, padding left out of the sum."""
+    total = 0.0
+    for node, code in zip(path_table, path_code, strict=True):
+        if node < 0:
+            break
+        z = float(weight[node] @ hidden + bias[node])
+        total += np.log1p(np.exp(z)) - code * z
+    return total
+
+
+@given(binary_trees)
+@settings(max_examples=25)
+def test_paddles_loss_over_the_tables_is_the_layers_nll(tree):
+    draw = np.random.default_rng(tree.n_labels)
+    layer = HierarchicalSoftmax(tree, 5, dtype=np.float64)
+    layer.weight[:] = draw.normal(size=layer.weight.shape)
+    layer.bias[:] = draw.normal(size=layer.bias.shape)
+    hidden = draw.normal(size=5)
+    paths = tree.to_paths()
+    losses = [
+        paddle_loss(hidden, layer.weight, layer.bias, table, code)
+        for table, code in zip(paths.path_table, paths.path_code, strict=True)
+    ]
+    expected = -layer.log_prob(hidden[None])[0]
+    np.testing.assert_allclose(losses, expected, atol=1e-12)
+
+
+def test_the_tables_are_padded_with_minus_one_from_the_leaf_up():
+    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
+    paths = tree.to_paths()
+    assert paths.path_table.tolist() == [[0, -1], [1, 0], [1, 0]]
+    assert paths.path_code.tolist() == [[1, -1], [1, 0], [0, 0]]
+    assert paths.path_table.dtype == paths.path_code.dtype == np.int64
+
+
+def test_one_label_has_an_empty_path():
+    paths = Tree(["only"], [0], []).to_paths()
+    assert paths.path_table.shape == (1, 0)
+    assert [p.tolist() for p in paths.point] == [[]]
+    assert paths.strings == [""]
+    assert paths.num_classes == 0
+
+
+def test_what_paths_cannot_hold_is_refused():
+    wide = Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]])
+    with pytest.raises(InputError, match="node 0 has 3 children"):
+        wide.to_paths()
+    twice = Tree.from_children(["a", "b", "c"], [[1, 2], [~0, ~1], [~2, ~0]])
+    with pytest.raises(InputError, match="'a' has 2 codes"):
+        twice.to_paths()
+    tree = Tree.from_children(["a", "b"], [[~0, ~1]])
+    for labels in ([2], [-1], [0.5], [[0]]):
+        with pytest.raises(InputError, match="labels"):
+            tree.to_paths(labels)
+
+
+def test_a_chain_of_100_000_labels_gives_batches_and_no_table():
+    n = 100_000
+    child = np.empty((n - 1, 2), np.int64)
+    child[:, 0], child[:, 1] = ~np.arange(n - 1), np.arange(1, n)
+    child[-1, 1] = ~(n - 1)
+    tree = Tree([str(i) for i in range(n)], 2 * np.arange(n), child.ravel())
+    with pytest.raises(InputError, match="5,000,049,999 decisions"):
+        tree.to_paths()
+    with pytest.raises(InputError, match="too many for a test"):
+        next(path_batches(tree, "a test", 1 << 30))
+    assert tree.to_paths([3, n - 1]).start.tolist() == [0, 4, n + 3]
+    with pytest.raises(InputError, match="too large"):
+        _ = tree.to_paths([n - 1] + [0] * 2_000).path_table
+
+
+def test_batches_are_the_whole(monkeypatch):
+    tree = huffman(Vocabulary([f"w{i}" for i in range(50)], np.arange(50) ** 3 + 1))
+    monkeypatch.setattr("hstree.paths._AT_ONCE", 40)
+    batches = list(path_batches(tree, "a test", 1 << 30))
+    assert len(batches) > 3
+    assert [s for paths in batches for s in paths.strings] == tree.to_paths().strings
+
+
+@given(binary_trees, st.integers(0, 5), st.booleans(), st.randoms(use_true_random=False))
+@settings(max_examples=30)
+def test_trees_come_back_from_their_paths_whatever_the_numbers(tree, first, descending, random):
+    paths = tree.to_paths()
+    called = np.arange(first, first + 3 * tree.n_nodes, 3)[:: -1 if descending else 1]
+    back, number = tree_of_paths(
+        tree.labels, paths.start, called[paths.node], paths.bit, counts=tree.counts
+    )
+    assert (back.child == tree.child).all()
+    assert number.tolist() == called.tolist()
+    shuffled = random.sample(range(tree.n_nodes), tree.n_nodes)
+    point = np.array(shuffled, np.int64)[paths.node]
+    other, number = tree_of_paths(tree.labels, paths.start, point, paths.bit)
+    assert other.to_paths().strings == paths.strings
+    assert (number[other.to_paths().node] == point).all()
+
+
+@pytest.mark.parametrize(
+    ("codes", "points", "saying"),
+    [
+        (["0", "1", ""], [[0], [0], []], "'c' has an empty path"),
+        (["0", "1", "2"], [[0], [0], [0]], "neither 0 nor 1"),
+        (["0", "10", "11"], [[0], [0, 1], [1, 0]], "does not fit the others"),
+        (["0", "10", "10"], [[0], [0, 1], [0, 1]], "does not fit"),
+        (["0", "10", "00"], [[0], [0, 1], [0, 1]], "does not fit"),
+        (["0", "100", "101"], [[0], [0, 1, 2], [0, 1, 2]], "the same way at node 1"),
+        (["0", "10", "1110"], [[0], [0, 1], [0, 1, 0, 1]], "does not fit"),
+        (["00", "11"], [[7, 8], [7, 8]], "two ways lead to node 8"),
+    ],
+)
+def test_paths_that_make_no_tree_are_refused(codes, points, saying):
+    start = np.cumsum([0, *map(len, points)])
+    bits = [int(bit) for code in codes for bit in code]
+    with pytest.raises(InputError, match=saying):
+        tree_of_paths("abc"[: len(codes)], start, [p for way in points for p in way], bits)
