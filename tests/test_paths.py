@@ -9,9 +9,11 @@ from hstree.builders.huffman import huffman
 from hstree.codes import Codes
 from hstree.errors import InputError
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.paths import path_batches, tree_of_paths
+from hstree.paths import path_batches
+from hstree.pathtree import tree_of_paths
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
+from tests.chains import chain
 from tests.strategies import trees
 
 binary_trees = trees(several_codes=False, wide=False)
@@ -96,10 +98,7 @@ def test_what_paths_cannot_hold_is_refused():
 
 def test_a_chain_of_100_000_labels_gives_batches_and_no_table():
     n = 100_000
-    child = np.empty((n - 1, 2), np.int64)
-    child[:, 0], child[:, 1] = ~np.arange(n - 1), np.arange(1, n)
-    child[-1, 1] = ~(n - 1)
-    tree = Tree([str(i) for i in range(n)], 2 * np.arange(n), child.ravel())
+    tree = chain(n)
     with pytest.raises(InputError, match="5,000,049,999 decisions"):
         tree.to_paths()
     with pytest.raises(InputError, match="too many for a test"):

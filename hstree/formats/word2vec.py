@@ -18,7 +18,8 @@ from hstree.errors import InputError
 from hstree.files import replacing
 from hstree.formats.base import Format, check_labels, expected
 from hstree.formats.textlines import read_text
-from hstree.paths import path_batches, tree_of_paths
+from hstree.paths import path_batches
+from hstree.pathtree import tree_of_paths
 from hstree.segments import offsets
 from hstree.tree import Tree
 from hstree.utf8 import BYTE_ORDER_MARK

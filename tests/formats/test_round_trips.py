@@ -14,6 +14,7 @@ from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import FORMATS
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
+from tests.chains import chain
 from tests.strategies import trees
 
 READ = sorted(name for name, each in FORMATS.items() if each.read)
@@ -199,10 +200,7 @@ def test_one_label(name, tmp_path):
 @pytest.mark.parametrize("name", ["dot", "graphml", "newick", "nested", "napkinxc", "linkage"])
 def test_deep_chains(name, tmp_path):
     n = 3_000 if name == "graphml" else 20_000
-    child = np.empty((n - 1, 2), np.int64)
-    child[:, 0], child[:, 1] = ~np.arange(n - 1), np.arange(1, n)
-    child[-1, 1] = ~(n - 1)
-    tree = Tree([f"w{i}" for i in range(n)], 2 * np.arange(n), child.ravel())
+    tree = chain(n)
     path = path_for(name, tmp_path)
     formats.write(tree, path)
     if FORMATS[name].read:
@@ -212,11 +210,7 @@ def test_deep_chains(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["brown", "word2vec"])
 def test_files_of_billions_of_bits_are_refused(name, tmp_path):
-    n = 100_000
-    child = np.empty((n - 1, 2), np.int64)
-    child[:, 0], child[:, 1] = ~np.arange(n - 1), np.arange(1, n)
-    child[-1, 1] = ~(n - 1)
-    tree = Tree([f"w{i}" for i in range(n)], 2 * np.arange(n), child.ravel())
+    tree = chain(100_000)
     with pytest.raises(InputError, match="5,000,049,999 decisions, too many"):
         formats.write(tree, path_for(name, tmp_path))
     assert not list(tmp_path.iterdir())
