@@ -17,8 +17,8 @@ from typing import Any
 
 from benchmarks import study, table
 from benchmarks.study import Row, Study
-from benchmarks.training import speeds
 from hstree.runs import Result
+from hstree.speeds import speeds
 
 ROWS = {
     "RANDOM": Row("random"),
@@ -52,7 +52,7 @@ def rows_of(
     ptb: Study, results: Mapping[str, list[Result]], state: int
 ) -> Iterator[dict[str, Any]]:
     """Lay out the table: costs of one state's trees, perplexities over all states."""
-    measured = speeds(ptb.trees(list(results), state), ptb.parts.train, 256, rounds=5)
+    measured = speeds(ptb.trees(list(results), state), ptb.parts.train, rounds=5)
     for row, found in results.items():
         speed = statistics.median(measured[row])
         yield {

@@ -13,7 +13,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hstree.builders import build, builder
+from hstree.builders.inputs import BuilderInput
+from hstree.builders.registry import recorded
 from hstree.errors import HstreeError, OptionError
 from hstree.evaluation import Parts
 from hstree.files import make_folder
@@ -21,7 +26,7 @@ from hstree.runs import Result, run, vectors_of
 from hstree.tree import Tree
 from hstree.treefile import load
 from hstree.vectors import WordVectors
-from hstree.version import __version__
+from hstree.vocabulary import Vocabulary
 
 
 def bootstrap(
@@ -90,16 +95,18 @@ def _effective(method: str, seed: int, given: Mapping[str, Any]) -> dict[str, An
     return chosen.effective(given)
 
 
-def grown(vectors: WordVectors, folder: Path, method: str, options: Mapping[str, Any]) -> Tree:
-    """Build a tree from vectors into ``folder/tree.json``, or read the one that stands there.
+def grown(input: BuilderInput, folder: Path, method: str, options: Mapping[str, Any]) -> Tree:
+    """Build a tree into ``folder/tree.json``, or read the one that stands there.
 
-    The file is taken as it is where its meta says that it was made so, of these vectors.
+    The file is taken as it is where its meta says that it was made so, of this input, and it has
+    the input's words and counts. A folder that an option names is not looked into: with one, the
+    tree is always built.
     """
     place = folder / "tree.json"
     kept = _kept(place)
-    if kept is not None and _made_so(kept, vectors, method, options):
+    if kept is not None and _made_so(kept, input, method, options):
         return kept
-    tree = build(method, vectors, **options)
+    tree = build(method, input, **options)
     make_folder(folder)
     tree.save(place)
     return tree
@@ -113,14 +120,24 @@ def _kept(place: Path) -> Tree | None:
         return None
 
 
-def _made_so(tree: Tree, vectors: WordVectors, method: str, options: Mapping[str, Any]) -> bool:
-    """Tell whether a tree's meta names this method, these options, vectors and version."""
-    values = builder(method).effective(options)
-    expected = {
-        "method": method,
-        "random_state": values.pop("random_state", None),
-        "options": values,
-        "hstree": __version__,
-        "input": vectors.source,
-    }
-    return all(tree.meta.get(name) == value for name, value in expected.items())
+def _made_so(tree: Tree, input: BuilderInput, method: str, options: Mapping[str, Any]) -> bool:
+    """Tell whether a tree was made by this method and version, of this input."""
+    if any(isinstance(value, str | Path) and os.path.isdir(value) for value in options.values()):
+        return False
+    expected = recorded(method, input, **options)
+    if any(tree.meta.get(name) != value for name, value in expected.items()):
+        return False
+    # A corpus is named by its text and lines, whatever the vocabulary that it is seen through.
+    return tree.labels == _words(input) and _same_counts(tree.counts, input.counts)
+
+
+def _words(input: BuilderInput) -> tuple[str, ...]:
+    if isinstance(input, WordVectors):
+        return input.labels
+    return input.words if isinstance(input, Vocabulary) else input.vocabulary.words
+
+
+def _same_counts(one: NDArray[np.int64] | None, other: NDArray[np.int64] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

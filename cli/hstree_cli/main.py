@@ -17,6 +17,7 @@ import typer
 from hstree_cli.commands.bootstrap import BootstrapCommand, bootstrap
 from hstree_cli.commands.build import BuildCommand, build
 from hstree_cli.commands.check import check
+from hstree_cli.commands.compare import compare
 from hstree_cli.commands.convert import convert
 from hstree_cli.commands.demo import demo
 from hstree_cli.commands.evaluate import evaluate
@@ -71,7 +72,7 @@ app.command("build", cls=BuildCommand, epilog=epilogue(build))(for_typer(build))
 for command in (methods, evaluate):
     app.command(epilog=epilogue(command))(command)
 app.command("bootstrap", cls=BootstrapCommand, epilog=epilogue(bootstrap))(for_typer(bootstrap))
-for command in (predict, sample, score, check, stats, show, convert, demo):
+for command in (compare, predict, sample, score, check, stats, show, convert, demo):
     app.command(epilog=epilogue(command))(command)
 
 

@@ -140,6 +140,29 @@ def build(
     return tree.with_meta(tree.meta | _meta(chosen, values, source))
 
 
+def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]:
+    """Return what `build` would record of how a tree is made, without making it.
+
+    Parameters
+    ----------
+    method, input, **options
+        As `build` takes them; the input is opened already.
+
+    Returns
+    -------
+    dict
+        The tree's meta, but for what the builder itself puts there.
+
+    Raises
+    ------
+    OptionError, InputError
+        As `build` raises them for a wrong option, or an input that does not fit.
+    """
+    chosen = builder(method)
+    values = chosen.effective(options)
+    return _meta(chosen, values, as_taken(input, chosen, None).source | _files(values))
+
+
 def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[str, Any]:
     options = {
         name: value.name if isinstance(value, Path) else value

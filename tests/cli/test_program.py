@@ -17,6 +17,7 @@ COMMANDS = [
     "methods",
     "evaluate",
     "bootstrap",
+    "compare",
     "predict",
     "sample",
     "score",

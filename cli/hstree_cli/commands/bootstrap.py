@@ -81,11 +81,11 @@ def bootstrap(
     from hstree.bootstrap import bootstrap as rounds_of
     from hstree.jsonfile import write_json
     from hstree.training import TrainingOptions
-    from hstree_cli.comparison_table import conditions, table_of
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file, check_folder
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import origin, parts_of, vocabulary_of
+    from hstree_cli.rounds_table import conditions, table_of
 
     training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
     model = {"dim": dim, "context": context, "full": full, **asdict(training)}
@@ -103,7 +103,7 @@ def bootstrap(
         results = dict(
             rounds_of(parts, output, rounds=rounds, method=method, build_options=options, **model)
         )
-    say(table_of(results, "round"))
+    say(table_of(results))
     say(facts([*conditions(results, origin(parts.train)), ("kept in", f"{output}/")]))
     if json is not None:
         write_json(json, results)

@@ -1,0 +1,179 @@
+"""`hstree compare`: which tree? Several of them, trained alike on one corpus, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hstree_cli.examples import examples
+from hstree_cli.options import (
+    CORPUS_KINDS,
+    BatchSize,
+    Context,
+    Dim,
+    Dropout,
+    Epochs,
+    Full,
+    LearningRate,
+    Lower,
+    MaxSize,
+    MinCount,
+    Quiet,
+    Seed,
+    TestText,
+    ValidText,
+    VocabularyFile,
+    WeightDecay,
+)
+
+if TYPE_CHECKING:
+    from hstree.corpus import Corpus
+    from hstree.tree import Tree
+    from hstree.vocabulary import Vocabulary
+
+#: What is compared where nothing is named.
+METHODS = (
+    *("random", "huffman", "semantic", "gmm", "gmm --epsilon 0.4 --trees 4", "classes"),
+    "flat",
+)
+BASELINES = ("kn5",)
+
+
+@examples(
+    'hstree compare corpus.txt -m huffman -m "gmm --epsilon 0.4" -m flat -o runs',
+    "hstree compare corpus.txt --tree mine.json -m flat --baseline kn5 --seeds 3 -o runs",
+)
+def compare(
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
+    ],
+    *,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Where every run and the results are kept.",
+            show_default=False,
+        ),
+    ],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="METHOD",
+            help='A method and its options, as in "gmm --epsilon 0.4"; repeat it.',
+            show_default=False,
+        ),
+    ] = None,
+    tree: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--tree",
+            metavar="TREE",
+            help="A tree that is there already; repeat it.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline",
+            metavar="knN",
+            help="Kneser-Ney of order N, kn2 to kn7; repeat it.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", min=1, help="Random states, from --seed on.")
+    ] = 1,
+    valid: ValidText = None,
+    test: TestText = None,
+    dim: Dim = 100,
+    context: Context = 5,
+    full: Full = False,
+    epochs: Epochs = 20,
+    batch_size: BatchSize = 256,
+    learning_rate: LearningRate = 0.1,
+    dropout: Dropout = 0.35,
+    weight_decay: WeightDecay = 1.5e-5,
+    seed: Seed = 0,
+    min_count: MinCount = 1,
+    max_size: MaxSize = None,
+    lower: Lower = False,
+    vocabulary: VocabularyFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train the same model on several trees and print what each costs and buys.
+
+    Trees are built from the training part alone; those of vectors grow from what
+    a model learned on a random tree. Rows stand in the order methods, trees,
+    baselines. With --tree and nothing that chooses words, the words are those of
+    the first tree; all trees must be over the same ones.
+
+    DIR gets results.json, results.csv and every run. The table has what is asked
+    for; finished runs in DIR are not done again, so that a comparison goes on
+    where it was stopped, and a new method only adds its row.
+    """
+    from hstree.training import TrainingOptions
+    from hstree.treefile import load
+    from hstree_cli.comparing import run_comparison
+    from hstree_cli.outputs import check_folder
+    from hstree_cli.progressbar import showing_progress
+    from hstree_cli.reading import parts_of, refuse_options, vocabulary_of
+
+    training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
+    if not (method or tree or baseline):
+        method, baseline = list(METHODS), list(BASELINES)
+    if vocabulary is not None:
+        asked = {"min_count": min_count > 1, "max_size": max_size}
+        refuse_options("--vocabulary chooses the words already", **asked)
+    check_folder(output, "-o")
+    sources = (corpus, valid, test)
+    with showing_progress(quiet):
+        trees = {str(path): load(path) for path in tree or ()}
+        words = vocabulary_of(vocabulary)
+        if trees and words is None and (min_count, max_size) == (1, None):
+            words = _words_of(next(iter(trees.values())), sources, lower)
+        parts = parts_of(sources, words, min_count=min_count, max_size=max_size, lower=lower)
+    _warn_of(trees, parts.test)
+    run_comparison(
+        parts,
+        output,
+        quiet,
+        methods=method or (),
+        trees=trees,
+        baselines=baseline or (),
+        seeds=seeds,
+        dim=dim,
+        context=context,
+        full=full,
+        **asdict(training),
+    )
+
+
+def _words_of(tree: Tree, sources: tuple[str, str | None, str | None], lower: bool) -> Vocabulary:
+    """Return a tree's labels in the order that the training part itself would give them."""
+    from hstree.vocabulary import Vocabulary
+    from hstree_cli.reading import parts_of
+
+    labels = Vocabulary(tree.labels, [0] * tree.n_labels)
+    counts = parts_of(sources, labels, lower=lower).train.counts
+    order = sorted(range(tree.n_labels), key=lambda i: (-counts[i], tree.labels[i]))
+    return Vocabulary([tree.labels[i] for i in order], counts[order])
+
+
+def _warn_of(trees: Mapping[str, Tree], test: Corpus) -> None:
+    """Call out trees whose builders read lines of the test part."""
+    from hstree.evaluation import read_by_builder
+    from hstree_cli.messages import warn
+
+    for name, tree in trees.items():
+        if (flattered := read_by_builder(tree, test)) is not None:
+            warn(f"{name}: {flattered}")

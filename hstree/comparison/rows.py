@@ -1,0 +1,122 @@
+"""A finished row of a comparison: costs, perplexities, the ratio to flat, speeds.
+
+The figures are those of ``docs/results-format.md``. Nothing is trained here.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+
+from hstree.codes import Codes
+from hstree.runs import Result
+from hstree.significance import paired_ratio
+from hstree.tree import Tree
+
+Float64 = NDArray[np.float64]
+
+
+def tree_costs(tree: Tree, model: Path) -> dict[str, Any]:
+    """Return what a tree is, and what its codes and its trained model cost."""
+    options = tree.meta.get("options")
+    return {
+        "method": tree.meta.get("method"),
+        "options": options if isinstance(options, dict) else {},
+        "tree": tree.stats().as_dict(),
+        "code_lengths": code_lengths(tree),
+        "parameters": _parameters(model),
+    }
+
+
+def code_lengths(tree: Tree) -> list[dict[str, Any]]:
+    """Return how many codes of each length a tree has, and how many training tokens they carry.
+
+    Each code of a label counts; its training count is split evenly over its codes. Lengths
+    without a code are left out; tokens are None for a tree without counts.
+    """
+    codes = Codes(tree, cache_limit=0)
+    number = np.bincount(codes.length)
+    tokens = None
+    if tree.counts is not None:
+        share = np.repeat(tree.counts / codes.codes_per_label, codes.codes_per_label)
+        tokens = np.bincount(codes.length, share)
+    return [
+        {
+            "length": length,
+            "codes": int(number[length]),
+            "tokens": None if tokens is None else float(tokens[length]),
+        }
+        for length in np.flatnonzero(number).tolist()
+    ]
+
+
+def over_seeds(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the mean and the sample standard deviation of each perplexity."""
+    found = {}
+    for part in ("valid", "test", "test_without_oov"):
+        values = [_number(result["perplexity"][part]) for result in results]
+        found[part] = {
+            "mean": statistics.fmean(values),
+            "sd": statistics.stdev(values) if len(values) > 1 else None,
+            "n": len(values),
+        }
+    return found
+
+
+def tree_run(seed: int, folder: str, result: Result) -> dict[str, Any]:
+    """Return what a row says of one of its runs."""
+    told = {name: result[name] for name in ("perplexity", "epochs", "seconds")}
+    return {"seed": seed, "folder": folder, **told}
+
+
+def to_flat(own: Sequence[Float64], flat: Sequence[Float64] | None) -> dict[str, Any] | None:
+    """Return how many times flat's perplexity a row has; None where there is no flat row."""
+    found = None if flat is None else paired_ratio(own, flat)
+    return None if found is None else asdict(found)
+
+
+def speed_figures(
+    measured: Mapping[str, Sequence[float]], name: str, flat: str | None, tokens: int
+) -> dict[str, Any]:
+    """Return a tree's speed, what it makes of an epoch, and how many times flat's it is.
+
+    Parameters
+    ----------
+    measured : mapping
+        Tokens a second of every tree, round by round.
+    name, flat : str
+        The tree; the flat one, if there is one.
+    tokens : int
+        Of the training part.
+    """
+    speed = statistics.median(measured[name])
+    ratios = None
+    if flat is not None:
+        ratios = [a / b for a, b in zip(measured[name], measured[flat], strict=True)]
+    return {
+        "seconds_per_epoch": tokens / speed,
+        "tokens_per_second": speed,
+        "speed_up": None if ratios is None else statistics.median(ratios),
+    }
+
+
+NO_SPEED: dict[str, Any] = dict.fromkeys(("seconds_per_epoch", "tokens_per_second", "speed_up"))
+
+
+def _parameters(model: Path) -> int:
+    """Count the trained numbers of a saved model, without reading them."""
+    with safe_open(model / "weights.safetensors", "numpy") as tensors:
+        shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118
+    return sum(int(np.prod(shape)) for shape in shapes)
+
+
+def _number(value: float | None) -> float:
+    """Return a figure as it was before JSON, which has null for what is no finite number."""
+    return float("nan") if value is None else value

@@ -1,0 +1,165 @@
+"""`hstree compare`: the table, what it refuses, and that it goes on after anything."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import hstree as library
+from hstree import results
+from hstree.training import Trainer
+from tests.comparison.test_study import timeless
+
+QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch):
+    monkeypatch.setattr("hstree.speeds.TURN", 0.001)
+
+
+def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
+    long = "gmm --epsilon 0.4 --trees 2 --max-codes 8"
+    ran = hstree(
+        *("compare", corpus, "-m", "random", "-m", long, "-m", "flat", "--baseline", "kn2"),
+        *("--seeds", "2", "-o", "c", *QUICK),
+    )
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    found = results.load(tmp_path / "c")
+    assert [row["name"] for row in found["rows"]] == ["random", long, "flat", "kn2"]
+    assert found["options"]["seeds"] == [0, 1]
+    for row in found["rows"]:
+        assert f"{row['perplexity']['test']['mean']:.1f}" in ran.out
+        assert f"{row['to_flat']['ratio']:.3f}" in ran.out
+        if row["kind"] == "tree":
+            assert f"{row['tree']['scores_per_target']:.1f}" in ran.out
+            assert f"{row['tokens_per_second']:,.0f}" in ran.out
+    for said in ("± ", "95% interval", "20 test blocks of 9 tokens", "41 words", "left in"):
+        assert said in ran.out
+    assert f"Which tree? {found['choice']['best']} has the lowest test perplexity" in " ".join(
+        ran.out.split()
+    )
+    assert (tmp_path / "c" / "results.csv").read_text().count("\n") == 5
+
+
+def test_without_flat_there_are_no_ratios(hstree, corpus, tmp_path):
+    ran = hstree("compare", corpus, "-m", "huffman", "-o", "c", *QUICK)
+    assert ran.status == 0
+    (row,) = results.load(tmp_path / "c")["rows"]
+    assert row["to_flat"] is None
+    assert row["speed_up"] is None
+    assert "of the trees within 3% of it none trains faster" in " ".join(ran.out.split())
+    assert "95%" not in ran.out
+
+
+def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(hstree, tree, corpus):
+    # Built with --holdout, so that <unk> is among its labels although no word of this text is.
+    ran = hstree("compare", corpus, "-m", "flat", "--tree", tree, "-o", "c", *QUICK)
+    assert (ran.status, ran.err) == (0, "")
+    found = results.load("c")
+    assert "<unk>" in library.load(tree).labels
+    assert [row["tree"]["labels"] for row in found["rows"]] == [42, 42]
+    # The same words in the same order as ever: nothing is trained again for the tree's sake.
+    before = found["rows"][0]["runs"]
+    flat = library.load(f"c/{found['rows'][0]['tree_file']}")
+    counts = dict(zip(flat.labels, flat.counts.tolist(), strict=True))
+    assert list(counts) == sorted(counts, key=lambda word: (-counts[word], word))
+    hstree("compare", corpus, "-m", "flat", "--tree", tree, "-o", "c", *QUICK)
+    assert results.load("c")["rows"][0]["runs"] == before
+
+
+def test_a_tree_over_other_words_is_refused(refused, hstree, tree, corpus):
+    hstree("build", "-m", "huffman", corpus, "--max-size", "9", "--holdout", "-o", "few.json")
+    given = ("compare", corpus, "--tree", tree, "--tree", "few.json", "-o", "c", *QUICK)
+    refused(*given, saying="few.json is over 9 words")
+    refused("compare", corpus, "--max-size", "9", "--tree", tree, "-o", "c", saying="42 words")
+
+
+def test_a_tree_that_saw_the_test_lines_is_called_out(hstree, corpus):
+    hstree("build", "-m", "huffman", corpus, "-o", "seen.json")
+    ran = hstree("compare", corpus, "--tree", "seen.json", "-o", "c", *QUICK)
+    assert ran.status == 0
+    assert len(ran.warnings) == 1
+    assert "seen.json: the tree's builder read lines 181 to 200" in ran.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "saying"),
+    [
+        (("-m", "gmm --arity 3"), 2, "no option --arity for gmm, whose own options are"),
+        (("-m", "hufman"), 2, "did you mean 'huffman'"),
+        (("--baseline", "kn9"), 2, "kn2 to kn7"),
+        (("-m", "flat", "-m", "flat"), 2, "flat stands twice"),
+        (("-m", "flat", "--seeds", "0"), 2, "--seeds"),
+        (("-m", "flat", "--dropout", "1"), 2, "dropout"),
+        (("-m", "flat", "--vocabulary", "v.tsv", "--min-count", "2"), 2, "--min-count"),
+        (("--tree", "none.json"), 1, "none.json"),
+    ],
+)
+def test_what_is_refused_is_one_line(refused, corpus, options, status, saying):
+    refused("compare", corpus, "-o", "c", *options, status=status, saying=saying)
+
+
+def test_a_place_that_cannot_be_written(refused, corpus):
+    refused("compare", corpus, "-m", "flat", "-o", "corpus.txt/c", saying="-o")
+
+
+def test_ctrl_c_says_how_to_go_on(hstree, corpus, tmp_path, monkeypatch):
+    step, calls = Trainer.step, []
+
+    def interrupted(self, *given):
+        calls.append(given)
+        if len(calls) == 60:  # two epochs of 23 batches for each tree
+            raise KeyboardInterrupt
+        return step(self, *given)
+
+    given = ("compare", corpus, "-m", "random", "-m", "flat", "-o", "c", *QUICK)
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "step", interrupted)
+        ran = hstree(*given)
+    assert ran.status == 130
+    assert ran.out == ""
+    assert "every finished run is kept in c/runs" in ran.errors[0]
+    assert (tmp_path / "c" / "runs" / "random" / "seed-0" / "result.json").exists()
+    assert not (tmp_path / "c" / "runs" / "flat" / "seed-0" / "result.json").exists()
+    assert hstree(*given).status == 0
+
+
+def test_killed_in_the_middle_it_ends_with_the_same_table(hstree, corpus, tmp_path, program):
+    command, environment = program
+    given = ("compare", str(corpus), "-m", "random", "-m", "gmm", "-m", "flat", "--seeds", "2")
+    given = (*given, "--baseline", "kn2", *QUICK)
+    running = subprocess.Popen(
+        [*command, *given, "-o", str(tmp_path / "killed")],
+        env=environment | {"HSTREE_CACHE": os.environ["HSTREE_CACHE"]},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    first = tmp_path / "killed" / "runs" / "random" / "seed-0" / "result.json"
+    for _ in range(6000):
+        if first.exists() or running.poll() is not None:
+            break
+        time.sleep(0.01)
+    # The lock of a process that is at work is another one's to respect.
+    ran = hstree(*given, "-o", "killed")
+    running.send_signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    assert ran.status == 1
+    assert "another process is at work" in ran.errors[0]
+    finished = list((tmp_path / "killed").glob("runs/*/*/result.json"))
+    assert first in finished
+    assert len(finished) < 6
+    kept = {place: place.stat().st_mtime_ns for place in finished}
+
+    assert hstree(*given, "-o", "killed").status == 0
+    assert {place: place.stat().st_mtime_ns for place in finished} == kept
+    assert hstree(*given, "-o", "whole").status == 0
+    killed, whole = (
+        timeless(json.loads((tmp_path / name / "results.json").read_text()))
+        for name in ("killed", "whole")
+    )
+    assert killed == whole

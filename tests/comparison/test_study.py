@@ -1,0 +1,242 @@
+"""Several trees under one budget, each finished run kept."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree import results
+from hstree.comparison import compare
+from hstree.errors import InputError, OptionError
+from hstree.evaluation import corpus_parts, evaluate
+from hstree.language_model import LanguageModel
+from hstree.locking import locked
+from hstree.runs import nll_of, vectors_of
+from tests.texts import corpus_of, markov_lines
+
+QUICK = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
+METHODS = ("random", "huffman", "gmm --epsilon 0.4", "classes --classes-by vectors", "flat")
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch):
+    monkeypatch.setattr("hstree.speeds.TURN", 0.001)
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    return corpus_parts(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """The trees that models are trained on."""
+    seen = []
+    fit = LanguageModel.fit
+    monkeypatch.setattr(
+        LanguageModel, "fit", lambda self, *given: seen.append(self.tree) or fit(self, *given)
+    )
+    return seen
+
+
+def timeless(found):
+    """Return results without what a clock measured."""
+    clock = {"seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "fit_seconds"}
+    if isinstance(found, dict):
+        kept = {key: timeless(value) for key, value in found.items() if key not in clock}
+        if kept.get("choice"):
+            kept["choice"]["fastest"] = None
+        return kept
+    return [timeless(value) for value in found] if isinstance(found, list) else found
+
+
+@pytest.fixture(scope="module")
+def compared(parts, tmp_path_factory):
+    home = tmp_path_factory.mktemp("compared")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("hstree.speeds.TURN", 0.001)
+        found = compare(parts, home, methods=METHODS, baselines=["kn2"], seeds=2, **QUICK)
+    return home, found
+
+
+def test_every_row_has_its_figures(compared, parts):
+    home, found = compared
+    assert [row["name"] for row in found["rows"]] == [*METHODS, "kn2"]
+    for row in found["rows"][:-1]:
+        assert [run["seed"] for run in row["runs"]] == [0, 1]
+        tree = hstree.load(home / row["tree_file"])
+        assert row["tree"] == tree.stats().as_dict()
+        assert (row["method"], row["options"]) == (tree.meta["method"], tree.meta["options"])
+        lengths = row["code_lengths"]
+        assert (
+            sum(band["codes"] for band in lengths) == row["tree"]["codes_per_label"] * tree.n_labels
+        )
+        assert sum(band["tokens"] for band in lengths) == pytest.approx(len(parts.train))
+        model = LanguageModel.load(home / row["runs"][0]["folder"] / "model")
+        arrays = (
+            *(model.model.embedding, model.model.position),
+            *(model.layer.weight, model.layer.bias),
+        )
+        assert row["parameters"] == sum(array.size for array in arrays)
+        tests = [run["perplexity"]["test"] for run in row["runs"]]
+        assert row["perplexity"]["test"]["mean"] == pytest.approx(np.mean(tests))
+        assert row["perplexity"]["test"]["sd"] == pytest.approx(np.std(tests, ddof=1))
+        assert row["seconds_per_epoch"] * row["tokens_per_second"] == pytest.approx(
+            len(parts.train)
+        )
+        # A chain of first order has a lower perplexity than its unigram distribution.
+        assert row["perplexity"]["test"]["mean"] < found["unigram"]
+
+
+def test_a_row_is_what_evaluate_finds(compared, parts):
+    _, found = compared
+    for row in found["rows"]:
+        if row["name"] in ("huffman", "flat"):
+            alone = evaluate(hstree.build(row["name"], parts.train), parts, **QUICK)
+            assert row["runs"][0]["perplexity"]["test"] == alone.test.perplexity
+
+
+def test_vectors_are_learned_once_on_the_random_tree(compared, parts):
+    home, found = compared
+    for row, seed in ((row, seed) for row in found["rows"][2:4] for seed in (0, 1)):
+        folder = home / row["runs"][seed]["folder"]
+        tree = hstree.load(folder / "tree.json")
+        learned = vectors_of(home / "runs" / "random" / f"seed-{seed}")
+        assert tree.meta["random_state"] == seed
+        if row["method"] == "gmm":
+            assert tree.meta["input"]["sha256"] == learned.sha256
+        else:
+            same = hstree.build(
+                "classes",
+                parts.train,
+                classes_by="vectors",
+                vectors=home / "runs" / "random" / f"seed-{seed}" / "vectors.npy",
+                random_state=seed,
+            )
+            assert tree == same
+
+
+def test_ratios_are_to_the_flat_softmax(compared, parts):
+    home, found = compared
+    by_name = {row["name"]: row for row in found["rows"]}
+    flat = by_name["flat"]
+    assert (flat["to_flat"]["ratio"], flat["to_flat"]["p"], flat["speed_up"]) == (1, None, 1)
+    means = {
+        name: np.mean([nll_of(home / run["folder"], parts).mean() for run in row["runs"]])
+        for name, row in by_name.items()
+        if row["kind"] == "tree"
+    }
+    for name, mean in means.items():
+        ratio = by_name[name]["to_flat"]
+        assert ratio["ratio"] == pytest.approx(np.exp(mean - means["flat"]), rel=1e-3)
+    assert by_name["kn2"]["to_flat"]["blocks"] == 20
+    assert by_name["kn2"]["speed_up"] is None
+
+
+def test_bands_add_up_to_the_perplexity(compared, parts):
+    _, found = compared
+    tokens = np.array([band["tokens"] for band in found["bands"]])
+    assert tokens.sum() == len(parts.test)
+    assert sum(band["words"] for band in found["bands"]) == len(parts.train.vocabulary)
+    kn2 = found["rows"][-1]  # one run, so that nothing is averaged
+    own = np.array([np.nan if p is None else p for p in kn2["by_band"]])
+    total = np.nansum(tokens * np.log(own)) / tokens.sum()
+    assert np.exp(total) == pytest.approx(kn2["perplexity"]["test"]["mean"])
+
+
+def test_the_files_are_what_was_returned(compared):
+    home, found = compared
+    kept = results.load(home)
+    assert kept == json.loads(json.dumps(kept | found))
+    lines = (home / "results.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == [*METHODS, "kn2"]
+    assert not list(home.glob("**/.*.json*"))
+
+
+def test_what_is_finished_is_not_done_again_and_a_new_method_adds_its_row(
+    parts, tmp_path, trainings
+):
+    methods = ["random", "gmm"]
+    first = compare(parts, tmp_path / "c", methods=methods, **QUICK)
+    assert len(trainings) == 2
+    again = compare(parts, tmp_path / "c", methods=methods, **QUICK)
+    assert timeless(again) == timeless(first)
+    more = compare(parts, tmp_path / "c", methods=["flat", "gmm", "random"], **QUICK)
+    assert len(trainings) == 3
+    assert [row["name"] for row in more["rows"]] == ["flat", "gmm", "random"]
+    for before, after in zip(first["rows"], more["rows"][:0:-1], strict=True):
+        assert after["runs"] == before["runs"]
+        assert (before["to_flat"], after["to_flat"]["blocks"]) == (None, 20)
+
+
+@pytest.mark.parametrize(
+    "change", [{"dim": 9}, {"random_state": 1}, {"learning_rate": 0.2}, {"vocabulary": 6}]
+)
+def test_nothing_stale_is_reused(parts, tmp_path, trainings, change):
+    compare(parts, tmp_path / "c", methods=["huffman"], **QUICK)
+    given = QUICK | change
+    other = parts
+    if (size := given.pop("vocabulary", None)) is not None:
+        words = parts.train.select_vocabulary(max_size=size)
+        other = type(parts)(
+            *(p.with_vocabulary(words) for p in (parts.train, parts.valid, parts.test))
+        )
+    found = compare(other, tmp_path / "c", methods=["huffman"], **given)
+    assert len(trainings) == 2
+    if size is not None:
+        assert found["vocabulary"]["size"] == found["rows"][0]["tree"]["labels"] == size
+    alone = evaluate(hstree.build("huffman", other.train), other, **given)
+    assert found["rows"][0]["runs"][0]["perplexity"]["test"] == alone.test.perplexity
+
+
+def test_a_tree_that_is_there_already(parts, tmp_path, trainings):
+    tree = hstree.build("huffman", parts.train, arity=3)
+    found = compare(
+        parts, tmp_path / "c", methods=["huffman"], trees={"mine.json": tree}, seeds=2, **QUICK
+    )
+    mine = found["rows"][1]
+    assert hstree.load(tmp_path / "c" / mine["tree_file"]) == tree
+    assert (mine["name"], mine["method"], len(mine["runs"])) == ("mine.json", "huffman", 2)
+    assert len(trainings) == 4
+
+
+def test_a_tree_over_other_words_is_refused_before_anything_is_trained(parts, tmp_path, trainings):
+    words = parts.train.select_vocabulary(max_size=4)
+    other = hstree.build("huffman", parts.train.with_vocabulary(words))
+    with pytest.raises(InputError, match=r"mine\.json is over 4 words .* can be compared over"):
+        compare(parts, tmp_path / "c", methods=["flat"], trees={"mine.json": other}, **QUICK)
+    assert trainings == []
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"methods": ["gmm --arity 3"]}, "no option --arity"),
+        ({"methods": ["flat"], "dropout": 2.0}, "dropout"),
+        ({"methods": ["flat"], "seeds": 0}, "seeds is 0"),
+        ({"baselines": ["kn9"]}, "kn9"),
+        ({"methods": ["random", "classes --n-classes 99"]}, "n_classes is 99"),
+    ],
+)
+def test_options_are_refused_before_anything_is_trained(parts, tmp_path, trainings, given, said):
+    with pytest.raises(OptionError, match=said):
+        compare(parts, tmp_path / "c", **QUICK | given)
+    assert trainings == []
+
+
+def test_only_one_comparison_at_a_time_works_in_a_folder(parts, tmp_path):
+    with (
+        locked(tmp_path / "c"),
+        pytest.raises(InputError, match=r"another process is at work in .*c; wait"),
+    ):
+        compare(parts, tmp_path / "c", methods=["flat"], **QUICK)
+    assert compare(parts, tmp_path / "c", methods=["flat"], **QUICK)["rows"]
+
+
+def test_a_baseline_is_fitted_once(parts, tmp_path, monkeypatch):
+    first = compare(parts, tmp_path / "c", baselines=["kn3"], **QUICK)
+    assert first["choice"] is None
+    monkeypatch.setattr("hstree.ngrams.kneser_ney.KneserNey.fit", lambda *a: pytest.fail("again"))
+    assert compare(parts, tmp_path / "c", baselines=["kn3"], **QUICK) == first

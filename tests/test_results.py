@@ -1,0 +1,81 @@
+"""Results are checked when they are read."""
+
+import json
+
+import pytest
+
+from hstree import results
+from hstree.errors import FileFormatError
+
+ROW = {
+    "name": "kn3",
+    "kind": "baseline",
+    "method": "kn3",
+    "options": {},
+    "tree_file": None,
+    "tree": None,
+    "code_lengths": None,
+    "parameters": 3,
+    "runs": [{}],
+    "perplexity": {
+        p: {"mean": 2.0, "sd": None, "n": 1} for p in ("valid", "test", "test_without_oov")
+    },
+    "to_flat": None,
+    "seconds_per_epoch": None,
+    "tokens_per_second": None,
+    "speed_up": None,
+    "by_band": [],
+}
+FOUND = {
+    "corpus": {},
+    "tokens": {},
+    "oov": {},
+    "vocabulary": {},
+    "options": {},
+    "versions": {},
+    "machine": {},
+    "unigram": float("nan"),
+    "bands": [],
+    "choice": None,
+    "rows": [ROW],
+}
+
+
+def test_what_is_written_is_read(tmp_path):
+    results.save(FOUND, tmp_path)
+    expected = {"format": "hstree results", "version": 1, **FOUND, "unigram": None}
+    assert results.load(tmp_path) == results.load(tmp_path / "results.json") == expected
+    assert (tmp_path / "results.csv").read_text().splitlines()[1].startswith("kn3,baseline,kn3,,")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": "hstree"}, "is not what `hstree compare` leaves"),
+        ({"version": 2}, "version 2; this hstree reads version 1"),
+        ({"bands": None}, '"bands" holds a NoneType'),
+        ({"rows": [3]}, "row 0 is no object"),
+        ({"rows": [{**ROW, "name": 3}]}, 'row 0: "name" holds a int'),
+        ({"rows": [{"name": "x"}]}, 'row 0 has no "kind"'),
+        ({"rows": [{**ROW, "kind": "tree"}]}, "neither a tree's nor a baseline's"),
+    ],
+)
+def test_anything_else_is_refused(tmp_path, change, said):
+    results.save(FOUND, tmp_path)
+    place = tmp_path / "results.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | change))
+    with pytest.raises(FileFormatError, match=said) as refused:
+        results.load(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format"', "[" * 100_000])
+def test_what_is_no_object_is_refused(tmp_path, content):
+    (tmp_path / "results.json").write_text(content)
+    with pytest.raises(FileFormatError):
+        results.load(tmp_path)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(FileFormatError, match="hstree compare"):
+        results.load(tmp_path)

@@ -1,0 +1,97 @@
+"""Kept runs: what the key depends on, and what the kept model gives each test token."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.errors import OptionError
+from hstree.evaluation import corpus_parts
+from hstree.language_model import LanguageModel
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.runs import config_of, finished, nll_of, run
+from tests.texts import corpus_of, markov_lines
+
+SMALL = {"dim": 8, "context": 2, "epochs": 1, "batch_size": 64}
+
+
+#: Of the run below, as hstree computed it when it first kept runs.
+KEY = "b33fbbee79822f7f7ee6e1a0620ee96507a3f08ff2c2fc5e097f5961bc39b7b6"
+
+
+@pytest.fixture
+def parts(tmp_path):
+    return corpus_parts(corpus_of(tmp_path, markov_lines(3_000, 0)[0]))
+
+
+def test_a_key_is_what_it_was_when_runs_were_first_kept(tmp_path, monkeypatch):
+    """Long runs are kept under keys; a change of this figure would throw them all away."""
+    monkeypatch.setattr("hstree.runs.__version__", "0.1.0")
+    corpus = corpus_of(tmp_path, ["a b c", "b a"] * 20)
+    tree = hstree.build("huffman", corpus)
+    result = run(tree, corpus_parts(corpus), tmp_path / "r", **SMALL)
+    assert result["key"] == KEY
+    assert finished(tmp_path / "r", KEY) == result
+
+
+def test_the_key_lays_no_layer_out(parts, tmp_path, monkeypatch):
+    tree = hstree.build("huffman", parts.train)
+    first = run(tree, parts, tmp_path / "r", **SMALL)
+    sizes = []
+    init = HierarchicalSoftmax.__init__
+    monkeypatch.setattr(
+        HierarchicalSoftmax,
+        "__init__",
+        lambda self, tree, *a, **k: sizes.append(tree.n_labels) or init(self, tree, *a, **k),
+    )
+    assert run(tree, parts, tmp_path / "r", **SMALL) == first
+    assert max(sizes, default=0) <= 1
+
+
+@pytest.mark.parametrize("given", [{}, SMALL, {"full": True, "dim": 3}, {"random_state": 7}])
+def test_a_config_does_not_depend_on_the_tree(given, parts):
+    tree = hstree.build("balanced", parts.train)
+    assert config_of(given) == LanguageModel(tree, **given).config()
+
+
+def test_a_config_is_checked():
+    with pytest.raises(OptionError, match="dim"):
+        config_of({"dim": 0})
+
+
+def test_the_nll_of_every_token_adds_up_to_the_score(parts, tmp_path):
+    result = run(hstree.build("huffman", parts.train), parts, tmp_path / "r", **SMALL)
+    nll = nll_of(tmp_path / "r", parts)
+    assert nll.shape == (len(parts.test),)
+    assert np.exp(nll.mean()) == pytest.approx(result["perplexity"]["test"], rel=1e-9)
+    model = LanguageModel.load(tmp_path / "r" / "model")
+    ids = model.seen(parts.test).ids(slice(None))
+    eos = model.vocabulary.index("<eos>")
+    context = np.array([[eos, eos], [eos, ids[0]], [ids[0], ids[1]]])
+    log_prob = model.log_prob(context)
+    assert nll[:3] == pytest.approx(-log_prob[np.arange(3), ids[:3]], rel=1e-5)
+
+
+def test_a_kept_nll_is_read_and_a_foreign_one_is_not(parts, tmp_path, monkeypatch):
+    home = tmp_path / "r"
+    run(hstree.build("huffman", parts.train), parts, home, **SMALL)
+    nll = nll_of(home, parts)
+    with monkeypatch.context() as patched:
+        patched.setattr(LanguageModel, "load", lambda folder: pytest.fail("scored again"))
+        assert np.array_equal(nll_of(home, parts), nll)
+    for other in (nll[:-1], nll + 0.01, nll.astype(np.float32)):
+        np.save(home / "test_nll.npy", other)
+        assert np.array_equal(nll_of(home, parts), nll)
+    (home / "test_nll.npy").write_bytes(b"\x93NUMPY half")
+    assert np.array_equal(nll_of(home, parts), nll)
+
+
+def test_a_new_run_in_a_folder_leaves_nothing_of_the_old_one(parts, tmp_path):
+    home = tmp_path / "r"
+    tree = hstree.build("huffman", parts.train)
+    run(tree, parts, home, **SMALL)
+    nll_of(home, parts)
+    run(tree, parts, home, **SMALL | {"dim": 9})
+    assert not (home / "test_nll.npy").exists()
+    assert json.loads((home / "result.json").read_text())["options"]["dim"] == 9
