@@ -23,6 +23,7 @@ from hstree_cli.commands.demo import demo
 from hstree_cli.commands.evaluate import evaluate
 from hstree_cli.commands.methods import methods
 from hstree_cli.commands.predict import predict
+from hstree_cli.commands.report import report
 from hstree_cli.commands.sample import sample
 from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
@@ -72,7 +73,7 @@ app.command("build", cls=BuildCommand, epilog=epilogue(build))(for_typer(build))
 for command in (methods, evaluate):
     app.command(epilog=epilogue(command))(command)
 app.command("bootstrap", cls=BootstrapCommand, epilog=epilogue(bootstrap))(for_typer(bootstrap))
-for command in (compare, predict, sample, score, check, stats, show, convert, demo):
+for command in (compare, report, predict, sample, score, check, stats, show, convert, demo):
     app.command(epilog=epilogue(command))(command)
 
 

@@ -1,0 +1,273 @@
+"use strict";
+/* Trees as flat arrays, and what can be asked of them. Nothing here knows about the page.
+
+   Words are numbered by frequency, 0 the most frequent. Edges are numbered as in a tree file:
+   those of node n are start[n] to start[n + 1] - 1, and child[e] is a node, or ~word. */
+
+async function inflated(base64) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+async function unpackedJson(base64) {
+  return JSON.parse(new TextDecoder().decode(await inflated(base64)));
+}
+
+async function unpackedIntegers(base64) {
+  const planes = await inflated(base64);
+  const length = planes.length / 4;
+  const values = new Int32Array(length);
+  for (let i = 0; i < length; i++) {
+    values[i] = planes[i] | (planes[i + length] << 8)
+      | (planes[i + 2 * length] << 16) | (planes[i + 3 * length] << 24);
+  }
+  return values;
+}
+
+class Words {
+  static async unpack(packed) {
+    const counts = packed.counts === null
+      ? null : new Float64Array((await inflated(packed.counts)).buffer);
+    return new Words(await unpackedJson(packed.words), counts);
+  }
+
+  constructor(text, counts) {
+    this.text = text;
+    this.counts = counts;
+    this.folded = text.map((word) => word.toLowerCase());
+    this.number = new Map(text.map((word, i) => [word, i]));
+  }
+
+  /* The word as written, or else the most frequent one that differs in its capitals alone. */
+  find(query) {
+    const exact = this.number.get(query);
+    if (exact !== undefined) return exact;
+    const folded = this.folded.indexOf(query.toLowerCase());
+    return folded < 0 ? null : folded;
+  }
+
+  /* Words that begin so, then words that hold it, then words at most two slips away. */
+  complete(query, limit = 8) {
+    const folded = query.toLowerCase();
+    if (folded === "") return [];
+    const begins = [], holds = [];
+    for (let i = 0; i < this.folded.length && begins.length < limit; i++) {
+      const place = this.folded[i].indexOf(folded);
+      if (place === 0) begins.push(i);
+      else if (place > 0 && holds.length < limit) holds.push(i);
+    }
+    const exact = this.find(query);
+    const first = exact === null ? [] : [exact];
+    const found = [...new Set([...first, ...begins, ...holds])].slice(0, limit);
+    return found.length > 0 ? found : this.#near(folded, limit);
+  }
+
+  #near(folded, limit) {
+    const most = folded.length < 5 ? 1 : 2;
+    const found = [];
+    this.folded.forEach((word, i) => {
+      if (Math.abs(word.length - folded.length) > most) return;
+      const slips = editDistance(word, folded);
+      if (slips <= most) found.push([slips, i]);
+    });
+    found.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    return found.slice(0, limit).map(([, i]) => i);
+  }
+}
+
+/* Letters left out, put in, changed or swapped with their neighbour. */
+function editDistance(a, b) {
+  let before = [], above = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1] ? 0 : 1;
+      row[j] = Math.min(above[j] + 1, row[j - 1] + 1, above[j - 1] + same);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        row[j] = Math.min(row[j], before[j - 2] + 1);
+      }
+    }
+    before = above;
+    above = row;
+  }
+  return above[b.length];
+}
+
+class LabelTree {
+  static async unpack(packed, words) {
+    const names = packed.names === null ? null : await unpackedJson(packed.names);
+    const fanOut = await unpackedIntegers(packed.fan_out);
+    return new LabelTree(fanOut, await unpackedIntegers(packed.child), names, words);
+  }
+
+  constructor(fanOut, child, names, words) {
+    this.nNodes = fanOut.length;
+    this.child = child;
+    this.names = names;
+    this.words = words;
+    this.start = new Int32Array(this.nNodes + 1);
+    for (let node = 0; node < this.nNodes; node++) {
+      this.start[node + 1] = this.start[node] + fanOut[node];
+    }
+    this.#sweep();
+  }
+
+  /* A child has a larger number than its parent, so one pass from the last node up sees every
+     node after all that is under it. A word's count, at least 0.5, is split over its codes. */
+  #sweep() {
+    const { nNodes, child, start, words } = this;
+    const codes = new Int32Array(words.text.length);
+    for (const c of child) if (c < 0) codes[~c]++;
+    this.mass = new Float64Array(child.length);
+    this.edgeNode = new Int32Array(child.length);
+    this.nodeEdge = new Int32Array(nNodes).fill(-1);
+    this.nodeMass = new Float64Array(nNodes);
+    this.leaves = new Int32Array(nNodes);
+    this.best = new Int32Array(nNodes);
+    for (let node = nNodes - 1; node >= 0; node--) {
+      let mass = 0, leaves = 0, best = words.text.length;
+      for (let edge = start[node]; edge < start[node + 1]; edge++) {
+        const c = child[edge];
+        this.edgeNode[edge] = node;
+        if (c < 0) {
+          this.mass[edge] = (words.counts === null ? 1 : Math.max(words.counts[~c], 0.5)) / codes[~c];
+          leaves += 1;
+          best = Math.min(best, ~c);
+        } else {
+          this.nodeEdge[c] = edge;
+          this.mass[edge] = this.nodeMass[c];
+          leaves += this.leaves[c];
+          best = Math.min(best, this.best[c]);
+        }
+        mass += this.mass[edge];
+      }
+      this.nodeMass[node] = mass;
+      this.leaves[node] = leaves;
+      this.best[node] = best;
+    }
+  }
+
+  fanOut(node) {
+    return this.start[node + 1] - this.start[node];
+  }
+
+  /* The part of all mass under an edge, and the part of what its node holds. */
+  share(edge) {
+    return this.mass[edge] / this.nodeMass[0];
+  }
+
+  shareHere(edge) {
+    return this.mass[edge] / this.nodeMass[this.edgeNode[edge]];
+  }
+
+  branch(edge) {
+    return edge - this.start[this.edgeNode[edge]];
+  }
+
+  name(node) {
+    return this.names === null ? null : this.names[node];
+  }
+
+  leavesUnder(edge) {
+    const c = this.child[edge];
+    return c < 0 ? 1 : this.leaves[c];
+  }
+
+  /* Two branches in their order, for they are the bits 0 and 1; more, the most massive first. */
+  branches(node) {
+    const edges = Int32Array.from({ length: this.fanOut(node) }, (_, i) => this.start[node] + i);
+    return edges.length <= 2 ? edges : edges.sort((a, b) => this.mass[b] - this.mass[a] || a - b);
+  }
+
+  /* The codes of a word: arrays of edges, from the root down, in the order of their last edges. */
+  codes(word) {
+    const found = [];
+    this.child.forEach((c, edge) => {
+      if (c === ~word) found.push(this.wayTo(edge));
+    });
+    return found;
+  }
+
+  wayTo(edge) {
+    const way = [];
+    for (let e = edge; e >= 0; e = this.nodeEdge[this.edgeNode[e]]) way.push(e);
+    return way.reverse();
+  }
+
+  /* The most frequent words under an edge. Nodes are opened in the order of their best word, so
+     that little more is read than the ways to these words. */
+  wordsUnder(edge, limit = 5) {
+    return this.#under([this.child[edge]], limit);
+  }
+
+  wordsOf(node, limit = 5) {
+    return this.#under([node], limit);
+  }
+
+  #under(children, limit) {
+    const rank = (c) => (c < 0 ? ~c : this.best[c]);
+    const heap = new Heap((a, b) => rank(a) - rank(b) || b - a);
+    for (const c of children) heap.push(c);
+    const found = new Set();
+    while (found.size < limit && heap.size > 0) {
+      const c = heap.pop();
+      if (c < 0) found.add(~c);
+      else for (let edge = this.start[c]; edge < this.start[c + 1]; edge++) heap.push(this.child[edge]);
+    }
+    return [...found];
+  }
+
+  /* The words that share most decisions with the end of a code, nearest first. */
+  company(code, limit = 8) {
+    const word = ~this.child[code[code.length - 1]];
+    const found = new Set();
+    for (let i = code.length - 1; i >= 0 && found.size < limit; i--) {
+      for (const near of this.wordsOf(this.edgeNode[code[i]], limit + 1)) {
+        if (near !== word && found.size < limit) found.add(near);
+      }
+    }
+    return [...found];
+  }
+}
+
+class Heap {
+  #items = [];
+
+  constructor(compare) {
+    this.compare = compare;
+  }
+
+  get size() {
+    return this.#items.length;
+  }
+
+  push(item) {
+    const items = this.#items;
+    let i = items.push(item) - 1;
+    while (i > 0) {
+      const above = (i - 1) >> 1;
+      if (this.compare(items[above], item) <= 0) break;
+      items[i] = items[above];
+      i = above;
+    }
+    items[i] = item;
+  }
+
+  pop() {
+    const items = this.#items;
+    const top = items[0], last = items.pop();
+    if (items.length === 0) return top;
+    let i = 0;
+    for (;;) {
+      let below = 2 * i + 1;
+      if (below >= items.length) break;
+      if (below + 1 < items.length && this.compare(items[below + 1], items[below]) < 0) below++;
+      if (this.compare(last, items[below]) <= 0) break;
+      items[i] = items[below];
+      i = below;
+    }
+    items[i] = last;
+    return top;
+  }
+}

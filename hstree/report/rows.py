@@ -1,0 +1,91 @@
+"""The rows of a comparison as the page shows them: each with a colour and a marker of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Results = Mapping[str, Any]
+
+#: Told apart by most eyes, and readable on white and on near-black alike.
+COLOURS = (
+    "#2f82c3", "#d4573b", "#2f9967", "#a569c9", "#b57a1c", "#0f97a3",
+    "#cb5590", "#7c8a24", "#6a75d8", "#9a7155", "#c0504d", "#6e8090",
+)  # fmt: skip
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the results, and how it is drawn.
+
+    Attributes
+    ----------
+    index : int
+        Its place in the table; the page and its plots know it by this.
+    result : mapping
+        As in ``results.json``.
+    """
+
+    index: int
+    result: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Return the name that the user knows it by."""
+        return str(self.result["name"])
+
+    @property
+    def is_tree(self) -> bool:
+        """Tell whether it is a tree, the flat softmax too, and not a baseline."""
+        return bool(self.result["kind"] == "tree")
+
+    @property
+    def is_flat(self) -> bool:
+        """Tell whether it is the flat softmax."""
+        return self.is_tree and self.result["method"] == "flat"
+
+    @property
+    def colour(self) -> str:
+        """Return its colour; they begin again after the twelfth row, with other markers."""
+        return COLOURS[self.index % len(COLOURS)]
+
+    @property
+    def marker(self) -> str:
+        """Return its marker, as bokeh names it."""
+        return MARKERS[self.index % len(MARKERS)]
+
+    @property
+    def dash(self) -> str:
+        """Return its line: dotted for a baseline, dashed where colours have begun again."""
+        if not self.is_tree:
+            return "dotted"
+        return "solid" if self.index < len(COLOURS) else "dashed"
+
+    def perplexity(self, part: str = "test") -> float | None:
+        """Return the mean perplexity over seeds."""
+        found: float | None = self.result["perplexity"][part]["mean"]
+        return found
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Return the training speed."""
+        found: float | None = self.result["tokens_per_second"]
+        return found
+
+
+def rows_of(results: Results) -> list[Row]:
+    """Return the rows in the order of the table."""
+    return [Row(index, result) for index, result in enumerate(results["rows"])]
+
+
+def best_tree(rows: Sequence[Row]) -> Row | None:
+    """Return the tree of the lowest test perplexity, flat aside; the first of equals."""
+    scored = [row for row in rows if row.is_tree and not row.is_flat and row.perplexity()]
+    return min(scored, key=lambda row: row.perplexity() or 0.0, default=None)
+
+
+def flat_row(rows: Sequence[Row]) -> Row | None:
+    """Return the flat softmax, where it was compared."""
+    return next((row for row in rows if row.is_flat), None)

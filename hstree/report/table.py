@@ -1,0 +1,146 @@
+"""The table of the page: a cell for each figure, and the number by which a column is sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hstree.report.figures import (
+    NONE,
+    number,
+    perplexity,
+    signed,
+    significance,
+    three_digits,
+    times,
+)
+from hstree.report.rows import Row, best_tree
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, and what it is sorted by; None goes last."""
+
+    text: str
+    value: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, its unit and what it means."""
+
+    title: str
+    unit: str
+    meaning: str
+    cell: Callable[[Row], Cell]
+
+
+def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
+    """Return the columns; perplexity without unknown words only where there are any."""
+    without = [
+        Column("no OOV", "perplexity", "of the test text without its unknown words", _without_oov)
+    ]
+    return [
+        Column("codes", "a word", "ways from the root to a word, on average", _codes),
+        Column(
+            "code length", "decisions", "of a word of running text, all its codes", _code_length
+        ),
+        Column(
+            "node scores", "a target", "what one prediction costs: 1 at a binary node, k at one "
+            "with k branches", _scores,
+        ),
+        Column("parameters", "", "trained numbers", _parameters),
+        Column("valid", "perplexity", "lower is better", _perplexity_of("valid")),
+        Column("test", "perplexity", "lower is better; ± is the spread (sd) over seeds", _test),
+        *(without if oov else []),
+        Column(
+            "to flat", "% perplexity", "with its 95% interval over blocks of the test text",
+            _to_flat,
+        ),
+        Column("p", "", "of no difference to flat, paired t over test blocks", _p),
+        Column("an epoch", "seconds", "training pass, wall clock", _seconds),
+        Column("speed", "tokens/s", "in training", _speed),
+        Column("speed-up", "over flat", "", _speed_up),
+    ]  # fmt: skip
+
+
+def best_index(rows: Sequence[Row]) -> int | None:
+    """Return which row is the answer."""
+    best = best_tree(rows)
+    return None if best is None else best.index
+
+
+def _tree(row: Row, *keys: str) -> float | None:
+    value: Any = row.result["tree"]
+    for key in keys:
+        value = None if value is None else value[key]
+    return None if value is None else float(value)
+
+
+def _codes(row: Row) -> Cell:
+    value = _tree(row, "codes_per_label")
+    return Cell(three_digits(value) if value != 1 else "1", value)
+
+
+def _code_length(row: Row) -> Cell:
+    weighted = _tree(row, "code_length", "weighted")
+    value = _tree(row, "code_length", "uniform") if weighted is None else weighted
+    return Cell(three_digits(value), value)
+
+
+def _scores(row: Row) -> Cell:
+    value = _tree(row, "scores_per_target")
+    return Cell(three_digits(value), value)
+
+
+def _parameters(row: Row) -> Cell:
+    value = row.result["parameters"]
+    if value is None:
+        return Cell(NONE, None)
+    return Cell(f"{value / 1e6:.2f} M" if value >= 1e6 else number(value), value)
+
+
+def _perplexity_of(part: str) -> Callable[[Row], Cell]:
+    return lambda row: Cell(perplexity(row.perplexity(part)), row.perplexity(part))
+
+
+def _test(row: Row) -> Cell:
+    found = row.result["perplexity"]["test"]
+    note = "" if found["sd"] is None else f"± {found['sd']:.2f}"
+    return Cell(perplexity(found["mean"]), found["mean"], note)
+
+
+def _without_oov(row: Row) -> Cell:
+    value = row.perplexity("test_without_oov")
+    return Cell(perplexity(value), value)
+
+
+def _to_flat(row: Row) -> Cell:
+    found = row.result["to_flat"]
+    if found is None:
+        return Cell(NONE, None)
+    if row.is_flat:
+        return Cell("0", 1.0)
+    note = f"{signed(found['low'])} to {signed(found['high'])}"
+    return Cell(signed(found["ratio"]), found["ratio"], note)
+
+
+def _p(row: Row) -> Cell:
+    p = None if row.result["to_flat"] is None else row.result["to_flat"]["p"]
+    return Cell(significance(p), p)
+
+
+def _seconds(row: Row) -> Cell:
+    value = row.result["seconds_per_epoch"]
+    return Cell(three_digits(value), value)
+
+
+def _speed(row: Row) -> Cell:
+    return Cell(number(row.tokens_per_second), row.tokens_per_second)
+
+
+def _speed_up(row: Row) -> Cell:
+    value = row.result["speed_up"]
+    return Cell(times(value), value)
