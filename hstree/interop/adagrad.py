@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.interop.linear import LinearTree, Rows
+from hstree.interop.linear import Gradient, LinearTree, Rows
 
 Array = NDArray[Any]
 
@@ -32,7 +32,7 @@ class Adagrad:
     def __init__(self, model: LinearTree, learning_rate: float) -> None:
         self.model = model
         self.learning_rate = learning_rate
-        self._squares = np.zeros_like(model.table)
+        self._squares = np.zeros(model.table.shape, model.table.dtype)
         self._bias_squares = np.zeros(len(model.bias))
         self._paid = np.zeros(model.table.shape, np.int32)
         self._steps = 0
@@ -82,16 +82,27 @@ class Adagrad:
         penalty *= len(labels)  # of a step
         table, bias = self.model.table, self.model.bias
         for gradient in gradients:
-            index, by_weight = gradient.index, gradient.weight
-            weight = table[index]
-            passed = (self._steps - self._paid[index]).astype(table.dtype)
-            by_weight = by_weight + table.dtype.type(penalty) * passed * weight
-            self._paid[index] = self._steps
-            squares = self._squares[index] + by_weight**2
-            self._squares[index] = squares
-            table[index] = weight - self.learning_rate * by_weight / np.sqrt(squares + TINY)
+            self._move(gradient, table.dtype.type(penalty))
             rows = gradient.rows
             self._bias_squares[rows] += gradient.bias**2
             rate = self.learning_rate / np.sqrt(self._bias_squares[rows] + TINY)
             bias[rows] -= rate * gradient.bias
         return nll
+
+    def _move(self, gradient: Gradient, penalty: Any) -> None:
+        """Move the weights of one gradient, with few copies: memory is what bounds wide nodes."""
+        table, index = self.model.table, gradient.index
+        weight = table[index]
+        step = (self._steps - self._paid[index]).astype(table.dtype)
+        step *= penalty
+        step *= weight
+        step += gradient.weight
+        self._paid[index] = self._steps
+        squares = self._squares[index]
+        squares += step * step
+        self._squares[index] = squares
+        # Not in place: of a slice, `squares` is a view.
+        step /= np.sqrt(squares + table.dtype.type(TINY))
+        step *= table.dtype.type(self.learning_rate)
+        weight -= step
+        table[index] = weight

@@ -18,17 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
-from hstree.builders import build
-from hstree.builders.registry import builder as builder_named
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 from hstree.interop import lbfgs
 from hstree.interop.adagrad import Adagrad
-from hstree.interop.centroids import class_vectors
+from hstree.interop.class_tree import label_ids, tree_of_classes
 from hstree.interop.linear import LinearTree, Rows, is_sparse
 from hstree.tree import Tree
 from hstree.treefile import load
@@ -48,7 +45,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     ----------
     builder : str, default "gmm"
         The method that makes the tree: one of `hstree.builders()` that takes vectors (the
-        classes' centroids; see `hstree.interop.centroids`) or a vocabulary (their frequencies).
+        classes' centroids; see `hstree.interop.class_tree`) or a vocabulary (their frequencies).
     builder_options : mapping, optional
         The builder's own options.
     tree : Tree, str or path, optional
@@ -57,7 +54,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
         the summed negative log-likelihood, plus half the squared norm of the weights.
     class_weight : mapping or "balanced", optional
-        The weight of each class's samples in the objective, as in scikit-learn.
+        The weight of each class's samples in the objective, 1 for a class without one.
+        "balanced" gives all classes the same weight in total, and the samples theirs on average,
+        in each call.
     solver : {"auto", "lbfgs", "adagrad"}, default "auto"
         "lbfgs" finds the optimum over all samples, node by node where every class has one code;
         "adagrad" takes minibatches. "auto" is "lbfgs" up to `MOST_WEIGHTS` weights a problem.
@@ -155,7 +154,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         classes = np.unique(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         labels = self._start(X, y, weight, classes)
-        weight = weight * self._class_weights(y)
+        weight = self._weighted(y, weight)
         if self._chosen_solver() == "lbfgs":
             self._solve(X, labels, weight)
         else:
@@ -199,7 +198,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             labels = self._start(X, y, weight, known)
         else:
             labels = self._label_of_class[np.searchsorted(known, y)]
-        return self._train(X, labels, weight * self._class_weights(y), 1)
+        return self._train(X, labels, self._weighted(y, weight), 1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each sample, an array (n,); ties by class order."""
@@ -279,14 +278,21 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _start(self, X: Rows, y: NDArray[Any], weight: Float64, classes: NDArray[Any]) -> Int64:
         """Make the tree and an untrained model; return the samples' label ids."""
         names = [str(name) for name in classes.tolist()]
-        rng = check_random_state(self.random_state)
-        seed = int(rng.randint(2**31)) if self.random_state is None else self.random_state
+        seed = self.random_state
         if not isinstance(seed, int | np.integer):
-            seed = int(rng.randint(2**31))
+            seed = check_random_state(seed).randint(2**31)
         self._rng = np.random.default_rng(int(seed))
         number = np.searchsorted(classes, y)
-        self.tree_ = self._given_tree() or self._built(X, number, weight, names, int(seed))
-        self._label_of_class = _matched(self.tree_, names)
+        self.tree_ = self._given_tree() or tree_of_classes(
+            self.builder,
+            self.builder_options or {},
+            X,
+            number,
+            weight,
+            names,
+            random_state=int(seed),
+        )
+        self._label_of_class = label_ids(self.tree_, names)
         self.classes_ = classes
         self._model = LinearTree(self.tree_, X.shape[1], sparse=is_sparse(X), dtype=X.dtype)
         self._optimiser: Adagrad | None = None
@@ -298,21 +304,20 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _given_tree(self) -> Tree | None:
         return self.tree if self.tree is None or isinstance(self.tree, Tree) else load(self.tree)
 
-    def _built(self, X: Rows, y: Int64, weight: Float64, names: list[str], seed: int) -> Tree:
-        options = dict(self.builder_options or {})
-        if any(option.name == "random_state" for option in builder_named(self.builder).options):
-            options.setdefault("random_state", seed)
-        vectors = class_vectors(X, y, weight, names, random_state=seed)
-        return build(self.builder, vectors, **options)
-
-    def _class_weights(self, y: NDArray[Any]) -> Float64:
-        """Return the weight (n,) of each sample's class."""
+    def _weighted(self, y: NDArray[Any], sample_weight: Float64) -> Float64:
+        """Return the weights (n,) of the samples times those of their classes."""
         if self.class_weight is None:
-            return np.ones(len(y))
-        present = np.unique(y)
-        of_class = compute_class_weight(self.class_weight, classes=present, y=y)
-        weights: Float64 = of_class[np.searchsorted(present, y)]
-        return weights
+            return sample_weight
+        number = np.searchsorted(self.classes_, y)
+        if isinstance(self.class_weight, str):
+            total = np.bincount(number, sample_weight, minlength=len(self.classes_))
+            present = np.count_nonzero(total)
+            of_class = total.sum() / (present * np.where(total > 0, total, 1))
+        else:
+            weights = [self.class_weight.get(name, 1.0) for name in self.classes_.tolist()]
+            of_class = np.array(weights, np.float64)
+        weighted: Float64 = sample_weight * of_class[number]
+        return weighted
 
     def _chosen_solver(self) -> str:
         if self.solver != "auto":
@@ -357,6 +362,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _check_parameters(self) -> None:
         if self.solver not in ("auto", "lbfgs", "adagrad"):
             raise OptionError(f"solver is {self.solver!r}; it is 'auto', 'lbfgs' or 'adagrad'")
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise OptionError(
+                f"class_weight is {self.class_weight!r}; it is 'balanced', None or a mapping of "
+                "classes to weights"
+            )
         for name, least in (("max_iter", 1), ("epochs", 1), ("batch_size", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -372,23 +382,3 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
 def _rows(X: Any) -> Rows:
     return scipy.sparse.csr_array(X) if is_sparse(X) else X
-
-
-def _matched(tree: Tree, names: list[str]) -> Int64:
-    """Return the label id (V,) of each class."""
-    if len(set(names)) < len(names):
-        raise InputError("two classes read the same as text; the labels of a tree are str(class)")
-    place = {label: number for number, label in enumerate(tree.labels)}
-    missing = [name for name in names if name not in place]
-    if missing:
-        raise InputError(
-            f"the tree has no label {missing[0]!r} ({len(missing)} of the {len(names)} classes "
-            "are missing); its labels must be str(class)"
-        )
-    if len(place) > len(names):
-        more = next(iter(place.keys() - set(names)))
-        raise InputError(
-            f"the tree has the label {more!r}, of which the data have no sample; "
-            "build a tree of these classes alone, or name all classes in partial_fit"
-        )
-    return np.array([place[name] for name in names], np.int64)

@@ -294,6 +294,7 @@ def test_pipelines_and_searches():
         ({"epochs": 1.5}, OptionError, "epochs is 1.5"),
         ({"max_iter": 0}, OptionError, "max_iter is 0"),
         ({"batch_size": True}, OptionError, "batch_size is True"),
+        ({"class_weight": "equal"}, OptionError, "class_weight is 'equal'"),
         ({"solver": "newton"}, OptionError, "solver is 'newton'"),
         ({"tree": Tree.from_children(["a", "b"], [[~0, ~1]])}, InputError, "no label 'class 0'"),
         ({"tree": "missing.json"}, HstreeError, "missing.json"),
@@ -304,6 +305,17 @@ def test_misuse_is_told_in_one_line(parameters, error, message):
     with pytest.raises(error, match=message) as caught:
         Classifier(**parameters).fit(X, y)
     assert "\n" not in str(caught.value)
+
+
+def test_class_weights_of_some_classes_in_parts():
+    X, y = problem(3)
+    heavy = Classifier(class_weight={"class 1": 50.0, "class 2": 0.02}, batch_size=8)
+    part = y != "class 1"
+    heavy.partial_fit(X[part], y[part], classes=np.unique(y))
+    for _ in range(15):
+        heavy.partial_fit(X, y)
+    assert (heavy.predict(X) == "class 1").mean() > (y == "class 1").mean()
+    assert (heavy.predict(X) == "class 2").mean() < (y == "class 2").mean()
 
 
 def test_labels_that_do_not_fit_the_classes():

@@ -1,0 +1,137 @@
+"""The tree of a classifier's classes, made by a builder of their centroids and frequencies.
+
+A class's label is ``str(class)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.extmath import randomized_svd
+
+from hstree.builders import build
+from hstree.builders.registry import builder as builder_named
+from hstree.errors import InputError
+from hstree.interop.linear import Rows, is_sparse
+from hstree.tree import Tree
+from hstree.vectors import WordVectors
+from hstree.vocabulary import Vocabulary
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+#: Numbers in a class's vector at the most; centroids of more features are projected.
+MOST_DIMENSIONS = 100
+#: What weights that are no whole numbers are made to sum to, before they are rounded to counts.
+COUNTS_OF_WEIGHTS = 1_000_000
+
+
+def tree_of_classes(
+    method: str,
+    options: Mapping[str, Any],
+    X: Rows,
+    y: Int64,
+    sample_weight: Float64,
+    labels: Sequence[str],
+    *,
+    random_state: int,
+) -> Tree:
+    """Build a tree over classes; the parameters are those of `class_vectors`.
+
+    `random_state` is the builder's too, unless its options have one.
+    """
+    builder = builder_named(method)
+    if any(option.name == "random_state" for option in builder.options):
+        options = {"random_state": random_state, **options}
+    if builder.takes is Vocabulary:
+        counts = class_counts(y, sample_weight, len(labels))
+        vocabulary = Vocabulary(labels, counts, source={"kind": "class frequencies"})
+        return build(method, vocabulary, **options)
+    vectors = class_vectors(X, y, sample_weight, labels, random_state=random_state)
+    return build(method, vectors, **options)
+
+
+def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
+    """Return the label id (V,) of each class in a tree.
+
+    Raises
+    ------
+    InputError
+        When the labels of the tree are not the classes.
+    """
+    if len(set(names)) < len(names):
+        raise InputError("two classes read the same as text; the labels of a tree are str(class)")
+    place = {label: number for number, label in enumerate(tree.labels)}
+    missing = [name for name in names if name not in place]
+    if missing:
+        raise InputError(
+            f"the tree has no label {missing[0]!r} ({len(missing)} of the {len(names)} classes "
+            "are missing); its labels must be str(class)"
+        )
+    if len(place) > len(names):
+        known = set(names)
+        more = next(label for label in tree.labels if label not in known)
+        raise InputError(
+            f"the tree has the label {more!r}, of which the data have no sample; "
+            "build a tree of these classes alone, or name all classes in partial_fit"
+        )
+    return np.array([place[name] for name in names], np.int64)
+
+
+def class_vectors(
+    X: Rows,
+    y: Int64,
+    sample_weight: Float64,
+    labels: Sequence[str],
+    *,
+    random_state: int = 0,
+) -> WordVectors:
+    """Return the centroids of classes, with their counts as `class_counts` has them.
+
+    Parameters
+    ----------
+    X : float array or CSR array (n, features)
+    y : int64 array (n,)
+        Class numbers, the places of their labels in `labels`.
+    sample_weight : float64 array (n,)
+    labels : sequence of str, length V
+    random_state : int
+        Of the randomised projection.
+
+    Returns
+    -------
+    WordVectors
+        The centroids; of more than `MOST_DIMENSIONS` features, their coordinates along the first
+        singular vectors of the table of centroids, which keeps their distances where V is not
+        larger than that. A class without a sample has the mean of the others.
+    """
+    total = np.bincount(y, sample_weight, minlength=len(labels))
+    share = sample_weight / np.where(total > 0, total, 1)[y]
+    shape = (len(labels), X.shape[0])
+    centroids: Any = scipy.sparse.csr_array((share, (y, np.arange(len(y)))), shape=shape) @ X
+    if X.shape[1] > MOST_DIMENSIONS:
+        n_components = min(MOST_DIMENSIONS, len(labels))
+        U, S, _ = randomized_svd(centroids, n_components, random_state=random_state)
+        centroids = U * S
+    elif is_sparse(centroids):
+        centroids = centroids.toarray()
+    centroids = centroids / max(float(np.abs(centroids).max(initial=0)), np.finfo(float).tiny)
+    if (total > 0).any():
+        centroids[total == 0] = centroids[total > 0].mean(axis=0)
+    counts = class_counts(y, sample_weight, len(labels))
+    return WordVectors(labels, centroids, counts=counts, source={"kind": "class centroids"})
+
+
+def class_counts(y: Int64, sample_weight: Float64, n_classes: int) -> Int64:
+    """Return the weights (V,) of classes as counts.
+
+    Where one of them is no whole number, they are in millionths of their sum.
+    """
+    total = np.bincount(y, sample_weight, minlength=n_classes)
+    if not (total == np.rint(total)).all():
+        total *= COUNTS_OF_WEIGHTS / total.sum()
+    return np.rint(total).astype(np.int64)

@@ -1,0 +1,82 @@
+"""The page on scikit-learn, the example and the benchmarks run as they stand."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import hstree
+from tests.test_benchmarks import run
+from tests.texts import markov_lines, write_lines
+
+ROOT = Path(__file__).parents[2]
+
+
+def python(arguments, folder):
+    roots = os.pathsep.join([str(ROOT), str(Path(hstree.__file__).parents[1])])
+    ran = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": roots},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_page(tmp_path):
+    page = (ROOT / "docs" / "scikit-learn.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert len(blocks) == page.count("```") // 2
+    python(["-c", "".join(blocks)], tmp_path)
+
+
+def test_the_example(tmp_path):
+    printed = python([str(ROOT / "examples" / "sklearn_many_classes.py")], tmp_path)
+    accuracy = {line.split()[0]: float(line.split()[2]) for line in printed.splitlines()[1:]}
+    assert accuracy["flat"] == pytest.approx(accuracy["LogisticRegression"], abs=0.005)
+    assert accuracy["random"] < accuracy["gmm"]
+
+
+@pytest.fixture
+def newsgroups(tmp_path):
+    """An archive like that of the shared data, of twenty groups with words of their own."""
+    path = tmp_path / "news.tar.xz"
+    with tarfile.open(path, "w:xz") as archive:
+        for part, size in (("train", 200), ("test", 60)):
+            records = [
+                {"group": f"g{i % 20}", "id": i, "text": f"the word{i % 20} is {'ab'[i % 2]} x{i}"}
+                for i in range(size)
+            ]
+            data = "".join(json.dumps(record) + "\n" for record in records).encode()
+            member = tarfile.TarInfo(f"20news/{part}.jsonl")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def test_newsgroups(monkeypatch, capsys, tmp_path, newsgroups):
+    trees = ("--trees", "flat", "gmm", "gmm, epsilon 0.4, 4 trees")
+    rows = run("newsgroups", monkeypatch, capsys, tmp_path, "--data", newsgroups, *trees)
+    theirs, flat, *others = rows
+    assert flat["log-loss"] == pytest.approx(theirs["log-loss"], abs=1e-3)
+    assert flat["accuracy"] == theirs["accuracy"] == 100
+    assert flat["scores/target"] == 20 > others[0]["scores/target"]
+
+
+def test_context_words(monkeypatch, capsys, tmp_path):
+    for number, part in enumerate(("train", "test")):
+        write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
+    few = ("--ptb", tmp_path, "--samples", 500, "--epochs", 1)
+    rows = run("context_words", monkeypatch, capsys, tmp_path, *few)
+    assert len(rows) == 7
+    assert all(row["fit s"] > 0 for row in rows)
+    assert all(0 < row["log-loss"] < 3 for row in rows[:-1])
