@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import hstree
 from hstree.bootstrap import bootstrap, grown
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from hstree.evaluation import corpus_parts
 from hstree.language_model import LanguageModel
 from hstree.runs import run, vectors_of
@@ -116,6 +117,68 @@ def test_a_damaged_tree_is_grown_anew(parts, tmp_path):
     (tmp_path / "g" / "tree.json").write_text("[]")
     assert grown(vectors, tmp_path / "g", "gmm", {}) == tree
     assert hstree.load(tmp_path / "g" / "tree.json") == tree
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """Count the trees that `grown` builds."""
+    seen = []
+    build = hstree.build
+    monkeypatch.setattr(
+        "hstree.bootstrap.build", lambda *given, **more: seen.append(given) or build(*given, **more)
+    )
+    return seen
+
+
+@pytest.mark.parametrize("method", ["huffman", "classes"])
+def test_a_tree_of_a_text_is_built_once(parts, tmp_path, builds, method):
+    tree = grown(parts.train, tmp_path / "g", method, {})
+    assert grown(parts.train, tmp_path / "g", method, {}) == tree
+    assert len(builds) == 1
+
+
+def test_a_tree_of_a_text_is_built_anew_for_other_words_counts_lines_or_options(
+    parts, tmp_path, builds
+):
+    words = parts.train.select_vocabulary(max_size=5)
+    fewer = parts.train.with_vocabulary(words)
+    changed = [
+        (parts.train, {}),
+        (fewer, {}),
+        (fewer.limited_to(parts.train.select_vocabulary(max_size=4)), {}),
+        (parts.train.part(0, 50), {}),
+        (parts.train.part(0, 50), {"arity": 3}),
+    ]
+    for number, (corpus, options) in enumerate(changed, 1):
+        tree = grown(corpus, tmp_path / "g", "huffman", options)
+        assert len(builds) == number
+        assert tree == hstree.build("huffman", corpus, **options)
+
+
+def test_a_tree_is_built_anew_for_another_file_of_an_option(parts, tmp_path, builds):
+    vectors = tmp_path / "v.npy"
+    options = {"classes_by": "vectors", "vectors": vectors}
+    for number, seed in enumerate((0, 0, 1)):
+        drawn = np.random.default_rng(seed).standard_normal((len(parts.train.vocabulary), 3))
+        hstree.WordVectors(parts.train.vocabulary.words, drawn).save(vectors)
+        tree = grown(parts.train, tmp_path / "g", "classes", options)
+        assert len(builds) == max(1, number)
+        assert tree == hstree.build("classes", parts.train, **options)
+
+
+def test_what_a_folder_of_an_option_holds_is_not_known(parts, tmp_path, builds):
+    for _ in range(2):
+        with pytest.raises(InputError):
+            grown(parts.train, tmp_path / "g", "wordnet", {"wordnet": str(tmp_path)})
+    grown(parts.train, tmp_path / "g", "huffman", {})
+    assert len(builds) == 3
+
+
+def test_a_tree_of_a_vocabulary_depends_on_its_counts(tmp_path, builds):
+    for counts in ([9, 1, 1], [9, 1, 1], [1, 1, 9]):
+        words = hstree.Vocabulary(["a", "b", "c"], counts)
+        assert grown(words, tmp_path / "g", "huffman", {}) == hstree.build("huffman", words)
+    assert len(builds) == 2
 
 
 def test_there_is_at_least_one_round(parts, tmp_path):

@@ -1,4 +1,4 @@
-"""What `hstree compare` and `hstree demo` share: compare, print, and say how to go on."""
+"""What `hstree compare` and `hstree demo` share: compare, print, write the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None:
-    """Compare in a folder, and print what was found.
+    """Compare in a folder, print what was found, and write a page of it.
 
     Parameters
     ----------
@@ -32,6 +32,7 @@ def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None
     """
     from hstree.comparison import compare
     from hstree_cli.comparison_table import print_comparison
+    from hstree_cli.console import say
     from hstree_cli.messages import complain
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import origin
@@ -46,3 +47,17 @@ def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None
         )
         raise typer.Exit(INTERRUPTED) from None
     print_comparison(found, origin(parts.train), f"{output}/")
+    with showing_progress(quiet):
+        said = _write_page(output)
+    say(f"\n{said}")
+
+
+def _write_page(output: Path) -> str:
+    """Write the page where its plots can be drawn; say where it is, or why there is none."""
+    from hstree.errors import MissingExtraError
+    from hstree.report import write
+
+    try:
+        return f"A page to look at: {write(output)}"
+    except MissingExtraError as error:
+        return f"There is no page to look at: {error}; then `hstree report {output}`"

@@ -32,17 +32,18 @@ def print_comparison(found: Mapping[str, Any], text: str, left_in: str) -> None:
 
 def bought(rows: Sequence[Row]) -> Table:
     """Return the table of perplexities."""
-    drawn = table("method", "valid", "test", "ratio to flat", "p", text=("method", "ratio to flat"))
+    drawn = table(
+        "method", "test perplexity", "ratio to flat", "p", text=("method", "ratio to flat")
+    )
     for row in rows:
-        perplexity, ratio = row["perplexity"], row["to_flat"]
+        ratio = row["to_flat"]
         drawn.add_row(
             row["name"],
-            _spread(perplexity["valid"]),
-            _spread(perplexity["test"]),
+            _spread(row["perplexity"]["test"]),
             _ratio(ratio),
             "-" if ratio is None or ratio["p"] is None else _chance(ratio["p"]),
         )
-    return drawn
+    return _only_names_wrap(drawn)
 
 
 def cost(rows: Sequence[Row]) -> Table:
@@ -53,7 +54,7 @@ def cost(rows: Sequence[Row]) -> Table:
         "code\nlength",
         "scores\na target",
         "para-\nmeters",
-        "seconds\nan epoch",
+        "\ns/epoch",
         "\ntokens/s",
         "times\nflat",
         text=("\nmethod",),
@@ -66,12 +67,20 @@ def cost(rows: Sequence[Row]) -> Table:
             row["name"],
             figure(tree["codes_per_label"]),
             figure(tree["code_length"]["weighted"]),
-            figure(tree["scores_per_target"], 1),
+            figure(tree["scores_per_target"], 1 if tree["scores_per_target"] < 1000 else 0),
             _large(row["parameters"]),
             figure(row["seconds_per_epoch"], 1),
             figure(row["tokens_per_second"], 0),
             figure(row["speed_up"], 1),
         )
+    return _only_names_wrap(drawn)
+
+
+def _only_names_wrap(drawn: Table) -> Table:
+    """Keep every figure in one piece, however long the names of methods are."""
+    drawn.collapse_padding = True
+    for column in drawn.columns[1:]:
+        column.no_wrap = True
     return drawn
 
 
@@ -113,8 +122,9 @@ def _conditions(found: Mapping[str, Any], text: str) -> list[tuple[str, str]]:
         lines.append(
             (
                 "ratio to flat",
-                "of test perplexities, with its 95% interval; p, that it is 1: paired t-test over "
-                f"{count(blocks)} test blocks of {count(tokens['test'] // blocks)} tokens",
+                "of test perplexities, and its 95% interval over texts of this kind; p, that it is "
+                f"1: paired t-test over {count(blocks)} test blocks of "
+                f"{count(tokens['test'] // blocks)} tokens",
             )
         )
     lines += [

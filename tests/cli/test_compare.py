@@ -10,6 +10,7 @@ import pytest
 
 import hstree as library
 from hstree import results
+from hstree.errors import MissingExtraError
 from hstree.training import Trainer
 from tests.comparison.test_study import timeless
 
@@ -17,8 +18,10 @@ QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
 
 
 @pytest.fixture(autouse=True)
-def short_turns(monkeypatch):
+def quick(monkeypatch):
+    """Measure speeds for a moment only, and draw no plots."""
     monkeypatch.setattr("hstree.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 
 def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
@@ -39,11 +42,29 @@ def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
             assert f"{row['tree']['scores_per_target']:.1f}" in ran.out
             assert f"{row['tokens_per_second']:,.0f}" in ran.out
     for said in ("± ", "95% interval", "20 test blocks of 9 tokens", "41 words", "left in"):
-        assert said in ran.out
+        assert said in " ".join(ran.out.split())
     assert f"Which tree? {found['choice']['best']} has the lowest test perplexity" in " ".join(
         ran.out.split()
     )
     assert (tmp_path / "c" / "results.csv").read_text().count("\n") == 5
+
+
+def test_the_page_is_written_where_its_plots_can_be_drawn(hstree, corpus, tmp_path, monkeypatch):
+    given = ("compare", corpus, "-m", "huffman", "-o", "c", *QUICK)
+    ran = hstree(*given)
+    assert ran.out.splitlines()[-1] == "A page to look at: c/report.html"
+
+    def missing(folder):
+        assert (folder / "results.json").exists()
+        raise MissingExtraError("get it with `pip install 'hstree[report]'`")
+
+    monkeypatch.setattr("hstree.report.write", missing)
+    ran = hstree(*given)
+    assert (ran.status, ran.err) == (0, "")
+    assert "Which tree? huffman" in ran.out
+    last = " ".join(ran.out.split())
+    assert "There is no page to look at: get it with `pip install 'hstree[report]'`" in last
+    assert "then `hstree report c`" in last
 
 
 def test_without_flat_there_are_no_ratios(hstree, corpus, tmp_path):

@@ -13,6 +13,7 @@ def small(corpus, monkeypatch):
     monkeypatch.setattr(demo, "LINES", 100)
     monkeypatch.setattr(demo, "EPOCHS", 1)
     monkeypatch.setattr("hstree.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 
 @pytest.mark.usefixtures("small")
@@ -30,7 +31,14 @@ def test_it_compares_trees_and_leaves_them_behind(hstree, tmp_path):
         if row["kind"] == "tree":
             tree = library.load(tmp_path / "out" / "demo" / row["tree_file"])
             assert "<unk>" in tree.labels
-    for word in ("tokens", "out of vocabulary", "vocabulary", "<eos>", "Which tree?"):
+    for word in (
+        "tokens",
+        "out of vocabulary",
+        "vocabulary",
+        "<eos>",
+        "Which tree?",
+        "report.html",
+    ):
         assert word in ran.out
 
 
