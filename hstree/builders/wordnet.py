@@ -1,12 +1,13 @@
 """Trees from knowledge: WordNet's is-a relations, made binary by where words occur.
 
 The words of a corpus under the synsets that they mean, each node split by what its children share
-in the text; words that WordNet does not have are in a Huffman tree beside. What WordNet says
+in the text; words that WordNet does not have are in a tree of their own beside. What WordNet says
 is read in `hstree.wordnet`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,12 +15,16 @@ from numpy.typing import NDArray
 
 from hstree import progress
 from hstree.builders.binarise import binarise_huffman, binarise_two_means
+from hstree.builders.flat import flat
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.join import join_under_root
+from hstree.builders.semantic import semantic
 from hstree.corpus import Corpus
 from hstree.errors import OptionError
 from hstree.tfidf import tfidf_vectors
 from hstree.tree import Tree
+from hstree.vectors import WordVectors
+from hstree.vocabulary import Vocabulary
 from hstree.wordnet import open_taxonomy
 from hstree.wordnet.hierarchy import Hierarchy, resolve, wide_tree
 from hstree.wordnet.lookup import Places, find_places
@@ -54,7 +59,8 @@ def wordnet(
         How many senses a word has at most, with "all": the most frequent ones.
     binarise : {"tfidf", "huffman", "none"}
         How a node of more than two children is split: by repeated two-means on tf-idf vectors,
-        by their counts, or not at all.
+        by their counts, or not at all. The words outside WordNet are in a tree of Huffman's code
+        lengths, parted by the same vectors; in a Huffman tree; or under one node.
     block : int
         Tokens of a document, for tf-idf.
     wordnet : str
@@ -83,7 +89,8 @@ def wordnet(
     Is-a are hypernyms and instance hypernyms; a satellite adjective stands below its head, an
     adverb below its adjective. Words are looked up in lower case, through morphy [2]_.
     Which of several parents is kept, how cycles are cut: `hstree.wordnet.hierarchy.resolve`; what
-    becomes of chains: `wide_tree` there; which sense is the first: `hstree.wordnet.lookup`.
+    becomes of chains: `wide_tree` there; which sense is the first: `hstree.wordnet.lookup`; which
+    words are outside though WordNet has their spelling: `hstree.wordnet.function_words`.
     The documents for tf-idf are blocks of tokens; a node's vector is the mean over the words
     below it; two-means compares directions (`hstree.builders.binarise`).
 
@@ -104,6 +111,9 @@ def wordnet(
     places = find_places(corpus.vocabulary.words, taxonomy, senses, max_senses)
     inside = np.flatnonzero(places.n_senses)
     outside = np.flatnonzero(places.n_senses == 0)
+    vectors = None
+    if binarise == "tfidf":
+        vectors = tfidf_vectors(corpus, np.arange(len(words)), block, random_state=random_state)
     trees, hierarchy = [], None
     if inside.size:
         of_word = np.searchsorted(inside, places.word)
@@ -113,20 +123,29 @@ def wordnet(
         )
         if binarise == "huffman":
             tree = binarise_huffman(tree, counts[inside])
-        elif binarise == "tfidf":
-            vectors = tfidf_vectors(corpus, inside, block, random_state=random_state)
-            tree = binarise_two_means(tree, vectors, random_state=random_state)
+        elif vectors is not None:
+            tree = binarise_two_means(tree, vectors[inside], random_state=random_state)
         trees.append(tree)
     if outside.size:
-        trees.append(_outside(words[outside], counts[outside]))
+        of_outside = None if vectors is None else vectors[outside]
+        trees.append(_outside(words[outside].tolist(), counts[outside], binarise, of_outside))
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
     coverage = _coverage(places, taxonomy, counts, hierarchy)
     return joined.with_meta({"wordnet": _which(taxonomy), "coverage": coverage})
 
 
-def _outside(words: NDArray[np.object_], counts: Int64) -> Tree:
-    """Return a Huffman tree whose root has a name."""
-    tree = huffman_tree(words.tolist(), counts)
+def _outside(
+    words: Sequence[str], counts: Int64, binarise: str, vectors: NDArray[np.float64] | None
+) -> Tree:
+    """Return the tree of the words that WordNet does not have; its root has a name."""
+    if binarise == "none" or len(words) < 2:
+        tree = flat(Vocabulary(words, counts))
+    elif vectors is None:
+        tree = huffman_tree(words, counts)
+    else:
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit = (vectors / np.where(length > 0, length, 1)).astype(np.float32)
+        tree = semantic(WordVectors(words, unit, counts=counts))
     names = [OUTSIDE] + [None] * (tree.n_nodes - 1) if tree.n_nodes else None
     return Tree(tree.labels, tree.child_start, tree.child, counts=counts, names=names)
 
@@ -140,7 +159,10 @@ def _which(taxonomy: Taxonomy) -> dict[str, Any]:
 
 
 def _coverage(
-    places: Places, taxonomy: Taxonomy, counts: Int64, hierarchy: Hierarchy | None
+    places: Places,
+    taxonomy: Taxonomy,
+    counts: Int64,
+    hierarchy: Hierarchy | None,
 ) -> dict[str, Any]:
     """Say what WordNet has of the words and what was made of it."""
     found = places.n_senses > 0

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree.wordnet.function_words import FUNCTION_WORDS
 from hstree.wordnet.morphy import lemmas_of
 from hstree.wordnet.table import POS
 from hstree.wordnet.taxonomy import Taxonomy
@@ -38,14 +39,17 @@ class Places:
 
 
 def find_places(
-    words: Sequence[str], taxonomy: Taxonomy, senses: Literal["first", "all"], max_senses: int
+    words: Sequence[str],
+    taxonomy: Taxonomy,
+    senses: Literal["first", "all"],
+    max_senses: int,
 ) -> Places:
     """Look up words.
 
     Parameters
     ----------
     words : sequence of str, length V
-        In any case; WordNet is asked in lower case.
+        In any case; WordNet is asked in lower case, and not for `FUNCTION_WORDS`.
     taxonomy : Taxonomy
     senses : {"first", "all"}
         The likeliest synset of each word, or all of them.
@@ -63,7 +67,8 @@ def find_places(
     n_senses = np.zeros(len(words), np.int64)
     lemmatised = np.zeros(len(words), bool)
     for number, text in enumerate(words):
-        ranked = sorted(_candidates(text.lower(), taxonomy))
+        lower = text.lower()
+        ranked = [] if lower in FUNCTION_WORDS else sorted(_candidates(lower, taxonomy))
         if not ranked:
             continue
         found = list(dict.fromkeys(sense for _, _, _, sense in ranked))

@@ -1,0 +1,37 @@
+"""English function words, which WordNet does not cover but spells other words.
+
+"it" is information technology there, "he" is helium, "at" a coin of Laos and "a" an angstrom. A
+text means none of these, so these words are WordNet "the" and "of", which it lacks.
+Here are the closed classes alone; verbs that also help others (be, have, do) are verbs.
+"""
+
+from __future__ import annotations
+
+_ARTICLES_AND_DETERMINERS = """
+a an the this that these those each every either neither some any no all both such what which whose
+"""
+_PRONOUNS = """
+i me my mine myself we us our ours ourselves you your yours yourself yourselves
+he him his himself she her hers herself it its itself they them their theirs themselves
+who whom whoever whatever whichever whomever anybody anyone anything everybody everyone
+everything nobody none nothing somebody someone something
+"""
+_PREPOSITIONS = """
+about above across after against along amid among around as at before behind below beneath beside
+besides between beyond by despite during except for from in into of off on onto
+out over per since through throughout till to toward towards under underneath
+until unto upon versus via with within without
+"""
+_CONJUNCTIONS = """
+and or nor but if because although though unless whereas while whether than so yet
+how when where why that lest
+"""
+_AUXILIARIES = """
+can could may might must shall should will would ought cannot not
+"""
+
+FUNCTION_WORDS = frozenset(
+    " ".join(
+        (_ARTICLES_AND_DETERMINERS, _PRONOUNS, _PREPOSITIONS, _CONJUNCTIONS, _AUXILIARIES)
+    ).split()
+)

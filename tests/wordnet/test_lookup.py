@@ -1,0 +1,12 @@
+"""Words that WordNet spells, but a text does not mean so."""
+
+from hstree.wordnet import open_taxonomy
+from hstree.wordnet.lookup import find_places
+
+
+def test_function_words_are_outside_wordnet_in_any_case():
+    words = ["It", "it", "HE", "at", "a", "I", "can", "between", "was", "helium", "dog", "bank"]
+    places = find_places(words, open_taxonomy("builtin"), "first", 8)
+    inside = [word for word, n in zip(words, places.n_senses, strict=True) if n]
+    assert inside == ["was", "helium", "dog", "bank"]
+    assert [words[i] for i in places.word] == inside
