@@ -1,0 +1,231 @@
+"""gensim: its ``Word2Vec`` trained on any binary tree, its own tree read out, vectors both ways.
+
+gensim's hierarchical softmax reads two attributes of each word, `code` and `point`; what is put
+there decides which tree it trains on, at its own speed and by its own code. Its decisions have no
+bias. Nothing here trains, and gensim is imported when a function is called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.errors import InputError, OptionError
+from hstree.interop.extras import require
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.paths import paths_of
+from hstree.pathtree import tree_of_paths
+from hstree.segments import offsets
+from hstree.tree import Tree
+from hstree.vectors import WordVectors
+from hstree.vocabulary import Vocabulary
+
+#: gensim before it needs NumPy 1, hstree needs NumPy 2.
+OLDEST = "4.4"
+
+
+def use_tree(model: Any, tree: Tree) -> None:
+    """Put a tree into a gensim model, so that it is trained on that instead of its own.
+
+    Parameters
+    ----------
+    model : gensim.models.Word2Vec
+        Made with ``hs=1, negative=0``, after its `build_vocab` and before its `train`. Its output
+        weights, `syn1`, become zero: row n is that of node n from now on. Another `build_vocab`
+        gives it a tree of gensim's again.
+    tree : Tree
+        Binary, one code a label. Its labels are the model's words, in any order.
+
+    Raises
+    ------
+    MissingExtraError
+        When gensim is missing or too old.
+    OptionError
+        When the model does not use hierarchical softmax alone.
+    InputError
+        When the model has no vocabulary, its words are not the labels, or the tree has a wide node
+        or a label with several codes.
+
+    Notes
+    -----
+    O(D) for D decisions in all codes, which gensim holds one by one.
+
+    Examples
+    --------
+    >>> model = Word2Vec(hs=1, negative=0)  # doctest: +SKIP
+    >>> model.build_vocab(sentences)  # doctest: +SKIP
+    >>> use_tree(model, hstree.build("huffman", vocabulary_of(model)))  # doctest: +SKIP
+    >>> model.train(sentences, total_examples=len(sentences), epochs=5)  # doctest: +SKIP
+    """
+    words = _words(model)
+    if model.negative:
+        raise OptionError(
+            f"the model also uses negative sampling, negative={model.negative}; make it with "
+            "Word2Vec(hs=1, negative=0)"
+        )
+    _check_words(words, tree)
+    paths = paths_of(tree)
+    for label, code, point in zip(tree.labels, paths.code, paths.point, strict=True):
+        model.wv.set_vecattr(label, "code", code)
+        model.wv.set_vecattr(label, "point", point)
+    model.syn1 = np.zeros((len(words), model.layer1_size), np.float32)
+
+
+def tree_of(model: Any) -> Tree:
+    """Return the tree that a gensim model is trained on, its own Huffman tree or a given one.
+
+    Parameters
+    ----------
+    model : gensim.models.Word2Vec
+        Made with ``hs=1``, after its `build_vocab`.
+
+    Returns
+    -------
+    Tree
+        Labels in the order of the model's words, with their counts. The root is node 0, where
+        gensim counts backwards from V - 2.
+
+    Raises
+    ------
+    MissingExtraError
+        When gensim is missing or too old.
+    OptionError
+        When the model does not use hierarchical softmax.
+    InputError
+        When it has no vocabulary, or its codes are no tree.
+    """
+    return _tree_and_rows(model)[0]
+
+
+def layer_of(model: Any) -> HierarchicalSoftmax:
+    """Return a gensim model's output layer: exact probabilities, top-k and samples from it.
+
+    Parameters
+    ----------
+    model : gensim.models.Word2Vec
+        Made with ``hs=1``, trained or not.
+
+    Returns
+    -------
+    HierarchicalSoftmax
+        Over `tree_of` the model, with its `syn1` as weights (a copy) and zero biases. A hidden
+        vector is what gensim takes for it: the mean (or sum, ``cbow_mean=0``) of the context's
+        vectors for CBOW, the vector of the input word for skip-gram.
+
+    Raises
+    ------
+    MissingExtraError, OptionError, InputError
+        As `tree_of`.
+    """
+    tree, rows = _tree_and_rows(model)
+    layer = HierarchicalSoftmax(tree, int(model.layer1_size))
+    layer.weight[:] = model.syn1[rows]
+    layer.bias[:] = 0
+    return layer
+
+
+def vocabulary_of(model: Any) -> Vocabulary:
+    """Return a gensim model's words and counts, in its order, for builders that take them.
+
+    Raises
+    ------
+    MissingExtraError
+        When gensim is missing or too old.
+    OptionError, InputError
+        When the model does not use hierarchical softmax, or has no vocabulary.
+    """
+    words = _words(model)
+    return Vocabulary(words, [model.wv.get_vecattr(word, "count") for word in words])
+
+
+def to_keyed_vectors(vectors: WordVectors) -> Any:
+    """Return word vectors as gensim's ``KeyedVectors``, in the same order, with their counts.
+
+    Raises
+    ------
+    MissingExtraError
+        When gensim is missing or too old.
+    """
+    models = require("gensim.models", "gensim", at_least=OLDEST)
+    keyed = models.KeyedVectors(vectors.dimension)
+    keyed.add_vectors(list(vectors.labels), vectors.vectors)
+    if vectors.counts is not None:
+        keyed.allocate_vecattrs(["count"], [np.int64])
+        keyed.expandos["count"][:] = vectors.counts
+    return keyed
+
+
+def from_keyed_vectors(keyed: Any) -> WordVectors:
+    """Make word vectors of gensim's ``KeyedVectors``, in the same order.
+
+    Parameters
+    ----------
+    keyed : gensim.models.KeyedVectors
+        For a model, ``model.wv``. Their counts are taken over where there are any.
+
+    Raises
+    ------
+    MissingExtraError
+        When gensim is missing or too old.
+    InputError
+        When `keyed` is something else, has no words, or holds numbers that are not finite.
+    """
+    models = require("gensim.models", "gensim", at_least=OLDEST)
+    if not isinstance(keyed, models.KeyedVectors):
+        raise InputError(
+            f"expected gensim's KeyedVectors (of a model: model.wv), not {type(keyed).__name__}"
+        )
+    labels = [str(key) for key in keyed.index_to_key]
+    return WordVectors(labels, np.array(keyed.vectors, np.float32), counts=_counts(keyed))
+
+
+def _words(model: Any) -> list[str]:
+    """Return the words of a model that uses hierarchical softmax."""
+    models = require("gensim.models", "gensim", at_least=OLDEST)
+    if not isinstance(model, models.Word2Vec):
+        raise OptionError(f"expected a gensim Word2Vec, not {type(model).__name__}")
+    if not model.hs:
+        raise OptionError(
+            "the model does not use hierarchical softmax; make it with Word2Vec(hs=1, negative=0)"
+        )
+    if len(model.wv) == 0:
+        raise InputError("the model has no vocabulary yet; call its build_vocab(sentences) first")
+    return list(model.wv.index_to_key)
+
+
+def _counts(keyed: Any) -> NDArray[np.int64] | None:
+    counts = keyed.expandos.get("count")
+    return None if counts is None else np.array(counts, np.int64)
+
+
+def _check_words(words: list[str], tree: Tree) -> None:
+    """Refuse a tree whose labels are not the model's words."""
+    given, wanted = set(tree.labels), set(words)
+    if given == wanted:
+        return
+    parts = []
+    for which, one, other in (("labels", given, wanted), ("words", wanted, given)):
+        if lonely := sorted(one - other):
+            owner = "the tree" if which == "labels" else "the model"
+            parts.append(f"{len(lonely)} {which} are only in {owner} ({lonely[0]!r}, ...)")
+    raise InputError(
+        f"the tree is over other words than the model: {'; '.join(parts)}; "
+        "build one over vocabulary_of(model), or over from_keyed_vectors(model.wv)"
+    )
+
+
+def _tree_and_rows(model: Any) -> tuple[Tree, NDArray[np.int64]]:
+    """Return the tree of a model, and the row of `syn1` that belongs to each node."""
+    words = _words(model)
+    codes, points = (model.wv.expandos[attribute] for attribute in ("code", "point"))
+    lengths = np.fromiter(map(len, codes), np.int64, len(words))
+    tree, rows = tree_of_paths(
+        words,
+        offsets(lengths),
+        np.concatenate([np.empty(0, np.int64), *points]),
+        np.concatenate([np.empty(0, np.int64), *codes]),
+        counts=_counts(model.wv),
+    )
+    return tree.with_meta({"method": "gensim", "options": {}}), rows

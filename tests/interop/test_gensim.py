@@ -1,0 +1,220 @@
+"""gensim: it trains on the tree that it is given, and what it learned is read back exactly."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.builders.huffman import huffman
+from hstree.errors import InputError, MissingExtraError, OptionError
+from hstree.interop import gensim as bridge
+from hstree.tree import Tree
+from hstree.vectors import WordVectors
+
+models = pytest.importorskip("gensim.models", reason="gensim is not installed: hstree[gensim]")
+
+WINDOW = 5
+
+
+def sentences(n=300):
+    draw = np.random.default_rng(0)
+    lines = draw.zipf(1.5, (n, 12))
+    return [[f"w{number}" for number in line if number < 100] for line in lines.tolist()]
+
+
+def untrained(text=None, **options):
+    options = {"hs": 1, "negative": 0, "sample": 0} | options
+    model = models.Word2Vec(vector_size=16, window=WINDOW, min_count=1, workers=1, **options)
+    model.build_vocab(sentences() if text is None else text)
+    return model
+
+
+def trained(model):
+    text = sentences()
+    model.train(text, total_examples=len(text), epochs=2)
+    return model
+
+
+def ways(model):
+    wv = model.wv
+    return {
+        word: (wv.get_vecattr(word, "code").tolist(), wv.get_vecattr(word, "point").tolist())
+        for word in wv.index_to_key
+    }
+
+
+@pytest.mark.parametrize("sg", [0, 1])
+def test_the_same_tree_gives_the_same_vectors(sg):
+    own, given = untrained(sg=sg), untrained(sg=sg)
+    tree = bridge.tree_of(own)
+    bridge.use_tree(given, tree)
+    trained(own), trained(given)
+    assert np.abs(own.syn1).max() > 0
+    np.testing.assert_array_equal(given.wv.vectors, own.wv.vectors)
+    # gensim counts its nodes backwards from V - 2; row n of ours is node n's.
+    np.testing.assert_array_equal(given.syn1[:-1], own.syn1[-2::-1])
+    np.testing.assert_array_equal(bridge.layer_of(given).weight, bridge.layer_of(own).weight)
+
+
+def test_our_huffman_tree_is_gensims_where_no_counts_are_equal():
+    words = [f"w{i}" for i in range(8)]
+    text = [[word] * 3**place for place, word in enumerate(words)]
+    own, given = untrained(text), untrained(text)
+    tree = huffman(bridge.vocabulary_of(own))
+    assert tree.sha256 == bridge.tree_of(own).sha256
+    bridge.use_tree(given, tree)
+    for model in (own, given):
+        model.train(text, total_examples=len(text), epochs=2)
+    np.testing.assert_array_equal(given.wv.vectors, own.wv.vectors)
+
+
+def test_another_tree_gives_other_vectors_and_is_read_out_again():
+    model = untrained()
+    tree = hstree.build("random", bridge.vocabulary_of(model))
+    before = trained(untrained()).wv.vectors
+    bridge.use_tree(model, tree)
+    trained(model)
+    assert not np.array_equal(before, model.wv.vectors)
+    back = bridge.tree_of(model)
+    assert back.sha256 == tree.sha256
+    assert (back.counts == [model.wv.get_vecattr(w, "count") for w in tree.labels]).all()
+    assert not model.syn1[-1].any()  # V - 1 nodes, and V rows as gensim has them
+
+
+def test_bit_0_is_the_first_child_and_point_the_node():
+    text = [["a", "b", "c", "a", "b", "a"]]
+    model = untrained(text)
+    tree = Tree.from_children(["c", "a", "b"], [[1, ~1], [~2, ~0]])
+    bridge.use_tree(model, tree)
+    assert ways(model) == {"a": ([1], [0]), "b": ([0, 0], [0, 1]), "c": ([0, 1], [0, 1])}
+    assert model.wv.get_vecattr("a", "code").dtype == np.uint8
+    assert model.wv.get_vecattr("a", "point").dtype == np.uint32
+    assert model.syn1.shape == (3, 16)
+
+
+def test_a_saved_model_keeps_its_tree(tmp_path):
+    model = untrained()
+    tree = hstree.build("balanced", bridge.vocabulary_of(model))
+    bridge.use_tree(model, tree)
+    trained(model).save(str(tmp_path / "model"))
+    again = models.Word2Vec.load(str(tmp_path / "model"))
+    assert bridge.tree_of(again).sha256 == tree.sha256
+    np.testing.assert_array_equal(bridge.layer_of(again).weight, bridge.layer_of(model).weight)
+
+
+def pairs(model, sentence):
+    """Yield what gensim predicts each word of a sentence from, and the word."""
+    ids = [model.wv.key_to_index[word] for word in sentence]
+    for at, word in enumerate(ids):
+        context = ids[max(0, at - WINDOW) : at] + ids[at + 1 : at + WINDOW + 1]
+        if model.sg:
+            yield from ((model.wv.vectors[other], word) for other in context)
+        else:
+            empty = np.zeros(model.vector_size, np.float32)
+            yield (model.wv.vectors[context].mean(axis=0) if context else empty), word
+
+
+def scored(model, held_out, log_sigmoid):
+    """Sum log-probabilities by word2vec's formula, from gensim's own code, point and syn1."""
+    total = 0.0
+    for sentence in held_out:
+        for hidden, word in pairs(model, sentence):
+            code = model.wv.expandos["code"][word].astype(float)
+            z = model.syn1[model.wv.expandos["point"][word]] @ hidden
+            total += log_sigmoid((1 - 2 * code) * z).sum()
+    return total
+
+
+def exact(z):
+    return -np.logaddexp(0, -z)
+
+
+def by_gensims_table(z):
+    """Look it up as gensim's `score` does: 1000 entries, by an index that is rounded twice."""
+    x = np.exp((np.arange(1000) / 1000 * 2 - 1) * 6)
+    place = ((z[np.abs(z) < 6] + 6) * (1000 // 6 // 2)).astype(int)
+    return np.log(x / (x + 1))[place]
+
+
+@pytest.mark.parametrize("sg", [0, 1])
+def test_the_layer_gives_the_held_out_loss_of_gensims_weights(sg):
+    model = untrained(sg=sg)
+    bridge.use_tree(model, hstree.build("random", bridge.vocabulary_of(model)))
+    trained(model)
+    held_out = sentences()[:40]
+    layer = bridge.layer_of(model)
+    both = [pair for sentence in held_out for pair in pairs(model, sentence)]
+    hidden, targets = (np.array(column) for column in zip(*both, strict=True))
+    nll = layer.nll(hidden, targets)
+    assert nll.sum() == pytest.approx(-scored(model, held_out, exact), rel=1e-6)
+    own = model.score(held_out, total_sentences=len(held_out)).sum()
+    assert own == pytest.approx(scored(model, held_out, by_gensims_table), rel=1e-3)
+    assert own == pytest.approx(-nll.sum(), rel=0.05)
+    np.testing.assert_allclose(np.exp(layer.log_prob(hidden[:3])).sum(axis=1), 1, rtol=1e-6)
+
+
+def test_one_word():
+    model = untrained([["a", "a"]])
+    tree = bridge.tree_of(model)
+    assert (tree.labels, tree.n_nodes, tree.counts.tolist()) == (("a",), 0, [2])
+    bridge.use_tree(model, tree)
+    assert ways(model) == {"a": ([], [])}
+    assert bridge.layer_of(model).nll(np.zeros((1, 16), np.float32), np.array([0])).tolist() == [0]
+
+
+def test_what_does_not_fit_is_one_clear_line():
+    model = untrained([["a", "b", "c", "d"]])
+    other = Tree.from_children(["a", "b", "x"], [[~0, 1], [~1, ~2]])
+    with pytest.raises(InputError, match=r"1 labels are only in the tree \('x', \.\.\.\); 2 words"):
+        bridge.use_tree(model, other)
+    wide = Tree.from_children(["a", "b", "c", "d"], [[~0, ~1, ~2, ~3]])
+    with pytest.raises(InputError, match="node 0 has 4 children"):
+        bridge.use_tree(model, wide)
+    several = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [3, ~2], [~3, ~0]])
+    with pytest.raises(InputError, match="'a' has 2 codes"):
+        bridge.use_tree(model, several)
+    assert bridge.tree_of(model).n_labels == 4
+    tree = bridge.tree_of(model)
+    with pytest.raises(OptionError, match="negative=5; make it with"):
+        bridge.use_tree(untrained([["a", "b", "c", "d"]], negative=5), tree)
+    with pytest.raises(OptionError, match="does not use hierarchical softmax"):
+        bridge.tree_of(untrained(hs=0, negative=5))
+    with pytest.raises(InputError, match="no vocabulary yet"):
+        bridge.use_tree(models.Word2Vec(hs=1, negative=0), tree)
+    with pytest.raises(OptionError, match="expected a gensim Word2Vec, not Tree"):
+        bridge.tree_of(tree)
+    with pytest.raises(InputError, match=r"expected gensim's KeyedVectors .* not Word2Vec"):
+        bridge.from_keyed_vectors(model)
+
+
+def test_vectors_both_ways():
+    vectors = WordVectors(["the", "<eos>", "cat"], np.eye(3), counts=[5, 2, 1])
+    keyed = bridge.to_keyed_vectors(vectors)
+    assert keyed.index_to_key == ["the", "<eos>", "cat"]
+    assert keyed.get_vecattr("cat", "count") == 1
+    assert keyed["<eos>"].tolist() == [0, 1, 0]
+    back = bridge.from_keyed_vectors(keyed)
+    assert back.labels == vectors.labels
+    assert (back.vectors == vectors.vectors).all()
+    assert back.counts.tolist() == [5, 2, 1]
+    uncounted = bridge.to_keyed_vectors(WordVectors(["a"], [[1]]))
+    assert bridge.from_keyed_vectors(uncounted).counts is None
+
+
+def test_vectors_of_a_model_build_its_next_tree():
+    model = trained(untrained())
+    tree = hstree.build("gmm", bridge.from_keyed_vectors(model.wv))
+    bridge.use_tree(untrained(), tree)
+    assert tree.counts.tolist() == bridge.vocabulary_of(model).counts.tolist()
+
+
+def test_a_missing_or_old_gensim_gives_the_command(monkeypatch):
+    gensim = sys.modules["gensim"]
+    monkeypatch.setattr(gensim, "__version__", "4.3.3")
+    with pytest.raises(MissingExtraError, match=r"gensim 4\.3\.3 is too old, 4\.4 or newer"):
+        bridge.to_keyed_vectors(WordVectors(["a"], [[1]]))
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    with pytest.raises(MissingExtraError, match=r"hstree\[gensim\]"):
+        bridge.vocabulary_of(None)
