@@ -16,43 +16,39 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from hstree.codes import Codes
+from hstree.corpus import Corpus
 from hstree.runs import Result
 from hstree.significance import paired_ratio
 from hstree.tree import Tree
+from hstree.vocabulary import Vocabulary
 
 Float64 = NDArray[np.float64]
 
 
-def tree_costs(tree: Tree, model: Path) -> dict[str, Any]:
+def tree_costs(tree: Tree, train: Corpus, model: Path) -> dict[str, Any]:
     """Return what a tree is, and what its codes and its trained model cost."""
     options = tree.meta.get("options")
     return {
         "method": tree.meta.get("method"),
         "options": options if isinstance(options, dict) else {},
         "tree": tree.stats().as_dict(),
-        "code_lengths": code_lengths(tree),
+        "code_lengths": code_lengths(tree, train),
         "parameters": _parameters(model),
     }
 
 
-def code_lengths(tree: Tree) -> list[dict[str, Any]]:
+def code_lengths(tree: Tree, train: Corpus) -> list[dict[str, Any]]:
     """Return how many codes of each length a tree has, and how many training tokens they carry.
 
-    Each code of a label counts; its training count is split evenly over its codes. Lengths
-    without a code are left out; tokens are None for a tree without counts.
+    Each code of a label counts; its count in the training part is split evenly over its codes.
+    Lengths without a code are left out.
     """
     codes = Codes(tree, cache_limit=0)
-    number = np.bincount(codes.length)
-    tokens = None
-    if tree.counts is not None:
-        share = np.repeat(tree.counts / codes.codes_per_label, codes.codes_per_label)
-        tokens = np.bincount(codes.length, share)
+    counts = train.with_vocabulary(Vocabulary(tree.labels, [0] * tree.n_labels)).counts
+    share = np.repeat(counts / codes.codes_per_label, codes.codes_per_label)
+    number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
     return [
-        {
-            "length": length,
-            "codes": int(number[length]),
-            "tokens": None if tokens is None else float(tokens[length]),
-        }
+        {"length": length, "codes": int(number[length]), "tokens": float(tokens[length])}
         for length in np.flatnonzero(number).tolist()
     ]
 

@@ -1,7 +1,6 @@
-"""The work of a comparison, in its order: build, train, score, measure, lay out.
+"""A comparison from its beginning to its results: check, build, train, measure, lay out.
 
-Every finished run is kept in the comparison's folder (`hstree.runs`), so that the work goes on
-where it stopped, and a new method costs only its own training.
+What is done and kept is in `work`, what a row says in `rows`.
 """
 
 from __future__ import annotations
@@ -9,22 +8,21 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hstree import progress, results
-from hstree.bootstrap import grown
 from hstree.comparison import rows
-from hstree.comparison.bands import Bands, frequency_bands
-from hstree.comparison.baselines import as_run, run_baseline
+from hstree.comparison.bands import frequency_bands
+from hstree.comparison.baselines import as_run
 from hstree.comparison.choice import choice
-from hstree.comparison.entries import Baseline, Entry, MadeTree, Method, entries, parse_method
+from hstree.comparison.entries import Baseline, Entry, MadeTree, entries
+from hstree.comparison.work import Work
 from hstree.errors import InputError, OptionError
 from hstree.evaluation import Parts, versions
 from hstree.locking import locked
 from hstree.overlap import overlap
-from hstree.runs import Result, config_of, kept_nll, nll_of, run, vectors_of
+from hstree.runs import Result, config_of
 from hstree.scoring import unigram_score
 from hstree.speeds import speeds
 from hstree.tree import Tree
@@ -90,10 +88,12 @@ def compare(
         overlap(part)
     _check_words(compared, parts.train.vocabulary)
     first = config.pop("random_state")
-    work = _Work(parts, Path(folder), config, range(first, first + seeds))
+    work = Work(parts, Path(folder), config, range(first, first + seeds))
     with locked(work.home):
         work.build(compared)
-        found = work.results(compared, work.train_all(compared))
+        trained = work.train_all(compared)
+        laid_out = _rows(work, compared, trained)
+        found = {**_conditions(work), **laid_out, "choice": choice(laid_out["rows"])}
         results.save(found, work.home)
     return found
 
@@ -113,166 +113,94 @@ def _check_words(compared: Sequence[Entry], vocabulary: Vocabulary) -> None:
             )
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A comparison's text, folder, budget and random states."""
-
-    parts: Parts
-    home: Path
-    config: Mapping[str, Any]
-    seeds: range
-
-    def place(self, entry: Entry, seed: int) -> str:
-        """Return the folder of a run, relative to the comparison's."""
-        own = f"runs/{entry.slug}"
-        return own if isinstance(entry, Baseline) else f"{own}/seed-{seed}"
-
-    def folder(self, entry: Entry, seed: int) -> Path:
-        return self.home / self.place(entry, seed)
-
-    def build(self, compared: Sequence[Entry]) -> None:
-        """Build what needs no training, so that what a builder refuses is refused at once."""
+def _rows(
+    work: Work, compared: Sequence[Entry], trained: Mapping[str, list[Result]]
+) -> dict[str, Any]:
+    """Return the rows, and the bands that they have perplexities in."""
+    trees = {
+        entry.name: load(work.folder(entry, work.seeds[0]) / "tree.json")
+        for entry in compared
+        if not isinstance(entry, Baseline)
+    }
+    flat = next((entry for entry in compared if _is_flat(trees.get(entry.name))), None)
+    flat_name = None if flat is None else flat.name
+    flat_nlls = None if flat is None else work.nlls(flat)
+    bands = frequency_bands(work.parts)
+    tokens = len(work.parts.train)
+    measured = speeds(trees, work.parts.train, rounds=ROUNDS, **work.config)
+    found = []
+    with progress.task("laying out the table", len(compared)) as task:
         for entry in compared:
-            if isinstance(entry, Method) and not entry.needs_vectors:
-                for seed in self.seeds:
-                    self.tree(entry, seed)
+            if isinstance(entry, Baseline):
+                row = _baseline_row(work, entry, trained[entry.name][0])
+            else:
+                row = _tree_row(work, entry, trained[entry.name], trees[entry.name])
+                row |= rows.speed_figures(measured, entry.name, flat_name, tokens)
+            nlls = work.nlls(entry)
+            row |= {"to_flat": rows.to_flat(nlls, flat_nlls), "by_band": bands.perplexities(nlls)}
+            found.append(row)
+            task.advance()
+    return {"bands": bands.bands, "rows": found}
 
-    def train_all(self, compared: Sequence[Entry]) -> dict[str, list[Result]]:
-        """Return the results of each entry, one for each random state, one for a baseline."""
-        found: dict[str, list[Result]] = {entry.name: [] for entry in compared}
-        with progress.task("comparing", len(self.seeds) * len(compared)) as task:
-            for seed in self.seeds:
-                for entry in compared:
-                    task.note(f"{entry.name}, seed {seed}")
-                    if not isinstance(entry, Baseline):
-                        found[entry.name].append(self.train(entry, seed))
-                    elif seed == self.seeds[0]:
-                        folder = self.folder(entry, seed)
-                        found[entry.name].append(run_baseline(entry, self.parts, folder))
-                    task.advance()
-        return found
 
-    def train(self, entry: Method | MadeTree, seed: int) -> Result:
-        """Train and score one tree, if that is not done."""
-        budget = {**self.config, "random_state": seed}
-        return run(self.tree(entry, seed), self.parts, self.folder(entry, seed), **budget)
-
-    def tree(self, entry: Method | MadeTree, seed: int) -> Tree:
-        """Return a tree, built if it is not there."""
-        if isinstance(entry, MadeTree):
-            return entry.tree
-        options, method = entry.options(seed), entry.builder.name
-        folder = self.folder(entry, seed)
-        if not entry.needs_vectors:
-            return grown(self.parts.train, folder, method, options)
-        learned = self.learned(seed)
-        if entry.takes_vectors:
-            return grown(vectors_of(learned), folder, method, options)
-        options["vectors"] = learned / "vectors.npy"
-        return grown(self.parts.train, folder, method, options)
-
-    def learned(self, seed: int) -> Path:
-        """Return the folder of the random tree's run, whose model's vectors others grow from."""
-        random = parse_method("random")
-        self.train(random, seed)
-        return self.folder(random, seed)
-
-    def results(
-        self, compared: Sequence[Entry], trained: Mapping[str, list[Result]]
-    ) -> dict[str, Any]:
-        """Lay everything out as results.json holds it."""
-        seed = self.seeds[0]
-        trees = {
-            entry.name: load(self.folder(entry, seed) / "tree.json")
-            for entry in compared
-            if not isinstance(entry, Baseline)
-        }
-        flat = next((entry for entry in compared if _is_flat(trees.get(entry.name))), None)
-        flat_nlls = None if flat is None else self.nlls(flat)
-        bands = frequency_bands(self.parts)
-        measured = speeds(trees, self.parts.train, rounds=ROUNDS, **self.config)
-        found: list[dict[str, Any]] = []
-        with progress.task("laying out the table", len(compared)) as task:
-            for entry in compared:
-                own = trained[entry.name]
-                if isinstance(entry, Baseline):
-                    row = self._baseline_row(entry, own[0])
-                else:
-                    flat_name = None if flat is None else flat.name
-                    speed = rows.speed_figures(
-                        measured, entry.name, flat_name, len(self.parts.train)
-                    )
-                    row = self._tree_row(entry, own, trees[entry.name]) | speed
-                nlls = self.nlls(entry)
-                row |= self._compared(nlls, flat_nlls, bands)
-                found.append(row)
-                task.advance()
-        return {**self._conditions(), "bands": bands.bands, "choice": choice(found), "rows": found}
-
-    def nlls(self, entry: Entry) -> list[rows.Float64]:
-        """Return what an entry gives every test token, for each random state."""
-        if isinstance(entry, Baseline):
-            kept = kept_nll(self.folder(entry, 0), len(self.parts.test))
-            return [] if kept is None else [kept]
-        return [nll_of(self.folder(entry, seed), self.parts) for seed in self.seeds]
-
-    def _tree_row(
-        self, entry: Method | MadeTree, trained: Sequence[Result], tree: Tree
-    ) -> dict[str, Any]:
-        places = [self.place(entry, seed) for seed in self.seeds]
-        runs = [
+def _tree_row(work: Work, entry: Entry, trained: Sequence[Result], tree: Tree) -> dict[str, Any]:
+    places = [work.place(entry, seed) for seed in work.seeds]
+    return {
+        "name": entry.name,
+        "kind": "tree",
+        "tree_file": f"{places[0]}/tree.json",
+        **rows.tree_costs(tree, work.parts.train, work.home / places[0] / "model"),
+        "runs": [
             rows.tree_run(seed, place, result)
-            for seed, place, result in zip(self.seeds, places, trained, strict=True)
-        ]
-        return {
-            "name": entry.name,
-            "kind": "tree",
-            "tree_file": f"{places[0]}/tree.json",
-            **rows.tree_costs(tree, self.home / places[0] / "model"),
-            "runs": runs,
-            "perplexity": rows.over_seeds(trained),
-        }
+            for seed, place, result in zip(work.seeds, places, trained, strict=True)
+        ],
+        "perplexity": rows.over_seeds(trained),
+    }
 
-    def _baseline_row(self, entry: Baseline, result: Result) -> dict[str, Any]:
-        return {
-            "name": entry.name,
-            "kind": "baseline",
-            "tree_file": None,
-            "method": entry.name,
-            "options": result["options"],
-            "tree": None,
-            "code_lengths": None,
-            "parameters": result["parameters"],
-            "runs": [as_run(result, self.place(entry, 0))],
-            "perplexity": rows.over_seeds([result]),
-            **rows.NO_SPEED,
-            "fit_seconds": result["fit_seconds"],
-        }
 
-    def _compared(
-        self, nlls: Sequence[rows.Float64], flat: Sequence[rows.Float64] | None, bands: Bands
-    ) -> dict[str, Any]:
-        return {"to_flat": rows.to_flat(nlls, flat), "by_band": bands.perplexities(nlls)}
+def _baseline_row(work: Work, entry: Baseline, result: Result) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "kind": "baseline",
+        "tree_file": None,
+        "method": entry.name,
+        "options": result["options"],
+        "tree": None,
+        "code_lengths": None,
+        "parameters": result["parameters"],
+        "runs": [as_run(result, work.place(entry, 0))],
+        "perplexity": rows.over_seeds([result]),
+        **rows.NO_SPEED,
+        "fit_seconds": result["fit_seconds"],
+    }
 
-    def _conditions(self) -> dict[str, Any]:
-        """Return what the figures of all rows depend on."""
-        parts = {name: getattr(self.parts, name) for name in ("train", "valid", "test")}
-        vocabulary = self.parts.train.vocabulary
-        test = self.parts.test.with_vocabulary(vocabulary)
-        return {
-            "corpus": {name: part.source for name, part in parts.items()},
-            "tokens": {name: len(part) for name, part in parts.items()},
-            "oov": {name: part.n_oov for name, part in parts.items()},
-            "vocabulary": {"size": len(vocabulary), "sha256": vocabulary.sha256},
-            "options": {**self.config, "seeds": list(self.seeds)},
-            "versions": versions(),
-            "machine": {
-                "cores": os.cpu_count(),
-                "system": platform.platform(),
-                "processor": platform.processor() or platform.machine(),
-            },
-            "unigram": unigram_score(test, self.parts.train.counts).perplexity,
-        }
+
+def _conditions(work: Work) -> dict[str, Any]:
+    """Return what the figures of all rows depend on."""
+    parts = {name: getattr(work.parts, name) for name in ("train", "valid", "test")}
+    vocabulary = work.parts.train.vocabulary
+    test = work.parts.test.with_vocabulary(vocabulary)
+    return {
+        "corpus": {name: part.source for name, part in parts.items()},
+        "tokens": {name: len(part) for name, part in parts.items()},
+        "oov": {name: part.n_oov for name, part in parts.items()},
+        "vocabulary": {"size": len(vocabulary), "sha256": vocabulary.sha256},
+        "options": {**work.config, "seeds": list(work.seeds)},
+        "versions": versions(),
+        "machine": {
+            "cores": _cores(),
+            "system": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+        },
+        "unigram": unigram_score(test, work.parts.train.counts).perplexity,
+    }
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _is_flat(tree: Tree | None) -> bool:

@@ -1,0 +1,105 @@
+"""The work of a comparison: trees built, models trained, test tokens scored, each of it once.
+
+Every finished run is kept in the comparison's folder (`hstree.runs`), so that the work goes on
+where it stopped, and a new method costs only its own training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree import progress
+from hstree.bootstrap import grown
+from hstree.comparison.baselines import run_baseline
+from hstree.comparison.entries import Baseline, Entry, MadeTree, Method, parse_method
+from hstree.evaluation import Parts
+from hstree.runs import Result, kept_nll, nll_of, run, vectors_of
+from hstree.tree import Tree
+
+
+@dataclass(frozen=True)
+class Work:
+    """A comparison's text, folder, budget and random states.
+
+    Attributes
+    ----------
+    parts : Parts
+    home : Path
+    config : mapping
+        The options of every `LanguageModel`, but for its random state.
+    seeds : range
+    """
+
+    parts: Parts
+    home: Path
+    config: Mapping[str, Any]
+    seeds: range
+
+    def place(self, entry: Entry, seed: int) -> str:
+        """Return the folder of a run, relative to the comparison's."""
+        own = f"runs/{entry.slug}"
+        return own if isinstance(entry, Baseline) else f"{own}/seed-{seed}"
+
+    def folder(self, entry: Entry, seed: int) -> Path:
+        """Return the folder of a run."""
+        return self.home / self.place(entry, seed)
+
+    def build(self, compared: Sequence[Entry]) -> None:
+        """Build what needs no training, so that what a builder refuses is refused at once."""
+        for entry in compared:
+            if isinstance(entry, Method) and not entry.needs_vectors:
+                for seed in self.seeds:
+                    self.tree(entry, seed)
+
+    def train_all(self, compared: Sequence[Entry]) -> dict[str, list[Result]]:
+        """Return the results of each entry, one for each random state, one for a baseline."""
+        found: dict[str, list[Result]] = {entry.name: [] for entry in compared}
+        with progress.task("comparing", len(self.seeds) * len(compared)) as task:
+            for seed in self.seeds:
+                for entry in compared:
+                    task.note(f"{entry.name}, seed {seed}")
+                    if not isinstance(entry, Baseline):
+                        found[entry.name].append(self.train(entry, seed))
+                    elif seed == self.seeds[0]:
+                        folder = self.folder(entry, seed)
+                        found[entry.name].append(run_baseline(entry, self.parts, folder))
+                    task.advance()
+        return found
+
+    def train(self, entry: Method | MadeTree, seed: int) -> Result:
+        """Train and score one tree, if that is not done."""
+        budget = {**self.config, "random_state": seed}
+        return run(self.tree(entry, seed), self.parts, self.folder(entry, seed), **budget)
+
+    def tree(self, entry: Method | MadeTree, seed: int) -> Tree:
+        """Return a tree, built if it is not there."""
+        if isinstance(entry, MadeTree):
+            return entry.tree
+        options, method = entry.options(seed), entry.builder.name
+        folder = self.folder(entry, seed)
+        if not entry.needs_vectors:
+            return grown(self.parts.train, folder, method, options)
+        learned = self.learned(seed)
+        if entry.takes_vectors:
+            return grown(vectors_of(learned), folder, method, options)
+        options["vectors"] = learned / "vectors.npy"
+        return grown(self.parts.train, folder, method, options)
+
+    def learned(self, seed: int) -> Path:
+        """Return the folder of the random tree's run, whose model's vectors others grow from."""
+        random = parse_method("random")
+        self.train(random, seed)
+        return self.folder(random, seed)
+
+    def nlls(self, entry: Entry) -> list[NDArray[np.float64]]:
+        """Return what an entry gives every test token, for each random state."""
+        if isinstance(entry, Baseline):
+            kept = kept_nll(self.folder(entry, 0), len(self.parts.test))
+            return [] if kept is None else [kept]
+        return [nll_of(self.folder(entry, seed), self.parts) for seed in self.seeds]
