@@ -1,0 +1,181 @@
+"""A small LSTM language model in PyTorch whose output layer is a tree.
+
+    python examples/torch_lm.py                          # on text that is already there
+    python examples/torch_lm.py corpus.txt --tree gmm.json --dim 256 --epochs 10
+    python examples/torch_lm.py --linear                 # Linear and cross_entropy instead
+    torchrun --nproc_per_node=2 examples/torch_lm.py     # data-parallel, over gloo
+
+Every process trains on its share of the same streams of text, so that any number of them gives
+the same losses. What is not here: dropout, a schedule, checkpoints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+import hstree
+from hstree.interop.torch import HierarchicalSoftmax
+
+State = tuple[Tensor, Tensor]
+
+
+def main() -> None:
+    """Train, and print a perplexity for each epoch."""
+    given = arguments()
+    rank, world = start_processes()
+    torch.manual_seed(given.seed)
+    text = hstree.Corpus.read(given.corpus)
+    parts = text.part(0, min(given.lines, text.n_lines)).parts()
+    tree = tree_of(given.tree, parts[0].select_vocabulary(min_count=given.min_count))
+    labels = hstree.Vocabulary(tree.labels, np.ones(tree.n_labels, int))
+    train, valid, test = (part.with_vocabulary(labels) for part in parts)
+    torch.sparse.check_sparse_tensor_invariants.disable()  # else Adagrad warns that it does so
+    # DistributedDataParallel takes sparse gradients from torch's own Embedding only.
+    sparse = world == 1 and not given.dense
+    model = LanguageModel(output_layer(given, tree, sparse), tree.n_labels, given.dim)
+    trained = DistributedDataParallel(model) if world > 1 else model
+    optimiser = torch.optim.Adagrad(model.parameters(), lr=given.learning_rate)
+    say(rank, f"{tree}, {len(train):,} training tokens, {world} process(es)")
+    for epoch in range(1, given.epochs + 1):
+        began = time.perf_counter()
+        own = streams(train, given.streams)[rank::world]
+        running = one_epoch(trained, own, given.length, optimiser)
+        speed = len(train) / (time.perf_counter() - began)
+        figure = f"train {running:.4f}, valid {perplexity(model, valid):.4f}"
+        say(rank, f"epoch {epoch}: perplexity {figure}, {speed:,.0f} tokens/s")
+    say(rank, f"test perplexity {perplexity(model, test):.4f} over {len(test):,} tokens")
+    if world > 1:
+        distributed.destroy_process_group()
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", nargs="?", default="builtin:networkx", help="text, one line each")
+    parser.add_argument("--tree", default="huffman", help="a tree's file, or a method")
+    parser.add_argument("--linear", action="store_true", help="a flat softmax by nn.Linear")
+    parser.add_argument("--dense", action="store_true", help="dense gradients, as torchrun has")
+    parser.add_argument("--lines", type=int, default=4000, help="read this many")
+    parser.add_argument("--min-count", type=int, default=3, help="rarer words are <unk>")
+    parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--streams", type=int, default=16, help="of text, side by side")
+    parser.add_argument("--length", type=int, default=32, help="tokens of each in a batch")
+    parser.add_argument("--learning-rate", type=float, default=0.1)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def start_processes() -> tuple[int, int]:
+    """Return this process's number and how many there are; torchrun says both."""
+    if "RANK" not in os.environ:
+        return 0, 1
+    distributed.init_process_group("gloo")
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def say(rank: int, line: str) -> None:
+    """Print a line once, not once a process."""
+    if rank == 0:
+        print(line, flush=True)
+
+
+def tree_of(name: str, vocabulary: hstree.Vocabulary) -> hstree.Tree:
+    """Return the tree of a file, or build one by a method that needs no more than counts."""
+    return hstree.load(name) if os.path.exists(name) else hstree.build(name, vocabulary)
+
+
+def output_layer(given: argparse.Namespace, tree: hstree.Tree, sparse: bool) -> nn.Module:
+    """Return the layer that the command line asks for."""
+    if given.linear:
+        return LinearSoftmax(given.dim, tree.n_labels)
+    return HierarchicalSoftmax(tree, given.dim, sparse=sparse)
+
+
+class LinearSoftmax(nn.Linear):
+    """The flat softmax behind the same face: it returns the log-probabilities and the mean loss."""
+
+    def forward(self, hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the log-probabilities of the targets and the mean loss."""
+        nll = cross_entropy(super().forward(hidden), target, reduction="none")
+        return -nll, nll.mean()
+
+
+class LanguageModel(nn.Module):
+    """Embedding, LSTM, output layer."""
+
+    def __init__(self, layer: nn.Module, n_labels: int, dim: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(n_labels, dim)
+        self.lstm = nn.LSTM(dim, dim, batch_first=True)
+        self.layer = layer
+
+    def forward(
+        self, words: Tensor, target: Tensor, state: State | None
+    ) -> tuple[Tensor, Tensor, State]:
+        """Return the log-probabilities of the targets, the mean loss and the LSTM's new state."""
+        hidden, state = self.lstm(self.embedding(words), state)
+        output, loss = self.layer(hidden.flatten(0, 1), target.flatten())
+        return output, loss, state
+
+
+def streams(corpus: hstree.Corpus, n_streams: int) -> Tensor:
+    """Cut a text into equal streams of tokens, an ``<eos>`` before the first: (n, steps + 1)."""
+    eos, unk = corpus.vocabulary.ids(["<eos>", "<unk>"])
+    ids = np.append(eos, corpus.ids(slice(0, len(corpus))))
+    ids[ids < 0] = unk
+    if ids.min() < 0:
+        raise SystemExit(f"the tree lacks words of {corpus.name}, and <eos> or <unk> for them")
+    steps = len(corpus) // n_streams
+    starts = steps * np.arange(n_streams)[:, None]
+    return torch.from_numpy(ids[starts + np.arange(steps + 1)].astype(np.int64))
+
+
+def batches(tokens: Tensor, length: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the words and the targets after them, `length` steps of every stream at a time."""
+    for a in range(0, tokens.shape[1] - 1, length):
+        chunk = tokens[:, a : a + length + 1]
+        yield chunk[:, :-1], chunk[:, 1:]
+
+
+def one_epoch(
+    model: nn.Module, tokens: Tensor, length: int, optimiser: torch.optim.Optimizer
+) -> float:
+    """Train on this process's streams; return the running perplexity over those of all."""
+    total, state = torch.zeros(2, dtype=torch.float64), None
+    for words, target in batches(tokens, length):
+        optimiser.zero_grad()
+        output, loss, state = model(words, target, state)
+        loss.backward()
+        optimiser.step()
+        state = (state[0].detach(), state[1].detach())
+        total += torch.tensor([-output.detach().double().sum(), target.numel()])
+    if distributed.is_initialized():
+        distributed.all_reduce(total)
+    return math.exp(total[0] / total[1])
+
+
+@torch.no_grad()
+def perplexity(model: LanguageModel, corpus: hstree.Corpus) -> float:
+    """Score every token of a text, as one stream."""
+    total, state = 0.0, None
+    for words, target in batches(streams(corpus, 1), 1024):
+        output, _, state = model(words, target, state)
+        total -= output.double().sum().item()
+    return math.exp(total / len(corpus))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The scripts of docs/torch.md and the example run, and two processes train as one does."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hstree
+from tests.test_benchmarks import run as run_benchmark
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "torch_lm.py"
+SMALL = ("--lines", "300", "--dim", "8", "--epochs", "2", "--min-count", "5")
+
+
+def run(*command, folder):
+    """Run this Python on a command, with the hstree under test."""
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(hstree.__file__).parents[1]),
+        "OMP_NUM_THREADS": "1",
+    }
+    ran = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
+    return ran
+
+
+def figures(ran):
+    """Return every perplexity that the example printed."""
+    return [
+        float(found) for found in re.findall(r"(?:train|valid|perplexity) (\d+\.\d+)", ran.stdout)
+    ]
+
+
+def test_the_scripts_of_the_page(tmp_path):
+    page = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
+    scripts = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    printed = run("-c", "\n".join(scripts), folder=tmp_path).stdout
+    start, end = map(float, re.findall(r"\d+\.\d+", printed.splitlines()[0]))
+    assert end < start
+    assert (tmp_path / "model" / "weights.safetensors").exists()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What the example prints in one process, with dense gradients."""
+    return run(EXAMPLE, *SMALL, "--dense", folder=tmp_path_factory.mktemp("alone"))
+
+
+def test_the_example_learns_whatever_the_layer(alone, tmp_path):
+    dense = figures(alone)
+    sparse = figures(run(EXAMPLE, *SMALL, folder=tmp_path))
+    linear = figures(run(EXAMPLE, *SMALL, "--linear", folder=tmp_path))
+    for train, _, again, _, _ in (dense, sparse, linear):
+        assert again < train
+    assert sparse == pytest.approx(dense, rel=1e-3)
+    assert linear != pytest.approx(dense, rel=1e-3)
+
+
+@pytest.mark.skipif(
+    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
+    reason="this torch has no gloo",
+)
+def test_two_processes_train_as_one(alone, tmp_path):
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
+    both = run(*launcher, EXAMPLE, *SMALL, folder=tmp_path)
+    assert "1 process(es)" in alone.stdout
+    assert both.stdout.count("2 process(es)") == 1
+    assert len(figures(both)) == 5
+    assert figures(both) == pytest.approx(figures(alone), rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks", "ignore:Initializing zero-element")
+def test_the_benchmark(monkeypatch, capsys, tmp_path):
+    sizes = ("--sizes", 200, "--dim", 4, "--batch-size", 8, "--rounds", 1)
+    for optimiser in ("sgd", "adagrad"):
+        given = (*sizes, "--optimiser", optimiser)
+        rows = run_benchmark("torch_layer", monkeypatch, capsys, tmp_path, *given)
+        assert {"Linear", "adaptive", "huffman", "huffman, dense"} <= {r["layer"] for r in rows}
+        assert rows[0]["times Linear"] == 1
