@@ -16,7 +16,7 @@ from hstree.vocabulary import UNK, Vocabulary
 Contexts = Sequence[Sequence[str]] | NDArray[np.integer]
 
 #: The largest sizes that a model may have: far beyond what any of them gains from.
-LARGEST = {"dim": 1 << 16, "context": 1 << 12}
+LARGEST = {"dim": 1 << 16, "context": 1 << 12, "window": 1 << 12}
 
 
 def checked_size(name: str, value: Any) -> int:
@@ -48,8 +48,8 @@ def check_words(contexts: Sequence[Sequence[str]]) -> None:
         )
 
 
-def check_ids(ids: NDArray[Any], n_labels: int) -> None:
-    """Refuse an array that does not hold label ids.
+def check_ids(ids: NDArray[Any], n_labels: int, lowest: int = 0) -> None:
+    """Refuse an array that does not hold label ids, or -1 where `lowest` is that.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def check_ids(ids: NDArray[Any], n_labels: int) -> None:
     """
     if ids.dtype.kind not in "iu":
         raise InputError(f"contexts of type {ids.dtype}; label ids are whole numbers")
-    if ids.size and not 0 <= ids.min() <= ids.max() < n_labels:
-        raise InputError(f"contexts hold ids outside 0 to {n_labels - 1}")
+    if ids.size and not lowest <= ids.min() <= ids.max() < n_labels:
+        raise InputError(f"contexts hold ids outside {lowest} to {n_labels - 1}")
 
 
 def ids_of(words: Sequence[str], vocabulary: Vocabulary) -> NDArray[np.int32]:

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from hstree.corpus import Corpus
-from hstree.language_model import LanguageModel
+from hstree.epochs import History
+from hstree.modelkinds import new_model
 from hstree.overlap import overlap
 from hstree.scoring import Score, unigram_score
-from hstree.training import History
 from hstree.tree import Tree
+from hstree.treemodel import TreeModel
 from hstree.version import __version__
 
 
@@ -37,7 +38,7 @@ class Evaluation:
 
     Attributes
     ----------
-    model : LanguageModel
+    model : TreeModel
     parts : Parts
     train, valid, test : Score
         Of the trained model, without dropout.
@@ -48,7 +49,7 @@ class Evaluation:
         Wall-clock time of training and scoring.
     """
 
-    model: LanguageModel
+    model: TreeModel[Any]
     parts: Parts
     train: Score
     valid: Score
@@ -62,6 +63,7 @@ class Evaluation:
         scores = {"train": self.train, "valid": self.valid, "test": self.test}
         perplexities = {name: score.perplexity for name, score in scores.items()}
         return {
+            "predicts": self.model.predicts,
             "perplexity": {
                 **perplexities,
                 "test_without_oov": self.test.perplexity_without_oov,
@@ -103,14 +105,15 @@ def corpus_parts(corpus: Corpus, valid: Corpus | None = None, test: Corpus | Non
 
 
 def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
-    """Train a `LanguageModel` on a tree and score it on all three parts.
+    """Train a model on a tree and score it on all three parts.
 
     Parameters
     ----------
     tree : Tree
     parts : Parts
     **options
-        Those of `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
+        Those of `hstree.modelkinds.new_model`: `model`, "lbl" by default, and for that those of
+        `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
         weight_decay, random_state.
 
     Raises
@@ -119,7 +122,7 @@ def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
         Before anything is trained, when a part holds words that the labels cannot stand for.
     """
     start = time.perf_counter()
-    model = LanguageModel(tree, **options)
+    model = new_model(tree, **options)
     seen = Parts(*(model.seen(part) for part in (parts.train, parts.valid, parts.test)))
     for part in (seen.train, seen.valid, seen.test):
         overlap(part)
@@ -130,11 +133,12 @@ def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
     return Evaluation(model, seen, train, valid, test, unigram, model.history_, seconds)
 
 
-def score_saved(model: LanguageModel, corpus: Corpus) -> dict[str, Any]:
+def score_saved(model: TreeModel[Any], corpus: Corpus) -> dict[str, Any]:
     """Score a trained model on every line of a corpus; the figures as JSON values."""
     start = time.perf_counter()
     found = model.score(corpus)
     return {
+        "predicts": model.predicts,
         "perplexity": {
             "test": found.perplexity,
             "test_without_oov": found.perplexity_without_oov,

@@ -55,6 +55,8 @@ class LanguageModel(TreeModel[LogBilinear]):
     149.2
     """
 
+    predicts = "word given the words before it"
+
     def __init__(
         self,
         tree: Tree,

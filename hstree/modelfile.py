@@ -1,7 +1,8 @@
 """A trained model as a folder: ``config.json``, ``tree.json`` and ``weights.safetensors``.
 
-No pickle, nothing that runs. The tensors are ``embedding`` (V, d), ``position`` (n, d) or
-(n, d, d), ``node_weight`` (R, d) and ``node_bias`` (R,), rows as in ``docs/tree-format.md``.
+No pickle, nothing that runs. The tensors are ``embedding`` (V, d), ``node_weight`` (R, d) and
+``node_bias`` (R,), rows as in ``docs/tree-format.md``, and for the log-bilinear model ``position``
+(n, d) or (n, d, d). The config of another model names it: ``"model": "cbow"``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from safetensors.numpy import save as tensors_to_bytes
 from hstree import treefile
 from hstree.errors import FileFormatError, HstreeError
 from hstree.files import make_folder, replacing
-from hstree.language_model import LanguageModel
+from hstree.modelkinds import new_model
 from hstree.treemodel import TreeModel
 
 FORMAT, VERSION = "hstree model", 1
@@ -52,7 +53,7 @@ def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
         file.write((json.dumps(config, indent=2) + "\n").encode())
 
 
-def load(folder: str | os.PathLike[str]) -> LanguageModel:
+def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
     """Read a model's folder.
 
     Raises
@@ -75,7 +76,7 @@ def load(folder: str | os.PathLike[str]) -> LanguageModel:
             "written for; save the model again"
         )
     try:
-        model = LanguageModel(tree, **config)
+        model = new_model(tree, **config)
         read = load_tensors(content)
     except (TypeError, ValueError, KeyError, OverflowError, SafetensorError, HstreeError) as error:
         raise FileFormatError(f"{home}: no model can be made of it: {error}") from error

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from hstree.contexts import Contexts, checked_size
 from hstree.corpus import Corpus
+from hstree.epochs import History
 from hstree.errors import FileFormatError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.interface import ContextModel
 from hstree.scoring import Score, nlls, score
-from hstree.training import History
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
@@ -39,11 +39,15 @@ class TreeModel(ABC, Generic[M]):
     tree : Tree
     dim : int
         d, the length of the word vectors.
+    predicts : str
+        What the probabilities are of, given what.
     vocabulary : Vocabulary
         The tree's labels, in its order.
     history_ : History
         The epochs of the last `fit`.
     """
+
+    predicts: str
 
     def __init__(self, tree: Tree, dim: int) -> None:
         self.tree, self.dim = tree, checked_size("dim", dim)
@@ -145,6 +149,16 @@ class TreeModel(ABC, Generic[M]):
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, NDArray[np.float64]]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
         return self.layer.top_k(self.hidden(contexts), k)
+
+    def vectors(self, corpus: Corpus) -> WordVectors:
+        """Return the word vectors, those of contexts, by count in a corpus: the largest first.
+
+        Ties are by word.
+        """
+        counts, labels = self.seen(corpus).counts, self.tree.labels
+        order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
+        words = [labels[label] for label in order]
+        return WordVectors(words, self.model.embedding[order], counts=counts[order])
 
     def mean_predicted_vectors(self, corpus: Corpus) -> WordVectors:
         """Return each label's mean hidden vector over the positions where it is the target.

@@ -15,6 +15,8 @@ from hstree.corpus import Corpus
 from hstree.errors import InputError
 
 Int32 = NDArray[np.int32]
+#: Contexts (B, n) and targets (B,), both label ids, and whether each target is OOV.
+Batch = tuple[Int32, Int32, NDArray[np.bool_]]
 
 #: Positions held in memory, and shuffled among themselves, at a time.
 BLOCK = 1 << 22
@@ -55,9 +57,7 @@ class Windows:
     def __len__(self) -> int:
         return len(self.corpus)
 
-    def batches(
-        self, size: int, rng: np.random.Generator | None = None
-    ) -> Iterator[tuple[Int32, Int32, NDArray[np.bool_]]]:
+    def batches(self, size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
         """Yield batches of at most `size` positions.
 
         Parameters
@@ -88,6 +88,10 @@ class Windows:
                 here = order[a : a + size]
                 both = window[here]
                 yield both[:, :-1], both[:, -1], oov[here + self.context]
+
+    def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield the batches of one epoch of training, in random order."""
+        return self.batches(size, rng)
 
     def _block(self, start: int) -> Int32:
         """Return the ids of a block, with the n words before it."""

@@ -60,6 +60,7 @@ def _conditions(figures: dict[str, Any]) -> list[tuple[str, str]]:
     words, tree = figures["vocabulary"], figures["tree"]
     length = tree["code_length"]
     return [
+        ("perplexity", f"of each {figures['predicts']}"),
         ("scored", "every token; <eos> at the end of each line and <unk> included"),
         ("vocabulary", f"{count(words['size'])} words, sha256 {words['sha256'][:16]}"),
         ("tree", f"{tree['method'] or '-'}, {count(tree['nodes'])} nodes"),

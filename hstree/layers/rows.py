@@ -7,6 +7,8 @@ in their order. The NumPy layer, saved models and every other reader share this 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +23,7 @@ def row_start(tree: Tree) -> Int64:
     return offsets(np.where(tree.fan_out == 2, 1, tree.fan_out))
 
 
-def edge_mass(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.float64]:
+def edge_mass(tree: Tree, counts: NDArray[Any] | None) -> NDArray[np.float64]:
     """Return a float64 array (E,): the count that lies under each edge.
 
     A label's count, at least 0.5, is split evenly over its codes; None counts every label as one.
@@ -60,3 +62,26 @@ def unigram_bias(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.f
         total = np.repeat(np.logaddexp.reduceat(of_wide, start[:-1]), tree.fan_out[wide])
         bias[ranges(rows[wide], start)] = of_wide - total
     return bias
+
+
+def row_curvature(tree: Tree, counts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a float64 array (rows,): the mean curvature of an item's loss along each row.
+
+    By the score z, on average over items drawn by `counts` and before any node vector is known:
+    the share of items that pass the node times p (1 - p), p being the share of them that takes
+    the row's branch. Whatever the node vectors learn, the mean of p (1 - p) only falls.
+    """
+    mass = edge_mass(tree, counts)
+    rows = row_start(tree)
+    result = np.empty(rows[-1])
+    if not result.size:
+        return result
+    of_node = np.add.reduceat(mass, tree.child_start[:-1])
+    p = mass / of_node[tree.edge_node]
+    of_edge = mass * (1 - p) / of_node[0]
+    binary = tree.fan_out == 2
+    result[rows[:-1][binary]] = of_edge[tree.child_start[:-1][binary]]
+    wide = np.flatnonzero(~binary)
+    start = offsets(tree.fan_out[wide])
+    result[ranges(rows[wide], start)] = of_edge[ranges(tree.child_start[wide], start)]
+    return result

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.pairs import RowGradient
+from hstree.models.drawing import in_sorted_order
 
 Array = NDArray[Any]
 
@@ -56,8 +57,7 @@ class LogBilinear:
         full: bool = False,
     ) -> None:
         drawn = rng.standard_normal((len(words), dim), np.float32) * np.float32(EMBEDDING_SCALE)
-        self.embedding: Array = np.empty_like(drawn)
-        self.embedding[sorted(range(len(words)), key=words.__getitem__)] = drawn
+        self.embedding: Array = in_sorted_order(words, drawn)
         one = np.eye(dim, dtype=np.float32) if full else np.ones(dim, np.float32)
         self.position: Array = np.repeat(one[None], context, axis=0)
 

@@ -76,7 +76,7 @@ def score(
         else:
             with replacing(output) as written:
                 written.writelines(line.encode() for line in lines)
-        figures = total.as_dict(text)
+        figures = {"predicts": loaded.predicts, **total.as_dict(text)}
     say(facts(_summary(figures)))
     if json is not None:
         write_json(json, figures)
@@ -158,6 +158,7 @@ def _summary(figures: dict[str, Any]) -> list[tuple[str, str]]:
     tokens, oov = figures["tokens"], figures["oov"]
     words = figures["vocabulary"]
     return [
+        ("of each", figures["predicts"]),
         ("log-probability", f"{figure(figures['log_prob'])} in all, natural logarithms"),
         ("perplexity", f"{figure(figures['perplexity'])} with OOV"),
         ("", f"{figure(figures['perplexity_without_oov'])} without"),

@@ -1,0 +1,111 @@
+"""CBOW and skip-gram: Rong's update equations, finite differences, windows without words."""
+
+import numpy as np
+import pytest
+
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.models.cbow import Cbow
+from hstree.models.skipgram import SkipGram
+from hstree.tree import Tree
+
+WORDS = list("abcdef")
+#: A binary tree, and one with a wide node and two codes of "a".
+BINARY = Tree.from_children(WORDS, [[1, 2], [~0, ~1], [3, ~5], [~2, 4], [~3, ~4]])
+WIDE = Tree.from_children(WORDS, [[1, ~1, 2], [~0, ~2], [~3, ~4, ~5, ~0]])
+CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
+TARGETS = np.array([3, 0, 0, 5])
+
+
+def parts(kind, tree):
+    """Return a model and a layer with weights drawn in float64."""
+    rng = np.random.default_rng(2)
+    model = kind(WORDS, 4, rng)
+    model.embedding = rng.standard_normal((6, 4))
+    layer = HierarchicalSoftmax(tree, 4, dtype=np.float64)
+    layer.weight[...] = rng.standard_normal(layer.weight.shape)
+    layer.bias[...] = rng.standard_normal(layer.bias.shape)
+    return model, layer
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("kind", [Cbow, SkipGram])
+def test_the_gradients_are_those_of_rong(kind):
+    """A plain loop over his equations, section 3.1 (and 20 for CBOW, the pairs for skip-gram)."""
+    model, layer = parts(kind, BINARY)
+    codes = {0: [(0, 1), (1, 1)], 3: [(0, 0), (2, 1), (3, 0), (4, 1)], 5: [(0, 0), (2, 0)]}
+    by_vector, by_node = np.zeros((6, 4)), np.zeros((5, 4))
+    by_bias, nll = np.zeros(5), np.zeros(4)
+    for i, (context, target) in enumerate(zip(CONTEXTS, TARGETS, strict=True)):
+        words = [w for w in context if w >= 0]
+        windows = [[w] for w in words] if kind is SkipGram and words else [words]
+        for window in windows:
+            h = sum((model.embedding[w] for w in window), np.zeros(4)) / max(1, len(window))
+            by_h = np.zeros(4)
+            for node, left in codes[int(target)]:
+                error = sigmoid(layer.weight[node] @ h + layer.bias[node]) - left
+                by_h += error * layer.weight[node]
+                by_node[node] += error * h
+                by_bias[node] += error
+                nll[i] -= np.log(1 - abs(error)) / len(windows)
+            for w in window:
+                by_vector[w] += by_h / len(window)
+    loss = model.loss(layer, CONTEXTS, TARGETS)
+    np.testing.assert_allclose(loss.nll, nll, rtol=1e-6)
+    np.testing.assert_allclose(model.nll(layer, CONTEXTS, TARGETS), nll, rtol=1e-6)
+    assert loss.by_embedding.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_allclose(loss.by_embedding.weight, by_vector, rtol=1e-5, atol=1e-8)
+    [rows] = loss.by_rows
+    np.testing.assert_allclose(rows.weight, by_node[rows.rows], rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(rows.bias, by_bias[rows.rows], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("tree", [BINARY, WIDE])
+@pytest.mark.parametrize("kind", [Cbow, SkipGram])
+def test_gradients_agree_with_finite_differences(kind, tree):
+    model, layer = parts(kind, tree)
+    weights = [model.embedding, layer.weight, layer.bias]
+    rng = np.random.default_rng(5)
+    along = [rng.standard_normal(w.shape) for w in weights]
+    # What is trained is the sum over pairs, what is told of a target their mean.
+    pairs = np.maximum((CONTEXTS >= 0).sum(axis=1), 1) if kind is SkipGram else np.ones(4)
+
+    def total():
+        return (model.nll(layer, CONTEXTS, TARGETS) * pairs).sum()
+
+    loss = model.loss(layer, CONTEXTS, TARGETS)
+    slope = (loss.by_embedding.weight * along[0][loss.by_embedding.rows]).sum()
+    for rows in loss.by_rows:
+        slope += (rows.weight * along[1][rows.rows]).sum() + rows.bias @ along[2][rows.rows]
+    ends = []
+    for step in (1e-5, -2e-5):
+        for w, a in zip(weights, along, strict=True):
+            w += step * a
+        ends.append(total())
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6)
+
+
+def test_a_window_without_words_leaves_the_biases_alone_to_predict():
+    for kind in (Cbow, SkipGram):
+        model, layer = parts(kind, BINARY)
+        expected = layer.nll(np.zeros((1, 4)), np.array([5]))
+        np.testing.assert_allclose(model.nll(layer, CONTEXTS, TARGETS)[3:], expected)
+
+
+def test_the_figures_of_a_loss_say_how_much_it_is_made_of():
+    model, layer = parts(Cbow, BINARY)
+    loss = model.loss(layer, CONTEXTS, TARGETS)
+    assert (loss.items, loss.shares) == (4, pytest.approx(3 / 9 + 1 + 4 / 16))
+    assert loss.squares == pytest.approx((model.hidden(CONTEXTS) ** 2).sum())
+    loss = parts(SkipGram, BINARY)[0].loss(layer, CONTEXTS, TARGETS)
+    assert (loss.items, loss.shares) == (9, 8)
+
+
+def test_vectors_are_drawn_as_by_word2vec_and_alike_for_every_order_of_words():
+    one = Cbow(WORDS, 50, np.random.default_rng(0))
+    two = SkipGram(WORDS[::-1], 50, np.random.default_rng(0))
+    np.testing.assert_array_equal(one.embedding, two.embedding[::-1])
+    assert np.abs(one.embedding).max() <= 0.5 / 50
+    assert one.embedding.std() == pytest.approx(1 / 50 / np.sqrt(12), rel=0.1)
