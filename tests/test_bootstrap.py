@@ -142,10 +142,12 @@ def test_a_tree_of_a_text_is_built_anew_for_other_words_counts_lines_or_options(
 ):
     words = parts.train.select_vocabulary(max_size=5)
     fewer = parts.train.with_vocabulary(words)
+    absent = [hstree.Vocabulary([*words.words, word], [*words.counts, 0]) for word in "xy"]
     changed = [
         (parts.train, {}),
         (fewer, {}),
         (fewer.limited_to(parts.train.select_vocabulary(max_size=4)), {}),
+        *((parts.train.with_vocabulary(vocabulary), {}) for vocabulary in absent),
         (parts.train.part(0, 50), {}),
         (parts.train.part(0, 50), {"arity": 3}),
     ]

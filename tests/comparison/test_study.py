@@ -93,8 +93,10 @@ def test_a_row_is_what_evaluate_finds(compared, parts):
     _, found = compared
     for row in found["rows"]:
         if row["name"] in ("huffman", "flat"):
-            alone = evaluate(hstree.build(row["name"], parts.train), parts, **QUICK)
-            assert row["runs"][0]["perplexity"]["test"] == alone.test.perplexity
+            tree = hstree.build(row["name"], parts.train)
+            for seed, run in enumerate(row["runs"]):
+                alone = evaluate(tree, parts, **QUICK, random_state=seed)
+                assert run["perplexity"]["test"] == alone.test.perplexity
 
 
 def test_vectors_are_learned_once_on_the_random_tree(compared, parts):
@@ -199,6 +201,16 @@ def test_a_tree_that_is_there_already(parts, tmp_path, trainings):
     assert hstree.load(tmp_path / "c" / mine["tree_file"]) == tree
     assert (mine["name"], mine["method"], len(mine["runs"])) == ("mine.json", "huffman", 2)
     assert len(trainings) == 4
+
+
+def test_a_tree_without_counts(parts, tmp_path):
+    built = hstree.build("huffman", parts.train)
+    bare = hstree.Tree(built.labels, built.child_start, built.child)
+    found = compare(parts, tmp_path / "c", trees={"bare.npz": bare}, **QUICK)
+    (row,) = found["rows"]
+    assert (row["method"], row["options"], row["tree"]["method"]) == (None, {}, None)
+    assert row["tree"]["code_length"]["weighted"] is None
+    assert sum(band["tokens"] for band in row["code_lengths"]) == pytest.approx(len(parts.train))
 
 
 def test_a_tree_over_other_words_is_refused_before_anything_is_trained(parts, tmp_path, trainings):
