@@ -1,0 +1,42 @@
+"""Adagrad over a tree's weights: each step as the formula has it, and the penalty that was owed."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from hstree import Tree
+from hstree.interop.adagrad import Adagrad
+from hstree.interop.linear import LinearTree
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 40])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_steps_pay_for_the_batches_that_passed_by(n_labels, sparse):
+    labels = [str(i) for i in range(n_labels)]
+    tree = Tree.from_children(labels, [[~i for i in range(n_labels)]])
+    model = LinearTree(tree, 2, sparse=sparse, dtype=np.float64)
+    model.table[...] = (1 + np.arange(model.table.size).reshape(model.table.shape)) / 10
+    adagrad = Adagrad(model, 0.3)
+    rng = np.random.default_rng(0)
+    penalty = 0.05
+    weight, squares = model.weight.copy(), np.zeros(model.weight.shape)
+    passed = np.zeros(model.weight.shape)
+    for x in ([1.0, 0.0], [0.0, 2.0], [0.0, 1.0], [1.0, 1.0], [3.0, 0.0]):
+        X = scipy.sparse.csr_array([x, x])
+        if not sparse:
+            X = X.toarray()
+        passed += 1
+        _, gradients = model.loss(X, np.array([0, 1]), np.ones(2))
+        by_table = np.zeros_like(model.table)
+        touched = np.zeros(model.table.shape, bool)
+        for gradient in gradients:
+            by_table[gradient.index] = gradient.weight
+            touched[gradient.index] = True
+        by_weight, touched = (by_table.T, touched.T) if sparse else (by_table, touched)
+        assert (touched == (np.array(x) != 0) if sparse else touched).all()
+        step = by_weight + passed * 2 * penalty * weight  # batches of two samples
+        squares[touched] += step[touched] ** 2
+        weight[touched] -= 0.3 * step[touched] / np.sqrt(squares[touched] + 1e-10)
+        passed[touched] = 0
+        adagrad.epoch(X, np.array([0, 1]), np.ones(2), penalty=penalty, batch_size=2, rng=rng)
+        np.testing.assert_allclose(model.weight, weight, atol=1e-12)
