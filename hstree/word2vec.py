@@ -27,7 +27,7 @@ Int64 = NDArray[np.int64]
 
 #: By name: the context model, its learning rate by default, and what its probabilities are of.
 _MODELS: dict[str, tuple[type[Cbow], float, str]] = {
-    "cbow": (Cbow, 0.1, "word given window"),
+    "cbow": (Cbow, 0.2, "word given window"),
     "skipgram": (SkipGram, 0.05, "word given one word of its window, mean over the window"),
 }
 
@@ -51,7 +51,7 @@ class Word2Vec(TreeModel[Cbow]):
         `hstree.surroundings.Surroundings`. It trains for another distribution than the text's,
         better for vectors and worse for perplexity.
     epochs, batch_size, learning_rate, random_state
-        See `hstree.word2vec_training.Word2VecOptions`. The learning rate is 0.1 for CBOW and
+        See `hstree.word2vec_training.Word2VecOptions`. The learning rate is 0.2 for CBOW and
         0.05 for skip-gram by default.
 
     Attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -65,6 +65,16 @@ ModelFolder = Annotated[
     ),
 ]
 
+ModelName = Annotated[
+    Literal["lbl", "cbow", "skipgram"],
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="lbl (log-bilinear), or cbow or skipgram as in word2vec, with defaults of their "
+        "own: 5 epochs, batches of 1024, a rate of 0.2 (cbow) or 0.05.",
+        rich_help_panel=_TRAINING,
+    ),
+]
 Dim = Annotated[
     int,
     typer.Option(
@@ -83,7 +93,27 @@ Context = Annotated[
         metavar="N",
         min=1,
         max=MAX_CONTEXT,
-        help="Words before the target.",
+        help="Words before the target, for lbl.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Window = Annotated[
+    int,
+    typer.Option(
+        "--window",
+        metavar="N",
+        min=1,
+        max=MAX_CONTEXT,
+        help="Words on either side, for cbow and skipgram.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Sample = Annotated[
+    float,
+    typer.Option(
+        "--sample",
+        metavar="T",
+        help="Leave out tokens of words more frequent than this share, for cbow and skipgram.",
         rich_help_panel=_TRAINING,
     ),
 ]
@@ -122,7 +152,7 @@ LearningRate = Annotated[
     typer.Option(
         "--learning-rate",
         metavar="RATE",
-        help="Of Adagrad, at the start.",
+        help="At the start.",
         rich_help_panel=_TRAINING,
     ),
 ]

@@ -288,7 +288,7 @@ def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
 
 
 def test_the_limits_are_the_librarys():
-    assert {"dim": MAX_DIM, "context": MAX_CONTEXT} == LARGEST
+    assert {"dim": MAX_DIM, "context": MAX_CONTEXT, "window": MAX_CONTEXT} == LARGEST
 
 
 @pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])

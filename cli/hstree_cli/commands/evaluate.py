@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,25 +22,31 @@ from hstree_cli.options import (
     Lower,
     MaxSize,
     MinCount,
+    ModelName,
     Quiet,
+    Sample,
     Seed,
     TestText,
     ValidText,
     VocabularyFile,
     WeightDecay,
+    Window,
 )
 from hstree_cli.usage import UsageError
 
 if TYPE_CHECKING:
     from hstree.corpus import Corpus
-    from hstree.language_model import LanguageModel
+    from hstree.treemodel import TreeModel
 
 #: Options that mean nothing to a model that is already trained.
 _OF_TRAINING = (
     "valid",
     "test",
+    "model",
     "dim",
     "context",
+    "window",
+    "sample",
     "full",
     "epochs",
     "batch_size",
@@ -73,8 +78,11 @@ def evaluate(
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Score a saved model on every line of CORPUS.")
     ] = False,
+    model: ModelName = "lbl",
     dim: Dim = 100,
     context: Context = 5,
+    window: Window = 5,
+    sample: Sample = 0.0,
     full: Full = False,
     epochs: Epochs = 20,
     batch_size: BatchSize = 256,
@@ -100,23 +108,37 @@ def evaluate(
     json: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a language model on a tree and print its perplexity.
+    """Train a model on a tree and print its perplexity.
 
     Without --valid and --test, the last 10% of CORPUS's lines are the test part
     and the 10% before them the validation part; with one of them, the other is
     the last 10%. The tree's labels are the vocabulary. Ctrl-C keeps the best
-    weights so far.
+    weights so far. cbow and skipgram predict a word from words on both sides:
+    their perplexity compares with no language model's.
     """
     from hstree.jsonfile import write_json
-    from hstree.training import TrainingOptions
     from hstree_cli.messages import warn
+    from hstree_cli.models import model_options
     from hstree_cli.outputs import check_file, check_folder
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import origin
     from hstree_cli.scores import print_evaluation
 
-    training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
-    options = {"dim": dim, "context": context, "full": full, **asdict(training)}
+    options = model_options(
+        ctx,
+        model=model,
+        dim=dim,
+        context=context,
+        full=full,
+        window=window,
+        sample=sample,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        dropout=dropout,
+        weight_decay=weight_decay,
+        seed=seed,
+    )
     reading = {
         "lower": lower,
         "vocabulary": vocabulary,
@@ -133,17 +155,17 @@ def evaluate(
 
     with showing_progress(quiet):
         if no_train:
-            model, text, figures = _score(tree, corpus, reading)
+            loaded, text, figures = _score(tree, corpus, reading)
         else:
-            model, text, figures = _train(tree, (corpus, valid, test), reading, options)
-        vectors = model.mean_predicted_vectors(text) if vectors_out is not None else None
+            loaded, text, figures = _train(tree, (corpus, valid, test), reading, options)
+        vectors = loaded.mean_predicted_vectors(text) if vectors_out is not None else None
     print_evaluation(figures, origin(text))
     if json is not None:
         write_json(json, figures)
     if vectors is not None and vectors_out is not None:
         vectors.save(vectors_out)
     if save is not None:
-        model.save(save)
+        loaded.save(save)
     if figures.get("interrupted"):
         warn("interrupted: these figures are of the best weights so far")
         raise typer.Exit(INTERRUPTED)
@@ -181,7 +203,7 @@ def _train(
     sources: tuple[str, str | None, str | None],
     reading: dict[str, Any],
     options: dict[str, Any],
-) -> tuple[LanguageModel, Corpus, dict[str, Any]]:
+) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Train on a tree; return the model, the text that it was trained on, and the figures."""
     from hstree.evaluation import evaluate, read_by_builder
     from hstree.treefile import load
@@ -198,12 +220,12 @@ def _train(
 
 def _score(
     path: Path, source: str, reading: dict[str, Any]
-) -> tuple[LanguageModel, Corpus, dict[str, Any]]:
+) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Score a saved model; return it, the text, and the figures."""
     from hstree.evaluation import score_saved
-    from hstree.language_model import LanguageModel
+    from hstree.modelfile import load
     from hstree_cli.reading import Reader
 
-    model = LanguageModel.load(path)
+    model = load(path)
     text = Reader(model.tree, **reading).text(source)
     return model, text, score_saved(model, text)
