@@ -22,10 +22,15 @@ from hstree.report.figures import (
     three_digits,
     times,
 )
-from hstree.report.rows import Results, Row, best_tree, flat_row, rows_of
-
-#: A tree this much worse than the best is still worth its speed.
-WITHIN = 0.03
+from hstree.report.rows import (
+    Results,
+    Row,
+    best_tree,
+    flat_row,
+    lowest,
+    recommended,
+    rows_of,
+)
 
 #: Two means over seeds are told apart below this p value.
 SIGNIFICANT = 0.05
@@ -42,121 +47,143 @@ class Answer:
 def answers_of(results: Results) -> list[Answer]:
     """Return the questions that the results can answer, the first one first."""
     rows = rows_of(results)
-    best = best_tree(rows)
-    if best is None:
-        return [
-            Answer(
-                "Which tree?",
-                Markup("No tree besides the flat softmax was compared, so there is none to name."),
-            )
-        ]
-    flat = flat_row(rows)
+    chosen, best = recommended(results, rows), lowest(results, rows)
+    if chosen is None or best is None:
+        return [Answer("Which tree?", Markup("No tree was compared, so there is none to name."))]
     return [
-        Answer("Which tree?", _which(best, flat, rows)),
-        Answer("What does it cost?", _cost(best, flat, results)),
-        Answer("And if speed matters more?", _faster(best, rows)),
-        Answer("How sure is that?", _sure(best, rows)),
+        Answer("Which tree?", _which(chosen, best, rows, results["choice"]["within"])),
+        Answer("What does it cost?", _cost(chosen, flat_row(rows), results)),
+        Answer("And if only perplexity counts?", _only_perplexity(chosen, best)),
+        Answer("And if only speed counts?", _only_speed(chosen, rows)),
+        Answer("How sure is that?", _sure(chosen, rows)),
     ]
 
 
-def _which(best: Row, flat: Row | None, rows: Sequence[Row]) -> Markup:
-    trees = sum(row.is_tree and not row.is_flat for row in rows)
-    seeds = best.result["perplexity"]["test"]["n"]
-    said = Markup(
-        "Use <strong>{}</strong>. Of {} it predicts this text best: test perplexity "
-        "<strong>{}</strong>{}."
-    ).format(
-        best.name,
-        plural(trees, "tree", "trees"),
-        perplexity(best.perplexity()),
-        "" if seeds == 1 else f", the mean of {seeds} seeds",
+def _which(chosen: Row, best: Row, rows: Sequence[Row], within: float) -> Markup:
+    if chosen.is_flat:
+        return _flat_itself(chosen, rows, within)
+    said = Markup("Use <strong>{}</strong>: test perplexity <strong>{}</strong>, ").format(
+        chosen.name, perplexity(chosen.perplexity())
     )
-    return said + _beside_flat(best, flat) + _beside_baselines(best, rows)
-
-
-def _beside_flat(best: Row, flat: Row | None) -> Markup:
-    if flat is None:
-        return Markup(
-            " The flat softmax was not compared, so what the tree gives up for its speed is not "
-            "known."
+    trees = plural(sum(row.is_tree for row in rows), "tree", "trees")
+    if chosen.index == best.index:
+        said += Markup("the lowest of {}, and none within {:.0%} of it is faster.").format(
+            trees, within
         )
-    to_flat = best.result["to_flat"]
+    else:
+        said += Markup("the fastest of those within {:.0%} of the lowest ({}, by {}).").format(
+            within, perplexity(best.perplexity()), best.name
+        )
+    return said + _beside_flat(chosen) + _beside_baselines(rows)
+
+
+def _flat_itself(flat: Row, rows: Sequence[Row], within: float) -> Markup:
+    said = Markup(
+        "None: use the <strong>flat softmax</strong>, test perplexity <strong>{}</strong>. No "
+        "tree that is faster comes within {:.0%} of the lowest perplexity."
+    ).format(perplexity(flat.perplexity()), within)
+    nearest = best_tree(rows)
+    if nearest is None:
+        return said
+    return said + Markup(" The nearest, {}, is {}.").format(
+        nearest.name, change(_test(nearest) / _test(flat))
+    )
+
+
+def _beside_flat(chosen: Row) -> Markup:
+    to_flat = chosen.result["to_flat"]
     if to_flat is None:
-        return Markup("")
+        return Markup(" The flat softmax was not compared.")
     interval = Markup("95% interval {} to {}").format(
         signed(to_flat["low"]), signed(to_flat["high"])
     )
     if to_flat["low"] <= 1 <= to_flat["high"]:
-        return Markup(
-            " It cannot be told from the flat softmax on this test text ({}; {})."
-        ).format(signed(to_flat["ratio"]), interval)
+        return Markup(" This test text does not tell it from the flat softmax ({}; {}).").format(
+            signed(to_flat["ratio"]), interval
+        )
     return Markup(" That is {} than the flat softmax ({}).").format(
         change(to_flat["ratio"]), interval
     )
 
 
-def _beside_baselines(best: Row, rows: Sequence[Row]) -> Markup:
-    baselines = [row for row in rows if not row.is_tree and row.perplexity()]
+def _beside_baselines(rows: Sequence[Row]) -> Markup:
+    baselines = [row for row in rows if not row.is_tree]
     if not baselines:
         return Markup("")
     named = ", ".join(f"{row.name} {perplexity(row.perplexity())}" for row in baselines)
-    return Markup(" Count-based models, for scale: {}.").format(named)
+    return Markup(" For scale, models that count n-grams: {}.").format(named)
 
 
-def _cost(best: Row, flat: Row | None, results: Results) -> Markup:
-    tree = best.result["tree"]
-    said = Markup("{} node scores for each word predicted, where a flat softmax takes {}").format(
-        three_digits(tree["scores_per_target"]), number(results["vocabulary"]["size"])
+def _cost(chosen: Row, flat: Row | None, results: Results) -> Markup:
+    tree = chosen.result["tree"]
+    size = results["vocabulary"]["size"]
+    said = Markup("{} node scores for each word predicted").format(
+        three_digits(tree["scores_per_target"])
     )
-    if best.result["seconds_per_epoch"] is not None:
+    if not chosen.is_flat:
+        said += Markup(", where a flat softmax takes {}").format(number(size))
+    if chosen.result["seconds_per_epoch"] is not None:
         said += Markup("; {} seconds an epoch, {} tokens/s").format(
-            three_digits(best.result["seconds_per_epoch"]), number(best.tokens_per_second)
+            three_digits(chosen.result["seconds_per_epoch"]), number(chosen.tokens_per_second)
         )
-    speed_up = best.result["speed_up"]
-    if flat is not None and speed_up is not None:
+    speed_up = chosen.result["speed_up"]
+    if flat is not None and speed_up is not None and not chosen.is_flat:
         said += Markup(", <strong>{} the flat softmax\u2019s speed</strong>").format(
             times(speed_up)
         )
-    if best.result["parameters"] is not None:
-        said += Markup("; {} parameters").format(number(best.result["parameters"]))
+    if chosen.result["parameters"] is not None:
+        said += Markup("; {} parameters").format(number(chosen.result["parameters"]))
     length = tree["code_length"]["weighted"] or tree["code_length"]["uniform"]
     codes = tree["codes_per_label"]
     over = "" if codes == 1 else f", over {three_digits(codes)} codes a word on average"
-    return said + Markup(". A word of running text takes {} decisions{}.").format(
-        three_digits(length), over
+    return said + Markup(". A word of running text takes {}{}.").format(
+        "one decision" if length == 1 else f"{three_digits(length)} decisions", over
     )
 
 
-def _faster(best: Row, rows: Sequence[Row]) -> Markup:
-    limit = _test(best) * (1 + WITHIN)
-    timed = [row for row in rows if row.is_tree and row.tokens_per_second and _test(row) <= limit]
-    if best.tokens_per_second is None or not timed:
+def _only_perplexity(chosen: Row, best: Row) -> Markup:
+    if chosen.index == best.index:
+        return Markup("The same: no tree here has a lower one.")
+    said = Markup("<strong>{}</strong> has the lowest: {}, {} than {}").format(
+        best.name,
+        perplexity(best.perplexity()),
+        change(_test(best) / _test(chosen)),
+        chosen.name,
+    )
+    if not best.tokens_per_second or not chosen.tokens_per_second:
+        return said + Markup(".")
+    return said + Markup(", at {} its speed ({} tokens/s).").format(
+        times(best.tokens_per_second / chosen.tokens_per_second), number(best.tokens_per_second)
+    )
+
+
+def _only_speed(chosen: Row, rows: Sequence[Row]) -> Markup:
+    timed = [row for row in rows if row.is_tree and row.tokens_per_second]
+    if not timed or not chosen.tokens_per_second:
         return Markup("Speeds were not measured.")
     fastest = max(timed, key=lambda row: row.tokens_per_second or 0.0)
-    if fastest.index == best.index:
-        return Markup("No faster tree comes within {:.0%} of its perplexity.").format(WITHIN)
+    if fastest.index == chosen.index:
+        return Markup("The same: no tree here is faster.")
     return Markup(
-        "<strong>{}</strong> is the fastest within {:.0%} of that perplexity: {} ({} than {}) at "
-        "{} tokens/s, {} as many."
+        "<strong>{}</strong>: {} tokens/s, {} its speed, but a perplexity {} ({})."
     ).format(
         fastest.name,
-        WITHIN,
-        perplexity(_test(fastest)),
-        change(_test(fastest) / _test(best)),
-        best.name,
         number(fastest.tokens_per_second),
-        times((fastest.tokens_per_second or 0.0) / best.tokens_per_second),
+        times((fastest.tokens_per_second or 0.0) / chosen.tokens_per_second),
+        change(_test(fastest) / _test(chosen)),
+        perplexity(fastest.perplexity()),
     )
 
 
-def _sure(best: Row, rows: Sequence[Row]) -> Markup:
-    second = best_tree([row for row in rows if row.index != best.index])
-    if second is None:
-        return Markup("There was no second tree to compare it with.")
-    said = Markup("The second best tree, {}, is {}").format(
-        second.name, change(_test(second) / _test(best))
+def _sure(chosen: Row, rows: Sequence[Row]) -> Markup:
+    rival = best_tree([row for row in rows if row.index != chosen.index])
+    if rival is None:
+        return Markup("There was no other tree to compare it with.")
+    ratio = _test(rival) / _test(chosen)
+    said = Markup("The best of the other trees, {}, has a perplexity {}").format(
+        rival.name, change(ratio)
     )
-    p = _p_over_seeds(best, second)
+    p = _p_over_seeds(chosen, rival)
     if p is None:
         return said + Markup(
             "; not every tree was trained more than once, so whether other seeds would change "
@@ -167,8 +194,7 @@ def _sure(best: Row, rows: Sequence[Row]) -> Markup:
             significance(p) if p < 0.001 else f"= {significance(p)}"
         )
     return said + Markup(
-        ", which the spread over seeds does not tell from none (Welch\u2019s t, p = {}): of "
-        "these two, take the faster."
+        ", which the spread over seeds does not tell from none (Welch\u2019s t, p = {})."
     ).format(significance(p))
 
 

@@ -40,7 +40,8 @@ def change(ratio: float) -> str:
 
 def signed(ratio: float) -> str:
     """Return a ratio as a signed percentage: "+3.5%"."""
-    return f"{100 * (ratio - 1):+.1f}%".replace("-", "\N{MINUS SIGN}")
+    per_cent = f"{100 * (ratio - 1):+.1f}%".replace("-", "\N{MINUS SIGN}")
+    return "0.0%" if per_cent[1:] == "0.0%" else per_cent
 
 
 def significance(p: float | None) -> str:

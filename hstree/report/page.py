@@ -15,8 +15,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bokeh.embed import json_item
-from bokeh.plotting import figure
 from bokeh.resources import Resources
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -28,8 +26,8 @@ from hstree.report import plots
 from hstree.report.answer import answers_of
 from hstree.report.conditions import conditions_of, title_of
 from hstree.report.packing import pack
-from hstree.report.rows import Results, Row, best_tree, flat_row, rows_of
-from hstree.report.table import best_index, columns_of
+from hstree.report.rows import Results, Row, best_tree, flat_row, recommended, rows_of
+from hstree.report.table import columns_of
 from hstree.tree import Tree
 from hstree.version import __version__
 
@@ -67,7 +65,7 @@ def page_of(results: Results, folder: Path) -> str:
     """
     rows = rows_of(results)
     trees = {row.name: _tree(row, folder) for row in rows if row.result["tree_file"]}
-    drawn = _plots(results, rows)
+    chosen, drawn = recommended(results, rows), _plots(results, rows)
     scripts = [_bokeh(), *(_asset(name) for name in _SCRIPTS)]
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -81,12 +79,12 @@ def page_of(results: Results, folder: Path) -> str:
         answers=answers_of(results),
         rows=rows,
         columns=columns_of(rows, oov=bool(results["oov"]["test"])),
-        best=best_index(rows),
+        chosen=None if chosen is None else chosen.index,
         conditions=conditions_of(results),
         plots=drawn,
         plot_items=_embedded([plot.item for plot in drawn]),
         has_explorer=bool(trees),
-        explorer=_embedded(_explorer(rows, trees) if trees else None),
+        explorer=_embedded(_explorer(rows, trees, chosen) if trees else None),
     )
     return page
 
@@ -116,7 +114,7 @@ def _plots(results: Results, rows: Sequence[Row]) -> list[Plot]:
         (
             "epochs", "Perplexity against epochs",
             "One line a run. Lower is better; a steep line learns much from each pass over the "
-            "text. Counted models, which have no epochs, are dotted levels.",
+            "text. Counted models, which have no epochs, are dashed levels.",
             plots.against_epochs(rows),
         ),
         (
@@ -153,31 +151,26 @@ def _plots(results: Results, rows: Sequence[Row]) -> list[Plot]:
         ),
     ]  # fmt: skip
     return [
-        Plot(f"plot-{name}", title, caption, _item(found))
+        Plot(f"plot-{name}", title, caption, plots.embedded(found))
         for name, title, caption, found in drawn
         if found is not None
     ]
 
 
-def _item(drawn: figure) -> dict[str, Any]:
-    item: dict[str, Any] = dict(json_item(drawn))
-    return item
-
-
-def _explorer(rows: Sequence[Row], trees: dict[str, Tree]) -> dict[str, Any]:
+def _explorer(rows: Sequence[Row], trees: dict[str, Tree], chosen: Row | None) -> dict[str, Any]:
     """Return what the tree explorer reads: the packed trees, and what to say of each."""
     packed = pack(trees)
-    best = best_tree(rows)
-    known = set(next(iter(trees.values())).labels)
-    by_name = {row.name: row for row in rows}
+    made = {row.name: _made(row) for row in rows}
     for entry in packed["trees"]:
-        entry["made"] = _made(by_name[entry["name"]])
+        entry["made"] = made[entry["name"]]
+    # The flat softmax is no tree to explore; where it is the answer, the best tree comes first.
+    first = best_tree(rows) if chosen is None or chosen.is_flat else chosen
     names = list(trees)
-    example = next((word for word in _EXAMPLES if word in known), None)
+    known = set(trees[names[0]].labels)
     return {
         **packed,
-        "first": names.index(best.name) if best is not None and best.name in names else 0,
-        "example": example,
+        "first": names.index(first.name) if first is not None and first.name in names else 0,
+        "example": next((word for word in _EXAMPLES if word in known), None),
     }
 
 
@@ -190,7 +183,11 @@ def _made(row: Row) -> str:
         said = builder(method).summary
     except HstreeError:
         said = f"Built by {method}."
-    chosen = ", ".join(f"{name} {value}" for name, value in row.result["options"].items())
+    chosen = ", ".join(
+        name if value is True else f"{name} {value}"
+        for name, value in row.result["options"].items()
+        if value is not None and value is not False
+    )
     return f"{said} ({chosen})" if chosen else said
 
 

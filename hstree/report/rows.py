@@ -58,10 +58,10 @@ class Row:
 
     @property
     def dash(self) -> str:
-        """Return its line: dotted for a baseline, dashed where colours have begun again."""
+        """Return its line: dashed for a baseline, dotted where colours have begun again."""
         if not self.is_tree:
-            return "dotted"
-        return "solid" if self.index < len(COLOURS) else "dashed"
+            return "dashed"
+        return "solid" if self.index < len(COLOURS) else "dotted"
 
     def perplexity(self, part: str = "test") -> float | None:
         """Return the mean perplexity over seeds."""
@@ -89,3 +89,18 @@ def best_tree(rows: Sequence[Row]) -> Row | None:
 def flat_row(rows: Sequence[Row]) -> Row | None:
     """Return the flat softmax, where it was compared."""
     return next((row for row in rows if row.is_flat), None)
+
+
+def recommended(results: Results, rows: Sequence[Row]) -> Row | None:
+    """Return the answer: the fastest tree near enough to the best, as the comparison chose it."""
+    return _chosen(results, rows, "fastest")
+
+
+def lowest(results: Results, rows: Sequence[Row]) -> Row | None:
+    """Return the tree of the lowest test perplexity, flat or not, as the comparison chose it."""
+    return _chosen(results, rows, "best")
+
+
+def _chosen(results: Results, rows: Sequence[Row], what: str) -> Row | None:
+    choice = results["choice"]
+    return None if choice is None else next(row for row in rows if row.name == choice[what])

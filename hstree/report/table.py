@@ -15,7 +15,7 @@ from hstree.report.figures import (
     three_digits,
     times,
 )
-from hstree.report.rows import Row, best_tree
+from hstree.report.rows import Row
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,6 @@ def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
         Column("speed", "tokens/s", "in training", _speed),
         Column("speed-up", "over flat", "", _speed_up),
     ]  # fmt: skip
-
-
-def best_index(rows: Sequence[Row]) -> int | None:
-    """Return which row is the answer."""
-    best = best_tree(rows)
-    return None if best is None else best.index
 
 
 def _tree(row: Row, *keys: str) -> float | None:

@@ -29,7 +29,7 @@ def leave(folder, trees, *, baselines=("kn3",), seeds=(0, 1), oov=12, **changed)
         "machine": {"cores": 2, "system": "Linux", "processor": "x86_64"},
         "unigram": 639.3,
         "bands": BANDS,
-        "choice": None,
+        "choice": _choice(rows),
         "rows": rows,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,6 +79,17 @@ def _tree_row(folder, name, tree, place, seeds):
         "speed_up": speed / 14_000,
         "by_band": [level * factor for factor in (90, 12, 3 + 0.1 * place, 0.4, 0.2)],
     }  # fmt: skip
+
+
+def _choice(rows):
+    trees = [row for row in rows if row["kind"] == "tree"]
+    best = min(trees, key=lambda row: row["perplexity"]["test"]["mean"])
+    near = [
+        row for row in trees
+        if row["perplexity"]["test"]["mean"] <= 1.03 * best["perplexity"]["test"]["mean"]
+    ]  # fmt: skip
+    fastest = max(near, key=lambda row: row["tokens_per_second"])
+    return {"best": best["name"], "within": 0.03, "fastest": fastest["name"]}
 
 
 def _baseline_row(name, place):

@@ -15,7 +15,7 @@ function codesElement(tree, codes) {
       element("strong", {}, wordElement(tree.words.text[word])),
       `: ${plural(codes.length, "code", "codes")} of `
       + `${plural(decisions, "decision", "decisions")}${codes.length > 1 ? " in all" : ""}; `
-      + `${perCent(share)} of the text, so ${(-Math.log2(share)).toFixed(1)} bits.`));
+      + `${perCent(share)} of the text, one word in ${grouped(Math.round(1 / share))}.`));
   showCodes(card, tree, codes, 0);
   return card;
 }

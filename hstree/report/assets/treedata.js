@@ -5,7 +5,9 @@
    those of node n are start[n] to start[n + 1] - 1, and child[e] is a node, or ~word. */
 
 async function inflated(base64) {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const binary = atob(base64);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -183,9 +185,9 @@ class LabelTree {
   /* The codes of a word: arrays of edges, from the root down, in the order of their last edges. */
   codes(word) {
     const found = [];
-    this.child.forEach((c, edge) => {
-      if (c === ~word) found.push(this.wayTo(edge));
-    });
+    for (let edge = this.child.indexOf(~word); edge >= 0; edge = this.child.indexOf(~word, edge + 1)) {
+      found.push(this.wayTo(edge));
+    }
     return found;
   }
 

@@ -5,6 +5,7 @@ what is drawn for a row bears the row's name, so that the page can show and hide
 """
 
 from hstree.report.plots.bands import by_band, by_band_to
+from hstree.report.plots.embedding import embedded
 from hstree.report.plots.learning import against_epochs, against_seconds
 from hstree.report.plots.lengths import code_lengths, height_of
 from hstree.report.plots.speed import against_speed
@@ -16,5 +17,6 @@ __all__ = [
     "by_band",
     "by_band_to",
     "code_lengths",
+    "embedded",
     "height_of",
 ]

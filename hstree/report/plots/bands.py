@@ -16,7 +16,7 @@ from hstree.report.rows import Row
 
 Band = Mapping[str, Any]
 
-_AXIS = "times the word stands in the training text, and its share of the test tokens"
+_AXIS = "times in the training text (and share of test tokens)"
 
 
 def by_band(rows: Sequence[Row], bands: Sequence[Band]) -> figure | None:
@@ -96,4 +96,4 @@ def band_name(band: Band) -> str:
 
 
 def _per_cent(share: float) -> str:
-    return f"{100 * share:.1f}%" if share >= 0.0995 else f"{100 * share:.2g}%"
+    return f"{100 * share:.1f}%" if share >= 0.00995 else f"{100 * share:.2g}%"

@@ -67,7 +67,7 @@ def _learning(rows: Sequence[Row], column: str, label: str, *, x_axis_type: str)
         level = {"valid": [row.perplexity("valid")], "name": [row.name]}
         drawn.hspan(
             y="valid", source=ColumnDataSource(level), name=mark(row), line_color=row.colour,
-            line_width=2, line_dash=row.dash,
+            line_width=1.5, line_dash=row.dash,
         )  # fmt: skip
     hover(
         drawn,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from bokeh.models import ColumnDataSource, DataRange1d, Whisker
+from bokeh.models import ColumnDataSource, Range1d, Whisker
 from bokeh.plotting import figure
 
 from hstree.report.plots.blank import blank, hover, log_ticks, mark
@@ -30,28 +30,34 @@ def against_speed(rows: Sequence[Row], height: int = 420) -> figure | None:
     placed, front = _placed(rows), pareto(rows)
     if not placed:
         return None
+    slowest, fastest = min(map(_speed, placed)), _speed(front[0])
+    # The names stand to the right of their points.
+    span = max(fastest / slowest, 2.0)
+    left, right = slowest / span**0.1, fastest * span**0.4
+    low = min(_perplexity(row) - _spread(row) for row in placed)
+    high = max(_perplexity(row) + _spread(row) for row in placed)
+    room = 0.08 * (high - low) or 1.0
     drawn = blank(
         "training speed, tokens/s (log scale)",
         "test perplexity",
         height=height,
         x_axis_type="log",
-        x_range=DataRange1d(range_padding=0.3),
-        y_range=DataRange1d(range_padding=0.12),
+        x_range=Range1d(left, right),
+        y_range=Range1d(low - room, high + room),
     )
-    log_ticks(drawn.xaxis, 0.6 * min(map(_speed, placed)), 1.6 * _speed(front[0]), "0[.]0a")
+    log_ticks(drawn.xaxis, left, right, "0[.]0a")
     _draw_front(drawn, front)
     dots = []
     for row in placed:
-        mean, sd = _perplexity(row), row.result["perplexity"]["test"]["sd"]
+        mean, sd = _perplexity(row), _spread(row)
         source = ColumnDataSource(
             {
                 "name": [row.name],
                 "speed": [_speed(row)],
                 "test": [mean],
-                "seeds": [row.result["perplexity"]["test"]["n"]],
-                "sd": ["one seed" if sd is None else f"{sd:.2f}"],
-                "low": [mean - (sd or 0.0)],
-                "high": [mean + (sd or 0.0)],
+                "sd": [f"{sd:.2f}" if sd else "not known"],
+                "low": [mean - sd],
+                "high": [mean + sd],
             }
         )
         if sd:
@@ -67,9 +73,12 @@ def against_speed(rows: Sequence[Row], height: int = 420) -> figure | None:
                 marker=row.marker, size=12,
             )
         )  # fmt: skip
+        # Below the front nothing else is drawn; a row that is beaten has its name above.
+        beaten = row not in front
         drawn.text(
             "speed", "test", text="name", source=source, name=mark(row), text_color=row.colour,
-            text_font_size="12px", text_baseline="middle", x_offset=11,
+            text_font_size="12px", text_baseline="bottom" if beaten else "top", x_offset=8,
+            y_offset=-2 if beaten else 2,
         )  # fmt: skip
     hover(
         drawn,
@@ -100,3 +109,8 @@ def _speed(row: Row) -> float:
 
 def _perplexity(row: Row) -> float:
     return row.perplexity() or 0.0
+
+
+def _spread(row: Row) -> float:
+    """Return the standard deviation over seeds; 0 where there is one seed."""
+    return float(row.result["perplexity"]["test"]["sd"] or 0.0)

@@ -1,0 +1,37 @@
+"""What the plots show, as far as that is not seen in a browser."""
+
+import random
+
+import pytest
+
+pytest.importorskip("bokeh", reason="the report extra is not installed")
+
+from hstree.report.plots.speed import pareto
+from hstree.report.rows import Row
+
+
+def rows(places):
+    return [
+        Row(i, {"name": str(i), "kind": "tree", "method": "gmm", "tokens_per_second": speed,
+                "perplexity": {"test": {"mean": test, "sd": None, "n": 1}}})
+        for i, (speed, test) in enumerate(places)
+    ]  # fmt: skip
+
+
+def test_the_front_holds_just_the_rows_that_none_beats():
+    draw = random.Random(0)
+    for _ in range(200):
+        places = {(draw.randint(1, 6), draw.randint(1, 6)) for _ in range(draw.randint(1, 8))}
+        drawn = rows(sorted(places))
+        unbeaten = {
+            (s, t)
+            for s, t in places
+            if not any(s2 >= s and t2 <= t and (s2, t2) != (s, t) for s2, t2 in places)
+        }
+        front = [(row.tokens_per_second, row.perplexity()) for row in pareto(drawn)]
+        assert set(front) == unbeaten
+        assert front == sorted(front, reverse=True)
+
+
+def test_rows_without_a_speed_are_not_on_the_front():
+    assert pareto(rows([(None, 100.0)])) == []
