@@ -1,7 +1,8 @@
 """Word vectors: one row of numbers for each word, perhaps with the words' counts.
 
 This is the checked object that builders take, with its `read` and `save`. The formats themselves
-stand elsewhere: `.npy` and its labels in `vectorfile`, word2vec and GloVe files in `vectortext`.
+stand elsewhere: `.npy` and its labels in `vectorfile`, reading word2vec and GloVe files in
+`vectortext`, writing word2vec's in `vectorwriting`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree.errors import InputError, OptionError
+from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.vectorfile import is_npy, labels_beside, read_labels, read_npy, write_npy
 from hstree.vectortext import read_text_or_binary
+from hstree.vectorwriting import write_binary, write_text
 
 Float32 = NDArray[np.float32]
 
@@ -119,16 +121,28 @@ class WordVectors:
         return _named(name, words, matrix, counts=counts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``NAME.npy`` and, beside it, ``NAME.labels.tsv`` (word, and count if known).
+        """Write the vectors; the file's ending decides how.
+
+        ``.npy`` has the words, and their counts if known, beside it in ``NAME.labels.tsv``;
+        ``.vec`` and ``.txt`` are word2vec's text, ``.bin`` is its binary: these hold no counts.
 
         Raises
         ------
         FileFormatError
-            When the ending is not `.npy`, or the files cannot be written; the old ones stay.
+            When the ending is another, or the files cannot be written; the old ones stay.
         InputError
-            When a label holds a tab or a line end, which the labels file cannot hold.
+            When a word holds white space (for `.npy` a tab or a line end), which such a file
+            cannot hold.
         """
-        write_npy(os.fspath(path), self.labels, self.vectors, self.counts)
+        name = os.fspath(path)
+        if name.endswith((".vec", ".txt")):
+            write_text(name, self.labels, self.vectors)
+        elif name.endswith(".bin"):
+            write_binary(name, self.labels, self.vectors)
+        elif name.endswith(".npy"):
+            write_npy(name, self.labels, self.vectors, self.counts)
+        else:
+            raise FileFormatError(f"cannot write {name}: name it .npy, .vec, .txt or .bin")
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -20,6 +20,7 @@ from hstree_cli.commands.check import check
 from hstree_cli.commands.compare import compare
 from hstree_cli.commands.convert import convert
 from hstree_cli.commands.demo import demo
+from hstree_cli.commands.embed import embed
 from hstree_cli.commands.evaluate import evaluate
 from hstree_cli.commands.methods import methods
 from hstree_cli.commands.predict import predict
@@ -70,7 +71,7 @@ def hstree(
 
 app.command(epilog=epilogue(vocab))(vocab)
 app.command("build", cls=BuildCommand, epilog=epilogue(build))(for_typer(build))
-for command in (methods, evaluate):
+for command in (methods, evaluate, embed):
     app.command(epilog=epilogue(command))(command)
 app.command("bootstrap", cls=BootstrapCommand, epilog=epilogue(bootstrap))(for_typer(bootstrap))
 for command in (compare, report, predict, sample, score, check, stats, show, convert, demo):

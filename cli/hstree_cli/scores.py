@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 def print_evaluation(figures: dict[str, Any], text: str) -> None:
     """Print everything that `hstree evaluate` found; `text` says where its text comes from."""
     if figures.get("epochs"):
-        say(_epochs(figures["epochs"]))
+        say(epochs_table(figures["epochs"]))
     say(_perplexities(figures))
     say(facts([("text", text), *_conditions(figures)]))
 
 
-def _epochs(epochs: list[dict[str, Any]]) -> Table:
+def epochs_table(epochs: list[dict[str, Any]]) -> Table:
+    """Return a row for each epoch of a training."""
     drawn = table("epoch", "train", "valid", "seconds", "tokens/s", "learning rate")
     for epoch in epochs:
         drawn.add_row(

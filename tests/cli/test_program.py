@@ -16,6 +16,7 @@ COMMANDS = [
     "build",
     "methods",
     "evaluate",
+    "embed",
     "bootstrap",
     "compare",
     "predict",

@@ -1,0 +1,81 @@
+"""`hstree embed`: vectors that gensim reads, of a training that any tree can have."""
+
+import numpy as np
+import pytest
+
+import hstree as library
+from hstree.errors import MissingExtraError
+from hstree.vectors import WordVectors
+from hstree.word2vec import Word2Vec
+
+QUICK = ["--epochs", "1", "--dim", "6"]
+
+
+@pytest.mark.parametrize("kind", ["cbow", "skipgram"])
+def test_the_vectors_are_those_of_the_library(hstree, tree, corpus, tmp_path, kind):
+    given = ["--tree", tree, "--model", kind, "--window", 2, "--sample", 0.1, "--seed", 3]
+    ran = hstree("embed", corpus, *given, *QUICK, "-o", "v.vec")
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    grown = library.load(tree)
+    text = library.Corpus.read(corpus, vocabulary=library.Vocabulary(grown.labels, grown.counts))
+    model = Word2Vec(grown, 6, 2, model=kind, sample=0.1, epochs=1, random_state=3).fit(text)
+    found = WordVectors.read(tmp_path / "v.vec")
+    assert found.labels == model.vectors(text).labels
+    np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)
+
+
+def test_without_a_tree_it_is_huffmans(hstree, corpus, tmp_path):
+    ran = hstree("embed", corpus, "--min-count", 20, *QUICK, "-o", "v.npy")
+    assert ran.status == 0, ran.err
+    found = WordVectors.read(tmp_path / "v.npy")
+    words = library.Corpus.read(corpus, min_count=20).vocabulary
+    assert found.labels == words.words
+    assert found.counts.tolist() == words.counts.tolist()
+    assert "cbow over huffman" in ran.out
+
+
+@pytest.mark.parametrize("ending", ["vec", "bin", "kv"])
+def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
+    keyed = pytest.importorskip("gensim.models", reason="gensim is not installed").KeyedVectors
+    for name in (f"v.{ending}", "v.npy"):
+        ran = hstree("embed", corpus, *QUICK, "-o", name)
+        assert ran.status == 0, ran.err
+    path = str(tmp_path / f"v.{ending}")
+    if ending == "kv":
+        found = keyed.load(path)
+    else:
+        found = keyed.load_word2vec_format(path, binary=ending == "bin")
+    expected = WordVectors.read(tmp_path / "v.npy")
+    assert tuple(found.index_to_key) == expected.labels
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    if ending == "kv":
+        counts = [found.get_vecattr(word, "count") for word in expected.labels]
+        assert counts == expected.counts.tolist()
+    assert found.most_similar("w0", topn=1)
+
+
+def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, monkeypatch):
+    refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
+    refused("embed", corpus, "-o", "no/v.vec", saying="no/v.vec")
+    refused("embed", corpus, "-o", "v.vec", "--sample", -1, status=2, saying="sample is -1")
+    refused("embed", corpus, "-o", "v.vec", "--model", "lbl", status=2, saying="lbl")
+    (tmp_path / "v.vec").write_text("mine")
+    refused("embed", corpus, "-o", "v.vec", saying="--force")
+
+    def missing(*_, **__):
+        raise MissingExtraError("gensim is not installed; get it with `pip install`")
+
+    monkeypatch.setattr("hstree.interop.extras.require", missing)
+    refused("embed", corpus, "-o", "v.kv", saying="pip install")
+
+
+def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hstree.word2vec_training.Word2VecTrainer.step", interrupted)
+    ran = hstree("embed", corpus, *QUICK, "-o", "v.vec")
+    assert ran.status == 130
+    assert "interrupted" in ran.warnings[0]
+    assert len(WordVectors.read(tmp_path / "v.vec").labels) == 41
