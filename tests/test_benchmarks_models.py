@@ -1,6 +1,10 @@
 """The benchmarks of models run, on small sizes."""
 
+import numpy as np
+import pytest
+
 from tests.test_benchmarks import run
+from tests.texts import markov_lines, write_lines
 
 
 def test_topk(monkeypatch, capsys, tmp_path):
@@ -8,3 +12,19 @@ def test_topk(monkeypatch, capsys, tmp_path):
     rows = run("topk", monkeypatch, capsys, tmp_path, *sizes)
     assert [row["tree"] for row in rows] == ["huffman", "random x 2", "random x 4", "flat"]
     assert all(row["agree"] == "yes" and row["top-k ms"] > 0 for row in rows)
+
+
+def test_word2vec(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("gensim", reason="gensim is not installed")
+    train = write_lines(tmp_path / "train.txt", markov_lines(6_000, 0)[0])
+    test = write_lines(tmp_path / "test.txt", markov_lines(2_000, 1)[0])
+    few = ("--dim", 8, "--window", 2, "--epochs", 2, "--sample", 0)
+    rows = run("word2vec", monkeypatch, capsys, tmp_path, train, test, *few)
+    assert [(row["model"], row["by"]) for row in rows] == [
+        ("cbow", "gensim"),
+        ("cbow", "hstree"),
+        ("skipgram", "gensim"),
+        ("skipgram", "hstree"),
+    ]
+    # Both are far from a wrong tree or a wrong sign, which would cost more than equal shares do.
+    assert all(row["held-out nll"] < np.log(7) for row in rows)

@@ -1,0 +1,147 @@
+"""CBOW and skip-gram beside gensim's compiled ones, in one process: words a second, and what for.
+
+Both train on the same lines (``<eos>`` is the last word of each) with hierarchical softmax over
+Huffman's tree, the same dimension, window, epochs and sub-sampling, in one worker; they take
+turns. Rates are each one's own default. Then both predict the same held-out text, every word
+given its whole window: gensim's weights through hstree's layer, on the tree that gensim says it
+has, without biases. `nll` is the mean over tokens, in nats, as `hstree evaluate` defines it.
+
+    python -m benchmarks.word2vec train.txt held-out.txt [--epochs 5] [--sample 0.001 0]
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import hstree
+from benchmarks import table
+from hstree.interop.gensim import layer_of
+from hstree.models.cbow import Cbow
+from hstree.scoring import score
+from hstree.surroundings import Surroundings
+from hstree.word2vec import Word2Vec
+
+#: Trains, and returns the seconds that it took and the mean nll of the held-out text.
+Contestant = Callable[[], tuple[float, float]]
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    parser.add_argument("train")
+    parser.add_argument("test")
+    parser.add_argument("--models", nargs="+", default=["cbow", "skipgram"])
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--window", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--sample", type=float, nargs="+", default=[1e-3, 0.0])
+    parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=1)
+    given = parser.parse_args()
+    train = hstree.Corpus.read(given.train)
+    test = hstree.Corpus.read(given.test, vocabulary=train.vocabulary)
+    rows = (
+        row
+        for model in given.models
+        for sample in given.sample
+        for row in compare(model, sample, train, test, given)
+    )
+    table.report("word2vec", rows, given.json)
+
+
+def compare(
+    model: str, sample: float, train: hstree.Corpus, test: hstree.Corpus, given: Any
+) -> Iterator[dict[str, Any]]:
+    """Let both train in turns; speeds are medians over rounds, and so is their ratio."""
+    contestants = {
+        "gensim": gensims(model, sample, train, test, given),
+        "hstree": ours(model, sample, train, test, given),
+    }
+    speeds: dict[str, list[float]] = {name: [] for name in contestants}
+    nll = {}
+    for _ in range(given.rounds):
+        for name, contestant in contestants.items():
+            seconds, nll[name] = contestant()
+            speeds[name].append(given.epochs * len(train) / seconds)
+    for name, of_rounds in speeds.items():
+        ratios = [a / b for a, b in zip(of_rounds, speeds["gensim"], strict=True)]
+        yield {
+            "model": model,
+            "sample": f"{sample:g}",
+            "by": name,
+            "epochs": given.epochs,
+            "words/s": statistics.median(of_rounds),
+            "times gensim": statistics.median(ratios),
+            "held-out nll": nll[name],
+        }
+
+
+def ours(
+    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, given: Any
+) -> Contestant:
+    """Return hstree's training over Huffman's tree."""
+    tree = hstree.build("huffman", train)
+
+    def contestant() -> tuple[float, float]:
+        untrained = Word2Vec(
+            tree,
+            given.dim,
+            given.window,
+            model=model,
+            sample=sample,
+            epochs=given.epochs,
+            batch_size=given.batch_size,
+        )
+        began = time.perf_counter()
+        trained = untrained.fit(train)
+        seconds = time.perf_counter() - began
+        found = trained.score(test)
+        return seconds, found.nll / found.tokens
+
+    return contestant
+
+
+def gensims(
+    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, given: Any
+) -> Contestant:
+    """Return gensim's training over its own Huffman tree."""
+    from gensim.models import Word2Vec as Gensim
+
+    words, start = train.words(slice(None)), train.line_start.tolist()
+    lines = [words[a:b] for a, b in pairwise(start)]
+
+    def contestant() -> tuple[float, float]:
+        trained = Gensim(
+            vector_size=given.dim,
+            window=given.window,
+            sg=int(model == "skipgram"),
+            hs=1,
+            negative=0,
+            min_count=1,
+            sample=sample,
+            workers=1,
+            seed=0,
+        )
+        trained.build_vocab(lines)
+        began = time.perf_counter()
+        trained.train(lines, total_examples=len(lines), epochs=given.epochs)
+        return time.perf_counter() - began, nll_of(trained, model, test, given.window)
+
+    return contestant
+
+
+def nll_of(trained: Any, model: Any, test: hstree.Corpus, window: int) -> float:
+    """Return the mean nll of a text under gensim's weights."""
+    layer = layer_of(trained)
+    frame = Word2Vec(layer.tree, layer.weight.shape[1], window, model=model)
+    context_model: Cbow = frame.model
+    context_model.embedding[...] = trained.wv.vectors
+    found = score(context_model, layer, Surroundings(frame.seen(test), window))
+    return found.nll / found.tokens
+
+
+if __name__ == "__main__":
+    main()
