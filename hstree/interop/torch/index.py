@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from hstree.codes import Codes
 from hstree.interop.torch.segments import ranges
 from hstree.layers.rows import row_start
-from hstree.tree import Tree
 
 #: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
 #: more are laid out on the host, batch by batch.
@@ -43,6 +42,12 @@ class Taken(NamedTuple):
 class TreeIndex(nn.Module):
     """A tree's arrays as buffers, which follow the module and are not saved with it.
 
+    Parameters
+    ----------
+    codes : Codes
+        Of the tree; kept where the tree has more than `CACHE_LIMIT` decisions.
+    device : device, optional
+
     Attributes
     ----------
     edge_row : int64 tensor (E,)
@@ -69,11 +74,11 @@ class TreeIndex(nn.Module):
     _code_start: Tensor
     _code_edge: Tensor
 
-    def __init__(self, tree: Tree, device: torch.device | str | None = None) -> None:
+    def __init__(self, codes: Codes, device: torch.device | str | None = None) -> None:
         super().__init__()
-        self.codes = Codes(tree, cache_limit=CACHE_LIMIT)
+        tree = codes.tree
         self.n_labels = tree.n_labels
-        self.one_code = len(self.codes.place) == tree.n_labels
+        self.one_code = len(codes.place) == tree.n_labels
         self.widest = int(tree.fan_out.max(initial=0))
 
         def hold(name: str, values: ArrayLike, dtype: torch.dtype = torch.int64) -> None:
@@ -85,16 +90,17 @@ class TreeIndex(nn.Module):
         hold("edge_width", tree.fan_out[tree.edge_node])
         hold("child_start", tree.child_start)
         hold("child", tree.child)
-        hold("_label_start", self.codes.label_start)
-        self.cached = self.codes.n_decisions <= CACHE_LIMIT
-        everything = self.codes.expand(np.arange(tree.n_labels if self.cached else 0))
+        hold("_label_start", codes.label_start)
+        cached = codes.n_decisions <= CACHE_LIMIT
+        self._host_codes = None if cached else codes
+        everything = codes.expand(np.arange(tree.n_labels if cached else 0))
         hold("_code_start", everything.decision_start)
         hold("_code_edge", everything.edge, torch.int32)
 
     def expand(self, target: Tensor) -> Taken:
         """Lay out all codes of the targets (N,)."""
-        if not self.cached:
-            return self._expand_on_host(target)
+        if self._host_codes is not None:
+            return _expand_on_host(self._host_codes, target)
         item = torch.arange(len(target), device=target.device)
         code = target
         if not self.one_code:
@@ -109,12 +115,13 @@ class TreeIndex(nn.Module):
         decision_code = torch.repeat_interleave(of_code, length, output_size=len(edge))
         return Taken(item, decision_code, edge.long())
 
-    def _expand_on_host(self, target: Tensor) -> Taken:
-        found = self.codes.expand(target.cpu().numpy())
-        per_item, length = np.diff(found.code_start), np.diff(found.decision_start)
-        arrays = (
-            np.repeat(np.arange(len(per_item)), per_item),
-            np.repeat(np.arange(len(length)), length),
-            found.edge,
-        )
-        return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))
+
+def _expand_on_host(codes: Codes, target: Tensor) -> Taken:
+    found = codes.expand(target.cpu().numpy())
+    per_item, length = np.diff(found.code_start), np.diff(found.decision_start)
+    arrays = (
+        np.repeat(np.arange(len(per_item)), per_item),
+        np.repeat(np.arange(len(length)), length),
+        found.edge,
+    )
+    return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hstree.codes import Codes
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch import targets
 from hstree.interop.torch.all_labels import AllLabels
@@ -120,8 +121,9 @@ class HierarchicalSoftmax(nn.Module):
         n_rows = int(row_start(tree)[-1])
         self.weight = nn.Parameter(torch.empty(n_rows, in_features, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(n_rows, device=device, dtype=dtype))
-        self._index = TreeIndex(tree, device)
-        self._all_labels = AllLabels(self._index.codes, device) if tree.n_nodes else None
+        codes = Codes(tree)
+        self._index = TreeIndex(codes, device)
+        self._all_labels = AllLabels(codes, device) if tree.n_nodes else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -275,9 +277,12 @@ class HierarchicalSoftmax(nn.Module):
 def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest of each row, (N, min(k, V)), ties in the order of the columns."""
     k = min(k, log_prob.shape[1])
-    least = torch.topk(log_prob, k, sorted=True).values[:, -1:]
-    above, ties = log_prob > least, log_prob == least
-    wanted = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
-    labels = wanted.nonzero()[:, 1].reshape(-1, k)
+    values, labels = torch.topk(log_prob, k)
+    least = values[:, -1:]
+    if ((log_prob >= least).sum(1) > k).any():  # ties of the k-th, of which topk takes any
+        above, ties = log_prob > least, log_prob == least
+        wanted = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
+        labels = wanted.nonzero()[:, 1].reshape(-1, k)
+    labels = labels.sort(1).values
     values, order = torch.sort(log_prob.gather(1, labels), descending=True, stable=True)
     return labels.gather(1, order), values

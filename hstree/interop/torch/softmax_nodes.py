@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from hstree.interop.torch.precision import as_given
 from hstree.interop.torch.rows import row_gradient
 from hstree.interop.torch.segments import offsets, ranges
-from hstree.interop.torch.tiles import Decisions, cut
+from hstree.interop.torch.tiles import Decisions, cut, take_rows
 
 
 def branch_log_prob(
@@ -95,7 +95,10 @@ class _BranchLogProb(torch.autograd.Function):
                 error = tiles.scores(weight, bias, hidden, taken)
                 error = error.sub_(log_total[place][:, :, None]).exp_().mul_(-own)
                 error = error.scatter_add_(2, branch[place][:, :, None], own).to(weight.dtype)
-                gathered, own_rows = hidden[item[place]], tiles.rows(weight, row[place[:, 0]])
+                gathered, own_rows = (
+                    take_rows(hidden, item[place]),
+                    tiles.rows(weight, row[place[:, 0]]),
+                )
                 by_items = torch.bmm(error, own_rows).flatten(0, 1)
                 by_hidden.index_add_(0, item[place].flatten(), by_items)
                 at = first[place[:, 0]]

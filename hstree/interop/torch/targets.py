@@ -100,8 +100,10 @@ def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
 def _check(target: Tensor, n_labels: int) -> None:
     if target.is_floating_point() or target.dtype == torch.bool:
         raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
-    if len(target) and not 0 <= int(target.min()) <= int(target.max()) < n_labels:
+    if not len(target):
+        return
+    least, most = torch.stack(torch.aminmax(target)).tolist()
+    if not 0 <= least <= most < n_labels:
         raise InputError(
-            f"target holds ids from {int(target.min())} to {int(target.max())}; "
-            f"this layer has labels 0 to {n_labels - 1}"
+            f"target holds ids from {least} to {most}; this layer has labels 0 to {n_labels - 1}"
         )

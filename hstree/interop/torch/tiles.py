@@ -1,9 +1,9 @@
 """Nodes with many children, as batched products of equal tiles; how decisions are cut into them.
 
-The decisions of a batch at such nodes are sorted by node and cut into tiles of a few decisions at
-one node. Nodes whose numbers of children lie between the same powers of two share their tiles,
-padded to the widest of them. So Python loops over widths and over blocks of bounded memory, and
-never over nodes.
+The decisions of a batch at such nodes are sorted by node; those at one node are a tile, or several
+where they are many. Nodes alike, whose numbers of children and of decisions lie between the same
+powers of two, share a batch of tiles, padded to the largest. So Python loops over powers of two and
+over blocks of bounded memory, and never over nodes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Tiles(NamedTuple):
         """Return the scores (n, T, K), minus infinity past a node's last child."""
         row = taken.row[self.place[:, 0]]
         own = self.rows(weight, row).transpose(1, 2)
-        score = torch.baddbmm(self.rows(bias, row)[:, None], hidden[taken.item[self.place]], own)
+        score = torch.baddbmm(
+            self.rows(bias, row)[:, None], take_rows(hidden, taken.item[self.place]), own
+        )
         past = self._branch() >= taken.width[self.place[:, 0]][:, None]
         return at_least_float32(score.masked_fill_(past[:, None], -torch.inf))
 
@@ -71,7 +73,7 @@ class Tiles(NamedTuple):
         """
         if self._is_one_run(row, len(parameter)):
             return parameter.narrow(0, int(row), self.widest)[None]
-        return parameter[self._row_numbers(row, len(parameter))]
+        return take_rows(parameter, self._row_numbers(row, len(parameter)))
 
     def add_to_rows(self, total: Tensor, row: Tensor, values: Tensor) -> None:
         """Add values (n, K, ...) to the rows that `rows` returns; those past a node are zero."""
@@ -92,29 +94,30 @@ class Tiles(NamedTuple):
         return torch.arange(self.widest, device=self.place.device)[None]
 
 
+def take_rows(values: Tensor, rows: Tensor) -> Tensor:
+    """Return ``values[rows]``, in about half the time."""
+    return values.index_select(0, rows.flatten()).view(*rows.shape, *values.shape[1:])
+
+
 def cut(taken: Decisions, dim: int) -> Iterator[Tiles]:
     """Cut decisions into tiles, and these into blocks of about `BLOCK` numbers (or one tile)."""
-    powers = 1 << torch.arange(1, 32, device=taken.width.device)
-    width_class = torch.bucketize(taken.width, powers)
-    order = torch.argsort(width_class * (1 + taken.row.max()) + taken.row, stable=True)
+    order = torch.argsort(taken.row, stable=True)
     count = torch.unique_consecutive(taken.row[order], return_counts=True)[1]
-    start = offsets(count)
-    first = order[start[:-1]]
-    nodes_in_class = torch.unique_consecutive(width_class[first], return_counts=True)[1].tolist()
-    for start_of, count_of, first_of in zip(
-        torch.split(start[:-1], nodes_in_class),
-        torch.split(count, nodes_in_class),
-        torch.split(first, nodes_in_class),
-        strict=True,
-    ):
-        yield from _cut_class(order, start_of, count_of, int(taken.width[first_of].max()), dim)
+    start = offsets(count)[:-1]
+    width = taken.width[order[start]]
+    powers = 1 << torch.arange(32, device=order.device)
+    likeness = 32 * torch.bucketize(width, powers) + torch.bucketize(count, powers)
+    by_likeness = torch.argsort(likeness, stable=True)
+    alike = torch.unique_consecutive(likeness[by_likeness], return_counts=True)[1].tolist()
+    for nodes in torch.split(by_likeness, alike):
+        yield from _cut_alike(order, start[nodes], count[nodes], int(width[nodes].max()), dim)
 
 
-def _cut_class(
+def _cut_alike(
     order: Tensor, start: Tensor, count: Tensor, widest: int, dim: int
 ) -> Iterator[Tiles]:
-    """Cut the decisions at nodes of one class; node j has order[start[j]:start[j] + count[j]]."""
-    height = _height(count, BLOCK // (widest + dim))
+    """Cut the decisions at nodes that are alike; node j has order[start[j]:start[j] + count[j]]."""
+    height = _height(int(count.max()), BLOCK // (widest + dim))
     per_node = (count + height - 1) // height
     node = torch.repeat_interleave(per_node)
     begin = start[node] + height * ranges(torch.zeros_like(per_node), per_node)
@@ -127,8 +130,7 @@ def _cut_class(
         yield Tiles(*tiles, widest)
 
 
-def _height(count: Tensor, most: int) -> int:
-    """Return T: about as many decisions as an average node has, in equal parts where too many."""
-    mean = max(1, min(round(float(count.double().mean())), most))
-    parts = -(-int(count.max()) // mean)
-    return -(-int(count.max()) // parts)
+def _height(largest: int, most: int) -> int:
+    """Return T: all decisions at a node, or equal parts of them where they are too many."""
+    parts = -(-largest // max(1, most))
+    return -(-largest // parts)
