@@ -276,6 +276,17 @@ def test_log_prob_compiles_in_one_graph():
     torch.testing.assert_close(compiled(hidden), module.log_prob(hidden))
 
 
+@pytest.mark.parametrize("name", ["predict", "sample"])
+def test_the_rest_runs_when_compiled(name):
+    method = getattr(twins(random_tree(12, 3, extra_codes=5))[1], name)
+    hidden = as_tensors(TREE)[0]
+    found = []
+    for own in (method, torch.compile(method, backend="eager")):
+        torch.manual_seed(0)
+        found.append(own(hidden))
+    assert torch.equal(*found)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @every_tree
 @pytest.mark.parametrize("sparse", [False, True])

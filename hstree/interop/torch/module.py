@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from hstree.codes import Codes
 from hstree.errors import InputError, OptionError
-from hstree.interop.torch import targets
+from hstree.interop.torch import sampling, targets
 from hstree.interop.torch.all_labels import AllLabels
 from hstree.interop.torch.index import TreeIndex
 from hstree.interop.torch.precision import as_given
-from hstree.interop.torch.sampling import sample
 from hstree.language_model import LanguageModel
 from hstree.layers.rows import row_start, unigram_bias
 from hstree.tree import Tree
@@ -26,9 +25,10 @@ from hstree.tree import Tree
 TABLE_LIMIT = 1 << 26
 
 
-#: Its shapes depend on the targets, so that torch.compile leaves it as it is.
+#: Shapes here depend on values, so that torch.compile leaves these as they are.
 _not_compiled: Callable[[Callable[..., Tensor]], Callable[..., Tensor]] = torch.compiler.disable
 _target_log_prob = _not_compiled(targets.log_prob)
+_draw = _not_compiled(sampling.sample)
 
 
 class TargetLogProb(NamedTuple):
@@ -251,7 +251,7 @@ class HierarchicalSoftmax(nn.Module):
         """
         hidden = self._hidden(input)
         with as_given(input.device):
-            label = sample(self._index, self.weight, self.bias, hidden, generator)
+            label = _draw(self._index, self.weight, self.bias, hidden, generator)
         return label.reshape(input.shape[:-1])
 
     def extra_repr(self) -> str:
