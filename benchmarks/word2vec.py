@@ -11,6 +11,7 @@ has, without biases. `nll` is the mean over tokens, in nats, as `hstree evaluate
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -76,6 +77,7 @@ def compare(
             "words/s": statistics.median(of_rounds),
             "times gensim": statistics.median(ratios),
             "held-out nll": nll[name],
+            "perplexity": math.exp(nll[name]),
         }
 
 

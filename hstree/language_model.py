@@ -77,34 +77,13 @@ class LanguageModel(TreeModel[LogBilinear]):
             epochs, batch_size, learning_rate, dropout, weight_decay, random_state
         )
 
-    def fit(self, train: Corpus, valid: Corpus | None = None) -> LanguageModel:
-        """Train from the start; with `epochs` = 0 the model is the unigram distribution of `train`.
-
-        Parameters
-        ----------
-        train : Corpus
-        valid : Corpus, optional
-            Decides the learning rate, when to stop and which weights are kept.
-
-        Returns
-        -------
-        LanguageModel
-            Itself.
-
-        Raises
-        ------
-        InputError
-            When a word is not among the labels and these hold no ``<unk>``.
-        """
-        windows = self.windows(train)
-        held_out = None if valid is None else self.windows(valid)
-        self._laid_out = self._lay_out(windows.corpus.counts)
-        self.history_ = Trainer(*self._laid_out, self.options).fit(windows, held_out)
-        return self
-
     def windows(self, corpus: Corpus) -> Windows:
         """Return the contexts and targets of a corpus, as label ids."""
         return Windows(self.seen(corpus), self.context)
+
+    def trainer(self, train: Windows) -> Trainer:
+        """Return what trains the parameters as they are."""
+        return Trainer(self.model, self.layer, self.options)
 
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0

@@ -23,7 +23,8 @@ from hstree import treefile
 from hstree.evaluation import Parts, evaluate
 from hstree.files import make_folder, replacing
 from hstree.jsonfile import write_json
-from hstree.language_model import LanguageModel
+from hstree.modelfile import load as load_model
+from hstree.modelkinds import new_model
 from hstree.scoring import perplexity
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
@@ -130,7 +131,7 @@ def nll_of(folder: str | os.PathLike[str], parts: Parts) -> NDArray[np.float64]:
         perplexity(float(kept.sum()), len(kept)), told, rel_tol=1e-6
     ):
         return kept
-    nll = LanguageModel.load(home / "model").nll(parts.test)
+    nll = load_model(home / "model").nll(parts.test)
     keep_nll(home, nll)
     return nll
 
@@ -162,14 +163,14 @@ def _key(tree: Tree, parts: Parts, options: Mapping[str, Any]) -> str:
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every option of a `LanguageModel`: as given, checked, or by default.
+    """Return the value of every option of a model: as given, checked, or by default.
 
     Raises
     ------
     OptionError
         When an option cannot have its value.
     """
-    return LanguageModel(_SMALLEST, **options).config()
+    return new_model(_SMALLEST, **options).config()
 
 
 def content_of(parts: Parts) -> list[Any]:

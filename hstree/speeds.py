@@ -10,14 +10,12 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from hstree import progress
 from hstree.corpus import Corpus
-from hstree.language_model import LanguageModel
-from hstree.training import Trainer
+from hstree.epochs import EpochLoop
+from hstree.modelkinds import new_model
 from hstree.tree import Tree
-from hstree.windows import Windows
+from hstree.windows import Batch, Windows
 
 #: Seconds that a tree trains for in one turn, at least.
 TURN = 0.7
@@ -36,7 +34,7 @@ def speeds(
     rounds : int
         Turns of each tree, `TURN` seconds each or two batches.
     **options
-        Those of `LanguageModel`.
+        Those of `hstree.modelkinds.new_model`.
 
     Returns
     -------
@@ -56,23 +54,23 @@ def speeds(
 
 def _turn(tree: Tree, corpus: Corpus, options: Mapping[str, Any]) -> float:
     """Return the tokens a second of one turn."""
-    model = LanguageModel(tree, **options)
-    trainer = Trainer(model.model, model.layer, model.options)
-    batches = _endless_batches(model.windows(corpus), model.options.batch_size)
+    model = new_model(tree, **options)
+    windows = model.windows(corpus)
+    trainer = model.trainer(windows)
     tokens, seconds = 0, 0.0
-    for number, (contexts, targets, _) in enumerate(batches):
+    for number, (contexts, targets, _) in enumerate(_endless_batches(trainer, windows)):
         began = time.perf_counter()
-        trainer.step(contexts, targets, model.options.learning_rate)
+        trainer.step(contexts, targets, trainer.learning_rate(0))
         if number > 0:
             seconds += time.perf_counter() - began
             tokens += len(targets)
         if seconds >= TURN and number > 1:
             break
-    return tokens / seconds
+    # Of the text: sub-sampling leaves some of its tokens out.
+    return tokens / seconds * len(windows) / trainer.expected(windows)
 
 
-def _endless_batches(windows: Windows, size: int) -> Iterator[Any]:
+def _endless_batches(trainer: EpochLoop[Any], windows: Windows) -> Iterator[Batch]:
     """Yield the batches of one shuffled epoch after the other."""
-    rng = np.random.default_rng(0)
     while True:
-        yield from windows.batches(size, rng)
+        yield from trainer.batches(windows)

@@ -76,6 +76,10 @@ class Surroundings(Windows):
             for a in range(0, len(order), size):
                 yield words.around(order[a : a + size], reach[a : a + size])
 
+    def training_counts(self) -> NDArray[np.float64]:
+        """Return how often each label is a target of `training_batches`, on average; (V,)."""
+        return super().training_counts() * self.kept
+
     def _read(self, first: int, last: int) -> tuple[Int32, NDArray[np.bool_], Int64]:
         """Return the ids of some tokens, whether they are OOV, and the line of each."""
         ids = self.corpus.ids(slice(first, last))

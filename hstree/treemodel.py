@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hstree.contexts import Contexts, checked_size
 from hstree.corpus import Corpus
-from hstree.epochs import History
+from hstree.epochs import EpochLoop, History
 from hstree.errors import FileFormatError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.interface import ContextModel
@@ -57,12 +57,12 @@ class TreeModel(ABC, Generic[M]):
         self._laid_out: tuple[M, HierarchicalSoftmax] | None = None
 
     @abstractmethod
-    def fit(self, train: Corpus, valid: Corpus | None = None) -> Self:
-        """Train from the start."""
-
-    @abstractmethod
     def windows(self, corpus: Corpus) -> Windows:
         """Return the contexts and targets of a corpus, as label ids."""
+
+    @abstractmethod
+    def trainer(self, train: Windows) -> EpochLoop[M]:
+        """Return what trains the parameters as they are on the windows of a corpus."""
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -92,6 +92,33 @@ class TreeModel(ABC, Generic[M]):
         if self._laid_out is None:
             self._laid_out = self._lay_out(None)
         return self._laid_out
+
+    def fit(self, train: Corpus, valid: Corpus | None = None) -> Self:
+        """Train from the start; with `epochs` = 0 the model is the unigram distribution of `train`.
+
+        Parameters
+        ----------
+        train : Corpus
+        valid : Corpus, optional
+            Decides which weights are kept, and for the log-bilinear model the learning rate and
+            when to stop.
+
+        Returns
+        -------
+        Self
+
+        Raises
+        ------
+        InputError
+            When a word is not among the labels and these hold no ``<unk>``.
+        TrainingError
+            When the perplexity is no finite number any more, or sub-sampling leaves no token.
+        """
+        windows = self.windows(train)
+        held_out = None if valid is None else self.windows(valid)
+        self._laid_out = self._lay_out(windows.corpus.counts)
+        self.history_ = self.trainer(windows).fit(windows, held_out)
+        return self
 
     def seen(self, corpus: Corpus) -> Corpus:
         """Return a corpus through this model's labels, so that its ids are label ids."""

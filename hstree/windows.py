@@ -93,6 +93,10 @@ class Windows:
         """Yield the batches of one epoch of training, in random order."""
         return self.batches(size, rng)
 
+    def training_counts(self) -> NDArray[np.float64]:
+        """Return how often each label is a target of `training_batches`, on average; (V,)."""
+        return self.corpus.counts.astype(np.float64)
+
     def _block(self, start: int) -> Int32:
         """Return the ids of a block, with the n words before it."""
         stop = min(start + BLOCK, len(self))

@@ -21,14 +21,17 @@ from hstree.models.skipgram import SkipGram
 from hstree.surroundings import Surroundings
 from hstree.tree import Tree
 from hstree.treemodel import TreeModel
+from hstree.windows import Windows
 from hstree.word2vec_training import Word2VecOptions, Word2VecTrainer
 
 Int64 = NDArray[np.int64]
 
-#: By name: the context model, its learning rate by default, and what its probabilities are of.
-_MODELS: dict[str, tuple[type[Cbow], float, str]] = {
-    "cbow": (Cbow, 0.2, "word given window"),
-    "skipgram": (SkipGram, 0.05, "word given one word of its window, mean over the window"),
+#: By name: the context model, and its learning rate by default.
+_MODELS: dict[str, tuple[type[Cbow], float]] = {"cbow": (Cbow, 0.2), "skipgram": (SkipGram, 0.05)}
+#: What the probabilities of each are of.
+PREDICTS = {
+    "cbow": "word given window",
+    "skipgram": "word given one word of its window, mean over the window",
 }
 
 
@@ -88,41 +91,18 @@ class Word2Vec(TreeModel[Cbow]):
         if model not in _MODELS:
             raise OptionError(f"model is {model!r}; it must be {' or '.join(_MODELS)}")
         self.window, self.kind = checked_size("window", window), model
-        self._class, default_rate, self.predicts = _MODELS[model]
+        self._class, default_rate = _MODELS[model]
+        self.predicts = PREDICTS[model]
         rate = default_rate if learning_rate is None else learning_rate
         self.options = Word2VecOptions(epochs, batch_size, rate, sample, random_state)
-
-    def fit(self, train: Corpus, valid: Corpus | None = None) -> Word2Vec:
-        """Train from the start; with `epochs` = 0 the model is the unigram distribution of `train`.
-
-        Parameters
-        ----------
-        train : Corpus
-        valid : Corpus, optional
-            Decides which epoch's weights are kept: the last ones without it.
-
-        Returns
-        -------
-        Word2Vec
-            Itself.
-
-        Raises
-        ------
-        InputError
-            When a word is not among the labels and these hold no ``<unk>``.
-        TrainingError
-            When sub-sampling leaves nothing to train on.
-        """
-        windows = self.windows(train)
-        held_out = None if valid is None else self.windows(valid)
-        self._laid_out = self._lay_out(windows.corpus.counts)
-        trainer = Word2VecTrainer(*self._laid_out, self.options, windows)
-        self.history_ = trainer.fit(windows, held_out)
-        return self
 
     def windows(self, corpus: Corpus) -> Surroundings:
         """Return the windows and targets of a corpus, as label ids."""
         return Surroundings(self.seen(corpus), self.window, self.options.sample)
+
+    def trainer(self, train: Windows) -> Word2VecTrainer:
+        """Return what trains the parameters as they are on the windows of a corpus."""
+        return Word2VecTrainer(self.model, self.layer, self.options, train)
 
     def config(self) -> dict[str, Any]:
         """Return the parameters that `__init__` takes besides the tree."""

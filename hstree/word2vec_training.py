@@ -19,7 +19,6 @@ from hstree.layers.rows import row_curvature
 from hstree.models.cbow import Cbow, Loss
 from hstree.numbered import check_numbers, check_ranges
 from hstree.sgd import DampedSGD
-from hstree.surroundings import Surroundings
 from hstree.windows import Batch, Windows
 
 #: The rate does not fall below this share of what it was at the start.
@@ -70,7 +69,7 @@ class Word2VecTrainer(EpochLoop[Cbow]):
     model : Cbow
     layer : HierarchicalSoftmax
     options : Word2VecOptions
-    train : Surroundings
+    train : Windows
         What it is trained on: its counts say which rows a batch touches how often.
     """
 
@@ -79,11 +78,11 @@ class Word2VecTrainer(EpochLoop[Cbow]):
         model: Cbow,
         layer: HierarchicalSoftmax,
         options: Word2VecOptions,
-        train: Surroundings,
+        train: Windows,
     ) -> None:
         super().__init__(model, layer, options.epochs)
         self.options = options
-        counts = train.corpus.counts * train.kept
+        counts = train.training_counts()
         self._tokens = float(counts.sum())
         rows = row_curvature(layer.tree, counts)
         self.embedding = DampedSGD(model.embedding, counts / self._tokens)
@@ -101,7 +100,7 @@ class Word2VecTrainer(EpochLoop[Cbow]):
 
     def learning_rate(self, done: float) -> float:
         """Return the rate after `done` epochs."""
-        left = 1 - done / self.options.epochs
+        left = 1 - done / max(1, self.epochs)
         return self.options.learning_rate * max(left, LOWEST)
 
     def step(

@@ -14,7 +14,7 @@ from hstree.language_model import LanguageModel
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.rows import row_curvature
 from hstree.modelfile import load
-from hstree.modelkinds import new_model
+from hstree.modelkinds import described, new_model, predicts
 from hstree.tree import Tree
 from hstree.word2vec import Word2Vec
 from tests.texts import corpus_of, markov_lines
@@ -221,3 +221,19 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
         # What a label's codes share curves less than its decisions on their own.
         assert found == pytest.approx(second, rel=1e-3) if one_code else found >= second
     assert row_curvature(Tree(["a"], [0], []), np.array([3])).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, ("log-bilinear, 5 words of context", "20 epochs at the most")),
+        ({"context": 1, "full": True}, ("1 word of context", "full matrices")),
+        ({"model": "cbow", "window": 1}, ("cbow, 1 word on either side", "falling from 0.2")),
+        ({"model": "skipgram", "sample": 0.001}, ("skipgram, 5 words", "sub-sampling 0.001")),
+    ],
+)
+def test_a_model_is_put_in_words(markov, given, said):
+    model = new_model(hstree.build("huffman", markov[0]), **given)
+    told = "; ".join(described(model.config()))
+    assert all(part in told for part in said), told
+    assert predicts(model.config()) == model.predicts

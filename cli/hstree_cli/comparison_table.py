@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hstree.modelkinds import described, predicts
 from hstree_cli.console import count, facts, figure, say, share, table
 
 if TYPE_CHECKING:
@@ -107,10 +108,11 @@ def _conditions(found: Mapping[str, Any], text: str) -> list[tuple[str, str]]:
     """Return what the figures depend on, and what their signs mean."""
     tokens, oov, words = found["tokens"], found["oov"], found["vocabulary"]
     options, rows = found["options"], found["rows"]
+    model, budget = described(options)
     lines = [
         (
             "perplexity",
-            "of every token, <eos> and <unk> included; lower is better; the unigram "
+            f"of every {predicts(options)}, <eos> and <unk> included; lower is better; the unigram "
             f"distribution has {figure(found['unigram'], 1)} on the test part",
         )
     ]
@@ -137,11 +139,8 @@ def _conditions(found: Mapping[str, Any], text: str) -> list[tuple[str, str]]:
         ("tokens", ", ".join(f"{part} {count(n)}" for part, n in tokens.items())),
         ("out of vocabulary", ", ".join(f"{p} {share(oov[p], n)}" for p, n in tokens.items())),
         ("vocabulary", f"{count(words['size'])} words, sha256 {words['sha256'][:16]}"),
-        (
-            "model",
-            f"log-bilinear, {options['context']} words of context, {options['dim']} numbers a "
-            f"word; at most {options['epochs']} epochs, {options['batch_size']} positions a batch",
-        ),
+        ("model", model),
+        ("budget", budget),
     ]
     return lines
 

@@ -38,8 +38,7 @@ def model_options(ctx: typer.Context, **values: Any) -> dict[str, Any]:
     OptionError
         When one has a value that it cannot have: before anything is read.
     """
-    from hstree.modelkinds import new_model
-    from hstree.tree import Tree
+    from hstree.runs import config_of
 
     model = values.pop("model")
     given = {name for name in values if _is_given(ctx, name)}
@@ -52,7 +51,7 @@ def model_options(ctx: typer.Context, **values: Any) -> dict[str, Any]:
     options = {_NAMES.get(name, name): values[name] for name in values if name in wanted}
     if model != "lbl":
         options["model"] = model
-    new_model(Tree(["any"], [0], []), **options)
+    config_of(options)
     return options
 
 

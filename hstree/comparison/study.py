@@ -21,6 +21,7 @@ from hstree.comparison.work import Work
 from hstree.errors import InputError, OptionError
 from hstree.evaluation import Parts, versions
 from hstree.locking import locked
+from hstree.modelkinds import predicts
 from hstree.overlap import overlap
 from hstree.runs import Result, config_of
 from hstree.scoring import unigram_score
@@ -63,7 +64,7 @@ def compare(
         Random states: `random_state` and those after it. Each has its own random trees, starting
         vectors and batches, the same for all rows.
     **options
-        Those of `LanguageModel`.
+        Those of `hstree.modelkinds.new_model`; baselines are for the log-bilinear model alone.
 
     Returns
     -------
@@ -84,6 +85,11 @@ def compare(
         raise OptionError(f"seeds is {seeds}; it must be 1 or more")
     compared = entries(methods, trees or {}, baselines)
     config = config_of(options)
+    if baselines and config.get("model", "lbl") != "lbl":
+        raise OptionError(
+            f"{baselines[0]} gives the perplexity of a word given the words before it, "
+            f"{config['model']} that of a {predicts(config)}; leave out the baselines"
+        )
     for part in (parts.train, parts.valid, parts.test):
         overlap(part)
     _check_words(compared, parts.train.vocabulary)
@@ -181,6 +187,7 @@ def _conditions(work: Work) -> dict[str, Any]:
     vocabulary = work.parts.train.vocabulary
     test = work.parts.test.with_vocabulary(vocabulary)
     return {
+        "predicts": predicts(work.config),
         "corpus": {name: part.source for name, part in parts.items()},
         "tokens": {name: len(part) for name, part in parts.items()},
         "oov": {name: part.n_oov for name, part in parts.items()},

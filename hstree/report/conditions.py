@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hstree.modelkinds import described, predicts
 from hstree.report.figures import number, perplexity, plural
 from hstree.report.rows import Results
 
@@ -15,7 +16,7 @@ def conditions_of(results: Results) -> list[tuple[str, str]]:
     """Return names and values, the same for every row of the table."""
     options, machine, words = results["options"], results["machine"], results["vocabulary"]
     tokens, oov = results["tokens"], results["oov"]
-    matrices = "full" if options["full"] else "diagonal"
+    model, budget = described(options)
     seeds = options["seeds"]
     return [
         *[(_PARTS[part] + " text", _text(results, part)) for part in _PARTS],
@@ -32,18 +33,9 @@ def conditions_of(results: Results) -> list[tuple[str, str]]:
             ),
         ),
         ("vocabulary", f"{number(words['size'])} words, sha256 {words['sha256'][:16]}"),
-        (
-            "model",
-            f"log-bilinear, {plural(options['context'], 'word', 'words')} of context, "
-            f"{options['dim']} numbers a word, {matrices} matrices",
-        ),
-        (
-            "budget",
-            f"{plural(options['epochs'], 'epoch', 'epochs')} at the most, "
-            f"{options['batch_size']} positions a batch, Adagrad from "
-            f"{options['learning_rate']}, dropout {options['dropout']}, weight decay "
-            f"{options['weight_decay']}",
-        ),
+        ("perplexity", f"of each {predicts(options)}"),
+        ("model", model),
+        ("budget", budget),
         ("seeds", ", ".join(map(str, seeds))),
         ("unigram", f"test perplexity {perplexity(results['unigram'])}, for scale"),
         (

@@ -56,3 +56,21 @@ def test_options_of_another_model_are_refused(refused, hstree, tree, corpus):
     hstree("evaluate", tree, corpus, "--model", "cbow", *QUICK, "--save", "m")
     refused("sample", "m", saying="of the kind Word2Vec")
     refused("evaluate", "m", corpus, "--no-train", "--window", 3, status=2, saying="--window")
+
+
+def test_compare_trains_any_model_and_says_of_what_its_figures_are(hstree, corpus, tmp_path):
+    given = ["--model", "skipgram", "--window", 1, *QUICK]
+    methods = ["-m", "huffman", "-m", "gmm", "-m", "flat"]
+    ran = hstree("compare", corpus, *methods, *given, "-o", "runs")
+    assert ran.status == 0, ran.err
+    assert "of every word given one word of its window" in ran.out
+    found = json.loads((tmp_path / "runs" / "results.json").read_text())
+    assert found["predicts"].startswith("word given one word")
+    assert found["options"]["model"] == "skipgram"
+    assert [row["name"] for row in found["rows"]] == ["huffman", "gmm", "flat"]
+    assert all(row["tokens_per_second"] > 0 for row in found["rows"])
+
+
+def test_figures_of_other_things_stand_in_no_table(refused, corpus):
+    given = ["-m", "huffman", "--baseline", "kn3", "--model", "cbow", "-o", "runs"]
+    refused("compare", corpus, *given, status=2, saying="kn3 gives the perplexity of a word given")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,12 +21,15 @@ from hstree_cli.options import (
     Lower,
     MaxSize,
     MinCount,
+    ModelName,
     Quiet,
+    Sample,
     Seed,
     TestText,
     ValidText,
     VocabularyFile,
     WeightDecay,
+    Window,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ BASELINES = ("kn5",)
     "hstree compare corpus.txt --tree mine.json -m flat --baseline kn5 --seeds 3 -o runs",
 )
 def compare(
+    ctx: typer.Context,
     corpus: Annotated[
         str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
     ],
@@ -95,8 +98,11 @@ def compare(
     ] = 1,
     valid: ValidText = None,
     test: TestText = None,
+    model: ModelName = "lbl",
     dim: Dim = 100,
     context: Context = 5,
+    window: Window = 5,
+    sample: Sample = 0.0,
     full: Full = False,
     epochs: Epochs = 20,
     batch_size: BatchSize = 256,
@@ -118,23 +124,37 @@ def compare(
     the first tree; all trees must be over the same ones.
 
     Without any of them it compares random, huffman, semantic, gmm, gmm --epsilon
-    0.4 --trees 4, classes, flat and kn5. The flat softmax is slow where there are
-    many words: its seconds grow with the vocabulary.
+    0.4 --trees 4, classes, flat and, with --model lbl, kn5. The flat softmax is
+    slow where there are many words: its seconds grow with the vocabulary.
 
     DIR gets results.json, results.csv and every run. The table has what is asked
     for; finished runs in DIR are not done again, so that a comparison goes on
     where it was stopped, and a new method only adds its row.
     """
-    from hstree.training import TrainingOptions
     from hstree.treefile import load
     from hstree_cli.comparing import run_comparison
+    from hstree_cli.models import model_options
     from hstree_cli.outputs import check_folder
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import parts_of, refuse_options, vocabulary_of
 
-    training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
+    options = model_options(
+        ctx,
+        model=model,
+        dim=dim,
+        context=context,
+        full=full,
+        window=window,
+        sample=sample,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        dropout=dropout,
+        weight_decay=weight_decay,
+        seed=seed,
+    )
     if not (method or tree or baseline):
-        method, baseline = list(METHODS), list(BASELINES)
+        method, baseline = list(METHODS), list(BASELINES if model == "lbl" else ())
     if vocabulary is not None:
         asked = {"min_count": min_count > 1, "max_size": max_size}
         refuse_options("--vocabulary chooses the words already", **asked)
@@ -155,10 +175,7 @@ def compare(
         trees=trees,
         baselines=baseline or (),
         seeds=seeds,
-        dim=dim,
-        context=context,
-        full=full,
-        **asdict(training),
+        **options,
     )
 
 
