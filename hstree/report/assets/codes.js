@@ -80,7 +80,7 @@ function decisionElement(tree, edge) {
 
 /* One branch of a decision: its number, its part of what the node holds, its words. */
 function sideElement(tree, edge, kind, remark) {
-  const words = tree.wordsUnder(edge, 5).map((word) => wordElement(tree.words.text[word]));
+  const words = tree.wordsUnder(edge).map((word) => wordElement(tree.words.text[word]));
   const child = tree.child[edge];
   const name = child < 0 ? null : tree.name(child);
   const more = tree.leavesUnder(edge) > words.length ? ["…"] : [];

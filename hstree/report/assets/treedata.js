@@ -27,6 +27,9 @@ async function unpackedIntegers(base64) {
   return values;
 }
 
+/* The most frequent words kept for every node; a row shows no more. */
+const KEPT_WORDS = 6;
+
 class Words {
   static async unpack(packed) {
     const counts = packed.counts === null
@@ -126,28 +129,42 @@ class LabelTree {
     this.nodeEdge = new Int32Array(nNodes).fill(-1);
     this.nodeMass = new Float64Array(nNodes);
     this.leaves = new Int32Array(nNodes);
-    this.best = new Int32Array(nNodes);
+    this.kept = new Int32Array(nNodes * KEPT_WORDS).fill(words.text.length);
     for (let node = nNodes - 1; node >= 0; node--) {
-      let mass = 0, leaves = 0, best = words.text.length;
+      let mass = 0, leaves = 0;
       for (let edge = start[node]; edge < start[node + 1]; edge++) {
         const c = child[edge];
         this.edgeNode[edge] = node;
         if (c < 0) {
           this.mass[edge] = (words.counts === null ? 1 : Math.max(words.counts[~c], 0.5)) / codes[~c];
           leaves += 1;
-          best = Math.min(best, ~c);
+          this.#keep(node, ~c);
         } else {
           this.nodeEdge[c] = edge;
           this.mass[edge] = this.nodeMass[c];
           leaves += this.leaves[c];
-          best = Math.min(best, this.best[c]);
+          for (let i = c * KEPT_WORDS; i < (c + 1) * KEPT_WORDS; i++) {
+            if (!this.#keep(node, this.kept[i])) break;
+          }
         }
         mass += this.mass[edge];
       }
       this.nodeMass[node] = mass;
       this.leaves[node] = leaves;
-      this.best[node] = best;
     }
+  }
+
+  /* Put a word in its place among those kept for a node; false when it comes too late, as all
+     that are less frequent would. */
+  #keep(node, word) {
+    const first = node * KEPT_WORDS, { kept } = this;
+    let place = first + KEPT_WORDS - 1;
+    if (word >= kept[place]) return false;
+    while (place > first && kept[place - 1] > word) place--;
+    if (place > first && kept[place - 1] === word) return true;
+    kept.copyWithin(place + 1, place, first + KEPT_WORDS - 1);
+    kept[place] = word;
+    return true;
   }
 
   fanOut(node) {
@@ -197,20 +214,23 @@ class LabelTree {
     return way.reverse();
   }
 
-  /* The most frequent words under an edge. Nodes are opened in the order of their best word, so
-     that little more is read than the ways to these words. */
-  wordsUnder(edge, limit = 5) {
-    return this.#under([this.child[edge]], limit);
+  /* The most frequent words under an edge, and of a node; as many as are kept. */
+  wordsUnder(edge) {
+    const c = this.child[edge];
+    return c < 0 ? [~c] : this.wordsOf(c);
   }
 
-  wordsOf(node, limit = 5) {
-    return this.#under([node], limit);
+  wordsOf(node) {
+    const kept = this.kept.subarray(node * KEPT_WORDS, (node + 1) * KEPT_WORDS);
+    return Array.from(kept).filter((word) => word < this.words.text.length);
   }
 
-  #under(children, limit) {
-    const rank = (c) => (c < 0 ? ~c : this.best[c]);
-    const heap = new Heap((a, b) => rank(a) - rank(b) || b - a);
-    for (const c of children) heap.push(c);
+  /* More of them. Nodes are opened in the order of their best word, so that little more is read
+     than the ways to these words. */
+  #manyWordsOf(node, limit) {
+    const rank = (c) => (c < 0 ? ~c : this.kept[c * KEPT_WORDS]);
+    const heap = new Heap((a, b) => rank(a) - rank(b));
+    heap.push(node);
     const found = new Set();
     while (found.size < limit && heap.size > 0) {
       const c = heap.pop();
@@ -225,7 +245,7 @@ class LabelTree {
     const word = ~this.child[code[code.length - 1]];
     const found = new Set();
     for (let i = code.length - 1; i >= 0 && found.size < limit; i--) {
-      for (const near of this.wordsOf(this.edgeNode[code[i]], limit + 1)) {
+      for (const near of this.#manyWordsOf(this.edgeNode[code[i]], limit + 1)) {
         if (near !== word && found.size < limit) found.add(near);
       }
     }

@@ -5,7 +5,6 @@
    what is looked at. Words reach the page as text alone, never as markup. */
 
 const BRANCHES_AT_A_TIME = 50;
-const WORDS_ON_A_ROW = 6;
 /* A way beyond this depth is left closed: nobody scrolls through it. */
 const DEEPEST_OPENED = 120;
 
@@ -89,7 +88,7 @@ class TreeView {
 
   #rootRow() {
     const { tree } = this;
-    const words = tree.wordsOf(0, WORDS_ON_A_ROW).map((word) => tree.words.text[word]);
+    const words = tree.wordsOf(0).map((word) => tree.words.text[word]);
     return this.#row({ edge: -1, node: 0, level: 1, more: null }, {
       place: 1, of: 1, branch: "root", name: tree.name(0), words, leaves: tree.leaves[0], share: 1,
     });
@@ -102,7 +101,7 @@ class TreeView {
       place, of,
       branch: String(tree.branch(edge)),
       name: child < 0 ? null : tree.name(child),
-      words: tree.wordsUnder(edge, WORDS_ON_A_ROW).map((word) => tree.words.text[word]),
+      words: tree.wordsUnder(edge).map((word) => tree.words.text[word]),
       leaves: tree.leavesUnder(edge),
       share: tree.share(edge),
     });
