@@ -64,9 +64,9 @@ def test_run_it(tmp_path):
     [line] = [code for heading, _, code in blocks() if heading == "Run it"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     ran = run(["sh", "-c", line], copy, clean | {"HSTREE_CACHE": str(tmp_path / "cache")})
-    for method in ("random", "balanced", "huffman", "flat"):
-        assert re.search(rf"^ *{method} ", ran.stdout, re.M)
-        assert (copy / "demo" / f"{method}.json").exists()
+    for row in ("random", "balanced", "huffman", "gmm", "classes", "flat", "kn3"):
+        assert re.search(rf"^ *{row} ", ran.stdout, re.M)
+    assert (copy / "demo" / "report.html").exists()
 
 
 def test_every_other_block(tmp_path, environment):
