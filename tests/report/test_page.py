@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from hstree.branches import most_frequent
 from hstree.builders import build
+from hstree.layers.rows import edge_mass
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
 from tests.report import browser
@@ -269,3 +271,21 @@ def test_a_word_is_only_ever_text(opened, word):
     assert opened.run("return document.querySelector('#found strong').textContent") == word
     assert opened.driver.title == "Which tree for made up?"
     assert opened.all("img") == []
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_the_page_computes_what_the_library_does(opened, place):
+    """Masses and most frequent words of every node: `hstree.branches` is the oracle."""
+    tree = list(trees().values())[place]
+    mass, words = opened.driver.execute_async_script(
+        "const [place, done] = arguments;"
+        "(async () => {"
+        "  const packed = data('packed-trees'), words = await Words.unpack(packed);"
+        "  const tree = await LabelTree.unpack(packed.trees[place], words);"
+        "  const nodes = Array.from({ length: tree.nNodes }, (_, n) => n);"
+        "  done([[...tree.mass], nodes.map((n) => tree.wordsOf(n).map((w) => words.text[w]))]);"
+        "})()", place,
+    )  # fmt: skip
+    assert mass == pytest.approx(edge_mass(tree, tree.counts).tolist(), rel=1e-12)
+    ids = most_frequent(tree, 6).tolist()
+    assert words == [[tree.labels[i] for i in best if i >= 0] for best in ids]
