@@ -9,6 +9,7 @@ from hstree.treefile import load
 from hstree.vectors import WordVectors
 from hstree.version import __version__
 from hstree.vocabulary import Vocabulary
+from hstree.word2vec import Word2Vec
 
 __all__ = [
     "Corpus",
@@ -16,6 +17,7 @@ __all__ = [
     "LanguageModel",
     "Tree",
     "Vocabulary",
+    "Word2Vec",
     "WordVectors",
     "__version__",
     "build",

@@ -40,6 +40,8 @@ def showing_progress(quiet: bool = False) -> Iterator[None]:
         TextColumn("{task.fields[note]}", markup=False),
         console=Console(stderr=True),
         transient=True,
+        # Rich would send results to where the bars are, whatever standard output is.
+        redirect_stdout=False,
     )
     with bars, shown_by(_Sink(bars)):
         yield

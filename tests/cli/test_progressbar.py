@@ -103,3 +103,12 @@ def test_no_terminal(on_terminal):
             work()
 
     assert on_terminal(body, io.StringIO()) == ""
+
+
+def test_results_go_to_standard_output_while_bars_are_drawn(on_terminal, capsys):
+    def body():
+        with progressbar.showing_progress():
+            sys.stdout.write("a result\n")
+
+    assert "a result" not in on_terminal(body)
+    assert capsys.readouterr().out == "a result\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,8 +49,10 @@ def predict(
     They are exactly the best of all words, whatever the tree. TEXT stands at the
     beginning of a line; of a long one the last words count. Words are taken as
     they are typed: write them as the corpus does, in lower case where it does.
+    Of a cbow or skipgram model they are words that stand near those of TEXT.
     """
     from hstree.jsonfile import write_json
+    from hstree.language_model import LanguageModel
     from hstree.modelfile import load
     from hstree_cli.console import say
     from hstree_cli.contexts import read_contexts, split, warn_of_unknown
@@ -61,29 +64,30 @@ def predict(
     if json is not None:
         check_file(json, "--json")
     answers: list[dict[str, Any]] = []
-    with showing_progress(quiet):
+    with showing_progress(quiet or sys.stdout.isatty()):
         loaded = load(model)
+        next_word = isinstance(loaded, LanguageModel)
         given = iter([split(context)]) if context is not None else read_contexts(contexts or "-")
         while some := list(islice(given, BATCH)):
             warn_of_unknown(some, loaded.vocabulary)
             for words, found in zip(some, loaded.predict(some, k), strict=True):
-                say(_drawn(words, found))
+                say(_drawn(words, found, "next word" if next_word else "word"))
                 if json is not None:
                     answers.append(_answer(words, found, loaded.vocabulary))
     if json is not None:
         write_json(json, {"k": k, "predictions": answers})
 
 
-def _drawn(words: list[str], found: list[tuple[str, float]]) -> RenderableType:
+def _drawn(words: list[str], found: list[tuple[str, float]], title: str) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
     from hstree_cli.console import quoted, table
 
-    drawn = table("next word", "probability", text=("next word",))
+    drawn = table(title, "probability", text=(title,))
     for word, probability in found:
         drawn.add_row(quoted(word), f"{probability:.6f}")
-    after = " ".join(quoted(word) for word in words) or "at the beginning of a text"
+    after = " ".join(quoted(word) for word in words) or "(no word)"
     return Group(Text(after, style="bold"), drawn)
 
 

@@ -65,7 +65,9 @@ def score(
     for path, option in ((output, "-o"), (json, "--json")):
         if path is not None:
             check_file(path, option)
-    with showing_progress(quiet), _named(file) as source:
+    # On a terminal the lines themselves show how far it is.
+    shown = output is None and sys.stdout.isatty()
+    with showing_progress(quiet or shown), _named(file) as source:
         loaded = load(model)
         text = Reader(loaded.tree, lower=False, vocabulary=None).text(source)
         total = _Total()
