@@ -31,7 +31,7 @@ def predict(
     context: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TEXT]",
+            metavar="TEXT",
             help="The words before, as they are in the corpus.",
             show_default=False,
         ),
