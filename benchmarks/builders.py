@@ -26,7 +26,7 @@ from benchmarks import table
 from benchmarks.fresh import measured
 from hstree.builders.gmm import gmm
 from hstree.builders.kmeans import kmeans
-from hstree.mixture import VARIANCE_FLOOR
+from hstree.builders.mixture import VARIANCE_FLOOR
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 

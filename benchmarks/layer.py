@@ -24,8 +24,8 @@ import hstree
 from benchmarks import table
 from hstree.classing.bins import equal_mass_bins
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.optimiser import RowAdagrad
 from hstree.segments import offsets
+from hstree.training.adagrad import RowAdagrad
 from hstree.vocabulary import Vocabulary
 
 #: Above this many labels a flat softmax takes minutes a step and is left out.

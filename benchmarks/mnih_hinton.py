@@ -17,8 +17,8 @@ from typing import Any
 
 from benchmarks import study, table
 from benchmarks.study import Row, Study
+from hstree.comparison.speeds import speeds
 from hstree.runs import Result
-from hstree.speeds import speeds
 
 ROWS = {
     "RANDOM": Row("random"),

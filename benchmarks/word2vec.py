@@ -23,7 +23,7 @@ from benchmarks import table
 from hstree.interop.gensim import layer_of
 from hstree.models.cbow import Cbow
 from hstree.scoring import score
-from hstree.surroundings import Surroundings
+from hstree.training.surroundings import Surroundings
 from hstree.word2vec import Word2Vec
 
 #: Trains, and returns the seconds that it took and the mean nll of the held-out text.

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.encoding import EncodedText, encode
 from hstree.errors import InputError, OptionError
-from hstree.sources import open_source
+from hstree.text.encoding import EncodedText, encode
+from hstree.text.sources import open_source
 from hstree.vocabulary import EOS, Vocabulary
 
 _BLOCK_TOKENS = 1 << 20

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from hstree.corpus import Corpus
-from hstree.epochs import History
 from hstree.modelkinds import new_model
-from hstree.overlap import overlap
 from hstree.scoring import Score, unigram_score
+from hstree.text.overlap import overlap
+from hstree.training.epochs import History
 from hstree.tree import Tree
 from hstree.treemodel import TreeModel
 from hstree.version import __version__

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
-from hstree.training import Trainer, TrainingOptions
+from hstree.training.contexts import Contexts, check_ids, check_words, checked_size, ids_of
+from hstree.training.lbl import Trainer, TrainingOptions
+from hstree.training.windows import Windows
 from hstree.tree import Tree
 from hstree.treemodel import TreeModel
 from hstree.vocabulary import EOS
-from hstree.windows import Windows
 
 Int64 = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ class LanguageModel(TreeModel[LogBilinear]):
     full : bool, default False
         Full position matrices instead of diagonal ones.
     epochs, batch_size, learning_rate, dropout, weight_decay, random_state
-        See `hstree.training.TrainingOptions`.
+        See `hstree.training.lbl.TrainingOptions`.
 
     Attributes
     ----------

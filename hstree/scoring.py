@@ -17,7 +17,7 @@ from hstree import progress
 from hstree.corpus import Corpus
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.interface import ContextModel
-from hstree.windows import Windows
+from hstree.training.windows import Windows
 
 #: Positions scored at a time.
 BATCH = 1024

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hstree.checks import broken_rules
 from hstree.errors import TreeError
-from hstree.packing import content_arrays
+from hstree.treefiles.packing import content_arrays
 
 if TYPE_CHECKING:
     import networkx

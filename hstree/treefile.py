@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hstree import progress
-from hstree.content import Content
 from hstree.errors import FileFormatError, TreeError
 from hstree.files import replacing
 from hstree.tree import Tree
-from hstree.treejson import from_json, to_json
-from hstree.treenpz import from_npz, to_npz
+from hstree.treefiles.content import Content
+from hstree.treefiles.jsontext import from_json, to_json
+from hstree.treefiles.npz import from_npz, to_npz
 
 #: The endings of a tree file.
 ENDINGS = (".json", ".json.gz", ".npz")

@@ -14,17 +14,17 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.contexts import Contexts, checked_size
 from hstree.corpus import Corpus
-from hstree.epochs import EpochLoop, History
 from hstree.errors import FileFormatError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.interface import ContextModel
 from hstree.scoring import Score, nlls, score
+from hstree.training.contexts import Contexts, checked_size
+from hstree.training.epochs import EpochLoop, History
+from hstree.training.windows import Windows
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
-from hstree.windows import Windows
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]

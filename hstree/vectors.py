@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.vectorfile import is_npy, labels_beside, read_labels, read_npy, write_npy
-from hstree.vectortext import read_text_or_binary
-from hstree.vectorwriting import write_binary, write_text
+from hstree.vectorfiles.npy import is_npy, labels_beside, read_labels, read_npy, write_npy
+from hstree.vectorfiles.reading import read_text_or_binary
+from hstree.vectorfiles.writing import write_binary, write_text
 
 Float32 = NDArray[np.float32]
 

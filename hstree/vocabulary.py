@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hstree.errors import InputError, OptionError
 from hstree.files import replacing
-from hstree.utf8 import BYTE_ORDER_MARK, strict_text
+from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 UNK = "<unk>"
 """The word that stands for every word left out of a vocabulary."""

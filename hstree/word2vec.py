@@ -12,17 +12,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.cbow import Cbow
 from hstree.models.skipgram import SkipGram
-from hstree.surroundings import Surroundings
+from hstree.training.contexts import Contexts, check_ids, check_words, checked_size, ids_of
+from hstree.training.surroundings import Surroundings
+from hstree.training.windows import Windows
+from hstree.training.word2vec import Word2VecOptions, Word2VecTrainer
 from hstree.tree import Tree
 from hstree.treemodel import TreeModel
-from hstree.windows import Windows
-from hstree.word2vec_training import Word2VecOptions, Word2VecTrainer
 
 Int64 = NDArray[np.int64]
 
@@ -51,10 +51,10 @@ class Word2Vec(TreeModel[Cbow]):
         A word from the mean of its window's vectors, or from each word of the window by itself.
     sample : float, default 0
         Sub-sampling of frequent words as in word2vec, whose own default is 0.001; see
-        `hstree.surroundings.Surroundings`. It trains for another distribution than the text's,
-        better for vectors and worse for perplexity.
+        `hstree.training.surroundings.Surroundings`. It trains for another distribution than the
+        text's, better for vectors and worse for perplexity.
     epochs, batch_size, learning_rate, random_state
-        See `hstree.word2vec_training.Word2VecOptions`. The learning rate is 0.2 for CBOW and
+        See `hstree.training.word2vec.Word2VecOptions`. The learning rate is 0.2 for CBOW and
         0.05 for skip-gram by default.
 
     Attributes

@@ -31,7 +31,7 @@ def test_layer(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def short_turns(monkeypatch):
-    monkeypatch.setattr("hstree.speeds.TURN", 0.01)
+    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.01)
 
 
 @pytest.mark.usefixtures("short_turns")

@@ -11,7 +11,7 @@ from hstree.errors import InputError, OptionError
 from hstree.evaluation import corpus_parts
 from hstree.language_model import LanguageModel
 from hstree.runs import run, vectors_of
-from hstree.training import Trainer
+from hstree.training.lbl import Trainer
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}

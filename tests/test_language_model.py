@@ -13,7 +13,7 @@ from hstree.errors import FileFormatError, InputError, OptionError, TrainingErro
 from hstree.evaluation import corpus_parts, evaluate, read_by_builder, score_saved
 from hstree.language_model import LanguageModel
 from hstree.scoring import perplexity
-from hstree.training import Trainer, TrainingOptions
+from hstree.training.lbl import Trainer, TrainingOptions
 from hstree.tree import Tree
 from tests.texts import corpus_of, markov_lines
 

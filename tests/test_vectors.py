@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hstree import vectortext
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
+from hstree.vectorfiles import reading as vectortext
 from hstree.vectors import WordVectors
 
 WORDS = ["the", "café", ". . .", "17", "-0.5"]

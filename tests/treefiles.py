@@ -8,7 +8,7 @@ import pytest
 from hstree.errors import HstreeError
 from hstree.tree import Tree
 from hstree.treefile import load
-from hstree.treenpz import to_npz
+from hstree.treefiles.npz import to_npz
 
 META = {
     "method": "wordnet",

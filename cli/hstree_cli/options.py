@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-#: What no training comes near; the library's own limits are in `hstree.contexts`.
+#: What no training comes near; the library's own limits are in `hstree.training.contexts`.
 MAX_DIM, MAX_CONTEXT, MAX_BATCH_SIZE, MAX_EPOCHS = 1 << 16, 1 << 12, 1 << 22, 1_000_000
 MAX_WORDS = 10_000_000
 

@@ -10,7 +10,7 @@ import numpy as np
 from hstree.corpus import Corpus
 from hstree.errors import OptionError
 from hstree.evaluation import Parts, corpus_parts
-from hstree.overlap import overlap, shared_words
+from hstree.text.overlap import overlap, shared_words
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
 from hstree_cli.console import count, share

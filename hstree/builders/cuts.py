@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.mixture import Float64, Int64, Matrix, Nodes
+from hstree.builders.mixture import Float64, Int64, Matrix, Nodes
 from hstree.segments import offsets
 
 

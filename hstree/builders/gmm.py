@@ -13,9 +13,9 @@ import numpy as np
 from hstree import progress
 from hstree.builders.cuts import all_in_one, centred_rows, cut_in_order, free_stuck, scale_of
 from hstree.builders.join import join_under_root
+from hstree.builders.mixture import Float64, Int64, Nodes, log_odds
 from hstree.builders.recursion import Cut, grow
 from hstree.errors import InputError, OptionError
-from hstree.mixture import Float64, Int64, Nodes, log_odds
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hstree import progress
 from hstree.builders.cuts import all_in_one, centred_rows, free_stuck, scale_of
+from hstree.builders.mixture import Float64, Int64, Matrix, Nodes
 from hstree.builders.recursion import Cut, grow
 from hstree.errors import OptionError
-from hstree.mixture import Float64, Int64, Matrix, Nodes
 from hstree.segments import offsets
 from hstree.tree import Tree
 from hstree.vectors import WordVectors

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from hstree import progress
 from hstree.builders.cuts import centred_rows, scale_of
 from hstree.builders.huffman import huffman_tree
+from hstree.builders.mixture import Float64, Int64, Matrix, Nodes
 from hstree.builders.recursion import grow
 from hstree.codes import Codes
 from hstree.errors import InputError, OptionError
-from hstree.mixture import Float64, Int64, Matrix, Nodes
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 

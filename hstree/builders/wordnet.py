@@ -19,9 +19,9 @@ from hstree.builders.flat import flat
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.join import join_under_root
 from hstree.builders.semantic import semantic
+from hstree.builders.tfidf import tfidf_vectors
 from hstree.corpus import Corpus
 from hstree.errors import OptionError
-from hstree.tfidf import tfidf_vectors
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from hstree.errors import InputError
-from hstree.utf8 import BYTE_ORDER_MARK, strict_text
+from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 _BITS = re.compile("[01]*")
 _COUNT = re.compile("[0-9]{1,19}")

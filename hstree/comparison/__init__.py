@@ -1,7 +1,7 @@
 """The same model on several trees, under one budget: what each costs, and what it buys.
 
 Every tree gets the same text, the same starting word vectors, the same batches and the same
-schedule (`hstree.training`), so that what differs is the tree. What is compared is named in
+schedule (`hstree.training.lbl`), so that what differs is the tree. What is compared is named in
 `entries`, trained in `study`, and laid out as rows in `rows`; `hstree.results` is the file.
 """
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from hstree.codes import Codes
+from hstree.comparison.significance import paired_ratio
 from hstree.corpus import Corpus
 from hstree.runs import Result
-from hstree.significance import paired_ratio
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
 

@@ -17,15 +17,15 @@ from hstree.comparison.bands import frequency_bands
 from hstree.comparison.baselines import as_run
 from hstree.comparison.choice import choice
 from hstree.comparison.entries import Baseline, Entry, MadeTree, entries
+from hstree.comparison.locking import locked
+from hstree.comparison.speeds import speeds
 from hstree.comparison.work import Work
 from hstree.errors import InputError, OptionError
 from hstree.evaluation import Parts, versions
-from hstree.locking import locked
 from hstree.modelkinds import predicts
-from hstree.overlap import overlap
 from hstree.runs import Result, config_of
 from hstree.scoring import unigram_score
-from hstree.speeds import speeds
+from hstree.text.overlap import overlap
 from hstree.tree import Tree
 from hstree.treefile import load
 from hstree.vocabulary import Vocabulary

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hstree.errors import InputError
 from hstree.tree import Tree
-from hstree.vectorfile import labels_beside, labels_lines, read_labels
+from hstree.vectorfiles.npy import labels_beside, labels_lines, read_labels
 
 #: Reads a file; the second is the file of labels that was named, or None.
 Read = Callable[[Path, Path | None], Tree]

@@ -19,7 +19,7 @@ from hstree.files import replacing
 from hstree.formats.base import Format, labels_file, labels_for
 from hstree.paths import check_binary
 from hstree.tree import Tree
-from hstree.vectorfile import read_npy
+from hstree.vectorfiles.npy import read_npy
 
 
 def from_linkage(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hstree.errors import InputError
-from hstree.utf8 import BYTE_ORDER_MARK, strict_text
+from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 
 def read_text(path: Path) -> str:

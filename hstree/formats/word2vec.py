@@ -21,8 +21,8 @@ from hstree.formats.textlines import read_text
 from hstree.paths import path_batches
 from hstree.pathtree import tree_of_paths
 from hstree.segments import offsets
+from hstree.text.utf8 import BYTE_ORDER_MARK
 from hstree.tree import Tree
-from hstree.utf8 import BYTE_ORDER_MARK
 
 #: Decisions of a file, up to ten bytes each.
 LARGEST = 1 << 27

@@ -21,8 +21,8 @@ from hstree.ngrams.counts import NGrams, count_ngrams, find
 from hstree.ngrams.discounts import modified_discounts
 from hstree.scoring import Score
 from hstree.segments import offsets, ranges
+from hstree.training.windows import Windows
 from hstree.vocabulary import EOS, Vocabulary
-from hstree.windows import Windows
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

@@ -10,9 +10,9 @@ from sklearn.mixture import GaussianMixture
 from hstree import progress
 from hstree.builders.cuts import cut_in_order
 from hstree.builders.gmm import gmm
+from hstree.builders.mixture import VARIANCE_FLOOR, Nodes
 from hstree.codes import Codes
 from hstree.errors import InputError, OptionError
-from hstree.mixture import VARIANCE_FLOOR, Nodes
 from hstree.vectors import WordVectors
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 

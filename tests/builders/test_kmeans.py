@@ -8,9 +8,9 @@ from sklearn.cluster import KMeans
 
 from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
+from hstree.builders.mixture import Nodes
 from hstree.codes import Codes
 from hstree.errors import OptionError
-from hstree.mixture import Nodes
 from hstree.vectors import WordVectors
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 

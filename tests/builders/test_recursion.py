@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hstree import progress
 from hstree.builders import recursion
 from hstree.builders.cuts import cut_in_order, free_stuck, scale_of
+from hstree.builders.mixture import Nodes
 from hstree.builders.recursion import grow
 from hstree.codes import Codes
-from hstree.mixture import Nodes
 from hstree.tree import Tree
 
 

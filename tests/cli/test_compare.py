@@ -10,7 +10,7 @@ import pytest
 import hstree as library
 from hstree import results
 from hstree.errors import MissingExtraError
-from hstree.training import Trainer
+from hstree.training.lbl import Trainer
 from tests.comparison.test_study import timeless
 
 QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
@@ -19,7 +19,7 @@ QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Measure speeds for a moment only, and draw no plots."""
-    monkeypatch.setattr("hstree.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.001)
     monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 

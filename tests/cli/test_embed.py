@@ -74,7 +74,7 @@ def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, mo
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hstree.word2vec_training.Word2VecTrainer.step", interrupted)
+    monkeypatch.setattr("hstree.training.word2vec.Word2VecTrainer.step", interrupted)
     ran = hstree("embed", corpus, *QUICK, "-o", "v.vec")
     assert ran.status == 130
     assert "interrupted" in ran.warnings[0]

@@ -80,7 +80,7 @@ def bootstrap(
     """
     from hstree.bootstrap import bootstrap as rounds_of
     from hstree.jsonfile import write_json
-    from hstree.training import TrainingOptions
+    from hstree.training.lbl import TrainingOptions
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file, check_folder
     from hstree_cli.progressbar import showing_progress

@@ -94,7 +94,7 @@ def embed(
     among them. gensim reads .vec, .txt and .bin by load_word2vec_format, .kv by
     KeyedVectors.load.
     """
-    from hstree.vectorwriting import check_words
+    from hstree.vectorfiles.writing import check_words
     from hstree.word2vec import Word2Vec
     from hstree_cli.console import facts, say
     from hstree_cli.messages import warn

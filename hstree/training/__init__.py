@@ -1,0 +1,1 @@
+"""How models are trained: batches of contexts, optimisers, the loop over epochs."""

@@ -1,0 +1,1 @@
+"""Files of word vectors: NumPy's, word2vec's and GloVe's."""

@@ -1,0 +1,148 @@
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.mixture import GaussianMixture
+
+from hstree.builders.mixture import VARIANCE_FLOOR, Nodes, log_odds
+
+
+def two_clouds(rng, n, d):
+    """Two overlapping clouds of unequal spread, away from zero."""
+    second = rng.random((n, 1)) < 0.4
+    return 10 + second * 1.5 / np.sqrt(d) + rng.standard_normal((n, d)) * np.where(second, 1, 0.7)
+
+
+def fit(X, start, second, weight=None, dtype=np.float64, **options):
+    nodes, X = Nodes(np.asarray(start)), X.astype(dtype)
+    nodes.centre(X, np.ones(len(X)) if weight is None else weight)
+    return log_odds(nodes, X, second, weight=weight, **options)
+
+
+def plain_em(X, second, weight, iterations, shared):
+    """The textbook's EM for two spherical Gaussians, one density at a time."""
+    d = X.shape[1]
+    floor = VARIANCE_FLOOR * np.average(
+        ((X - np.average(X, axis=0, weights=weight)) ** 2).mean(axis=1), weights=weight
+    )
+    r = np.stack([~second, second], axis=1).astype(float)
+    for _ in range(iterations + 1):
+        mass = (weight[:, None] * r).sum(axis=0)
+        mean = (weight[:, None] * r).T @ X / mass[:, None]
+        square = ((X[:, None] - mean) ** 2).sum(axis=2)
+        variance = (weight[:, None] * r * square).sum(axis=0) / (d * mass)
+        if shared:
+            variance = np.full(2, (mass * variance).sum() / mass.sum())
+        scale = np.sqrt(variance + floor)
+        log_p = np.log(mass / mass.sum()) + norm.logpdf(X[:, None], mean, scale[:, None]).sum(2)
+        odds = log_p[:, 1] - log_p[:, 0]
+        r = np.stack([expit(-odds), expit(odds)], axis=1)
+    return odds
+
+
+@pytest.mark.parametrize("n", [4, 7, 50, 400])
+@pytest.mark.parametrize("d", [1, 2, 10, 100])
+@pytest.mark.parametrize("iterations", [1, 10])
+def test_agrees_with_scikit_learn_from_the_same_start(n, d, iterations):
+    rng = np.random.default_rng(n * d)
+    X, second = two_clouds(rng, n, d), rng.permutation(n) < n // 2
+    floor = VARIANCE_FLOOR * X.var(axis=0).mean()
+    halves = X[~second], X[second]
+    theirs = GaussianMixture(
+        2,
+        covariance_type="spherical",
+        max_iter=iterations,
+        tol=0,
+        reg_covar=floor,
+        weights_init=[np.mean(~second), np.mean(second)],
+        means_init=[half.mean(axis=0) for half in halves],
+        precisions_init=[1 / (half.var(axis=0).mean() + floor) for half in halves],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged
+        expected = theirs.fit(X).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(
+        expit(fit(X, [0, n], second, iterations=iterations)), expected, rtol=0, atol=1e-9
+    )
+    single = fit(X, [0, n], second, iterations=iterations, dtype=np.float32)
+    np.testing.assert_allclose(expit(single), expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_agrees_with_the_textbook_when_rows_weigh_and_variances_are_shared(shared):
+    rng = np.random.default_rng(1)
+    X, second = two_clouds(rng, 60, 3), rng.permutation(60) < 30
+    weight = rng.exponential(1.0, 60) + 0.01
+    ours = fit(X, [0, 60], second, weight, iterations=7, shared_variance=shared)
+    np.testing.assert_allclose(ours, plain_em(X, second, weight, 7, shared), rtol=1e-7, atol=1e-9)
+
+
+def test_a_weight_is_a_number_of_copies():
+    rng = np.random.default_rng(2)
+    X, second, copies = two_clouds(rng, 40, 5), rng.random(40) < 0.5, rng.integers(1, 5, 40)
+    weighed = fit(X, [0, 40], second, copies.astype(float))
+    repeated = fit(X.repeat(copies, axis=0), [0, copies.sum()], second.repeat(copies))
+    np.testing.assert_allclose(weighed.repeat(copies), repeated, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nodes_do_not_see_each_other(dtype):
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 30, 50)
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    X, second = two_clouds(rng, start[-1], 6), rng.random(start[-1]) < 0.5
+    together = fit(X, start, second, dtype=dtype)
+    for a, b in pairwise(start):
+        alone = fit(X[a:b], [0, b - a], second[a:b], dtype=dtype)
+        np.testing.assert_allclose(expit(together[a:b]), expit(alone), atol=1e-3)
+        if dtype == np.float64:
+            np.testing.assert_allclose(together[a:b], alone, rtol=1e-6, atol=1e-8)
+
+
+def test_the_names_of_the_components_do_not_matter():
+    rng = np.random.default_rng(4)
+    X, second = two_clouds(rng, 31, 4), rng.permutation(31) < 15
+    np.testing.assert_allclose(fit(X, [0, 31], second), -fit(X, [0, 31], ~second), atol=1e-9)
+
+
+def test_a_large_node_is_summed_in_pieces():
+    rng = np.random.default_rng(5)
+    X, second = two_clouds(rng, 30_000, 4) + 100, rng.permutation(30_000) < 15_000
+    np.testing.assert_allclose(
+        expit(fit(X, [0, 30_000], second, dtype=np.float32)),
+        expit(fit(X, [0, 30_000], second)),
+        atol=2e-3,
+    )
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((5, 3)),
+        np.ones((6, 2)) * 0.3,
+        np.array([[0.0], [0.0], [1.0]]),
+        np.r_[np.zeros((9, 2)), np.ones((1, 2))],
+        np.array([[1.0, 2.0], [3.0, 4.0]]),
+        np.array([[1e-30], [2e-30], [5e-30]]),
+    ],
+)
+@pytest.mark.parametrize("second", ["half", "none", "all"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stays_finite_without_a_warning(X, second, dtype):
+    start = {"half": np.arange(len(X)) % 2 == 0, "none": np.zeros(len(X), bool)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        odds = fit(X, [0, len(X)], start.get(second, np.ones(len(X), bool)), dtype=dtype)
+    assert np.isfinite(odds).all()
+
+
+def test_one_row_that_outweighs_all_others_does_not_break_the_fit():
+    rng = np.random.default_rng(6)
+    X = np.r_[np.zeros((1, 2)), rng.normal(5, 0.1, (20, 2)), rng.normal(-5, 0.1, (20, 2))]
+    weight = np.r_[2.0**62, np.ones(40)]
+    odds = fit(X, [0, 41], np.arange(41) % 2 == 0, weight)
+    assert np.isfinite(odds).all()
+    assert np.sign(odds[0]) != np.sign(odds[1]), "the giant has a component of its own"

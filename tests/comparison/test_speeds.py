@@ -1,0 +1,37 @@
+"""Speeds are of whole training steps, and all trees take turns."""
+
+import pytest
+
+import hstree
+from hstree.comparison import speeds as module
+from hstree.comparison.speeds import speeds
+from hstree.training.lbl import Trainer
+from tests.texts import corpus_of, markov_lines
+
+
+@pytest.fixture
+def text(tmp_path):
+    return corpus_of(tmp_path, markov_lines(2_000, 0)[0])
+
+
+def test_tokens_over_the_seconds_of_the_steps_that_count(text, monkeypatch):
+    """With a clock on which every step takes as long as it is told to."""
+    clock, order, before = [0.0], [], [None]
+    step_seconds = {2: 0.5, 3: 0.25}
+
+    def step(self, contexts, targets, learning_rate):
+        arity = self.layer.tree.meta["options"]["arity"]
+        assert (len(targets), learning_rate) == (32, 0.2)
+        if before[0] is not self:
+            order.append(arity)
+            clock[0] += 100  # the first step of a turn does not count
+        before[0] = self
+        clock[0] += step_seconds[arity]
+        return 0.0
+
+    monkeypatch.setattr(Trainer, "step", step)
+    monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    trees = {f"arity {n}": hstree.build("huffman", text, arity=n) for n in (2, 3)}
+    found = speeds(trees, text, rounds=3, dim=4, batch_size=32, learning_rate=0.2)
+    assert found == {"arity 2": [64.0] * 3, "arity 3": [128.0] * 3}
+    assert order == [2, 3] * 3

@@ -1,0 +1,334 @@
+"""Encoding: the ids say the text back, whatever the blocks; the cache never gives a wrong text."""
+
+import hashlib
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree.errors import FileFormatError, InputError
+from hstree.text import encoding
+from hstree.text.encoding import encode
+from hstree.text.sources import BLOCK_BYTES, TextFile
+
+PIECES = [
+    "a",
+    "B",
+    "é",
+    "Σ",
+    "ΑΣ",
+    "İ",
+    "<eos>",
+    "<unk>",
+    "\u2028",
+    "\u00a0",
+    "\x1c",
+    "\x85",
+    "\ufeff",
+]
+TEXTS = st.lists(st.sampled_from([*PIECES, " ", " ", "\n", "\n", "\r\n", "\t", "\v", "\f"])).map(
+    "".join
+)
+
+
+class Given:
+    """A source whose blocks a test chooses."""
+
+    def __init__(self, blocks, name="given"):
+        self.name = name
+        self.versions = {"maker": "1.0"}
+        self.text = list(blocks)
+        self.n_reads = 0
+
+    def key(self):
+        return hashlib.sha256(repr(self.text).encode()).hexdigest()
+
+    def blocks(self):
+        self.n_reads += 1
+        yield from self.text
+
+
+def said_back(text):
+    """The lines of an encoded text, without the end of each."""
+    words = [[text.types[i] for i in text.ids[a:b]] for a, b in pairwise(text.line_start)]
+    assert all(line[-1] == "<eos>" for line in words)
+    return [line[:-1] for line in words]
+
+
+def read_by_hand(text):
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [[word for word in re.split(r"[ \t\r\v\f]+", line) if word] for line in lines]
+
+
+def cut(data, places):
+    places = sorted({min(place, len(data)) for place in places})
+    return [data[a:b] for a, b in pairwise([0, *places, len(data)])]
+
+
+@given(TEXTS.filter(bool), st.lists(st.integers(0, 40), max_size=5), st.booleans())
+def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, places, lower):
+    folder = tmp_path_factory.mktemp("cache")
+    encoded = encode(Given(cut(text.encode(), places)), lower=lower, cache=folder)
+    assert said_back(encoded) == read_by_hand(text.lower() if lower else text)
+    assert len(set(encoded.types)) == len(encoded.types)
+    assert encoded.types[0] == "<eos>"
+    first_places = [
+        np.flatnonzero(encoded.ids == i)[:1].tolist() for i in range(1, len(encoded.types))
+    ]
+    assert first_places == sorted(first_places)
+    assert encoded.sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert (encoded.name, encoded.lower, encoded.versions) == ("given", lower, {"maker": "1.0"})
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("\n", [[]]),
+        ("\n\n", [[], []]),
+        ("a", [["a"]]),
+        ("a\n", [["a"]]),
+        ("a\n\n b", [["a"], [], ["b"]]),
+        ("  ", [[]]),
+        ("a\n ", [["a"], []]),
+        ("a\r\nb\rc\r\n", [["a"], ["b", "c"]]),
+        ("<eos>\n", [["<eos>"]]),
+    ],
+)
+def test_where_lines_end(tmp_path, text, lines):
+    assert said_back(encode(Given([text.encode()]), cache=tmp_path)) == lines
+
+
+@pytest.mark.parametrize("blocks", [[], [b""], [b"", b""]])
+def test_an_empty_text_is_refused(tmp_path, blocks):
+    with pytest.raises(InputError, match="given is empty"):
+        encode(Given(blocks), cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("blocks", "place"),
+    [
+        ([b"a b\nc \xff d\n"], "0xff at line 2, byte offset 6 is not UTF-8"),
+        ([b"a b\nc ", b"\xe9t\xe9 d"], "0xe9 at line 2, byte offset 6 is not UTF-8"),
+        ([b"a\n" * 70, b"b \xc3"], "0xc3 at line 71, byte offset 142 is not UTF-8"),
+        ([b"a\nb ", b"c\0d\n"], "NUL byte at line 2, byte offset 5"),
+        ([b"\xff\xfea\0\n\0"], "NUL byte at line 1, byte offset 3"),
+    ],
+)
+def test_bytes_that_are_no_text_are_named_by_place(tmp_path, blocks, place):
+    with pytest.raises(InputError, match=place):
+        encode(Given(blocks), cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_characters_may_lie_across_blocks(tmp_path):
+    data = "né á\n".encode()
+    encoded = encode(Given([bytes([byte]) for byte in data]), cache=tmp_path)
+    assert said_back(encoded) == [["né", "á"]]
+
+
+def test_a_text_without_white_space_is_refused(tmp_path):
+    with pytest.raises(InputError, match="line 2 has a word of more than"):
+        encode(Given([b"a\n", *[b"x" * BLOCK_BYTES] * 5]), cache=tmp_path)
+
+
+def test_a_text_of_one_line_of_many_blocks(tmp_path):
+    encoded = encode(Given([b"ab cd " * 100_000] * 4), cache=tmp_path)
+    assert encoded.line_start.tolist() == [0, 800_001]
+    assert len(encoded.types) == 3
+
+
+def test_the_second_use_reads_the_cache_alone(tmp_path):
+    source = Given([b"a b\nc\n"])
+    first = encode(source, cache=tmp_path)
+    second = encode(source, cache=tmp_path)
+    assert source.n_reads == 1
+    assert said_back(second) == said_back(first)
+    assert second.sha256 == first.sha256
+    assert encode(source, cache=tmp_path, lower=True).lower
+    assert source.n_reads == 2
+    assert not second.ids.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "damage", ["cut", "zeros", "byte", "longer", "empty", "nonsense", "footer"]
+)
+def test_a_damaged_entry_is_made_anew(tmp_path, damage):
+    source = Given([b"a b\nc d e\n" * 50])
+    encode(source, cache=tmp_path)
+    (entry,) = tmp_path.iterdir()
+    whole = entry.read_bytes()
+    damaged = {
+        "cut": whole[:-5],
+        "zeros": whole[:100] + bytes(100) + whole[200:],
+        "byte": bytes([whole[0] ^ 1]) + whole[1:],
+        "longer": whole + b"x",
+        "empty": b"",
+        "nonsense": b"not an encoded text at all" * 10,
+        "footer": whole.replace(b'"tokens": 350', b'"tokens": 349'),
+    }[damage]
+    assert damaged != whole
+    entry.write_bytes(damaged)
+    assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
+    assert source.n_reads == 2
+    assert entry.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_used_gives_way_to_a_temporary_one(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    source = Given([b"a b\n"])
+    for _ in range(2):
+        assert said_back(encode(source, cache=tmp_path / "file" / "cache")) == [["a", "b"]]
+    assert source.n_reads == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_entry_in_a_folder_that_cannot_be_written_is_used(tmp_path, monkeypatch):
+    source = Given([b"a b\n"])
+    encode(source, cache=tmp_path)
+    monkeypatch.setattr(encoding, "_is_writable", lambda folder: False)
+    encode(source, cache=tmp_path)
+    assert source.n_reads == 1
+
+
+def test_where_the_cache_lies(tmp_path, monkeypatch):
+    def made_in(folder):
+        encode(Given([os.fspath(folder).encode()]))
+        assert len(list(folder.iterdir())) == 1
+
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HSTREE_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    made_in(tmp_path / "home" / ".cache" / "hstree")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    made_in(tmp_path / "xdg" / "hstree")
+    monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "own"))
+    made_in(tmp_path / "own")
+
+
+def _encoded_elsewhere(path, cache, barrier, out):
+    barrier.wait()
+    encoded = encode(TextFile(Path(path)), cache=cache)
+    out.put(hashlib.sha256(encoded.ids.tobytes()).hexdigest())
+
+
+def test_processes_that_encode_one_text_at_once_do_not_harm_each_other(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"a{i % 97} b{i % 31} c\n" for i in range(30_000)))
+    context = multiprocessing.get_context("fork")
+    barrier, out = context.Barrier(3), context.Queue()
+    cache = tmp_path / "cache"
+    jobs = [
+        context.Process(target=_encoded_elsewhere, args=(path, cache, barrier, out))
+        for _ in range(3)
+    ]
+    for job in jobs:
+        job.start()
+    found = {out.get(timeout=60) for _ in jobs}
+    for job in jobs:
+        job.join()
+    assert found == {hashlib.sha256(encode(TextFile(path), cache=cache).ids.tobytes()).hexdigest()}
+    assert len(list(cache.iterdir())) == 1
+
+
+def in_a_process(code, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(encoding.__file__).parents[1])},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
+    resource = pytest.importorskip("resource")
+    assert resource.RLIMIT_FSIZE is not None
+    said = in_a_process(
+        """
+        import resource, sys
+        from hstree.text.encoding import encode
+        from hstree.errors import FileFormatError
+        from hstree.text.sources import TextFile
+        from pathlib import Path
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        try:
+            encode(TextFile(Path(sys.argv[1])), cache=sys.argv[2])
+        except FileFormatError as error:
+            print(error)
+        """,
+        _file(tmp_path, "a b\n" * 20_000),
+        tmp_path / "cache",
+    )
+    assert re.fullmatch("cannot write the encoded text .*; set HSTREE_CACHE to a folder .*", said)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def _file(tmp_path, text):
+    path = tmp_path / "text.txt"
+    path.write_text(text)
+    return path
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path):
+    pytest.importorskip("resource")
+    grown = in_a_process(
+        """
+        import resource, sys
+        from hstree.text.encoding import encode
+
+        class Long:
+            name, versions = "long", {}
+
+            def __init__(self, n_blocks):
+                self.n_blocks = n_blocks
+
+            def key(self):
+                return str(self.n_blocks)
+
+            def blocks(self):
+                for _ in range(self.n_blocks):
+                    yield b"the cat sat on the mat and the dog did not\\n" * 20_000
+
+        def peak_after(n_blocks):
+            tokens = len(encode(Long(n_blocks), cache=sys.argv[1]).ids)
+            return tokens, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+        (few, before), (many, after) = peak_after(2), peak_after(24)
+        print((many - few) * 4 / 2**20, after - before)
+        """,
+        tmp_path,
+    )
+    mib_of_ids, mib = map(float, grown.split())
+    assert mib_of_ids > 20
+    assert mib < 0.4 * mib_of_ids
+
+
+@settings(max_examples=20)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_text_or_one_clear_line(tmp_path_factory, data):
+    said = ""
+    try:
+        encode(Given([data]), cache=tmp_path_factory.mktemp("cache"))
+    except InputError as error:
+        said = str(error)
+    assert "\n" not in said
+
+
+def test_what_cannot_be_read_back_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "_crc32", lambda file, size: -1)
+    with pytest.raises(FileFormatError, match="cannot read back"):
+        encode(Given([b"a\n"]), cache=tmp_path)

@@ -1,0 +1,65 @@
+"""What a text shares with a vocabulary."""
+
+import pytest
+
+from hstree.errors import InputError
+from hstree.text.overlap import overlap
+from hstree.vocabulary import Vocabulary
+from tests.texts import corpus_of
+
+LINES = ["a b c", "a <unk> d", "", "a a b"]
+
+
+def words(*names):
+    return Vocabulary(names, [1] * len(names))
+
+
+def seen(tmp_path, *names):
+    return corpus_of(tmp_path, LINES, vocabulary=words(*names))
+
+
+def test_specials_are_not_counted_as_shared(tmp_path):
+    found = overlap(seen(tmp_path, "a", "b", "z", "<unk>", "<eos>"))
+    assert (found.shared, found.words) == (2, 4)
+    # c and d; a literal <unk> is in the vocabulary.
+    assert (found.tokens, found.oov) == (13, 2)
+    assert found.is_small
+    assert "2 of the 4 words of text.txt" in str(found)
+
+
+def test_everything_shared(tmp_path):
+    found = overlap(seen(tmp_path, "a", "b", "c", "d", "<unk>", "<eos>"))
+    assert (found.shared, found.oov, found.is_small) == (4, 0, False)
+
+
+def test_no_word_shared(tmp_path):
+    with pytest.raises(InputError, match=r"no word of text\.txt is among the 3 labels"):
+        overlap(seen(tmp_path, "x", "<unk>", "<eos>"))
+
+
+def test_unknown_words_without_unk(tmp_path):
+    with pytest.raises(InputError, match="3 of its 13 tokens are not, and there is no <unk>"):
+        overlap(seen(tmp_path, "a", "b", "<eos>"))
+
+
+def test_no_eos(tmp_path):
+    with pytest.raises(InputError, match="hold no <eos>"):
+        overlap(seen(tmp_path, "a", "b", "<unk>"))
+
+
+def test_a_text_of_empty_lines_shares_all_that_it_has(tmp_path):
+    text = corpus_of(tmp_path, ["", ""], vocabulary=words("x", "<unk>", "<eos>"))
+    found = overlap(text)
+    assert (found.shared, found.words, found.tokens, found.oov) == (0, 0, 2, 0)
+
+
+def test_a_limited_corpus_reads_the_rest_as_unk(tmp_path):
+    text = seen(tmp_path, "a", "b", "c", "d", "<unk>", "<eos>")
+    limited = text.limited_to(words("a", "z"))
+    assert limited.vocabulary is text.vocabulary
+    assert limited.ids(slice(0, 4)).tolist() == [0, -1, -1, 5]
+    assert limited.n_oov == 5
+    assert limited.counts.tolist() == [4, 0, 0, 0, 5, 4]
+    # What is limited stays so: in parts of it, and through another vocabulary.
+    assert limited.part(0, 1).n_oov == 2
+    assert limited.with_vocabulary(words("b", "a", "<unk>", "<eos>")).n_oov == 5

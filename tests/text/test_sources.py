@@ -1,0 +1,211 @@
+"""Sources: each yields its bytes, has a key that changes with them, and says what is missing."""
+
+import gzip
+import hashlib
+import os
+
+import pytest
+
+from hstree import progress
+from hstree.errors import InputError
+from hstree.text.encoding import encode
+from hstree.text.sources import BLOCK_BYTES, open_source
+from tests.shared_data import shared
+
+
+@pytest.fixture
+def tiny_nltk(tmp_path, monkeypatch):
+    """Register a corpus of two tagged files with NLTK; return its folder."""
+    import nltk.corpus
+    from nltk.corpus.reader import TaggedCorpusReader
+
+    class Reader(TaggedCorpusReader):
+        def sents(self):
+            yield from super().sents()
+            yield ["New York", " ", "", "a\n\tb", " edge ", "no\u00a0break"]
+            yield []
+
+    # NLTK reads nothing outside its own folders.
+    monkeypatch.setattr(nltk.data, "path", [*nltk.data.path, str(tmp_path)])
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "a.txt").write_text("the/DT cat/NN sat/VB ./.\nit/PRP did/VB ./.\n")
+    (folder / "b.txt").write_text("yes/UH\n")
+    monkeypatch.setattr(nltk.corpus, "tiny", Reader(str(folder), r".*\.txt"), raising=False)
+    return folder
+
+
+def text_of(source):
+    return b"".join(open_source(source).blocks())
+
+
+@pytest.mark.parametrize("as_type", [str, lambda path: path])
+def test_a_file(tmp_path, as_type):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"a b\nc\n")
+    source = open_source(as_type(path))
+    assert b"".join(source.blocks()) == b"a b\nc\n"
+    assert source.name == "text.txt"
+    assert source.key() == hashlib.sha256(b"a b\nc\n").hexdigest()
+    assert source.versions == {}
+
+
+def test_a_compressed_file_is_the_same_text(tmp_path):
+    plain, packed = tmp_path / "text.txt", tmp_path / "text.txt.gz"
+    plain.write_bytes(b"a b\nc\n" * (BLOCK_BYTES // 3))
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    cache = tmp_path / "cache"
+    one, other = (encode(open_source(path), cache=cache) for path in (plain, packed))
+    assert one.sha256 == other.sha256 == hashlib.sha256(plain.read_bytes()).hexdigest()
+    assert (one.ids == other.ids).all()
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"\xef\xbb\xbfa\n")
+    assert text_of(path) == b"a\n"
+    rest = b"x" * BLOCK_BYTES + b"\xef\xbb\xbfa\n"
+    path.write_bytes(rest)
+    assert text_of(path) == rest
+    path.write_bytes(b"\xef\xbb\xbf" + rest[3:])
+    assert text_of(path) == rest[3:]
+
+
+def test_a_path_is_always_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nltk:brown").write_text("a file\n")
+    assert text_of(tmp_path / "nltk:brown") == b"a file\n"
+    assert text_of("./nltk:brown") == b"a file\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("none.txt", "no such file: none.txt; a corpus is a text file"),
+        (".", "is not a regular file"),
+        ("a\0b", "no such file"),
+        ("x" * 5000, "no such file"),
+        (os.devnull, "is not a regular file"),
+        ("nltk:", "NLTK knows no corpus ''"),
+        ("nltk:nope", "NLTK knows no corpus 'nope'; try nltk:brown"),
+        ("nltk:__doc__", "NLTK knows no corpus"),
+        ("nltk:reader", "NLTK knows no corpus"),
+        ("builtin:perl", "builtin:perl: no such built-in corpus; there are builtin:python, "),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(source, message):
+    with pytest.raises(InputError, match=message) as caught:
+        open_source(source)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(b"the cat sat\n" * 1000)[:-12],
+        gzip.compress(os.urandom(5000).hex().encode())[:2000],
+        b"plain text\n",
+        b"\x1f\x8b\x08\x00" + b"\0" * 30,
+    ],
+    ids=["no trailer", "truncated", "not compressed", "damaged"],
+)
+def test_a_bad_compressed_file(tmp_path, content):
+    path = tmp_path / "text.txt.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"cannot read .*text\.txt\.gz"):
+        open_source(path).key()
+
+
+def test_an_empty_compressed_file_is_an_empty_text(tmp_path):
+    path = tmp_path / "text.txt.gz"
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"text\.txt\.gz is empty"):
+        encode(open_source(path), cache=tmp_path / "cache")
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("one\n")
+    source = open_source(path)
+    source.key()
+    path.write_text("two\n")
+    with pytest.raises(InputError, match="changed while it was read"):
+        encode(source, cache=tmp_path / "cache")
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_nltk_gives_a_sentence_a_line(tiny_nltk):
+    assert text_of("nltk:tiny").decode().split("\n") == [
+        "the cat sat .",
+        "it did .",
+        "yes",
+        "New_York   a_b edge no\u00a0break",
+        "",
+        "",
+    ]
+    assert set(open_source("nltk:tiny").versions) == {"nltk"}
+
+
+def test_the_key_of_an_nltk_corpus_is_that_of_its_files(tiny_nltk):
+    before = open_source("nltk:tiny").key()
+    assert open_source("nltk:tiny").key() == before
+    (tiny_nltk / "b.txt").write_text("no/UH\n")
+    assert open_source("nltk:tiny").key() != before
+
+
+def test_an_nltk_reader_that_fails_is_one_line(tiny_nltk):
+    (tiny_nltk / "b.txt").write_bytes(b"caf\xff/NN\n")
+    with pytest.raises(InputError, match="nltk:tiny cannot be read: UnicodeDecodeError") as caught:
+        text_of("nltk:tiny")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_nltk_data_says_how_to_get_it(monkeypatch, tmp_path):
+    import nltk
+
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    with pytest.raises(
+        InputError, match=r"`python -m nltk\.downloader treebank`, or set NLTK_DATA"
+    ):
+        open_source("nltk:treebank")
+
+
+def test_an_nltk_corpus_without_sentences():
+    shared("nltk_data/corpora/stopwords.zip")
+    with pytest.raises(InputError, match="nltk:stopwords has no sentences"):
+        open_source("nltk:stopwords")
+
+
+def test_an_nltk_corpus_that_needs_a_sentence_tokenizer():
+    shared("nltk_data/corpora/inaugural.zip")
+    with pytest.raises(InputError, match="needs NLTK's punkt_tab"):
+        text_of("nltk:inaugural")
+
+
+def test_reading_shows_its_progress(tmp_path, tiny_nltk):
+    class Seen:
+        def __init__(self):
+            self.titles, self.done = [], 0
+
+        def start(self, title, total, unit):
+            self.titles.append((title, total, unit))
+            return self
+
+        def stop(self, task):
+            pass
+
+        def advance(self, amount=1):
+            self.done += amount
+
+    path = tmp_path / "text.txt"
+    path.write_text("a b c\n" * 10)
+    seen = Seen()
+    with progress.shown_by(seen):
+        open_source(path).key()
+    assert seen.titles == [("reading text.txt", 60, "bytes")]
+    assert seen.done == 60
+    with progress.shown_by(seen):
+        text_of("nltk:tiny")
+    assert seen.titles[1:] == [("reading nltk:tiny", None, "sentences")]
+    assert seen.done == 65

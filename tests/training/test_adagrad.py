@@ -1,0 +1,59 @@
+"""Row-wise Adagrad against its definition."""
+
+import numpy as np
+import pytest
+
+from hstree.training import adagrad as optimiser
+from hstree.training.adagrad import RowAdagrad
+
+
+def test_a_step_divides_by_the_root_of_the_rows_mean_squares():
+    parameter = np.ones((3, 2))
+    adagrad = RowAdagrad(parameter)
+    adagrad.step(np.array([2]), np.array([[3.0, 4.0]]), 0.1)
+    np.testing.assert_allclose(parameter[2], 1 - 0.1 * np.array([3, 4]) / np.sqrt(12.5), rtol=1e-6)
+    adagrad.step(np.array([2]), np.array([[1.0, 1.0]]), 0.1)
+    np.testing.assert_allclose(adagrad.squares, [0, 0, 13.5])
+    np.testing.assert_array_equal(parameter[:2], 1)
+
+
+def test_vectors_and_matrices_are_rows_too():
+    for shape in ((3,), (3, 2, 2)):
+        parameter = np.zeros(shape)
+        RowAdagrad(parameter).step(slice(0, 2), np.full((2, *shape[1:]), 5.0), 0.5)
+        np.testing.assert_allclose(parameter[:2], -0.5, rtol=1e-6)
+        np.testing.assert_array_equal(parameter[2], 0)
+
+
+def test_a_zero_gradient_moves_nothing():
+    parameter = np.ones((2, 2))
+    RowAdagrad(parameter).step(slice(None), np.zeros((2, 2)), 0.1)
+    np.testing.assert_array_equal(parameter, 1)
+
+
+def test_a_row_pays_its_weight_decay_when_it_is_touched_next():
+    parameter = np.full((2, 2), 2.0)
+    adagrad = RowAdagrad(parameter, weight_decay=0.01)
+    adagrad.step(np.array([0]), np.ones((1, 2)), 0.1, tokens=50)
+    owed = 1 + 0.01 * 50 * 2
+    np.testing.assert_allclose(parameter, [[1.9, 1.9], [2, 2]], rtol=1e-6)
+    np.testing.assert_allclose(adagrad.squares, [owed**2, 0], rtol=1e-6)
+    adagrad.step(np.array([0, 1]), np.zeros((2, 2)), 0.1, tokens=150)
+    owed_now = [0.01 * 100 * 1.9, 0.01 * 150 * 2]
+    squares = [owed**2 + owed_now[0] ** 2, owed_now[1] ** 2]
+    np.testing.assert_allclose(adagrad.squares, squares, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [slice(3, 40), slice(None), np.arange(1, 40, 3)])
+def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((41, 3), np.float32)
+    at_once, in_parts = RowAdagrad(start.copy(), 1e-3), RowAdagrad(start.copy(), 1e-3)
+    for step in range(1, 4):
+        gradient = rng.standard_normal(start[rows].shape, np.float32)
+        at_once.step(rows, gradient, 0.1, 5 * step)
+        with monkeypatch.context() as patch:
+            patch.setattr(optimiser, "CHUNK", 4)
+            in_parts.step(rows, gradient, 0.1, 5 * step)
+    assert np.array_equal(at_once.parameter, in_parts.parameter)
+    assert (at_once.parameter != start).any(axis=1).sum() == len(start[rows])

@@ -1,0 +1,94 @@
+"""Windows on both sides: against a plain loop, whole to score and at random to train."""
+
+import numpy as np
+import pytest
+
+from hstree.training.surroundings import Surroundings, keep_probability
+from tests.texts import corpus_of
+
+LINES = ["a b c d e f", "", "g", "a zebra a b", "h " * 9, "c d"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    """Return a corpus with <unk> for one word, and its lines as words of the vocabulary."""
+    whole = corpus_of(tmp_path, LINES)
+    words = whole.select_vocabulary(unk=True).words
+    known = type(whole.vocabulary)([w for w in words if w != "zebra"], [1] * (len(words) - 1))
+    lines = [["<unk>" if w == "zebra" else w for w in [*line.split(), "<eos>"]] for line in LINES]
+    return whole.with_vocabulary(known), lines
+
+
+def around(line, place, n):
+    """Return the window of a word as a plain loop finds it; None beyond the line."""
+    places = [*range(place - n, place), *range(place + 1, place + n + 1)]
+    return [line[i] if 0 <= i < len(line) else None for i in places]
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 1000])
+@pytest.mark.parametrize("n", [1, 3])
+def test_windows_to_score_are_whole_wherever_the_text_is_cut(text, monkeypatch, block, n):
+    corpus, lines = text
+    monkeypatch.setattr("hstree.training.surroundings.BLOCK", block)
+    words = [*corpus.vocabulary.words, None]  # -1 is the last one
+    found = []
+    for contexts, targets, oov in Surroundings(corpus, n, 0.01).batches(4):
+        assert len(targets) <= 4
+        for ids, target, unknown in zip(contexts, targets, oov, strict=True):
+            found.append(([words[i] for i in ids], words[target], bool(unknown)))
+    expected = [
+        (around(line, place, n), word, word == "<unk>")
+        for line in lines
+        for place, word in enumerate(line)
+    ]
+    assert found == expected
+
+
+def test_windows_to_train_reach_as_far_as_is_drawn(text):
+    corpus, lines = text
+    names = np.array([*corpus.vocabulary.words, ""])
+    windows = Surroundings(corpus, 3)
+    rng = np.random.default_rng(0)
+    reaches = np.zeros(4, int)
+    for _ in range(300):
+        targets_seen = []
+        for contexts, targets, _ in windows.training_batches(5, rng):
+            targets_seen += names[targets].tolist()
+            for ids, target in zip(contexts, targets, strict=True):
+                if names[target] == "d" and ids[4] >= 0 and names[ids[3]] == "e":
+                    reaches[2 if ids[5] < 0 else 3] += 1
+                elif names[target] == "d" and names[ids[2]] == "c" and names[ids[3]] == "e":
+                    assert names[ids].tolist() == ["", "", "c", "e", "", ""]
+                    reaches[1] += 1
+        assert sorted(targets_seen) == sorted(word for line in lines for word in line)
+    # "d e f <eos>" reaches 3 to the right: each of the reaches comes a third of the time.
+    np.testing.assert_allclose(reaches[1:] / 300, 1 / 3, atol=0.1)
+
+
+def test_words_left_out_let_windows_reach_further(tmp_path):
+    corpus = corpus_of(tmp_path, ["a the the the the b"] * 200)
+    names = np.array([*corpus.vocabulary.words, ""])
+    windows = Surroundings(corpus, 1, 0.01)
+    assert windows.kept[corpus.vocabulary.index("the")] < 0.2
+    pairs = set()
+    for contexts, targets, _ in windows.training_batches(50, np.random.default_rng(0)):
+        for ids, target in zip(contexts, targets, strict=True):
+            pairs.add((names[target], *names[ids]))
+    assert ("a", "", "b") in pairs
+    assert ("b", "a", "") in pairs
+    assert ("b", "a", "<eos>") in pairs
+
+
+def test_frequent_words_are_kept_as_by_word2vec(tmp_path):
+    counts = np.array([700_000, 200_000, 1_000, 10, 0])
+    found = keep_probability(counts, 1e-3)
+    for count, kept in zip(counts.tolist(), found, strict=True):
+        # The program's own line: ran = (sqrt(cn / (sample * total)) + 1) * (sample * total) / cn.
+        total = 1e-3 * counts.sum()
+        expected = (np.sqrt(count / total) + 1) * total / count if count else 1
+        assert kept == pytest.approx(min(expected, 1))
+    assert keep_probability(counts, 0).tolist() == [1] * 5
+    corpus = corpus_of(tmp_path, ["x"] * 3000)
+    windows = Surroundings(corpus, 2, 0.05)
+    n = sum(len(t) for _, t, _ in windows.training_batches(100, np.random.default_rng(0)))
+    assert n == pytest.approx((corpus.counts * windows.kept).sum(), rel=0.05)

@@ -1,0 +1,52 @@
+"""word2vec's files: what is written is read again, bit for bit, by us and by gensim."""
+
+import pytest
+
+from hstree.errors import FileFormatError, InputError
+from hstree.vectors import WordVectors
+
+EXTREME = [[1e-38, -3.4e38, 0.1], [1 / 3, -0.0, 1e-45], [16777217, 2.5, -1e-7], [0, 0, 0]]
+
+
+@pytest.fixture
+def vectors():
+    return WordVectors(["the", "</s>", "no\u00a0break", "0.5"], EXTREME, counts=[4, 3, 2, 1])
+
+
+@pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.bin"])
+def test_the_same_vectors_come_back(vectors, tmp_path, name, monkeypatch):
+    monkeypatch.setattr("hstree.vectorfiles.writing.BLOCK", 3)
+    vectors.save(tmp_path / name)
+    found = WordVectors.read(tmp_path / name)
+    assert found.labels == vectors.labels
+    assert found.vectors.tobytes() == vectors.vectors.tobytes()
+
+
+@pytest.mark.parametrize("name", ["v.vec", "v.bin"])
+def test_gensim_reads_the_same(vectors, tmp_path, name):
+    gensim = pytest.importorskip("gensim.models", reason="gensim is not installed")
+    vectors.save(tmp_path / name)
+    found = gensim.KeyedVectors.load_word2vec_format(
+        str(tmp_path / name), binary=name.endswith("bin")
+    )
+    assert tuple(found.index_to_key) == vectors.labels
+    assert found.vectors.tobytes() == vectors.vectors.tobytes()
+
+
+def test_the_text_is_word2vecs(tmp_path):
+    WordVectors(["a", "b"], [[0.1, 1], [-2, 1e-7]]).save(tmp_path / "v.vec")
+    assert (tmp_path / "v.vec").read_bytes() == b"2 2\na 0.1 1.0\nb -2.0 1e-07\n"
+
+
+@pytest.mark.parametrize("word", ["", "new york", "a\tb", "a\nb", "\ud800"])
+@pytest.mark.parametrize("name", ["v.vec", "v.bin"])
+def test_words_that_readers_would_split_are_refused(tmp_path, word, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=r"save it as \.npy"):
+        WordVectors(["a", word], [[1.0], [2.0]]).save(tmp_path / name)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_the_ending_says_how(vectors, tmp_path):
+    with pytest.raises(FileFormatError, match=r"name it \.npy, \.vec, \.txt or \.bin"):
+        vectors.save(tmp_path / "v.pt")
