@@ -14,7 +14,7 @@ from hstree.errors import FileFormatError
 from hstree.tree import Tree
 from hstree.treefile import ENDINGS, load, save
 from tests.strategies import children_of, trees
-from tests.treefiles import DOCUMENT, TREE, refusal
+from tests.tree_documents import DOCUMENT, TREE, refusal
 
 
 def same(found, tree):

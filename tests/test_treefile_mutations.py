@@ -10,7 +10,7 @@ from hstree.errors import HstreeError
 from hstree.tree import Tree
 from hstree.treefile import ENDINGS, load, save
 from tests.strategies import children_of, json_values, trees
-from tests.treefiles import TREE, members_of
+from tests.tree_documents import TREE, members_of
 
 
 @settings(max_examples=120, deadline=None)

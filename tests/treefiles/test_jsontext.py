@@ -7,7 +7,7 @@ import pytest
 
 from hstree.errors import FileFormatError, TreeError
 from hstree.treefile import read_content, save
-from tests.treefiles import DOCUMENT, TREE, refusal
+from tests.tree_documents import DOCUMENT, TREE, refusal
 
 
 def changed(**fields):

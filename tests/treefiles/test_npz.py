@@ -9,7 +9,7 @@ import pytest
 
 from hstree.errors import FileFormatError, TreeError
 from hstree.tree import Tree
-from tests.treefiles import TREE, members_of, refusal
+from tests.tree_documents import TREE, members_of, refusal
 
 
 def header(**fields):
