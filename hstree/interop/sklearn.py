@@ -26,6 +26,7 @@ from hstree.errors import OptionError
 from hstree.interop import lbfgs
 from hstree.interop.adagrad import Adagrad
 from hstree.interop.class_tree import label_ids, tree_of_classes
+from hstree.interop.class_weights import ClassWeight, check_class_weight, weights_of_classes
 from hstree.interop.linear import LinearTree, Rows, is_sparse
 from hstree.tree import Tree
 from hstree.treefile import load
@@ -111,7 +112,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         builder_options: Mapping[str, Any] | None = None,
         tree: Tree | str | os.PathLike[str] | None = None,
         C: float = 1.0,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        class_weight: ClassWeight = None,
         solver: Literal["auto", "lbfgs", "adagrad"] = "auto",
         max_iter: int = 1000,
         tol: float = 1e-4,
@@ -192,7 +193,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             raise ValueError("classes are not the same as at the first call to partial_fit")
         new = np.setdiff1d(y, known)
         if new.size:
-            raise ValueError(f"y has the class {new[0]!r}, which is not among classes")
+            raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if first:
             labels = self._start(X, y, weight, known)
@@ -306,16 +307,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _weighted(self, y: NDArray[Any], sample_weight: Float64) -> Float64:
         """Return the weights (n,) of the samples times those of their classes."""
-        if self.class_weight is None:
-            return sample_weight
         number = np.searchsorted(self.classes_, y)
-        if isinstance(self.class_weight, str):
-            total = np.bincount(number, sample_weight, minlength=len(self.classes_))
-            present = np.count_nonzero(total)
-            of_class = total.sum() / (present * np.where(total > 0, total, 1))
-        else:
-            weights = [self.class_weight.get(name, 1.0) for name in self.classes_.tolist()]
-            of_class = np.array(weights, np.float64)
+        of_class = weights_of_classes(self.class_weight, self.classes_, number, sample_weight)
         weighted: Float64 = sample_weight * of_class[number]
         return weighted
 
@@ -362,11 +355,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _check_parameters(self) -> None:
         if self.solver not in ("auto", "lbfgs", "adagrad"):
             raise OptionError(f"solver is {self.solver!r}; it is 'auto', 'lbfgs' or 'adagrad'")
-        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
-            raise OptionError(
-                f"class_weight is {self.class_weight!r}; it is 'balanced', None or a mapping of "
-                "classes to weights"
-            )
+        check_class_weight(self.class_weight)
+        if not isinstance(self.tree, Tree | str | os.PathLike | None):
+            raise OptionError(f"tree is {self.tree!r}; it is a Tree, the path of its file or None")
         for name, least in (("max_iter", 1), ("epochs", 1), ("batch_size", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

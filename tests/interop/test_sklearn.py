@@ -298,6 +298,12 @@ def test_pipelines_and_searches():
         ({"max_iter": 0}, OptionError, "max_iter is 0"),
         ({"batch_size": True}, OptionError, "batch_size is True"),
         ({"class_weight": "equal"}, OptionError, "class_weight is 'equal'"),
+        ({"class_weight": [1, 2, 3]}, OptionError, "class_weight is \\[1, 2, 3\\]"),
+        ({"class_weight": {"class 0": -1}}, OptionError, "'class 0' is -1; a weight is"),
+        ({"class_weight": {"class 0": float("nan")}}, OptionError, "'class 0' is nan"),
+        ({"class_weight": {"class 0": "2"}}, OptionError, "'class 0' is '2'"),
+        ({"class_weight": {"class0": 2}}, OptionError, "'class0', which is no class"),
+        ({"tree": 3}, OptionError, "tree is 3; it is a Tree"),
         ({"solver": "newton"}, OptionError, "solver is 'newton'"),
         ({"tree": Tree.from_children(["a", "b"], [[~0, ~1]])}, InputError, "no label 'class 0'"),
         ({"tree": "missing.json"}, HstreeError, "missing.json"),
@@ -308,6 +314,21 @@ def test_misuse_is_told_in_one_line(parameters, error, message):
     with pytest.raises(error, match=message) as caught:
         Classifier(**parameters).fit(X, y)
     assert "\n" not in str(caught.value)
+
+
+def test_a_weight_of_a_class_without_samples_is_no_slip_where_all_others_have_theirs():
+    X, y = problem(3)
+    weights = {"class 0": 2.0, "class 1": 1.0, "class 2": 0.5}
+    wider = Classifier(class_weight=weights | {"class 7": 9.0}).fit(X, y)
+    expected = Classifier(class_weight=weights).fit(X, y)
+    np.testing.assert_array_equal(wider.predict_proba(X), expected.predict_proba(X))
+
+
+def test_an_unseen_class_is_named():
+    X, _ = problem(3)
+    model = Classifier().partial_fit(X, np.arange(len(X)) % 3, classes=range(3))
+    with pytest.raises(ValueError, match="y has the class 3, which is not among classes"):
+        model.partial_fit(X, np.arange(len(X)) % 4)
 
 
 def test_class_weights_of_some_classes_in_parts():
