@@ -13,6 +13,7 @@ from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.language_model import LanguageModel
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.tree import Tree
+from hstree.word2vec import Word2Vec
 from tests.interop.torch_layers import (
     TREES,
     HierarchicalSoftmax,
@@ -128,6 +129,15 @@ def test_top_k_breaks_ties_by_label():
     assert ties.top_k(torch.zeros(2), 6).labels.tolist() == [1, 3, 4, 2, 5, 6]
 
 
+def test_top_k_keeps_its_shape_where_scores_are_no_numbers():
+    module = HierarchicalSoftmax(flat(4), 5)
+    hidden = torch.zeros(2, 5)
+    hidden[0] = torch.nan
+    labels, log_prob = module.top_k(hidden, 3)
+    assert labels.tolist() == [[0, 1, 2]] * 2
+    assert log_prob.isnan().all(1).tolist() == [True, False]
+
+
 def test_top_k_in_parts_changes_nothing(monkeypatch):
     module = twins(TREE)[1]
     hidden, _ = as_tensors(TREE)
@@ -202,6 +212,18 @@ def test_state_dict_round_trip(tree):
     assert torch.equal(copy.deepcopy(module)(hidden, target).output, module(hidden, target).output)
 
 
+def test_weights_of_another_tree_are_no_state():
+    children = [[1, ~0], [~1, ~2]], [[1, ~2], [~1, ~0]]
+    first, second = (Tree.from_children(["a", "b", "c"], own) for own in children)
+    state = torch.nn.Sequential(HierarchicalSoftmax(first, 3)).state_dict()
+    with pytest.raises(RuntimeError, match=r"0\.weight and 0\.bias were learned on another tree"):
+        torch.nn.Sequential(HierarchicalSoftmax(second, 3)).load_state_dict(state)
+    counted = Tree(first.labels, first.child_start, first.child, counts=[3, 2, 1])
+    torch.nn.Sequential(HierarchicalSoftmax(counted, 3)).load_state_dict(state)
+    tensors = {name.removeprefix("0."): tensor for name, tensor in state.items()}
+    HierarchicalSoftmax(second, 3).load_state_dict(tensors)
+
+
 @pytest.fixture
 def model():
     children = random_tree(12, 4, extra_codes=3)
@@ -231,6 +253,22 @@ def test_weights_come_from_a_model_and_go_back(model, tmp_path):
     np.testing.assert_array_equal(read.layer.bias, module.bias.detach().numpy())
     again = HierarchicalSoftmax.from_model(read)
     assert torch.equal(again.weight, module.weight)
+
+
+@pytest.mark.parametrize("kind", ["cbow", "skipgram"])
+def test_weights_come_from_word_vectors_and_go_back(kind, tmp_path):
+    model = Word2Vec(random_tree(12, 4), dim=5, model=kind)
+    model.layer.weight[:] = np.random.default_rng(0).standard_normal(model.layer.weight.shape)
+    model.save(tmp_path / "model")
+    for given in (model, tmp_path / "model"):
+        module = HierarchicalSoftmax.from_model(given)
+        contexts = np.array([[0, 1, -1], [3, 4, 5]])
+        log_prob = module.log_prob(torch.from_numpy(model.hidden(contexts)))
+        np.testing.assert_allclose(log_prob.detach(), model.log_prob(contexts), atol=1e-5)
+    with torch.no_grad():
+        module.weight.mul_(2)
+    module.copy_to(model)
+    np.testing.assert_array_equal(model.layer.weight, module.weight.detach().numpy())
 
 
 def test_weights_go_into_a_model_of_the_same_tree_only(model):

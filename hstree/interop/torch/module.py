@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,9 +17,11 @@ from hstree.interop.torch import sampling, targets
 from hstree.interop.torch.all_labels import AllLabels
 from hstree.interop.torch.index import TreeIndex
 from hstree.interop.torch.precision import as_given
-from hstree.language_model import LanguageModel
+from hstree.interop.torch.state import note_tree, of_another_tree
 from hstree.layers.rows import row_start, unigram_bias
+from hstree.modelfile import load
 from hstree.tree import Tree
+from hstree.treemodel import TreeModel
 
 #: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
 TABLE_LIMIT = 1 << 26
@@ -135,7 +137,7 @@ class HierarchicalSoftmax(nn.Module):
     @classmethod
     def from_model(
         cls,
-        model: LanguageModel | str | os.PathLike[str],
+        model: TreeModel[Any] | str | os.PathLike[str],
         *,
         sparse: bool = False,
         device: torch.device | str | None = None,
@@ -145,7 +147,7 @@ class HierarchicalSoftmax(nn.Module):
 
         Parameters
         ----------
-        model : LanguageModel or path of a model's folder
+        model : LanguageModel, Word2Vec or path of a model's folder
         sparse, device, dtype
             See the class.
 
@@ -154,15 +156,15 @@ class HierarchicalSoftmax(nn.Module):
         FileFormatError
             When the folder holds no model.
         """
-        if not isinstance(model, LanguageModel):
-            model = LanguageModel.load(model)
+        if not isinstance(model, TreeModel):
+            model = load(model)
         layer = cls(model.tree, model.dim, sparse=sparse, device=device, dtype=dtype)
         with torch.no_grad():
             layer.weight.copy_(torch.from_numpy(model.layer.weight))
             layer.bias.copy_(torch.from_numpy(model.layer.bias))
         return layer
 
-    def copy_to(self, model: LanguageModel) -> None:
+    def copy_to(self, model: TreeModel[Any]) -> None:
         """Put the node weights into a model of the same tree and d, to be saved with it.
 
         Raises
@@ -258,6 +260,33 @@ class HierarchicalSoftmax(nn.Module):
         """Describe the layer in ``print(model)``."""
         return f"{self.tree!r}, in_features={self.in_features}, sparse={self.sparse}"
 
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        note_tree(destination, prefix, self.tree)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Mapping[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load as every module does, unless the weights were learned on another tree."""
+        if of_another_tree(local_metadata, self.tree):
+            error_msgs.append(
+                f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
+                "make the layer on that one"
+            )
+            return
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
     def _hidden(self, input: Tensor) -> Tensor:
         """Return the hidden vectors as (N, d), in the dtype of the weights."""
         if input.ndim not in (1, 2) or input.shape[-1] != self.in_features:
@@ -278,9 +307,12 @@ def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest of each row, (N, min(k, V)), ties in the order of the columns."""
     k = min(k, log_prob.shape[1])
     values, labels = torch.topk(log_prob, k)
-    least = values[:, -1:]
-    if ((log_prob >= least).sum(1) > k).any():  # ties of the k-th, of which topk takes any
-        above, ties = log_prob > least, log_prob == least
+    known = log_prob
+    if values.isnan().any():  # which topk takes for the largest, and no comparison does
+        known = log_prob.masked_fill(log_prob.isnan(), torch.inf)
+    least = known.gather(1, labels[:, -1:])
+    if ((known >= least).sum(1) > k).any():  # ties of the k-th, of which topk takes any
+        above, ties = known > least, known == least
         wanted = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
         labels = wanted.nonzero()[:, 1].reshape(-1, k)
     labels = labels.sort(1).values
