@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from hstree.segments import offsets
 from hstree.tree import Tree
 
 Int64 = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
 
 #: Numbers in a padded table, and decisions laid out at once: 1 GB of int64.
 LARGEST_TABLE = 1 << 27
@@ -58,12 +60,12 @@ class Paths:
     @property
     def point(self) -> list[NDArray[np.uint32]]:
         """For each label the nodes on its way, root first: gensim's `point`."""
-        return np.split(self.node.astype(np.uint32), self.start[1:-1])
+        return self._parts(self.node.astype(np.uint32))
 
     @property
     def code(self) -> list[NDArray[np.uint8]]:
         """For each label its bits, root first, 0 for a first child: gensim's `code`."""
-        return np.split(self.bit, self.start[1:-1])
+        return self._parts(self.bit)
 
     @property
     def strings(self) -> list[str]:
@@ -99,6 +101,10 @@ class Paths:
             When it would have more than 2**27 entries.
         """
         return self._padded(1 - self.bit.astype(np.int64))
+
+    def _parts(self, value: NDArray[T]) -> list[NDArray[T]]:
+        """Return the numbers of each label; `np.split` makes one part of no labels."""
+        return np.split(value, self.start[1:-1]) if len(self.start) > 1 else []
 
     def _padded(self, value: Int64) -> Int64:
         length = np.diff(self.start)

@@ -1,8 +1,8 @@
 """Word vectors: one row of numbers for each word, perhaps with the words' counts.
 
 This is the checked object that builders take, with its `read` and `save`. The formats themselves
-stand elsewhere: `.npy` and its labels in `vectorfile`, reading word2vec and GloVe files in
-`vectortext`, writing word2vec's in `vectorwriting`.
+stand elsewhere (`vectorfiles`): `.npy` and its labels in `npy`, reading word2vec and GloVe files
+in `reading`, writing word2vec's in `writing`.
 """
 
 from __future__ import annotations

@@ -83,6 +83,13 @@ def test_one_label_has_an_empty_path():
     assert paths.num_classes == 0
 
 
+def test_no_labels_have_no_paths():
+    for tree in (Tree(["only"], [0], []), Tree.from_children(["a", "b"], [[~0, ~1]])):
+        paths = tree.to_paths([])
+        assert paths.point == paths.code == paths.strings == []
+        assert paths.path_table.shape == paths.path_code.shape == (0, 0)
+
+
 def test_what_paths_cannot_hold_is_refused():
     wide = Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]])
     with pytest.raises(InputError, match="node 0 has 3 children"):

@@ -24,6 +24,8 @@ from hstree.vocabulary import Vocabulary
 
 #: gensim before it needs NumPy 1, hstree needs NumPy 2.
 OLDEST = "4.4"
+#: Words from which on counts of V, V - 1, ..., 1 are no text's: a few words may have them.
+MADE_UP = 50
 
 
 def use_tree(model: Any, tree: Tree) -> None:
@@ -163,7 +165,8 @@ def from_keyed_vectors(keyed: Any) -> WordVectors:
     Parameters
     ----------
     keyed : gensim.models.KeyedVectors
-        For a model, ``model.wv``. Their counts are taken over where there are any.
+        For a model, ``model.wv``. Their counts are taken over where there are any; not those
+        that gensim makes up for a file of vectors, which holds none: V, V - 1, ..., 1.
 
     Raises
     ------
@@ -178,7 +181,10 @@ def from_keyed_vectors(keyed: Any) -> WordVectors:
             f"expected gensim's KeyedVectors (of a model: model.wv), not {type(keyed).__name__}"
         )
     labels = [str(key) for key in keyed.index_to_key]
-    return WordVectors(labels, np.array(keyed.vectors, np.float32), counts=_counts(keyed))
+    counts = _counts(keyed)
+    if counts is not None and len(counts) >= MADE_UP and (np.diff(counts, append=0) == -1).all():
+        counts = None
+    return WordVectors(labels, np.array(keyed.vectors, np.float32), counts=counts)
 
 
 def _words(model: Any) -> list[str]:

@@ -6,7 +6,7 @@
 
 Any of them may be gzipped. The content tells them apart, the ending `.bin` only where the
 content cannot. A text is parsed from the right of each line, since words may hold spaces. What
-is not here: `.npy` (`vectorfile`), and whether the numbers are finite and the words unique
+is not here: `.npy` (`npy`), and whether the numbers are finite and the words unique
 (`vectors`).
 """
 

@@ -202,6 +202,18 @@ def test_vectors_both_ways():
     assert bridge.from_keyed_vectors(uncounted).counts is None
 
 
+def test_counts_that_gensim_makes_up_are_none(tmp_path):
+    words = [f"w{number}" for number in range(60)]
+    WordVectors(words, np.eye(60)).save(tmp_path / "vectors.vec")
+    keyed = models.KeyedVectors.load_word2vec_format(str(tmp_path / "vectors.vec"))
+    assert keyed.get_vecattr("w0", "count") == 60
+    assert bridge.from_keyed_vectors(keyed).counts is None
+    for counts in ([3, 2, 1], [*range(61, 1, -1)]):
+        few = WordVectors(words[: len(counts)], np.eye(len(counts)), counts=counts)
+        back = bridge.from_keyed_vectors(bridge.to_keyed_vectors(few))
+        assert back.counts.tolist() == counts
+
+
 def test_vectors_of_a_model_build_its_next_tree():
     model = trained(untrained())
     tree = hstree.build("gmm", bridge.from_keyed_vectors(model.wv))
