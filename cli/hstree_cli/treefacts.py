@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hstree_cli.console import count, figure
@@ -46,10 +47,10 @@ def input_facts(tree: Tree) -> list[tuple[str, str]]:
         facts += [("options", ", ".join(given))] if given else []
     if isinstance(reached := tree.meta.get("max_codes_reached"), int) and reached:
         facts.append(("bounded", f"{count(reached)} words would have more codes but for max_codes"))
-    if isinstance(classes := tree.meta.get("classes"), dict):
-        facts += _class_facts(classes)
-    if isinstance(coverage := tree.meta.get("coverage"), dict):
-        facts += _wordnet_facts(coverage)
+    for key, facts_of in (("classes", _class_facts), ("coverage", _wordnet_facts)):
+        # Another package's builder may use the same name for something else.
+        with suppress(TypeError, ValueError, LookupError, AttributeError):
+            facts += facts_of(tree.meta[key])
     read = tree.meta.get("input")
     if isinstance(read, dict):
         facts.append(("built from", _input(read)))
@@ -84,7 +85,7 @@ def _coverage(read: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _class_facts(classes: dict[str, Any]) -> list[tuple[str, str]]:
     """Say how many classes there are, how they were found, and what they predict."""
-    number = f"{count(classes.get('number', 0))}, by {classes.get('by', 'a file')}"
+    number = f"{count(classes['number'])}, by {classes['by']}"
     if head := classes.get("head"):
         number += f", beside a head of {count(head)} words"
     facts = [("classes", number)]
@@ -103,19 +104,19 @@ _PARTS_OF_SPEECH = {"n": "nouns", "v": "verbs", "a": "adjectives", "r": "adverbs
 
 def _wordnet_facts(coverage: dict[str, Any]) -> list[tuple[str, str]]:
     """Say how many words WordNet has, as what, and which of its edges were cut."""
-    words, inside = coverage.get("words", 0), coverage.get("words_in_wordnet", 0)
-    tokens = coverage.get("tokens_in_wordnet")
+    words, inside = coverage["words"], coverage["words_in_wordnet"]
+    tokens = coverage["tokens_in_wordnet"]
     of_tokens = "" if tokens is None else f", {100 * tokens:.2f}% of the tokens"
-    as_pos = coverage.get("by_part_of_speech", {})
-    several = f"{count(coverage.get('multi_sense', 0))} words have several"
-    edges, cut, synsets = (coverage.get(key, 0) for key in ("edges", "edges_cut", "synsets"))
+    as_pos = coverage["by_part_of_speech"]
+    several = f"{count(coverage['multi_sense'])} words have several"
+    edges, cut, synsets = (coverage[key] for key in ("edges", "edges_cut", "synsets"))
     return [
         ("in WordNet", f"{count(inside)} of {count(words)} words{of_tokens}"),
         (
             "as",
             ", ".join(f"{count(n)} {_PARTS_OF_SPEECH.get(pos, pos)}" for pos, n in as_pos.items()),
         ),
-        ("lemmatised", f"{count(coverage.get('lemmatised', 0))} words, found by another form"),
-        ("senses", f"{several}; {count(coverage.get('senses_unused', 0))} senses are not used"),
+        ("lemmatised", f"{count(coverage['lemmatised'])} words, found by another form"),
+        ("senses", f"{several}; {count(coverage['senses_unused'])} senses are not used"),
         ("is-a edges", f"{count(edges)} among {count(synsets)} synsets, of which {count(cut)} cut"),
     ]

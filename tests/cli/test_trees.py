@@ -149,3 +149,22 @@ def test_stats_say_what_wordnet_has_of_the_words(hstree, tmp_path):
     assert "in WordNet     3 of 6 words, 42.86% of the tokens\n" in out
     assert "as             2 nouns, 1 verbs, 0 adjectives, 0 adverbs\n" in out
     assert "lemmatised     2 words, found by another form\n" in out
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"classes": {"number": "many", "by": "hand"}},
+        {"classes": {"number": 2, "by": "hand", "bigram_perplexity": "low"}},
+        {"classes": ["a", "b"]},
+        {"coverage": {"words": 3}},
+        {"coverage": 0.5},
+    ],
+)
+def test_stats_leave_out_what_another_builder_calls_classes_or_coverage(hstree, tmp_path, meta):
+    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
+    tree.save(tmp_path / "plain.json")
+    tree.with_meta(meta).save(tmp_path / "tree.json")
+    ran = hstree("stats", "tree.json")
+    assert ran.status == 0
+    assert ran.out == hstree("stats", "plain.json").out
