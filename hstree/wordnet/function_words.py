@@ -1,7 +1,9 @@
-"""English function words, which WordNet does not cover but spells other words.
+"""English function words, which stand outside WordNet's tree though WordNet spells some of them.
 
 "it" is information technology there, "he" is helium, "at" a coin of Laos and "a" an angstrom. A
-text means none of these, so these words are WordNet "the" and "of", which it lacks.
+text seldom means any of these, so such words stand with "the" and "of", which WordNet lacks. Some
+it has in their own right, as adverbs and adjectives ("not", "all", "so"): a class stays together.
+Case is folded before, so that "May" and "US" stand with "may" and "us".
 Here are the closed classes alone; verbs that also help others (be, have, do) are verbs.
 """
 

@@ -64,6 +64,10 @@ def read_database(read: ReadFile) -> str:
         for pos in POS
         for place, synset in _parsed(read, f"data.{_FILES[pos]}", _data_line, pos)
     }
+    if not synsets:
+        raise InputError(
+            "this WordNet's data files hold no synset; take the files of a release, unpacked"
+        )
     senses = {pos: dict(_parsed(read, f"index.{_FILES[pos]}", _index_line, pos)) for pos in POS}
     counts = dict(_parsed(read, "cntlist.rev", _count_line, ""))
     forms = {pos: dict(_parsed(read, f"{_FILES[pos]}.exc", _exception_line, pos)) for pos in POS}

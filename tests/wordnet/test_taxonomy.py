@@ -72,6 +72,10 @@ def test_what_is_no_wordnet_is_said_in_one_line(tmp_path):
     (folder / "data.verb").write_text(good.split("\n")[0] + "\n")
     with pytest.raises(InputError, match="do not fit together"):
         open_taxonomy(folder)
+    for file in folder.iterdir():
+        file.write_text("")
+    with pytest.raises(InputError, match="no synset"):
+        open_taxonomy(folder)
 
 
 @pytest.mark.parametrize(
