@@ -2,12 +2,15 @@
 
 The first 900,000 tokens train, the next 100,000 validate, the rest test (cut at the next end of a
 line); the words are the 10,000 most frequent of the training part. Every row is trained under the
-same regime and every finished run is kept, so that the command goes on where it stopped.
+same regime and every finished run is kept, so that the command goes on where it stopped. Below them
+stands a Kneser-Ney trigram, whose contexts begin anew at every line.
 
     python -m benchmarks.morin_bengio [--rows ROW ...] [--json FILE]
 """
 
 from __future__ import annotations
+
+from itertools import chain
 
 import numpy as np
 
@@ -48,7 +51,10 @@ def main() -> None:
     brown = Study(ROWS, brown_parts(), given.folder, given.epochs)
     results = brown.results(given.rows, given.states)
     if not given.no_speeds:
-        rows = study.rows_of(brown, results, given.states[0])
+        rows = chain(
+            study.rows_of(brown, results, given.states[0]),
+            [study.trigram_row(brown, results)],
+        )
         table.report("morin_bengio", rows, given.json)
 
 

@@ -23,6 +23,8 @@ from benchmarks import table
 from benchmarks.layer import take_turns, tree_step
 from hstree.bootstrap import grown
 from hstree.builders import builder
+from hstree.comparison.baselines import run_baseline
+from hstree.comparison.entries import Baseline
 from hstree.evaluation import Parts
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.runs import Result, run, vectors_of
@@ -143,14 +145,26 @@ def rows_of(
     flat = results.get("flat")
     faster = {} if flat is None else layer_speed_ups(made.trees(list(results), state), made.parts)
     for row, found in results.items():
-        above = {} if flat is None else {"above flat": f"{_percent_above(found, flat):+.1f}%"}
         yield {
             "tree": row,
             **cost(found[0]),
-            **{part: spread(found, part) for part in ("valid", "test")},
-            **above,
+            **_perplexities(found, flat),
             **faster.get(row, {}),
         }
+
+
+def trigram_row(made: Study, results: Mapping[str, list[Result]]) -> dict[str, Any]:
+    """Return the row of an interpolated Kneser-Ney trigram model, which is no tree."""
+    found = run_baseline(Baseline("kn3", 3), made.parts, made.folder / "kn3")
+    return {"tree": "Kneser-Ney trigram", **_perplexities([found], results.get("flat"))}
+
+
+def _perplexities(results: Sequence[Result], flat: Sequence[Result] | None) -> dict[str, str]:
+    """Return the columns that say how well a row predicts."""
+    columns = {part: spread(results, part) for part in ("valid", "test")}
+    if flat is None:
+        return columns
+    return {**columns, "above flat": f"{_percent_above(results, flat):+.1f}%"}
 
 
 def _percent_above(results: Sequence[Result], flat: Sequence[Result]) -> float:

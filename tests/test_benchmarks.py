@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-from tests.texts import markov_lines, write_lines
+from benchmarks.layer import take_turns
+from hstree.evaluation import Parts
+from hstree.ngrams.kneser_ney import KneserNey
+from tests.texts import corpus_of, markov_lines, write_lines
 
 
 def run(name, monkeypatch, capsys, tmp_path, *arguments):
@@ -56,3 +59,38 @@ def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("hstree.runs.evaluate", lambda *given, **more: pytest.fail("trained again"))
     again = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
     assert [row["test"] for row in again] == [row["test"] for row in first]
+
+
+@pytest.fixture
+def one_round(monkeypatch):
+    monkeypatch.setattr("benchmarks.study.take_turns", lambda steps, rounds: take_turns(steps, 1))
+
+
+@pytest.mark.usefixtures("one_round")
+def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path):
+    for number, part in enumerate(("train", "valid", "test")):
+        write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(2_000, number)[0])
+    few = ("--ptb", tmp_path, "--folder", tmp_path / "runs", "--epochs", 1)
+    kinds = ("random", "classes vectors", "flat")
+    rows = run("goodman", monkeypatch, capsys, tmp_path, *few, "--rows", *kinds)
+    assert [row["tree"] for row in rows] == list(kinds)
+    flat = rows[-1]
+    assert flat["above flat"] == "+0.0%"
+    assert flat["training, times flat"] == flat["one word, times flat"] == 1
+    assert all(row["training, times flat"] > 0 for row in rows)
+
+
+@pytest.mark.usefixtures("one_round")
+def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
+    texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
+    words = texts[0].vocabulary
+    parts = Parts(*(text.with_vocabulary(words) for text in texts))
+    monkeypatch.setattr("benchmarks.morin_bengio.brown_parts", lambda: parts)
+    few = ("--folder", tmp_path / "runs", "--epochs", 1, "--rows", "wordnet first, none", "flat")
+    *trees, trigram = run("morin_bengio", monkeypatch, capsys, tmp_path, *few)
+    assert [row["tree"] for row in trees] == ["wordnet first, none", "flat"]
+    assert trigram["tree"] == "Kneser-Ney trigram"
+    model = KneserNey(order=3).fit(parts.train)
+    assert trigram["valid"] == f"{model.perplexity(parts.valid):.1f}"
+    assert trigram["test"] == f"{model.perplexity(parts.test):.1f}"
+    assert trigram["above flat"].endswith("%")
