@@ -26,12 +26,10 @@ class Adagrad:
     Parameters
     ----------
     model : LinearTree
-    learning_rate : float
     """
 
-    def __init__(self, model: LinearTree, learning_rate: float) -> None:
+    def __init__(self, model: LinearTree) -> None:
         self.model = model
-        self.learning_rate = learning_rate
         self._squares = np.zeros(model.table.shape, model.table.dtype)
         self._bias_squares = np.zeros(len(model.bias))
         self._paid = np.zeros(model.table.shape, np.int32)
@@ -43,6 +41,7 @@ class Adagrad:
         labels: NDArray[np.integer],
         sample_weight: Array,
         *,
+        learning_rate: float,
         penalty: float,
         batch_size: int,
         rng: np.random.Generator,
@@ -55,6 +54,7 @@ class Adagrad:
         labels : int array (n,)
             Label ids.
         sample_weight : float array (n,)
+        learning_rate : float
         penalty : float
             Weight of half the squared norm of the weights in each sample's loss.
         batch_size : int
@@ -70,26 +70,32 @@ class Adagrad:
         for a in range(0, len(order), batch_size):
             batch = order[a : a + batch_size]
             weight = sample_weight[batch]
-            nll = self._step(self.model.suited(X[batch]), labels[batch], weight, penalty)
+            rows = self.model.suited(X[batch])
+            nll = self._step(rows, labels[batch], weight, learning_rate, penalty)
             total += float(weight @ nll)
         return total / max(float(sample_weight.sum()), TINY)
 
     def _step(
-        self, X: Rows, labels: NDArray[np.integer], sample_weight: Array, penalty: float
+        self,
+        X: Rows,
+        labels: NDArray[np.integer],
+        sample_weight: Array,
+        learning_rate: float,
+        penalty: float,
     ) -> NDArray[np.float64]:
         nll, gradients = self.model.loss(X, labels, sample_weight)
         self._steps += 1
         penalty *= len(labels)  # of a step
         table, bias = self.model.table, self.model.bias
         for gradient in gradients:
-            self._move(gradient, table.dtype.type(penalty))
+            self._move(gradient, table.dtype.type(learning_rate), table.dtype.type(penalty))
             rows = gradient.rows
             self._bias_squares[rows] += gradient.bias**2
-            rate = self.learning_rate / np.sqrt(self._bias_squares[rows] + TINY)
+            rate = learning_rate / np.sqrt(self._bias_squares[rows] + TINY)
             bias[rows] -= rate * gradient.bias
         return nll
 
-    def _move(self, gradient: Gradient, penalty: Any) -> None:
+    def _move(self, gradient: Gradient, learning_rate: Any, penalty: Any) -> None:
         """Move the weights of one gradient, with few copies: memory is what bounds wide nodes."""
         table, index = self.model.table, gradient.index
         weight = table[index]
@@ -103,6 +109,6 @@ class Adagrad:
         self._squares[index] = squares
         # Not in place: of a slice, `squares` is a view.
         step /= np.sqrt(squares + table.dtype.type(TINY))
-        step *= table.dtype.type(self.learning_rate)
+        step *= learning_rate
         weight -= step
         table[index] = weight

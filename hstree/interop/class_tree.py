@@ -15,6 +15,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
+from hstree.corpus import Corpus
 from hstree.errors import InputError
 from hstree.interop.linear import Rows, is_sparse
 from hstree.tree import Tree
@@ -43,8 +44,18 @@ def tree_of_classes(
     """Build a tree over classes; the parameters are those of `class_vectors`.
 
     `random_state` is the builder's too, unless its options have one.
+
+    Raises
+    ------
+    InputError
+        When the builder takes running text.
     """
     builder = builder_named(method)
+    if builder.takes is Corpus:
+        raise InputError(
+            f"{method} takes a corpus, which classes are not; choose a builder that takes vectors "
+            "or counts, such as gmm or huffman, or give a tree"
+        )
     if any(option.name == "random_state" for option in builder.options):
         options = {"random_state": random_state, **options}
     if builder.takes is Vocabulary:

@@ -335,7 +335,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _train(self, X: Rows, labels: Int64, weight: Float64, epochs: int) -> Self:
         if self._optimiser is None:
-            self._optimiser = Adagrad(self._model, self.learning_rate)
+            self._optimiser = Adagrad(self._model)
         self._samples_seen += len(labels)
         with progress.task("training", epochs * len(labels), "samples") as task:
             for _ in range(epochs):
@@ -343,6 +343,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
                     X,
                     labels,
                     weight,
+                    learning_rate=self.learning_rate,
                     penalty=1 / (self.C * self._samples_seen),
                     batch_size=self.batch_size,
                     rng=self._rng,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree.errors import InputError
 from hstree.segments import offsets, ranges
 from hstree.tree import Tree
 
@@ -48,7 +49,17 @@ def unigram_bias(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.f
     """Return the float64 biases (rows,) that make an untrained layer the unigram distribution.
 
     Log-odds of the mass under the two branches of a binary node; log-shares at a wide one.
+
+    Raises
+    ------
+    InputError
+        When there is not one count, zero or more, for each label.
     """
+    if counts is not None and (np.shape(counts) != (tree.n_labels,) or np.min(counts) < 0):
+        raise InputError(
+            f"counts of shape {np.shape(counts)}; the tree has {tree.n_labels} labels, and each "
+            "wants one count, zero or more"
+        )
     log_mass = np.log(edge_mass(tree, counts))
     binary = tree.fan_out == 2
     rows = row_start(tree)

@@ -16,7 +16,7 @@ def test_steps_pay_for_the_batches_that_passed_by(n_labels, sparse):
     tree = Tree.from_children(labels, [[~i for i in range(n_labels)]])
     model = LinearTree(tree, 2, sparse=sparse, dtype=np.float64)
     model.table[...] = (1 + np.arange(model.table.size).reshape(model.table.shape)) / 10
-    adagrad = Adagrad(model, 0.3)
+    adagrad = Adagrad(model)
     rng = np.random.default_rng(0)
     penalty = 0.05
     weight, squares = model.weight.copy(), np.zeros(model.weight.shape)
@@ -38,5 +38,13 @@ def test_steps_pay_for_the_batches_that_passed_by(n_labels, sparse):
         squares[touched] += step[touched] ** 2
         weight[touched] -= 0.3 * step[touched] / np.sqrt(squares[touched] + 1e-10)
         passed[touched] = 0
-        adagrad.epoch(X, np.array([0, 1]), np.ones(2), penalty=penalty, batch_size=2, rng=rng)
+        adagrad.epoch(
+            X,
+            np.array([0, 1]),
+            np.ones(2),
+            learning_rate=0.3,
+            penalty=penalty,
+            batch_size=2,
+            rng=rng,
+        )
         np.testing.assert_allclose(model.weight, weight, atol=1e-12)

@@ -324,6 +324,14 @@ def test_a_weight_of_a_class_without_samples_is_no_slip_where_all_others_have_th
     np.testing.assert_array_equal(wider.predict_proba(X), expected.predict_proba(X))
 
 
+def test_parts_are_learned_at_the_rate_that_is_set_then():
+    X, y = problem(3)
+    model = Classifier(learning_rate=0.1).partial_fit(X, y, classes=np.unique(y))
+    before = model.bias_.copy()
+    model.set_params(learning_rate=1e-9).partial_fit(X, y)
+    np.testing.assert_allclose(model.bias_, before, atol=1e-6)
+
+
 def test_an_unseen_class_is_named():
     X, _ = problem(3)
     model = Classifier().partial_fit(X, np.arange(len(X)) % 3, classes=range(3))

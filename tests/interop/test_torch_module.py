@@ -87,6 +87,10 @@ def test_impossible_options():
         HierarchicalSoftmax(TREE, 0)
     with pytest.raises(OptionError, match="k is 0"):
         HierarchicalSoftmax(TREE, 5).top_k(torch.zeros(5), 0)
+    for counts in (np.ones(3, int), -np.ones(TREE.n_labels, int)):
+        for layer in (HierarchicalSoftmax, NumPyLayer):
+            with pytest.raises(InputError, match="each wants one count, zero or more"):
+                layer(TREE, 5, counts=counts)
 
 
 def test_targets_of_other_integers():
