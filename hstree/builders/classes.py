@@ -6,9 +6,8 @@ classes is in `hstree.classing`, one file a way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,10 @@ from scipy.sparse import csc_array
 
 from hstree.classing.adaptive import adaptive_boundaries
 from hstree.classing.bigrams import bigram_counts, bigram_perplexity, class_sums
-from hstree.classing.bins import equal_mass_bins
-from hstree.classing.centres import around_centres
 from hstree.classing.classfile import read_classes
-from hstree.classing.exchange import exchange
 from hstree.classing.merging import merge_by_information
 from hstree.classing.nesting import (
     Arrange,
-    Divide,
     class_node,
     divided,
     members,
@@ -31,11 +26,11 @@ from hstree.classing.nesting import (
     numbered,
 )
 from hstree.classing.shapes import Shape, graft, huffman_shape, merged_shape, prefix_shape, wide
+from hstree.classing.ways import Text, by_exchange, divide_by
 from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.segments import offsets
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
 
 Int64 = NDArray[np.int64]
 Ways = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
@@ -108,18 +103,18 @@ def classes(
     .. [1] J. Goodman, "Classes for fast maximum entropy training", ICASSP 2001.
     """
     _check(classes_by, n_classes, levels, vectors, classes, random_state, len(corpus.vocabulary))
-    text = _Text(corpus, bigram_counts(corpus), np.argsort(-corpus.counts, kind="stable"))
+    text = Text(corpus, bigram_counts(corpus), np.argsort(-corpus.counts, kind="stable"))
     arrange = huffman_shape if binary else _wide_over
     if classes is not None:
         shape, class_of = _of_file(text, classes, arrange)
     elif classes_by == "adaptive":
         shape, class_of = _adaptive(text, arrange)
     elif classes_by == "brown":
-        (class_of,) = divided(text.order, _by_exchange(text), 2, n_classes)
+        (class_of,) = divided(text.order, by_exchange(text), 2, n_classes)
         shape = _brown(text, class_of)
     else:
         nested = divided(
-            text.order, _divide(text, classes_by, vectors, random_state), levels, n_classes
+            text.order, divide_by(text, classes_by, vectors, random_state), levels, n_classes
         )
         shape, class_of = nested_shape(corpus.counts, text.order, nested, arrange), nested[-1]
 
@@ -139,78 +134,11 @@ def classes(
     )
 
 
-@dataclass(frozen=True)
-class _Text:
-    """What the ways to find classes look at, and what they found beside the classes."""
-
-    corpus: Corpus
-    bigrams: csc_array
-    order: Int64  # words, the most frequent first
-    found: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def counts(self) -> Int64:
-        return self.corpus.counts
-
-
 def _wide_over(weights: Int64) -> Shape:
     return wide(len(weights))
 
 
-def _divide(text: _Text, way: str, vectors: Path | None, random_state: int) -> Divide:
-    """Return the way to part some words into classes."""
-    if vectors is not None:
-        return _by_vectors(text, vectors, random_state)
-    if way == "exchange":
-        return _by_exchange(text)
-    mass = text.counts if way == "frequency" else np.sqrt(text.counts)
-    return lambda words, n: equal_mass_bins(mass[words], n)
-
-
-def _by_exchange(text: _Text) -> Divide:
-    def divide(words: Int64, n: int) -> Int64:
-        # Columns of a CSC matrix come out as they are asked for: the most frequent word first.
-        exchanged = exchange(text.bigrams[:, words], n)
-        text.found["moves"] = text.found.get("moves", 0) + exchanged.moves
-        fell = [round(perplexity, 4) for perplexity in exchanged.perplexities]
-        text.found.setdefault("perplexity_by_sweep", fell)  # of the classes under the root
-        return exchanged.class_of
-
-    return divide
-
-
-def _by_vectors(text: _Text, path: Path, random_state: int) -> Divide:
-    given = WordVectors.read(path)
-    vocabulary = text.corpus.vocabulary
-    row_of = {label: row for row, label in enumerate(given.labels)}
-    row = np.array([row_of.get(word, -1) for word in vocabulary.words])
-    n_without = int(np.count_nonzero(row < 0))
-    if n_without == len(row):
-        raise InputError(
-            f"{path} has a vector for none of the vocabulary's {len(row)} words "
-            f"({vocabulary.words[0]!r}, ...), but for {given.labels[0]!r}, ...; "
-            "are both in the same language and case?"
-        )
-    text.found["words_without_vector"] = n_without
-
-    def divide(words: Int64, n: int) -> Int64:
-        has_vector = row[words] >= 0
-        n_with = int(has_vector.sum())
-        share = len(words) - n_with
-        n_bins = min(max(round(n * share / len(words)), int(share > 0)), n - int(n_with > 0))
-        class_of = np.zeros(len(words), np.int64)
-        if n_bins > 0:
-            class_of[~has_vector] = equal_mass_bins(text.counts[words[~has_vector]], n_bins)
-        if n_with > 0 and n > 1:
-            near = given.vectors[row[words[has_vector]]]
-            centres = around_centres(near, min(n - n_bins, n_with), random_state)
-            class_of[has_vector] = centres + n_bins
-        return class_of
-
-    return divide
-
-
-def _brown(text: _Text, class_of: Int64) -> Shape:
+def _brown(text: Text, class_of: Int64) -> Shape:
     """Merge classes bottom-up; a Huffman tree for the words of each."""
     words = members(class_of, text.order)
     by_class = class_sums(text.bigrams, class_of, len(words))
@@ -219,11 +147,11 @@ def _brown(text: _Text, class_of: Int64) -> Shape:
     return graft(top, [_huffman_class(text, w, f"class {i}") for i, w in enumerate(words)])
 
 
-def _huffman_class(text: _Text, words: Int64, name: str) -> Shape:
+def _huffman_class(text: Text, words: Int64, name: str) -> Shape:
     return class_node(words, text.counts, huffman_shape, name)
 
 
-def _adaptive(text: _Text, arrange: Arrange) -> tuple[Shape, Int64]:
+def _adaptive(text: Text, arrange: Arrange) -> tuple[Shape, Int64]:
     """Hang the most frequent words and the clusters of the others under the root."""
     boundaries = adaptive_boundaries(text.counts[text.order])
     n_head = int(boundaries[0])
@@ -240,7 +168,7 @@ def _adaptive(text: _Text, arrange: Arrange) -> tuple[Shape, Int64]:
     return graft(arrange(mass), nodes), class_of
 
 
-def _of_file(text: _Text, path: Path, arrange: Arrange) -> tuple[Shape, Int64]:
+def _of_file(text: Text, path: Path, arrange: Arrange) -> tuple[Shape, Int64]:
     """Hang words as a file says; those that it lacks beside all others."""
     given = read_classes(path)
     vocabulary = text.corpus.vocabulary
