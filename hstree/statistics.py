@@ -81,12 +81,14 @@ class TreeStatistics:
         }
 
 
-def tree_statistics(tree: Tree) -> TreeStatistics:
+def tree_statistics(tree: Tree, counts: Int64 | None = None) -> TreeStatistics:
     """Compute a tree's figures in O(V log V + E log depth), no code expanded.
 
     Parameters
     ----------
     tree : Tree
+    counts : int64 array (V,), optional
+        What to weight by, as of another text; the tree's own counts without.
 
     Returns
     -------
@@ -105,7 +107,8 @@ def tree_statistics(tree: Tree) -> TreeStatistics:
     scores = tree.sum_to_root(node_scores)[tree.edge_node[codes.place]]
     length_of = np.bincount(label, codes.length, tree.n_labels)
     scores_of = np.bincount(label, scores, tree.n_labels)
-    share = _shares(tree.counts)
+    counts = tree.counts if counts is None else counts
+    share = _shares(counts)
     return TreeStatistics(
         method=tree.meta.get("method"),
         nodes=tree.n_nodes,
@@ -116,9 +119,7 @@ def tree_statistics(tree: Tree) -> TreeStatistics:
         length_weighted=None if share is None else float(share @ length_of),
         scores_per_target=float(scores_of.mean() if share is None else share @ scores_of),
         entropy=None if share is None else _entropy(share),
-        huffman_length=None
-        if tree.counts is None or share is None
-        else optimal_length(tree.counts),
+        huffman_length=None if counts is None or share is None else optimal_length(counts),
         depth=int(codes.length.max(initial=0)),
         sha256=tree.sha256,
         lengths=np.bincount(codes.length),

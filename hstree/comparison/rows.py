@@ -19,6 +19,7 @@ from hstree.codes import Codes
 from hstree.comparison.significance import paired_ratio
 from hstree.corpus import Corpus
 from hstree.runs import Result
+from hstree.statistics import tree_statistics
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
 
@@ -26,26 +27,31 @@ Float64 = NDArray[np.float64]
 
 
 def tree_costs(tree: Tree, train: Corpus, model: Path) -> dict[str, Any]:
-    """Return what a tree is, and what its codes and its trained model cost."""
+    """Return what a tree is, and what its codes and its trained model cost.
+
+    All is weighted by the training part's counts, which are the same for every tree; one that was
+    made elsewhere has others, or none.
+    """
     options = tree.meta.get("options")
+    counts = train.with_vocabulary(Vocabulary(tree.labels, [0] * tree.n_labels)).counts
     return {
         "method": tree.meta.get("method"),
         "options": options if isinstance(options, dict) else {},
-        "tree": tree.stats().as_dict(),
-        "code_lengths": code_lengths(tree, train),
+        "tree": tree_statistics(tree, counts).as_dict(),
+        "code_lengths": code_lengths(tree, counts),
         "parameters": _parameters(model),
     }
 
 
-def code_lengths(tree: Tree, train: Corpus) -> list[dict[str, Any]]:
-    """Return how many codes of each length a tree has, and how many training tokens they carry.
+def code_lengths(tree: Tree, counts: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Return how many codes of each length a tree has, and how many tokens they carry.
 
-    Each code of a label counts; its count in the training part is split evenly over its codes.
+    Each code of a label counts; the label's count is split evenly over its codes.
     Lengths without a code are left out.
     """
     codes = Codes(tree, cache_limit=0)
-    counts = train.with_vocabulary(Vocabulary(tree.labels, [0] * tree.n_labels)).counts
-    share = np.repeat(counts / codes.codes_per_label, codes.codes_per_label)
+    # The one label of a tree without nodes has no code.
+    share = np.repeat(counts / np.maximum(codes.codes_per_label, 1), codes.codes_per_label)
     number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
     return [
         {"length": length, "codes": int(number[length]), "tokens": float(tokens[length])}

@@ -32,6 +32,8 @@ from hstree.vocabulary import Vocabulary
 
 #: Turns of each tree when speeds are measured.
 ROUNDS = 3
+#: Random states of one comparison; all their trees are built before the first is trained.
+MOST_SEEDS = 100
 
 
 def compare(
@@ -61,8 +63,8 @@ def compare(
     baselines : sequence of str
         "kn2" to "kn7": interpolated modified Kneser-Ney.
     seeds : int, default 1
-        Random states: `random_state` and those after it. Each has its own random trees, starting
-        vectors and batches, the same for all rows.
+        Random states, at most `MOST_SEEDS`: `random_state` and those after it. Each has its own
+        random trees, starting vectors and batches, the same for all rows.
     **options
         Those of `hstree.modelkinds.new_model`; baselines are for the log-bilinear model alone.
 
@@ -81,8 +83,8 @@ def compare(
     KeyboardInterrupt
         When it was interrupted; what is finished is kept.
     """
-    if seeds < 1:
-        raise OptionError(f"seeds is {seeds}; it must be 1 or more")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise OptionError(f"seeds is {seeds}; it must be 1 to {MOST_SEEDS}")
     compared = entries(methods, trees or {}, baselines)
     config = config_of(options)
     if baselines and config.get("model", "lbl") != "lbl":

@@ -203,14 +203,28 @@ def test_a_tree_that_is_there_already(parts, tmp_path, trainings):
     assert len(trainings) == 4
 
 
-def test_a_tree_without_counts(parts, tmp_path):
+def test_trees_without_counts_and_with_others_are_weighed_by_the_training_part(parts, tmp_path):
     built = hstree.build("huffman", parts.train)
     bare = hstree.Tree(built.labels, built.child_start, built.child)
-    found = compare(parts, tmp_path / "c", trees={"bare.npz": bare}, **QUICK)
-    (row,) = found["rows"]
-    assert (row["method"], row["options"], row["tree"]["method"]) == (None, {}, None)
-    assert row["tree"]["code_length"]["weighted"] is None
-    assert sum(band["tokens"] for band in row["code_lengths"]) == pytest.approx(len(parts.train))
+    other = hstree.Tree(
+        built.labels, built.child_start, built.child, counts=range(1, built.n_labels + 1)
+    )
+    found = compare(
+        parts, tmp_path / "c", trees={"bare.npz": bare, "other.npz": other}, **QUICK | {"epochs": 0}
+    )
+    weighed = {key: value for key, value in built.stats().as_dict().items() if key != "sha256"}
+    for row, tree in zip(found["rows"], (bare, other), strict=True):
+        assert (row["method"], row["options"], row["tree"]["method"]) == (None, {}, None)
+        assert row["tree"] == weighed | {"method": None, "sha256": tree.sha256}
+        tokens = sum(band["tokens"] for band in row["code_lengths"])
+        assert tokens == pytest.approx(len(parts.train))
+
+
+def test_a_text_of_one_word_has_a_tree_without_codes(tmp_path):
+    parts = corpus_parts(corpus_of(tmp_path, [""] * 30))
+    found = compare(parts, tmp_path / "c", methods=["random", "flat"], **QUICK)
+    for row in found["rows"]:
+        assert (row["code_lengths"], row["perplexity"]["test"]["mean"]) == ([], 1)
 
 
 def test_a_tree_over_other_words_is_refused_before_anything_is_trained(parts, tmp_path, trainings):
@@ -228,6 +242,7 @@ def test_a_tree_over_other_words_is_refused_before_anything_is_trained(parts, tm
         ({"methods": ["gmm --arity 3"]}, "no option --arity"),
         ({"methods": ["flat"], "dropout": 2.0}, "dropout"),
         ({"methods": ["flat"], "seeds": 0}, "seeds is 0"),
+        ({"methods": ["flat"], "seeds": 10**20}, "seeds is 1000.*; it must be 1 to 100"),
         ({"baselines": ["kn9"]}, "kn9"),
         ({"methods": ["random", "classes --n-classes 99"]}, "n_classes is 99"),
     ],
