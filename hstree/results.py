@@ -20,21 +20,28 @@ from hstree.jsonfile import write_json
 FORMAT, VERSION = "hstree results", 1
 JSON, CSV = "results.json", "results.csv"
 
+#: A kind of value, or the keys of an object and theirs.
+_Kind = type | tuple[type, ...] | Mapping[str, "_Kind"]
+
 _NUMBER = (int, float, type(None))
-_KEYS: dict[str, type | tuple[type, ...]] = {
-    "corpus": dict,
-    "tokens": dict,
-    "oov": dict,
-    "vocabulary": dict,
-    "options": dict,
+_PARTS = ("train", "valid", "test")
+_SPREAD: dict[str, _Kind] = {"mean": _NUMBER, "sd": _NUMBER, "n": int}
+_KEYS: dict[str, _Kind] = {
+    "corpus": dict.fromkeys(_PARTS, dict),
+    "tokens": dict.fromkeys(_PARTS, int),
+    "oov": dict.fromkeys(_PARTS, int),
+    "vocabulary": {"size": int, "sha256": str},
+    "options": {"seeds": list, "dim": int, "epochs": int, "batch_size": int},
     "versions": dict,
-    "machine": dict,
+    "machine": {"cores": int, "system": str, "processor": str},
     "unigram": _NUMBER,
     "bands": list,
     "choice": (dict, type(None)),
     "rows": list,
 }
-_ROW_KEYS: dict[str, type | tuple[type, ...]] = {
+_CHOICE: dict[str, _Kind] = {"best": str, "within": (int, float), "fastest": str}
+_BAND: dict[str, _Kind] = {"least": _NUMBER, "most": _NUMBER, "words": int, "tokens": int}
+_ROW: dict[str, _Kind] = {
     "name": str,
     "kind": str,
     "method": (str, type(None)),
@@ -44,13 +51,21 @@ _ROW_KEYS: dict[str, type | tuple[type, ...]] = {
     "code_lengths": (list, type(None)),
     "parameters": (int, type(None)),
     "runs": list,
-    "perplexity": dict,
+    "perplexity": dict.fromkeys(("valid", "test", "test_without_oov"), _SPREAD),
     "to_flat": (dict, type(None)),
     "seconds_per_epoch": _NUMBER,
     "tokens_per_second": _NUMBER,
     "speed_up": _NUMBER,
     "by_band": (list, type(None)),
 }
+_TREE: dict[str, _Kind] = {
+    "sha256": str,
+    "nodes": int,
+    "codes_per_label": _NUMBER,
+    "code_length": {"uniform": _NUMBER, "weighted": _NUMBER},
+    "scores_per_target": _NUMBER,
+}
+_TO_FLAT: dict[str, _Kind] = dict.fromkeys(("ratio", "low", "high", "p"), _NUMBER)
 _KINDS = ("tree", "baseline")
 
 
@@ -106,24 +121,49 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     if (version := document.get("version")) != VERSION:
         raise FileFormatError(f"{place}: version {version!r}; this hstree reads version {VERSION}")
     _check(document, _KEYS, f"{place}")
+    for number, band in enumerate(document["bands"]):
+        _check(band, _BAND, f"{place}: band {number}")
     for number, row in enumerate(document["rows"]):
-        what = f"{place}: row {number}"
-        if not isinstance(row, dict):
-            raise FileFormatError(f"{what} is no object")
-        _check(row, _ROW_KEYS, what)
-        if row["kind"] not in _KINDS or (row["kind"] == "tree") != (row["tree"] is not None):
-            raise FileFormatError(f"{what} is neither a tree's nor a baseline's")
+        _check_row(row, len(document["bands"]), f"{place}: row {number}")
+    _check_choice(document, f"{place}")
     return document
 
 
-def _check(
-    found: Mapping[str, Any], keys: Mapping[str, type | tuple[type, ...]], what: str
-) -> None:
-    """Refuse an object without one of its keys, or with another kind of value there."""
+def _check_row(row: Any, n_bands: int, what: str) -> None:
+    _check(row, _ROW, what)
+    if row["kind"] not in _KINDS or (row["kind"] == "tree") != (row["tree"] is not None):
+        raise FileFormatError(f"{what} is neither a tree's nor a baseline's")
+    if row["tree"] is not None:
+        _check(row["tree"], _TREE, f"{what}: its tree")
+    if row["to_flat"] is not None:
+        _check(row["to_flat"], _TO_FLAT, f"{what}: its ratio to flat")
+    if row["by_band"] and len(row["by_band"]) < n_bands:
+        raise FileFormatError(
+            f"{what} has perplexities for {len(row['by_band'])} of the {n_bands} bands; "
+            "compare again"
+        )
+
+
+def _check_choice(document: Mapping[str, Any], what: str) -> None:
+    """Refuse a choice of no row; where there is a tree, one is chosen."""
+    chosen, trees = document["choice"], [r["name"] for r in document["rows"] if r["tree"]]
+    if chosen is None and not trees:
+        return
+    _check(chosen, _CHOICE, f"{what}: the choice")
+    if not {chosen["best"], chosen["fastest"]} <= set(trees):
+        raise FileFormatError(f"{what}: the choice is no tree of the table; compare again")
+
+
+def _check(found: Any, keys: Mapping[str, _Kind], what: str) -> None:
+    """Refuse what is no object, or lacks one of its keys, or has another kind of value there."""
+    if not isinstance(found, dict):
+        raise FileFormatError(f"{what} is no object; compare again")
     for key, kind in keys.items():
         if key not in found:
             raise FileFormatError(f'{what} has no "{key}"; compare again')
-        if not isinstance(found[key], kind) or isinstance(found[key], bool):
+        if isinstance(kind, Mapping):
+            _check(found[key], kind, f'{what}: "{key}"')
+        elif not isinstance(found[key], kind) or isinstance(found[key], bool):
             raise FileFormatError(f'{what}: "{key}" holds a {type(found[key]).__name__}')
 
 

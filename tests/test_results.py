@@ -26,18 +26,31 @@ ROW = {
     "speed_up": None,
     "by_band": [],
 }
+PARTS = ("train", "valid", "test")
 FOUND = {
-    "corpus": {},
-    "tokens": {},
-    "oov": {},
-    "vocabulary": {},
-    "options": {},
+    "corpus": {part: {} for part in PARTS},
+    "tokens": dict.fromkeys(PARTS, 9),
+    "oov": dict.fromkeys(PARTS, 0),
+    "vocabulary": {"size": 3, "sha256": "ab"},
+    "options": {"seeds": [0], "dim": 8, "epochs": 1, "batch_size": 64},
     "versions": {},
-    "machine": {},
+    "machine": {"cores": 2, "system": "Linux", "processor": "x86_64"},
     "unigram": float("nan"),
     "bands": [],
     "choice": None,
     "rows": [ROW],
+}
+BAND = {"least": 1, "most": 9, "words": 3, "tokens": 9}
+TREE = {
+    **ROW,
+    "kind": "tree",
+    "tree": {
+        "sha256": "ab",
+        "nodes": 2,
+        "codes_per_label": 1.0,
+        "code_length": {"uniform": 1.5, "weighted": None},
+        "scores_per_target": 1.5,
+    },
 }
 
 
@@ -58,6 +71,19 @@ def test_what_is_written_is_read(tmp_path):
         ({"rows": [{**ROW, "name": 3}]}, 'row 0: "name" holds a int'),
         ({"rows": [{"name": "x"}]}, 'row 0 has no "kind"'),
         ({"rows": [{**ROW, "kind": "tree"}]}, "neither a tree's nor a baseline's"),
+        ({"vocabulary": {}}, '"vocabulary" has no "size"'),
+        ({"tokens": {**FOUND["tokens"], "test": "9"}}, '"tokens": "test" holds a str'),
+        ({"bands": [1]}, "band 0 is no object"),
+        ({"rows": [{**ROW, "perplexity": {}}]}, '"perplexity" has no "valid"'),
+        ({"bands": [BAND, BAND], "rows": [{**ROW, "by_band": [2.0]}]}, "for 1 of the 2 bands"),
+        ({"rows": [{**ROW, "to_flat": {}}]}, 'its ratio to flat has no "ratio"'),
+        ({"rows": [{**TREE, "tree": {}}]}, 'its tree has no "sha256"'),
+        ({"rows": [TREE]}, "the choice is no object"),
+        ({"rows": [], "choice": {}}, 'the choice has no "best"'),
+        (
+            {"rows": [TREE], "choice": {"best": "kn3", "within": 0.03, "fastest": "x"}},
+            "the choice is no tree of the table",
+        ),
     ],
 )
 def test_anything_else_is_refused(tmp_path, change, said):
