@@ -43,8 +43,8 @@ class Row:
 
     @property
     def is_flat(self) -> bool:
-        """Tell whether it is the flat softmax."""
-        return self.is_tree and self.result["method"] == "flat"
+        """Tell whether it is the flat softmax, wherever it came from: all labels under a root."""
+        return self.is_tree and self.result["tree"]["nodes"] == 1
 
     @property
     def colour(self) -> str:

@@ -10,10 +10,10 @@ pytest.importorskip("bokeh", reason="the report extra is not installed")
 from hstree.report.answer import answers_of
 
 
-def row(name, test, speed, *, sd=0.1, n=3, method="gmm", to_flat=None, codes=1.0):
+def row(name, test, speed, *, sd=0.1, n=3, nodes=99, to_flat=None, codes=1.0):
     return {
-        "name": name, "kind": "tree", "method": method, "options": {},
-        "tree": {"codes_per_label": codes, "scores_per_target": 12.0,
+        "name": name, "kind": "tree", "method": "gmm", "options": {},
+        "tree": {"nodes": nodes, "codes_per_label": codes, "scores_per_target": 12.0,
                  "code_length": {"uniform": 13.0, "weighted": 12.0}},
         "perplexity": {"test": {"mean": test, "sd": sd, "n": n}},
         "to_flat": to_flat, "parameters": 1000, "seconds_per_epoch": 5.0,
@@ -21,7 +21,7 @@ def row(name, test, speed, *, sd=0.1, n=3, method="gmm", to_flat=None, codes=1.0
     }  # fmt: skip
 
 
-FLAT = row("flat", 100.0, 100, method="flat", to_flat={"ratio": 1, "low": 1, "high": 1, "p": None})
+FLAT = row("flat", 100.0, 100, nodes=1, to_flat={"ratio": 1, "low": 1, "high": 1, "p": None})
 
 
 def results(*rows, best, fastest):
