@@ -52,7 +52,9 @@ def unknown(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:
 
 
 def warn_of_unknown(contexts: Sequence[Sequence[str]], vocabulary: Vocabulary) -> None:
-    """Say which words are read as ``<unk>``."""
+    """Say which words are read as ``<unk>``; without one, the model refuses them itself."""
+    if vocabulary.unk is None:
+        return
     found = unknown((word for words in contexts for word in words), vocabulary)
     if not found:
         return

@@ -38,6 +38,15 @@ def typed(monkeypatch):
     return type_
 
 
+def test_where_no_unk_stands_for_a_word_it_is_refused_in_one_line(hstree, refused, tmp_path):
+    (tmp_path / "plain.txt").write_text("a b\n" * 30)
+    assert hstree("build", "-m", "huffman", "plain.txt", "-o", "plain.json", "-q").status == 0
+    ran = hstree("evaluate", "plain.json", "plain.txt", "--epochs", 0, "--dim", 4, "--save", "m")
+    assert ran.status == 0, ran.err
+    refused("predict", "m", "zebra", saying="'zebra' is not among the labels")
+    refused("sample", "m", "--context", "zebra", saying="'zebra' is not among the labels")
+
+
 def answers(path):
     return json.loads(path.read_text(), parse_constant=pytest.fail)["predictions"]
 
