@@ -77,7 +77,7 @@ def builder(method: str) -> Builder:
     known = [*NATIVE, *plugins]
     close = get_close_matches(method, known, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    raise OptionError(f"there is no method {method!r}; {hint}There are {', '.join(known)}")
+    raise OptionError(f"there is no method {method!r}; {hint}there are {', '.join(known)}")
 
 
 def build(

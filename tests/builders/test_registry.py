@@ -143,7 +143,7 @@ def test_an_unknown_option_or_method_gets_a_suggestion():
         hstree.build("flat", VOCABULARY, arity=3)
     with pytest.raises(OptionError, match="no method 'hufman'; did you mean 'huffman'"):
         hstree.build("hufman", VOCABULARY)
-    with pytest.raises(OptionError, match=r"no method 'zzz'; There are random, balanced"):
+    with pytest.raises(OptionError, match=r"no method 'zzz'; there are random, balanced"):
         hstree.build("zzz", VOCABULARY)
 
 
