@@ -137,7 +137,11 @@ def build(
         source |= coverage
     else:
         tree = make(given)
-    return tree.with_meta(tree.meta | _meta(chosen, values, source))
+    made = _meta(chosen, values, source)
+    # A builder may record what an option led to, where the option says only where to find it.
+    if isinstance(own := tree.meta.get("options"), dict):
+        made["options"] |= own
+    return tree.with_meta(tree.meta | made)
 
 
 def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]:

@@ -131,7 +131,9 @@ def wordnet(
         trees.append(_outside(words[outside].tolist(), counts[outside], binarise, of_outside))
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
     coverage = _coverage(places, taxonomy, counts, hierarchy)
-    return joined.with_meta({"wordnet": _which(taxonomy), "coverage": coverage})
+    # The same WordNet is the same input, whichever way it came.
+    which = {"wordnet": taxonomy.version}
+    return joined.with_meta({"options": which, "wordnet": _which(taxonomy), "coverage": coverage})
 
 
 def _outside(
