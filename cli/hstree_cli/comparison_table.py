@@ -124,9 +124,9 @@ def _conditions(found: Mapping[str, Any], text: str) -> list[tuple[str, str]]:
         lines.append(
             (
                 "ratio to flat",
-                "of test perplexities, and its 95% interval over texts of this kind; p, that it is "
-                f"1: paired t-test over {count(blocks)} test blocks of "
-                f"{count(tokens['test'] // blocks)} tokens",
+                "of test perplexities, and its 95% interval over texts of this kind; p, the chance "
+                f"of such a ratio if it were 1: paired t-test over {count(blocks)} test blocks of "
+                f"{count(tokens['test'] // blocks)} tokens; neither covers other random states",
             )
         )
     lines += [
