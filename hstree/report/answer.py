@@ -185,10 +185,11 @@ def _sure(chosen: Row, rows: Sequence[Row]) -> Markup:
     )
     p = _p_over_seeds(chosen, rival)
     if p is None:
+        several = any(row.result["perplexity"]["test"]["n"] > 1 for row in rows if row.is_tree)
         return said + Markup(
-            "; not every tree was trained more than once, so whether other seeds would change "
-            "their order is not known (--seeds 3 would tell)."
-        )
+            "; {} was trained more than once, so whether other seeds would change their order is "
+            "not known (--seeds 3 would tell)."
+        ).format("not every tree" if several else "no tree")
     if p < SIGNIFICANT:
         return said + Markup(", more than seeds differ (Welch\u2019s t, p {}).").format(
             significance(p) if p < 0.001 else f"= {significance(p)}"

@@ -29,6 +29,7 @@ from hstree.report.packing import pack
 from hstree.report.rows import Results, Row, best_tree, flat_row, recommended, rows_of
 from hstree.report.table import columns_of
 from hstree.tree import Tree
+from hstree.vectors import WordVectors
 from hstree.version import __version__
 
 _ASSETS = files("hstree.report") / "assets"
@@ -36,6 +37,12 @@ _SCRIPTS = ("treedata.js", "treeview.js", "codes.js", "explorer.js", "page.js")
 
 #: Words that stand in several places of the language; the first that is known is proposed.
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
+
+#: What a comparison's trees of vectors are grown from.
+_GROWN = (
+    "Grown over each word\u2019s mean predicted vector, from the same model trained on a random "
+    "tree."
+)
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,9 @@ def _plots(results: Results, rows: Sequence[Row]) -> list[Plot]:
         (
             "seconds", "Perplexity against time",
             "The same runs against the seconds that their training passes took: at a given "
-            "time, the lowest line is the tree to have. Validation is not counted.",
+            "time, the lowest line is the tree to have. Validation is not counted. These seconds "
+            "are those of the training runs; the table\u2019s speeds were measured afterwards, all "
+            "trees in turns.",
             plots.against_seconds(rows),
         ),
         (
@@ -180,15 +189,22 @@ def _made(row: Row) -> str:
     if method is None:
         return "Read from a tree file that does not say how it was made."
     try:
-        said = builder(method).summary
+        made_by = builder(method)
+        said, of_vectors = made_by.summary, made_by.takes is WordVectors
     except HstreeError:
-        said = f"Built by {method}."
+        said, of_vectors = f"Built by {method}.", False
     chosen = ", ".join(
         name if value is True else f"{name} {value}"
         for name, value in row.result["options"].items()
         if value is not None and value is not False
     )
-    return f"{said} ({chosen})" if chosen else said
+    grown = f" {_GROWN}" if of_vectors and _built_here(row) else ""
+    return (f"{said} ({chosen})" if chosen else said) + grown
+
+
+def _built_here(row: Row) -> bool:
+    """Tell whether the comparison built a tree: its row is called as the method is typed."""
+    return row.name.split()[:1] == [row.result["method"]]
 
 
 def _bokeh() -> str:

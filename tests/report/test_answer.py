@@ -72,7 +72,7 @@ def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
 @pytest.mark.parametrize(
     ("sd", "n", "expected"),
     [
-        (None, 1, "whether other seeds would change their order is not known"),
+        (None, 1, "no tree was trained more than once, so whether other seeds would change"),
         (0.1, 3, "more than seeds differ"),
         (5.0, 3, "does not tell from none"),
     ],

@@ -254,6 +254,11 @@ def test_a_wide_node_comes_in_pages_the_most_massive_first(opened):
     assert opened.one("[role=treeitem].lit").text.split("\n")[1] == "w119"
 
 
+def test_percentages_at_decisions_say_of_what_they_are(opened):
+    opened.search("bank")
+    assert "of the text under that node" in opened.one(".codes .caption").text
+
+
 def test_two_trees_stand_side_by_side(opened):
     opened.choose("tree-b", "flat")
     opened.search("bank")

@@ -1,7 +1,9 @@
 """The page as a file: whole, the same every time, and nothing in it that points outside."""
 
+import json
 import re
 
+import numpy as np
 import pytest
 
 pytest.importorskip("bokeh", reason="the report extra is not installed")
@@ -9,6 +11,7 @@ pytest.importorskip("bokeh", reason="the report extra is not installed")
 from hstree import report
 from hstree.builders import build
 from hstree.tree import Tree
+from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
 from tests.report.comparison import leave
 
@@ -49,6 +52,17 @@ def test_every_row_and_every_column_has_its_figures(folder):
     assert "4a8199434a819943" in page  # the vocabulary's hash
     assert "Infinity" not in page
     assert "NaN" not in page
+
+
+def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path):
+    draw = np.random.default_rng(0).normal(size=(3, 2))
+    gmm = build("gmm", WordVectors(["the", "of", "bank"], draw))
+    compared = {"gmm --trees 1": gmm, "mine.json": gmm, **trees()}
+    page = report.write(leave(tmp_path / "compared", compared)).read_text()
+    packed = re.search(r'id="packed-trees"[^>]*>(.*?)</script>', page, flags=re.DOTALL)
+    made = {tree["name"]: tree["made"] for tree in json.loads(packed[1])["trees"]}
+    grown = {name for name, said in made.items() if "mean predicted vector" in said}
+    assert grown == {"gmm --trees 1"}
 
 
 @pytest.mark.parametrize(

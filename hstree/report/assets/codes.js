@@ -15,7 +15,9 @@ function codesElement(tree, codes) {
       element("strong", {}, wordElement(tree.words.text[word])),
       `: ${plural(codes.length, "code", "codes")} of `
       + `${plural(decisions, "decision", "decisions")}${codes.length > 1 ? " in all" : ""}; `
-      + `${perCent(share)} of the text, one word in ${grouped(Math.round(1 / share))}.`));
+      + `${perCent(share)} of the text, one word in ${grouped(Math.round(1 / share))}.`),
+    element("p", { class: "caption" },
+      "A percentage at a decision is of the text under that node, not of all text."));
   showCodes(card, tree, codes, 0);
   return card;
 }
