@@ -14,11 +14,16 @@ def examples(*lines: str) -> Callable[[Command], Command]:
     """Give a command's function its examples."""
 
     def attach(command: Command) -> Command:
-        title = "Example" if len(lines) == 1 else "Examples"
-        _EPILOGUES[command] = "\n\n".join([f"[bold]{title}:[/bold]", *lines])
+        _EPILOGUES[command] = laid_out(*lines)
         return command
 
     return attach
+
+
+def laid_out(*lines: str) -> str:
+    """Return examples as they stand at the end of a help page."""
+    title = "Example" if len(lines) == 1 else "Examples"
+    return "\n\n".join([f"[bold]{title}:[/bold]", *lines])
 
 
 def epilogue(command: Callable[..., Any]) -> str:

@@ -7,6 +7,7 @@ choice; `random_state` is ``--seed``, which commands have of their own.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 from typer.core import TyperCommand
 
-from hstree_cli.examples import epilogue
+from hstree_cli.examples import laid_out
 from hstree_cli.usage import UsageError, is_unknown_option
 
 if TYPE_CHECKING:
@@ -36,6 +37,19 @@ def shown_default(option: Option) -> str:
     return "-" if option.default is None else str(option.default)
 
 
+def as_typed(message: str, builder: Builder) -> str:
+    """Return an error with the builder's options spelt as they are typed.
+
+    A name with an underscore is an option's wherever it stands; any other is a plain word too, and
+    is one for sure only where the message begins with it.
+    """
+    for option in builder.options:
+        flag = flags(option).partition("/")[0]
+        before = r"\b" if "_" in option.name else rf"^(?:{re.escape(builder.name)}: )?"
+        message = re.sub(rf"({before}){option.name}\b", rf"\1{flag}", message)
+    return message
+
+
 def for_typer(command: Callable[..., None], builder: Builder | None = None) -> Callable[..., None]:
     """Return a command's function as Typer reads it, with a builder's options.
 
@@ -49,8 +63,15 @@ def for_typer(command: Callable[..., None], builder: Builder | None = None) -> C
     own = [] if builder is None else [o for o in builder.options if o.name != "random_state"]
 
     def typed(**given: Any) -> None:
+        from hstree.errors import OptionError
+
         options = {option.name: given.pop(option.name) for option in own}
-        command(**given, options=options)
+        try:
+            command(**given, options=options)
+        except OptionError as error:
+            if builder is None:
+                raise
+            raise OptionError(as_typed(str(error), builder)) from error
 
     signature = inspect.signature(command, eval_str=True)
     kept = [p for p in signature.parameters.values() if p.name != "options"]
@@ -58,9 +79,10 @@ def for_typer(command: Callable[..., None], builder: Builder | None = None) -> C
     added = [_parameter(option, panel) for option in own]
     typed.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
     typed.__name__ = command.__name__
-    typed.__doc__ = command.__doc__
+    typed.__doc__ = inspect.getdoc(command)
     if builder is not None:
-        typed.__doc__ = f"{builder.name}: {builder.summary}\n\nTakes {builder.takes_text}."
+        of_method = f"{builder.name}: {builder.summary} Takes {builder.takes_text}."
+        typed.__doc__ = f"{typed.__doc__}\n\n{of_method}"
     return typed
 
 
@@ -88,10 +110,13 @@ class MethodCommand(TyperCommand):
         The command's function; its parameter `options` receives the method's.
     method : str or None
         The method where the arguments name none.
+    example : callable
+        Returns a line to type with a method.
     """
 
     body: ClassVar[Callable[..., None]]
     method: ClassVar[str | None] = None
+    example: ClassVar[Callable[[Builder], str]]
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         """Read the arguments, the method's own options among them."""
@@ -102,7 +127,8 @@ class MethodCommand(TyperCommand):
 
         chosen = builder(method)
         one_command = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        one_command.command(epilog=epilogue(self.body))(for_typer(self.body, chosen))
+        examples = laid_out(self.example(chosen))
+        one_command.command(epilog=examples)(for_typer(self.body, chosen))
         try:
             return typer.main.get_command(one_command).make_context(info_name, args, *more, **extra)
         except UsageError as error:

@@ -25,9 +25,10 @@ def tree_facts(stats: TreeStatistics) -> list[tuple[str, str]]:
     ]
     if stats.entropy is not None:
         bounds = f"entropy {figure(stats.entropy)}, Huffman length {figure(stats.huffman_length)}"
-        facts.insert(-1, ("bounds", bounds))
+        facts.insert(-1, ("bounds", f"{bounds} (binary codes, one a label)"))
     if stats.max_codes_per_label > 1:
         codes = f"{figure(stats.codes_per_label)}, at most {count(stats.max_codes_per_label)}"
+        codes += "; the code length is their sum"
         facts.insert(3, ("codes a label", codes))
     return facts
 

@@ -25,6 +25,16 @@ from hstree.text.utf8 import BYTE_ORDER_MARK
 BLOCK_BYTES = 1 << 20
 _BLOCK_LINES = 4096
 _KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
+_AS_VECTORS = ("word vectors", "`hstree build -m gmm` takes vectors")
+_AS_TREE = ("a tree", "trees are for `hstree show TREE` or `hstree evaluate TREE CORPUS`")
+_OF_A_PDF = "give the text alone, such as `pdftotext FILE.pdf FILE.txt` makes of it"
+#: What other files than texts are, by their endings, and where they are wanted.
+_NO_TEXTS = {
+    ".tsv": ("a vocabulary", "`--vocabulary FILE` reads a corpus through its words"),
+    **dict.fromkeys((".vec", ".vec.gz", ".npy", ".bin", ".bin.gz"), _AS_VECTORS),
+    **dict.fromkeys((".json", ".json.gz", ".npz"), _AS_TREE),
+    ".paths": ("words' paths in a tree", "`hstree convert` makes a tree of them"),
+}
 
 
 class Source(Protocol):
@@ -69,6 +79,7 @@ class TextFile:
             raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
         if not os.path.isfile(path):
             raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
+        _refuse_other_endings(path)
         self.name = path.name
         self.versions: dict[str, str] = {}
         self._path = path
@@ -101,6 +112,8 @@ class TextFile:
                 before = 0
                 skip = BYTE_ORDER_MARK
                 while block := file.read(BLOCK_BYTES):
+                    if before == 0 and block.startswith(b"%PDF-"):
+                        raise InputError(f"{self._path} is a PDF, not a text; {_OF_A_PDF}")
                     yield block.removeprefix(skip)
                     skip = b""
                     task.advance(raw.tell() - before)
@@ -108,6 +121,15 @@ class TextFile:
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"cannot read {self._path}: {reason}") from error
+
+
+def _refuse_other_endings(path: Path) -> None:
+    """Refuse a file that would be read as prose and is none; the words would be nonsense."""
+    for ending, (what, instead) in _NO_TEXTS.items():
+        if path.name.lower().endswith(ending):
+            raise InputError(
+                f"{path} looks like {what} ({ending}); a corpus is {_KINDS}, and {instead}"
+            )
 
 
 class NltkCorpus:

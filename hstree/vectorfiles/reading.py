@@ -32,6 +32,7 @@ _BLOCK = 1 << 24  # bytes read at a time
 _LONGEST = 1 << 26  # bytes of one word and its vector
 _HEADER = re.compile(rb"([0-9]{1,12})[ \t]+([0-9]{1,8})[ \t]*\r?(?:\n|$)")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
+_OF_TEXT = "; of running text, `hstree bootstrap CORPUS -o DIR` makes vectors and a tree"
 
 
 def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
@@ -81,7 +82,7 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     if header is None:
         d = _count_numbers(head.partition(b"\n")[0])
         if d == 0:
-            raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}")
+            raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_OF_TEXT}")
         return _join(list(_text_rows(name, head, read_block, 1, d)), d)
 
     n_words, d = int(header[1]), int(header[2])

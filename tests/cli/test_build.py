@@ -228,9 +228,30 @@ def test_missing_inputs(refused):
     refused("build", "-m", "gmm", "builtin:python", saying="gmm takes word vectors")
 
 
+@pytest.mark.parametrize(
+    ("options", "saying"),
+    [
+        (["classes", "--classes-by", "vectors"], "--classes-by 'vectors' needs vectors"),
+        (["classes", "--n-classes", "0"], "--n-classes must be 1 or more"),
+        (["gmm", "--epsilon", "2"], "--epsilon must be from 0 to 0.5"),
+    ],
+)
+def test_errors_spell_options_as_they_are_typed(options, saying, refused, corpus, tmp_path):
+    (tmp_path / "v.vec").write_text("2 2\na 0 1\nb 1 0\n")
+    source = "v.vec" if options[0] == "gmm" else corpus
+    refused("build", source, "-m", *options, status=2, saying=f"error: {saying}")
+
+
 def test_vectors_with_pickles_are_refused(refused, tmp_path):
     np.save(tmp_path / "vectors.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     refused("build", "-m", "gmm", "vectors.npy", saying="objects")
+
+
+@pytest.mark.parametrize("command", [["vocab"], ["build", "-m", "classes"], ["evaluate", "t.json"]])
+def test_a_vocabulary_is_no_corpus(command, refused, hstree, corpus):
+    hstree("build", "-m", "flat", corpus, "-o", "t.json")
+    hstree("vocab", corpus, "-o", "words.tsv")
+    refused(*command, "words.tsv", saying="words.tsv looks like a vocabulary")
 
 
 def test_a_vocabulary_is_no_vectors(refused, hstree, corpus):

@@ -133,6 +133,13 @@ def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
     assert heads.split() == ["node", "branch", "share", "holds"]
 
 
+def test_stats_say_which_trees_the_bounds_are_for(hstree, corpus, tmp_path):
+    hstree("build", "-m", "flat", corpus, "-o", "flat.json")
+    assert "(binary codes, one a label)" in hstree("stats", "flat.json").out
+    Tree.from_children(["a", "b"], [[~0, 1], [~0, ~1]]).save(tmp_path / "two.json")
+    assert "the code length is their sum" in hstree("stats", "two.json").out
+
+
 def test_stats_say_what_classes_there_are(hstree, corpus):
     hstree("build", "-m", "classes", "--n-classes", "4", corpus, "-o", "tree.json")
     out = hstree("stats", "tree.json").out

@@ -101,6 +101,42 @@ def test_what_is_not_there_is_said_in_one_line(source, message):
 
 
 @pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("vocab.tsv", "vocab.tsv looks like a vocabulary .*text file.*--vocabulary FILE"),
+        ("v.vec", "looks like word vectors .*hstree build -m gmm"),
+        ("v.vec.gz", "looks like word vectors"),
+        ("v.npy", "looks like word vectors"),
+        ("v.BIN", "looks like word vectors"),
+        ("v.bin.gz", "looks like word vectors"),
+        ("tree.json", "looks like a tree "),
+        ("tree.json.gz", "looks like a tree "),
+        ("tree.npz", "looks like a tree "),
+        ("brown.paths", "looks like words' paths .*hstree convert"),
+    ],
+)
+def test_what_is_no_prose_is_not_read_as_prose(tmp_path, name, message):
+    path = tmp_path / name
+    path.write_text("the\t3\n")
+    with pytest.raises(InputError, match=message) as caught:
+        open_source(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_lines_of_json_and_names_without_ending_are_texts(tmp_path):
+    for name in ("lines.jsonl", "tsv", "corpus"):
+        (tmp_path / name).write_text("the cat\n")
+        assert text_of(tmp_path / name) == b"the cat\n"
+
+
+def test_a_pdf_is_called_one(tmp_path):
+    path = tmp_path / "paper.txt"
+    path.write_bytes(b"%PDF-1.7\nthe cat\n")
+    with pytest.raises(InputError, match=r"paper.txt is a PDF, not a text; .*pdftotext"):
+        encode(open_source(path), cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
     "content",
     [
         gzip.compress(b"the cat sat\n" * 1000)[:-12],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,9 @@ from hstree_cli.options import (
     VocabularyFile,
     WeightDecay,
 )
+
+if TYPE_CHECKING:
+    from hstree.builders import Builder
 
 
 @examples("hstree bootstrap corpus.txt -o runs --epsilon 0.4 --trees 4 --rounds 2")
@@ -114,3 +117,9 @@ class BootstrapCommand(MethodCommand):
 
     body = staticmethod(bootstrap)
     method = "gmm"
+
+    @staticmethod
+    def example(chosen: Builder) -> str:
+        """Return a line that grows trees by the method."""
+        options = "--epsilon 0.4 --trees 4" if chosen.name == "gmm" else f"--method {chosen.name}"
+        return f"hstree bootstrap corpus.txt -o runs {options} --rounds 2"

@@ -130,3 +130,9 @@ class BuildCommand(MethodCommand):
     """`build`, with the options of the method that its arguments name."""
 
     body = staticmethod(build)
+
+    @staticmethod
+    def example(chosen: Builder) -> str:
+        """Return a line that builds with the method."""
+        source = "vectors.npy" if chosen.takes_text == "word vectors" else "builtin:python"
+        return f"hstree build --method {chosen.name} {source} -o {chosen.name}.json"
