@@ -2,7 +2,8 @@
 
 - two children: one logistic decision, one weight row; pairs laid out flat (`BinaryNodes`);
 - 3 to `NARROW` children: all rows of the node, laid out flat, a softmax a segment (`NarrowNodes`);
-- more: the batch items grouped by node and one matrix product a group (`wide.WideNodes`).
+- more, or fewer at a node where a batch crowds: the batch items grouped by node and one matrix
+  product a group (`wide.WideNodes`).
 
 Each takes the decisions of a batch that fall to it, returns their log-probabilities, and keeps
 what it needs to carry back the weight that each decision has in the loss.
@@ -25,6 +26,8 @@ Int64 = NDArray[np.int64]
 
 #: Up to this many children a node's softmax is laid out flat; above, it is a matrix product.
 NARROW = 32
+#: Unless a batch wants this many scores of the node.
+CROWDED = 512
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ top-k is in `search`, sampling in `sampling`; what a decision costs is decided i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from hstree.codes import Codes
 from hstree.layers import decision, sampling, search
 from hstree.layers.groups import (
+    CROWDED,
     NARROW,
     BinaryNodes,
     Decisions,
@@ -25,6 +28,7 @@ from hstree.layers.groups import (
 )
 from hstree.layers.pairs import RowGradient
 from hstree.layers.rows import row_start, unigram_bias
+from hstree.layers.scratch import Scratch
 from hstree.layers.wide import WideNodes
 from hstree.segments import offsets, ranges
 from hstree.tree import Tree
@@ -90,12 +94,12 @@ class HierarchicalSoftmax:
         self._edge_branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
         self._edge_width = width
         self._edge_group = np.digitize(width, (3, NARROW + 1)).astype(np.int8)
-        kinds: tuple[type[Group], ...] = (BinaryNodes, NarrowNodes, WideNodes)
-        self._kinds = [
-            (number, kind)
-            for number, kind in enumerate(kinds)
-            if (self._edge_group == number).any()
-        ]
+        scratch = Scratch()
+        self._kinds: tuple[Callable[[], Group], ...] = (
+            BinaryNodes,
+            NarrowNodes,
+            partial(WideNodes, scratch),
+        )
         self._one_code = len(self.codes.place) == tree.n_labels
 
     def nll(self, hidden: Array, targets: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -202,11 +206,8 @@ class _Pass:
         self.item = np.repeat(np.arange(len(targets)), np.diff(expansion.code_start))
         self.groups: list[tuple[Group, Int64 | slice]] = []
         log_prob = np.zeros(n_codes)
-        for number, kind in layer._kinds:
-            group = kind()
-            edge, code, mine = self._decisions_of(number, expansion.edge)
-            if not edge.size:
-                continue
+        for kind, mine in self._parted(expansion.edge):
+            group, edge, code = kind(), expansion.edge[mine], self.code[mine]
             taken = Decisions(
                 self.item[code],
                 layer._edge_row[edge],
@@ -222,12 +223,21 @@ class _Pass:
         else:
             self.nll = -np.logaddexp.reduceat(log_prob, expansion.code_start[:-1])
 
-    def _decisions_of(self, number: int, edge: Int64) -> tuple[Int64, Int64, Int64 | slice]:
-        """Return the edges and codes of the decisions of one group, and which they are."""
-        if len(self.layer._kinds) == 1:
-            return edge, self.code, slice(None)
-        mine = np.flatnonzero(self.layer._edge_group[edge] == number)
-        return edge[mine], self.code[mine], mine
+    def _parted(self, edge: Int64) -> Iterator[tuple[Callable[[], Group], Int64 | slice]]:
+        """Yield the groups that have decisions here, and which these are."""
+        layer = self.layer
+        number = layer._edge_group[edge]
+        if not number.any():
+            yield layer._kinds[0], slice(None)
+            return
+        narrow = np.flatnonzero(number == 1)
+        node = layer.tree.edge_node[edge[narrow]]
+        crowded = np.bincount(node)[node] * layer._edge_width[edge[narrow]] >= CROWDED
+        number[narrow[crowded]] = 2
+        for of_group, kind in enumerate(layer._kinds):
+            mine = np.flatnonzero(number == of_group)
+            if mine.size:
+                yield kind, mine
 
     def gradients(self) -> Gradients:
         """Return the gradients of the summed loss.
@@ -235,17 +245,17 @@ class _Pass:
         A decision counts by its code's share of the label's probability, which is 1 where the
         label has one code.
         """
-        by_hidden = np.zeros_like(self.hidden)
         rows: list[RowGradient] = []
         if self.layer.tree.n_nodes == 0:
-            return Gradients(by_hidden, rows)
+            return Gradients(np.zeros_like(self.hidden), rows)
         share = None if self.layer._one_code else self._share_of_decision()
+        by_hidden = None
         for group, mine in self.groups:
             own = None if share is None else share[mine]
             of_group, of_rows = group.backward(self.layer.weight, self.hidden, own)
-            by_hidden += of_group
+            by_hidden = of_group if by_hidden is None else by_hidden + of_group
             rows += of_rows
-        return Gradients(by_hidden, rows)
+        return Gradients(np.zeros_like(self.hidden) if by_hidden is None else by_hidden, rows)
 
     def _share_of_decision(self) -> Array:
         of_code = np.exp(self.code_log_prob + np.repeat(self.nll, np.diff(self.code_start)))

@@ -17,8 +17,8 @@ Int64 = NDArray[np.int64]
 
 #: Keeps a step finite where a row's first gradient is zero.
 TINY = 1e-10
-#: Rows moved at a time: few enough for all that is computed of them to stay in cache.
-CHUNK = 512
+#: Numbers moved at a time: few enough for all that is computed of them to stay in cache.
+CHUNK = 1 << 16
 
 
 class RowAdagrad:
@@ -53,11 +53,12 @@ class RowAdagrad:
         tokens : int
             Tokens trained on so far, this batch's included; the clock of the weight decay.
         """
-        for a in range(0, len(gradient), CHUNK):
-            some = slice(a, a + CHUNK)
+        n = max(1, CHUNK // max(1, self.parameter[:1].size))
+        for a in range(0, len(gradient), n):
+            some = slice(a, a + n)
             if isinstance(rows, slice):
                 start, stop, _ = rows.indices(len(self.parameter))
-                here: Int64 | slice = slice(start + a, min(start + a + CHUNK, stop))
+                here: Int64 | slice = slice(start + a, min(start + a + n, stop))
             else:
                 here = rows[some]
             self._step(here, gradient[some], learning_rate, tokens)
@@ -65,7 +66,7 @@ class RowAdagrad:
     def _step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int
     ) -> None:
-        """Move at most `CHUNK` rows."""
+        """Move some rows."""
         tail = (-1, *[1] * (gradient.ndim - 1))
         values = self.parameter[rows]
         if self.weight_decay:

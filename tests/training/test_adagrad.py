@@ -53,7 +53,7 @@ def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
         gradient = rng.standard_normal(start[rows].shape, np.float32)
         at_once.step(rows, gradient, 0.1, 5 * step)
         with monkeypatch.context() as patch:
-            patch.setattr(optimiser, "CHUNK", 4)
+            patch.setattr(optimiser, "CHUNK", 12)  # four rows
             in_parts.step(rows, gradient, 0.1, 5 * step)
     assert np.array_equal(at_once.parameter, in_parts.parameter)
     assert (at_once.parameter != start).any(axis=1).sum() == len(start[rows])
