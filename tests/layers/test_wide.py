@@ -1,0 +1,88 @@
+"""Dense nodes: where a batch crowds a narrow one, and the memory that batches share."""
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from hstree.layers import hierarchical
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.scratch import LARGEST, Scratch
+from hstree.tree import Tree
+
+# Nodes of 3, 5 and 40 children; "w7" has a code under two of them.
+TREE = Tree.from_children(
+    [f"w{i}" for i in range(50)],
+    [[1, 2, ~0], [*(~i for i in range(1, 5)), ~7], [~i for i in range(5, 50)]],
+)
+
+
+def layer_of(seed=0, dim=4):
+    rng = np.random.default_rng(seed)
+    layer = HierarchicalSoftmax(TREE, dim, dtype=np.float64)
+    layer.weight[:] = rng.standard_normal(layer.weight.shape)
+    return layer
+
+
+def batch(seed, n=60, dim=4):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, dim)), rng.integers(0, 50, n)
+
+
+def dense(layer, gradients):
+    """The gradient by all rows."""
+    full = np.zeros_like(layer.weight)
+    for of_rows in gradients.rows:
+        full[of_rows.rows] += of_rows.weight
+    return full
+
+
+@pytest.mark.parametrize("crowded", [1, 30, 150])
+def test_crowded_nodes_give_what_sparse_ones_give(crowded, monkeypatch):
+    layer, (hidden, targets) = layer_of(), batch(1)
+    monkeypatch.setattr(hierarchical, "CROWDED", 10**9)
+    nll, gradients = layer.loss(hidden, targets)
+    expected = nll, gradients.hidden, dense(layer, gradients)
+    monkeypatch.setattr(hierarchical, "CROWDED", crowded)
+    nll, gradients = layer.loss(hidden, targets)
+    for own, other in zip((nll, gradients.hidden, dense(layer, gradients)), expected, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-12)
+    every = np.concatenate([np.arange(len(layer.weight))[g.rows] for g in gradients.rows])
+    assert len(set(every.tolist())) == len(every)  # no row stands in two of them
+
+
+def test_gradients_outlive_the_next_batch():
+    layer, first = layer_of(), batch(1)
+    _, gradients = layer.loss(*first)
+    kept = gradients.hidden.copy(), dense(layer, gradients)
+    layer.loss(*batch(2))
+    np.testing.assert_array_equal(gradients.hidden, kept[0])
+    np.testing.assert_array_equal(dense(layer, gradients), kept[1])
+
+
+def test_threads_do_not_share_memory():
+    layer = layer_of()
+    batches = [batch(seed) for seed in range(40)]
+    alone = [layer.loss(*one) for one in batches]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda one: layer.loss(*one), batches))
+    for (nll, gradients), (other, others) in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(nll, other)
+        np.testing.assert_array_equal(dense(layer, gradients), dense(layer, others))
+
+
+def test_a_layer_is_copied_without_its_scratch():
+    layer = layer_of()
+    layer.loss(*batch(1))
+    twin = copy.deepcopy(layer)
+    np.testing.assert_array_equal(twin.nll(*batch(2)), layer.nll(*batch(2)))
+
+
+def test_only_small_arrays_are_kept():
+    scratch = Scratch()
+    first = scratch.empty("a", (3, 4), np.float64)
+    assert np.shares_memory(first, scratch.empty("a", (2, 2), np.float32))
+    assert not np.shares_memory(first, scratch.empty("b", (3, 4), np.float64))
+    large = scratch.empty("c", (LARGEST // 4 + 1,), np.float32)
+    assert not np.shares_memory(large, scratch.empty("c", large.shape, np.float32))
