@@ -68,20 +68,21 @@ class Study:
         return run(tree, self.parts, self.place(row, state), epochs=self.epochs, random_state=state)
 
     def tree(self, row: str, state: int) -> hstree.Tree:
-        """Build the tree of a row."""
+        """Return the tree of a row, built if it is not there."""
         made = self.rows[row]
         chosen = builder(made.method)
         options = dict(made.options)
         if any(option.name == "random_state" for option in chosen.options):
             options["random_state"] = state
+        own = self.place(row, state)
         if made.source is None:
-            return hstree.build(made.method, self.parts.train, **options)
+            return grown(self.parts.train, own, made.method, options)
         self.train(made.source, state)
         source = self.place(made.source, state)
         if chosen.takes is hstree.WordVectors:
-            return grown(vectors_of(source), self.place(row, state), made.method, options)
-        vectors = source / "vectors.npy"
-        return hstree.build(made.method, self.parts.train, vectors=vectors, **options)
+            return grown(vectors_of(source), own, made.method, options)
+        options["vectors"] = source / "vectors.npy"
+        return grown(self.parts.train, own, made.method, options)
 
     def place(self, row: str, state: int) -> Path:
         """Return the folder of a run."""

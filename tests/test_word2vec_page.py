@@ -1,30 +1,13 @@
 """The page on CBOW and skip-gram runs as it stands: its Python, then its commands."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.scripts import ROOT, run_python
+
 PAGE = (ROOT / "docs" / "word2vec.md").read_text(encoding="utf-8")
-
-
-def run(arguments, folder):
-    roots = os.pathsep.join([str(ROOT), str(ROOT / "cli")])
-    ran = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": roots, "HSTREE_CACHE": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert ran.returncode == 0, f"{arguments}\n{ran.stdout}\n{ran.stderr}"
-    return ran.stdout
 
 
 def blocks(language):
@@ -35,7 +18,9 @@ def test_the_scripts(tmp_path):
     pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
     scripts = blocks("python")
     assert len(scripts) == 4
-    first, words, second, similar = run(["-c", "\n".join(scripts)], tmp_path).splitlines()
+    first, words, second, similar = run_python(
+        ["-c", "\n".join(scripts)], tmp_path, HSTREE_CACHE=str(tmp_path / "cache")
+    ).splitlines()
     assert first.startswith("word given window ")
     unigram = 216  # the perplexity of a model that learned nothing
     assert 1 < float(first.split()[-1]) < unigram
@@ -50,6 +35,13 @@ def pairs(printed):
 def test_the_commands(tmp_path):
     commands = "".join(blocks("sh")).splitlines()
     assert len(commands) == 4
-    printed = [run(["-m", "hstree_cli", *shlex.split(line)[1:]], tmp_path) for line in commands]
+    printed = [
+        run_python(
+            ["-m", "hstree_cli", *shlex.split(line)[1:]],
+            tmp_path,
+            HSTREE_CACHE=str(tmp_path / "cache"),
+        )
+        for line in commands
+    ]
     assert {"tree.json", "cbow.vec", "skipgram.bin"} <= {path.name for path in tmp_path.iterdir()}
     assert "word given window" in printed[-1]

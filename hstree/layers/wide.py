@@ -142,14 +142,13 @@ class WideNodes:
         else:
             self._touched = ranges(row[first], start)
         stop = np.append(first[1:], len(row))
-        nodes = (row[first], width, first, stop, start[:-1])
         at_once = np.maximum(1, BLOCK_SCORES // width)
+        nodes = (row[first], width, first, stop, start[:-1], at_once)
         within = np.arange(len(row)) - np.repeat(first, stop - first)
         within %= np.repeat(at_once, stop - first)
         k_of = np.repeat(width, stop - first)
         self._place = within * k_of + self._taken.branch[self._order]  # among a block's scores
-        for of_node, k, a, b, own in zip(*(array.tolist() for array in nodes), strict=True):
-            size = max(1, BLOCK_SCORES // k)
+        for of_node, k, a, b, own, size in zip(*(array.tolist() for array in nodes), strict=True):
             for here in range(a, b, size):
                 end = min(here + size, b)
                 rows, mine, n = slice(of_node, of_node + k), slice(own, own + k), end - here

@@ -2,45 +2,25 @@
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 
-import hstree
+from tests.scripts import ROOT, run_python
 from tests.test_benchmarks import run
 from tests.texts import markov_lines, write_lines
-
-ROOT = Path(__file__).parents[2]
-
-
-def python(arguments, folder):
-    roots = os.pathsep.join([str(ROOT), str(Path(hstree.__file__).parents[1])])
-    ran = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": roots},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
 
 
 def test_the_page(tmp_path):
     page = (ROOT / "docs" / "scikit-learn.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     assert len(blocks) == page.count("```") // 2
-    python(["-c", "".join(blocks)], tmp_path)
+    run_python(["-c", "".join(blocks)], tmp_path)
 
 
 def test_the_example(tmp_path):
-    printed = python([str(ROOT / "examples" / "sklearn_many_classes.py")], tmp_path)
+    printed = run_python([str(ROOT / "examples" / "sklearn_many_classes.py")], tmp_path)
     accuracy = {line.split()[0]: float(line.split()[2]) for line in printed.splitlines()[1:]}
     assert accuracy["flat"] == pytest.approx(accuracy["LogisticRegression"], abs=0.005)
     assert accuracy["random"] < accuracy["gmm"]

@@ -1,52 +1,32 @@
 """The scripts of docs/torch.md and the example run, and two processes train as one does."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-import hstree
+from tests.scripts import ROOT, run_python
 from tests.test_benchmarks import run as run_benchmark
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "torch_lm.py"
 SMALL = ("--lines", "300", "--dim", "8", "--epochs", "2", "--min-count", "5")
 
 
 def run(*command, folder):
-    """Run this Python on a command, with the hstree under test."""
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(hstree.__file__).parents[1]),
-        "OMP_NUM_THREADS": "1",
-    }
-    ran = subprocess.run(
-        [sys.executable, *map(str, command)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
-    return ran
+    """Run this Python on a command, on one thread, and return what it printed."""
+    return run_python(command, folder, timeout=300, OMP_NUM_THREADS="1")
 
 
-def figures(ran):
+def figures(printed):
     """Return every perplexity that the example printed."""
-    return [
-        float(found) for found in re.findall(r"(?:train|valid|perplexity) (\d+\.\d+)", ran.stdout)
-    ]
+    return [float(found) for found in re.findall(r"(?:train|valid|perplexity) (\d+\.\d+)", printed)]
 
 
 def test_the_scripts_of_the_page(tmp_path):
     page = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
     scripts = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    printed = run("-c", "\n".join(scripts), folder=tmp_path).stdout
+    printed = run("-c", "\n".join(scripts), folder=tmp_path)
     start, end = map(float, re.findall(r"\d+\.\d+", printed.splitlines()[0]))
     assert end < start
     assert (tmp_path / "model" / "weights.safetensors").exists()
@@ -75,8 +55,8 @@ def test_the_example_learns_whatever_the_layer(alone, tmp_path):
 def test_two_processes_train_as_one(alone, tmp_path):
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
     both = run(*launcher, EXAMPLE, *SMALL, folder=tmp_path)
-    assert "1 process(es)" in alone.stdout
-    assert both.stdout.count("2 process(es)") == 1
+    assert "1 process(es)" in alone
+    assert both.count("2 process(es)") == 1
     assert len(figures(both)) == 5
     assert figures(both) == pytest.approx(figures(alone), rel=1e-3)
 
