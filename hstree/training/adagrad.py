@@ -1,8 +1,10 @@
 """Row-wise Adagrad on touched rows only (Duchi, Hazan & Singer 2011; one rate a row).
 
 Each row of a parameter keeps the sum of its mean squared gradients; a step divides by its root.
-A row that a batch does not touch costs nothing: the weight decay that it owes is paid when it is
-touched next, so that rare rows are held as tightly as frequent ones. There is no momentum.
+A row that a batch does not touch costs nothing. Weight decay is lazy: a row shrinks by what it owes
+since it was last touched, so that rare rows are regularised as much as frequent ones. It is
+decoupled (Loshchilov & Hutter 2019): a factor on the row, never part of the gradient or of its sum
+of squares. There is no momentum.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ class RowAdagrad:
     parameter : float array (R,) or (R, ...)
         Changed in place by `step`.
     weight_decay : float, default 0
-        The L2 penalty, for each token trained on: a row w owes ``weight_decay * w`` of gradient
-        for every token since it was last touched.
+        The L2 penalty for each token trained on. A row that was last touched n tokens ago is
+        multiplied by ``exp(-rate * weight_decay * n)``, with its own Adagrad rate: it shrinks
+        towards zero and never past it.
     """
 
     def __init__(self, parameter: Array, weight_decay: float = 0.0) -> None:
@@ -68,13 +71,13 @@ class RowAdagrad:
     ) -> None:
         """Move some rows."""
         tail = (-1, *[1] * (gradient.ndim - 1))
-        values = self.parameter[rows]
-        if self.weight_decay:
-            owed = (self.weight_decay * (tokens - self._paid[rows])).astype(np.float32)
-            gradient = gradient + owed.reshape(tail) * values
-            self._paid[rows] = tokens
         flat = gradient.reshape(len(gradient), -1)
         total = self.squares[rows] + np.vecdot(flat, flat) / flat.shape[1]
         self.squares[rows] = total
         rate = learning_rate / np.sqrt(total + TINY)
+        values = self.parameter[rows]
+        if self.weight_decay:
+            owed = (self.weight_decay * (tokens - self._paid[rows])).astype(np.float32)
+            self._paid[rows] = tokens
+            values = values * np.exp(-rate * owed).reshape(tail)
         self.parameter[rows] = values - gradient * rate.reshape(tail)

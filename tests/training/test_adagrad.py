@@ -31,17 +31,32 @@ def test_a_zero_gradient_moves_nothing():
     np.testing.assert_array_equal(parameter, 1)
 
 
-def test_a_row_pays_its_weight_decay_when_it_is_touched_next():
+def test_a_row_shrinks_by_the_weight_decay_since_its_last_touch():
     parameter = np.full((2, 2), 2.0)
     adagrad = RowAdagrad(parameter, weight_decay=0.01)
     adagrad.step(np.array([0]), np.ones((1, 2)), 0.1, tokens=50)
-    owed = 1 + 0.01 * 50 * 2
-    np.testing.assert_allclose(parameter, [[1.9, 1.9], [2, 2]], rtol=1e-6)
-    np.testing.assert_allclose(adagrad.squares, [owed**2, 0], rtol=1e-6)
-    adagrad.step(np.array([0, 1]), np.zeros((2, 2)), 0.1, tokens=150)
-    owed_now = [0.01 * 100 * 1.9, 0.01 * 150 * 2]
-    squares = [owed**2 + owed_now[0] ** 2, owed_now[1] ** 2]
-    np.testing.assert_allclose(adagrad.squares, squares, rtol=1e-6)
+    first = 2 * np.exp(-0.1 * 0.01 * 50) - 0.1
+    np.testing.assert_allclose(parameter, [[first, first], [2, 2]], rtol=1e-6)
+    adagrad.step(np.array([0, 1]), np.ones((2, 2)), 0.1, tokens=150)
+    rate = 0.1 / np.sqrt(2)
+    second = first * np.exp(-rate * 0.01 * 100) - rate
+    other = 2 * np.exp(-0.1 * 0.01 * 150) - 0.1
+    np.testing.assert_allclose(parameter, [[second, second], [other, other]], rtol=1e-6)
+
+
+def test_the_weight_decay_is_no_part_of_the_sum_of_squares():
+    adagrad = RowAdagrad(np.full((1, 2), 2.0), weight_decay=0.01)
+    adagrad.step(np.array([0]), np.ones((1, 2)), 0.1, tokens=500_000)
+    np.testing.assert_allclose(adagrad.squares, [1])
+
+
+@pytest.mark.parametrize("learning_rate", [0.1, 0.3, 1.0])
+def test_a_row_first_touched_late_shrinks_and_never_changes_its_sign(learning_rate):
+    start = np.array([[0.01, -0.02, 0.005]], np.float32)
+    adagrad = RowAdagrad(start.copy(), weight_decay=1.5e-5)
+    adagrad.step(np.array([0]), np.zeros((1, 3), np.float32), learning_rate, tokens=500_000)
+    assert (np.abs(adagrad.parameter) <= np.abs(start)).all()
+    assert (adagrad.parameter * start >= 0).all()
 
 
 @pytest.mark.parametrize("rows", [slice(3, 40), slice(None), np.arange(1, 40, 3)])
