@@ -7,6 +7,7 @@ Between bytes and `Content`; files, endings and the rules of a tree are not look
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from reprlib import repr as brief
@@ -214,8 +215,7 @@ def _integers(values: list[Any], place_of: Callable[[int], str]) -> Int64:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise FileFormatError(f"has the key {brief(twice)} twice in one object")
     return found
 
