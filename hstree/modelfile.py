@@ -82,7 +82,8 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
         model = new_model(tree, **config)
         read = load_tensors(content)
     except (TypeError, ValueError, KeyError, OverflowError, SafetensorError, HstreeError) as error:
-        raise FileFormatError(f"{home}: no model can be made of it: {error}") from error
+        reason = " ".join(str(error).split())
+        raise FileFormatError(f"{home}: no model can be made of it: {reason}") from error
     # Checked before the model allocates its own, which may claim far more than the file holds.
     for name, shape in _shapes(model).items():
         _check(read.get(name), shape, f"{weights}: {name}")

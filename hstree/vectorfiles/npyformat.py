@@ -100,7 +100,9 @@ def _parsed(header: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     if descr is None or order is None or shape is None:
         raise FileFormatError(_OBJECTS if _OBJECT.search(header) else _UNREADABLE)
     if not _NUMBERS.fullmatch(descr):
-        what = _OBJECTS if "O" in descr else f"it holds {descr!r}, not real numbers of up to 64 bits"
+        what = (
+            _OBJECTS if "O" in descr else f"it holds {descr!r}, not real numbers of up to 64 bits"
+        )
         raise FileFormatError(what)
     if not _SHAPE.fullmatch(shape):
         raise FileFormatError(_UNREADABLE)
