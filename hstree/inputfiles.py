@@ -14,10 +14,15 @@ import zlib
 from typing import BinaryIO
 
 #: The most that gzip may unpack to, as a multiple of the file's size. Trees and vectors unpack to
-#: 2 to 10 times their size; a compression bomb to 1,000 times.
-MAX_RATIO = 20
+#: 2 to 13 times their size; a compression bomb to 1,000 times.
+MAX_RATIO = 32
 #: What gzip may always unpack to, in bytes.
 ALWAYS = 1 << 24
+
+
+def largest_unpacked(size: int) -> int:
+    """Return what a gzip file of `size` bytes may unpack to, in bytes."""
+    return max(ALWAYS, MAX_RATIO * size)
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -57,6 +62,22 @@ def read_gzip(path: str | os.PathLike[str]) -> bytes:
         return Unpacked(file).read()
 
 
+def open_gzip(file: BinaryIO) -> Unpacked:
+    """Return what a gzip file holds, after unpacking it once to see that it is not too much.
+
+    For files that are read in blocks, so that nothing is made of a compression bomb.
+
+    Raises
+    ------
+    OSError
+    """
+    checked = Unpacked(file)
+    while checked.read(1 << 20):
+        pass
+    file.seek(0)
+    return Unpacked(file)
+
+
 class Unpacked:
     """What a gzip file holds, up to `MAX_RATIO` times its size.
 
@@ -68,7 +89,7 @@ class Unpacked:
 
     def __init__(self, file: BinaryIO) -> None:
         self._stream = gzip.GzipFile(fileobj=file)
-        self._left = max(ALWAYS, MAX_RATIO * os.fstat(file.fileno()).st_size)
+        self._left = largest_unpacked(os.fstat(file.fileno()).st_size)
 
     def read(self, size: int = -1) -> bytes:
         """Return the next `size` bytes, fewer at the end of the file; all that follow if negative.

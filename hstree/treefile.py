@@ -15,7 +15,7 @@ from typing import BinaryIO
 from hstree import progress
 from hstree.errors import FileFormatError, TreeError
 from hstree.files import replacing
-from hstree.inputfiles import read_gzip, read_regular
+from hstree.inputfiles import largest_unpacked, read_gzip, read_regular
 from hstree.tree import Tree
 from hstree.treefiles.content import Content
 from hstree.treefiles.jsontext import from_json, to_json
@@ -106,3 +106,9 @@ def _write_gzip(pieces: Iterable[bytes], file: BinaryIO) -> None:
     """Compress without a name or a time in the header, so that the bytes do not change."""
     with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
         packed.writelines(pieces)
+        size = packed.tell()
+    if size > largest_unpacked(file.tell()):
+        raise FileFormatError(
+            "cannot write the tree as .json.gz: its text packs to so little that a reader would "
+            "take it for a compression bomb; write .json or .npz"
+        )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hstree import progress
 from hstree.errors import InputError
-from hstree.inputfiles import Unpacked, open_regular
+from hstree.inputfiles import open_gzip, open_regular
 
 Float32 = NDArray[np.float32]
 
@@ -57,7 +57,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         ):
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            stream = Unpacked(raw) if zipped else raw
+            stream = open_gzip(raw) if zipped else raw
 
             def read_block() -> bytes:
                 before = raw.tell()

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import zipfile
+from copy import deepcopy
 from random import Random
 
 NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
@@ -171,7 +172,7 @@ def with_value(random: Random, document: object) -> object:
             random.choice(list(place)) if isinstance(place, dict) else random.randrange(len(place))
         )
         value = place[key]
-    new = random.choice((*VALUES, _DEEP.strip('"')))
+    new = deepcopy(random.choice((*VALUES, _DEEP.strip('"'))))
     if place is None:
         return new
     match random.randrange(7):
