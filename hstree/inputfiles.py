@@ -11,6 +11,7 @@ import gzip
 import os
 import stat
 import zlib
+from io import BufferedReader
 from typing import BinaryIO
 
 #: The most that gzip may unpack to, as a multiple of the file's size. Trees and vectors unpack to
@@ -25,7 +26,7 @@ def largest_unpacked(size: int) -> int:
     return max(ALWAYS, MAX_RATIO * size)
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a file to read; never a pipe or a device, which may block or have no end.
 
     Raises
