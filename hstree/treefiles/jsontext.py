@@ -148,11 +148,16 @@ def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     FileFormatError
-        When it is not a JSON object.
+        When it is not a JSON object, or could not be written again: ``1e999`` is infinite, and
+        ``"\\ud800"`` half a character.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
         raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
+    try:
+        dump_meta(meta)
+    except FileFormatError as error:
+        raise FileFormatError(f'has a "meta" that no file can hold: {error.__cause__}') from error
     return meta
 
 

@@ -16,7 +16,7 @@ from hstree.classing.classfile import read_classes
 from hstree.errors import HstreeError
 from hstree.modelkinds import new_model
 from hstree.tree import Tree
-from hstree.treefiles.jsontext import from_json
+from hstree.treefiles.jsontext import from_json, to_json
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
 from tests.report.comparison import leave
@@ -163,6 +163,8 @@ def _results(folder: Path) -> list[Files]:
 def _check_tree(tree: Tree) -> None:
     assert isinstance(tree, Tree)
     assert not broken_rules(tree.labels, tree.child_start, tree.child, tree.counts, tree.names)
+    assert b"".join(to_json(tree))
+    assert tree.stats().labels == tree.n_labels
 
 
 def _check_vectors(found: WordVectors) -> None:

@@ -54,7 +54,7 @@ def _swallow():
         (lambda: _refuse("one line"), "refused"),
         (lambda: _refuse("two", "lines"), "tracebacks"),
         (lambda: {}["missing"], "tracebacks"),
-        (lambda: 2, "tracebacks"),
+        (lambda: 2, "tracebacks"),  # not what is expected
         (lambda: np.empty(1 << 50, np.uint8), "above 1 GB"),
         (_swallow, "above 1 GB"),
         (lambda: time.sleep(5), "hangs"),

@@ -30,6 +30,7 @@ BAD_MEMBERS = [
     ({"header": header(version=3)}, "is of version 3"),
     ({"header": header(format="x")}, "is no tree file"),
     ({"header": header(meta=1)}, 'has 1 as "meta"'),
+    ({"header": header(meta={"a": "\ud800"})}, 'has a "meta" that no file can hold: '),
     ({"header": np.frombuffer(b"{", np.uint8)}, "is not JSON"),
     ({"header": np.zeros(0, np.uint8)}, "is empty"),
     ({"header": np.array("hstree")}, "broken member 'header': it holds '<U6'"),
