@@ -143,13 +143,13 @@ def check_version(document: Mapping[str, Any]) -> None:
 
 
 def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document's "meta", {} where it has none.
+    r"""Return the document's "meta", {} where it has none.
 
     Raises
     ------
     FileFormatError
         When it is not a JSON object, or could not be written again: ``1e999`` is infinite, and
-        ``"\\ud800"`` half a character.
+        ``"\ud800"`` half a character.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
