@@ -31,7 +31,9 @@ def main() -> int:
         except ImportError as error:
             print(f"kills: left out ({error})")
         else:
-            bad += kills.run(chosen.full, chosen.seed)
+            found = kills.run(chosen.full, chosen.seed)
+            print(found)
+            bad += len(found.faults)
     return 1 if bad else 0
 
 
