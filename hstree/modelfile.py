@@ -22,6 +22,9 @@ from safetensors.numpy import save as tensors_to_bytes
 from hstree import treefile
 from hstree.errors import FileFormatError, HstreeError
 from hstree.files import make_folder, replacing
+from hstree.inputfiles import read_regular
+from hstree.language_model import LanguageModel
+from hstree.layers.rows import row_start
 from hstree.modelkinds import new_model
 from hstree.treemodel import TreeModel
 
@@ -66,7 +69,7 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
     tree = treefile.load(home / "tree.json")
     weights = home / "weights.safetensors"
     try:
-        content = weights.read_bytes()
+        content = read_regular(weights)
     except OSError as error:
         raise FileFormatError(f"cannot read {weights}: {error.strerror}") from error
     of_tree, of_weights = config.pop("tree_sha256", None), config.pop("weights_sha256", None)
@@ -79,20 +82,32 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
         model = new_model(tree, **config)
         read = load_tensors(content)
     except (TypeError, ValueError, KeyError, OverflowError, SafetensorError, HstreeError) as error:
-        raise FileFormatError(f"{home}: no model can be made of it: {error}") from error
+        reason = " ".join(str(error).split())
+        raise FileFormatError(f"{home}: no model can be made of it: {reason}") from error
+    # Checked before the model allocates its own, which may claim far more than the file holds.
+    for name, shape in _shapes(model).items():
+        _check(read.get(name), shape, f"{weights}: {name}")
     for name, own in _tensors(model).items():
-        _fill(own, read.get(name), f"{weights}: {name}")
+        own[...] = read[name]
     return model
 
 
-def _fill(own: NDArray[np.float32], read: NDArray[Any] | None, what: str) -> None:
-    """Copy a tensor that was read into the model's own."""
-    if read is None or read.shape != own.shape or read.dtype != np.float32:
+def _check(read: NDArray[Any] | None, shape: tuple[int, ...], what: str) -> None:
+    """Refuse a tensor that is missing, of another type or shape, or not finite."""
+    if read is None or read.shape != shape or read.dtype != np.float32:
         found = "nothing" if read is None else f"{read.dtype} of shape {read.shape}"
-        raise FileFormatError(f"{what} wants float32 of shape {own.shape}, found {found}")
+        raise FileFormatError(f"{what} wants float32 of shape {shape}, found {found}")
     if not np.isfinite(read).all():
         raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")
-    own[...] = read
+
+
+def _shapes(model: TreeModel[Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of `_tensors`, from the model's options and tree alone."""
+    d, rows = model.dim, int(row_start(model.tree)[-1])
+    shapes = {"embedding": (model.tree.n_labels, d), "node_weight": (rows, d), "node_bias": (rows,)}
+    if isinstance(model, LanguageModel):
+        shapes["position"] = (model.context, d, d) if model.full else (model.context, d)
+    return shapes
 
 
 def _tensors(model: TreeModel[Any]) -> dict[str, NDArray[np.float32]]:
@@ -105,7 +120,7 @@ def _tensors(model: TreeModel[Any]) -> dict[str, NDArray[np.float32]]:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_bytes())
+        config = json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileFormatError(f"cannot read {path}: {reason}; is it a model's folder?") from error

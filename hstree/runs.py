@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import treefile
+from hstree.errors import InputError
 from hstree.evaluation import Parts, evaluate
 from hstree.files import make_folder, replacing
 from hstree.jsonfile import write_json
@@ -27,6 +28,7 @@ from hstree.modelfile import load as load_model
 from hstree.modelkinds import new_model
 from hstree.scoring import perplexity
 from hstree.tree import Tree
+from hstree.vectorfiles.npy import read_npy
 from hstree.vectors import WordVectors
 from hstree.version import __version__
 from hstree.vocabulary import EOS
@@ -139,11 +141,10 @@ def nll_of(folder: str | os.PathLike[str], parts: Parts) -> NDArray[np.float64]:
 def kept_nll(folder: Path, tokens: int) -> NDArray[np.float64] | None:
     """Return what a ``test_nll.npy`` holds; None where there is none for so many tokens."""
     try:
-        kept = np.load(folder / NLL, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        kept = read_npy(os.fspath(folder / NLL))
+    except InputError:
         return None
-    fits = isinstance(kept, np.ndarray) and kept.shape == (tokens,) and kept.dtype == np.float64
-    return kept if fits else None
+    return kept if kept.shape == (tokens,) and kept.dtype == np.float64 else None
 
 
 def keep_nll(folder: Path, nll: NDArray[np.float64]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +15,7 @@ from typing import BinaryIO
 from hstree import progress
 from hstree.errors import FileFormatError, TreeError
 from hstree.files import replacing
+from hstree.inputfiles import largest_unpacked, read_gzip, read_regular
 from hstree.tree import Tree
 from hstree.treefiles.content import Content
 from hstree.treefiles.jsontext import from_json, to_json
@@ -82,14 +82,14 @@ def read_content(path: str | os.PathLike[str]) -> Content:
     ending = _ending(path)
     with progress.task(f"reading {path}"):
         try:
-            data = Path(path).read_bytes()
-            if ending == ".npz":
-                return from_npz(data)
-            return from_json(data if ending == ".json" else gzip.decompress(data))
+            if ending == ".json.gz":
+                return from_json(read_gzip(path))
+            data = read_regular(path)
+            return from_npz(data) if ending == ".npz" else from_json(data)
         except FileFormatError as error:
             raise FileFormatError(f"{path} {error}") from error
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise FileFormatError(f"{path} is not sound gzip: {error}; build it again") from error
+        except gzip.BadGzipFile as error:
+            raise FileFormatError(f"{path} is not sound gzip: {error}") from error
         except OSError as error:
             raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -106,3 +106,9 @@ def _write_gzip(pieces: Iterable[bytes], file: BinaryIO) -> None:
     """Compress without a name or a time in the header, so that the bytes do not change."""
     with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
         packed.writelines(pieces)
+        size = packed.tell()
+    if size > largest_unpacked(file.tell()):
+        raise FileFormatError(
+            "cannot write the tree as .json.gz: its text packs to so little that a reader would "
+            "take it for a compression bomb; write .json or .npz"
+        )

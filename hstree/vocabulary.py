@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import repeat
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree.errors import InputError, OptionError
 from hstree.files import replacing
+from hstree.inputfiles import read_regular
 from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 UNK = "<unk>"
@@ -288,7 +288,7 @@ def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> NDArray[np.int64
 
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_regular(path)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read the vocabulary {os.fspath(path)}: {reason}") from error

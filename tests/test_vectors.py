@@ -266,7 +266,7 @@ def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, end):
         (np.array(5.0), "shape"),
         (np.empty((0, 4)), "shape"),
         (np.array([["a", "b"]]), "real numbers"),
-        (np.zeros(3, [("x", "f4")]), "real numbers"),
+        (np.zeros(3, [("x", "f4")]), "not a readable .npy"),
     ],
     ids=str,
 )

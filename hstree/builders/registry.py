@@ -22,6 +22,7 @@ from hstree.builders.inputs import BuilderInput, as_taken, open_input
 from hstree.builders.join import over_vocabulary
 from hstree.builders.signature import Builder
 from hstree.errors import HstreeError, InputError, OptionError
+from hstree.inputfiles import open_regular
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.version import __version__
@@ -189,7 +190,7 @@ def _files(values: Mapping[str, Any]) -> dict[str, object]:
         if not isinstance(value, Path) or value.is_dir():
             continue
         try:
-            with open(value, "rb") as file:
+            with open_regular(value) as file:
                 hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             reason = error.strerror or str(error)

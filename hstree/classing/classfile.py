@@ -6,14 +6,13 @@ decided here.
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from hstree.errors import InputError
+from hstree.inputfiles import read_gzip, read_regular
 from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 _BITS = re.compile("[01]*")
@@ -109,11 +108,9 @@ def _check_prefixes(path: Path, strings: set[str]) -> None:
 
 def _lines(path: Path) -> list[str]:
     try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise InputError(f"cannot read the classes {path}: {reason}") from error
     text = strict_text(data.removeprefix(BYTE_ORDER_MARK), str(path))
     return text.replace("\r\n", "\n").split("\n")

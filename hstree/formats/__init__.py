@@ -14,6 +14,7 @@ from hstree import progress, treefile
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick, word2vec
 from hstree.formats.base import PARTS, Format
+from hstree.inputfiles import read_regular
 from hstree.tree import Tree
 from hstree.version import __version__
 
@@ -166,7 +167,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
 def _meta(path: Path, chosen: Format) -> dict[str, object]:
     """Return how a tree was made that came from a file of another format."""
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(read_regular(path)).hexdigest()
     except OSError as error:
         raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
     source = {"kind": f"{chosen.name} file", "name": path.name, "sha256": digest}

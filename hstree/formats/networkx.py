@@ -6,10 +6,13 @@ made: several codes (a label with several parents), wide nodes, counts and names
 
 from __future__ import annotations
 
+import io
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 import networkx
@@ -19,6 +22,7 @@ from hstree.errors import InputError
 from hstree.files import replacing
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.formats.links import linked
+from hstree.inputfiles import read_regular
 from hstree.tree import Tree
 
 _QUOTABLE = re.compile("[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
@@ -173,9 +177,14 @@ def _escaped(text: str) -> str:
 
 def _read(path: Path, labels: Path | None) -> Tree:
     try:
-        graph = networkx.read_graphml(path)
+        data = read_regular(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        _refuse_entities(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of ports, which a tree does not have
+            graph = networkx.read_graphml(io.BytesIO(data))
     except Exception as error:  # damaged files raise a dozen kinds in XML and networkx
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{path} is not sound GraphML: {reason}") from error
@@ -183,6 +192,17 @@ def _read(path: Path, labels: Path | None) -> Tree:
         return from_networkx(graph)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _refuse_entities(data: bytes) -> None:
+    """Refuse XML that defines entities, with which a small file can expand to a huge text."""
+
+    def refuse(*entity: object) -> None:
+        raise InputError("it defines entities, which GraphML does without; write them out")
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = refuse
+    parser.Parse(data, True)
 
 
 FORMAT = Format(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hstree.errors import InputError
+from hstree.inputfiles import read_regular
 from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 
@@ -17,7 +18,7 @@ def read_text(path: Path) -> str:
         When it cannot be read, or is not UTF-8.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     return strict_text(data.removeprefix(BYTE_ORDER_MARK), str(path)).replace("\r\n", "\n")

@@ -7,6 +7,7 @@ Between bytes and `Content`; files, endings and the rules of a tree are not look
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from reprlib import repr as brief
@@ -142,16 +143,21 @@ def check_version(document: Mapping[str, Any]) -> None:
 
 
 def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document's "meta", {} where it has none.
+    r"""Return the document's "meta", {} where it has none.
 
     Raises
     ------
     FileFormatError
-        When it is not a JSON object.
+        When it is not a JSON object, or could not be written again: ``1e999`` is infinite, and
+        ``"\ud800"`` half a character.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
         raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
+    try:
+        dump_meta(meta)
+    except FileFormatError as error:
+        raise FileFormatError(f'has a "meta" that no file can hold: {error.__cause__}') from error
     return meta
 
 
@@ -214,8 +220,7 @@ def _integers(values: list[Any], place_of: Callable[[int], str]) -> Int64:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise FileFormatError(f"has the key {brief(twice)} twice in one object")
     return found
 

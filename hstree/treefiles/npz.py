@@ -19,6 +19,7 @@ from hstree.tree import Tree
 from hstree.treefiles.content import Content
 from hstree.treefiles.jsontext import VERSIONS, check_version, dump_meta, meta_of, parse_json
 from hstree.treefiles.packing import content_arrays, unpack
+from hstree.vectorfiles.npyformat import read_array
 
 _BYTES, _INTEGERS = "|u1", "<i8"
 _NAMES = {"named", "names", "name_start"}
@@ -60,9 +61,6 @@ def from_npz(data: bytes) -> Content:
     arrays = _members(data)
     document = parse_json(_member(arrays, "header", _BYTES).tobytes())
     check_version(document)
-    unknown = sorted(arrays.keys() - _MEMBERS)
-    if unknown:
-        raise FileFormatError(f"has the unknown member {unknown[0]!r}; {_EXPECTED}")
     child_start = _member(arrays, "child_start", _INTEGERS)
     return Content(
         _strings(arrays, "labels", "label_start"),
@@ -75,21 +73,29 @@ def from_npz(data: bytes) -> Content:
 
 
 def _members(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read all arrays of the archive. Members are not compressed, so none is a zip bomb."""
+    """Read all arrays of the archive: known members, once each, and none of them compressed.
+
+    So they hold no more than the file, a few times at the most.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for member in archive.infolist():
                 name = member.filename.removesuffix(".npy")
+                if name not in _MEMBERS:
+                    raise FileFormatError(f"has the unknown member {name!r}; {_EXPECTED}")
                 if member.compress_type != zipfile.ZIP_STORED:
                     raise FileFormatError(f"has the member {name!r} compressed; {_EXPECTED}")
                 if name in arrays:
                     raise FileFormatError(f"has the member {name!r} twice")
-                with archive.open(member) as file:
-                    arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
+                content = archive.read(member)
+                try:
+                    arrays[name] = read_array(io.BytesIO(content), len(content))
+                except FileFormatError as error:
+                    raise FileFormatError(f"has a broken member {name!r}: {error}") from error
     except FileFormatError:
         raise
-    except Exception as error:  # damaged bytes raise a dozen kinds in zipfile and NumPy
+    except Exception as error:  # damaged bytes raise a dozen kinds in zipfile
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FileFormatError(f"is not a sound .npz: {reason}; build it again") from error
     return arrays

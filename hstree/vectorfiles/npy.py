@@ -10,16 +10,17 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from tokenize import TokenError
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import FileFormatError, InputError
 from hstree.files import replacing
+from hstree.inputfiles import open_regular, read_regular
 from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
+from hstree.vectorfiles.npyformat import MAGIC, read_array
 
-_MAGIC = b"\x93NUMPY"
 _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
 _STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
@@ -33,15 +34,15 @@ def is_npy(name: str) -> bool:
         When it cannot be opened.
     """
     try:
-        with open(name, "rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC or name.endswith(".npy")
+        with open_regular(name) as file:
+            return file.read(len(MAGIC)) == MAGIC or name.endswith(".npy")
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read the vectors {name}: {reason}") from error
 
 
-def read_npy(name: str, what: str = "vectors") -> NDArray[np.generic]:
-    """Read a `.npy` file; the type and shape are for the caller to check.
+def read_npy(name: str, what: str = "vectors") -> NDArray[Any]:
+    """Read a `.npy` file of real numbers; the type and shape are for the caller to check.
 
     Parameters
     ----------
@@ -52,19 +53,15 @@ def read_npy(name: str, what: str = "vectors") -> NDArray[np.generic]:
     Raises
     ------
     InputError
-        When it is empty, cut off or not such a file, or holds Python objects.
+        When it is empty, cut off or not such a file, or holds anything but real numbers.
     """
     try:
-        # Mapping compares the shape that the header claims with the size of the file.
-        return np.array(np.load(name, mmap_mode="r", allow_pickle=False))
-    except (OSError, EOFError, ValueError, SyntaxError, TokenError, OverflowError) as error:
-        if "Python objects" in str(error) or "Object arrays" in str(error):
-            why = "it holds Python objects, which are never loaded; save numbers (float32)"
-        elif "mmap length" in str(error) or isinstance(error, EOFError):
-            why = "it ends too early; make or fetch it again"
-        else:
-            why = "it is not a readable .npy file; write one with numpy.save"
-        raise InputError(f"cannot read the {what} {name}: {why}") from error
+        with open_regular(name) as file:
+            return read_array(file, os.fstat(file.fileno()).st_size)
+    except FileFormatError as error:
+        raise InputError(f"cannot read the {what} {name}: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read the {what} {name}: {error.strerror or error}") from error
 
 
 def labels_beside(name: str) -> str | None:
@@ -82,7 +79,7 @@ def read_labels(name: str) -> tuple[list[str], list[int] | None]:
         With the line that is wrong.
     """
     try:
-        data = Path(name).read_bytes()
+        data = read_regular(name)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read the labels {name}: {reason}") from error

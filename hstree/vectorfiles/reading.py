@@ -12,19 +12,17 @@ is not here: `.npy` (`npy`), and whether the numbers are finite and the words un
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import warnings
-import zlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
 from hstree.errors import InputError
+from hstree.inputfiles import open_gzip, open_regular
 
 Float32 = NDArray[np.float32]
 
@@ -54,12 +52,12 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
     """
     try:
         with (
-            open(name, "rb") as raw,
+            open_regular(name) as raw,
             progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
         ):
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            stream: BinaryIO = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
+            stream = open_gzip(raw) if zipped else raw
 
             def read_block() -> bytes:
                 before = raw.tell()
@@ -68,8 +66,8 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
                 return block
 
             return _read(name, read_block)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise InputError(f"cannot read the vectors {name}: {reason}") from error
 
 

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from hstree.errors import InputError
+from hstree.inputfiles import read_regular
 from hstree.wordnet.table import built_in_text
 from hstree.wordnet.taxonomy import Taxonomy
 from hstree.wordnet.wndb import ReadFile, read_database
@@ -62,7 +63,7 @@ def folder_files(folder: Path) -> ReadFile:
 
     def read(name: str) -> bytes:
         try:
-            return (folder / name).read_bytes()
+            return read_regular(folder / name)
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(

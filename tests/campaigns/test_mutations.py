@@ -1,0 +1,76 @@
+"""The campaign of mutated files in short, and what it takes for a fault."""
+
+import time
+
+import numpy as np
+import pytest
+
+from hstree.errors import FileFormatError
+from tests.campaigns import mutations
+from tests.campaigns.readers import READERS, Reader
+
+
+def test_every_reader_takes_its_own_valid_files(tmp_path):
+    for place, reader in enumerate(READERS.values()):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        for files in reader.seeds(folder):
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+            reader.check(reader.read(folder / next(iter(files))))
+
+
+def test_mutated_files_are_read_or_refused(tmp_path):
+    rows = mutations.run(False, 0, files=6000, keep=tmp_path / "faults")
+    assert [(row.name, row.counts) for row in rows if row.bad] == []
+    for row in rows:
+        assert row.counts["files"] == row.counts["accepted"] + row.counts["refused"] > 0
+        assert row.counts["refused"] > row.counts["files"] / 4
+    assert sum(row.counts["accepted"] for row in rows) > 600
+
+
+def test_the_same_number_makes_the_same_file(tmp_path):
+    reader = READERS["tree .npz"]
+    one, other, another = (mutations.Mutants(reader, seed, tmp_path) for seed in (3, 3, 4))
+    assert [one.files(i) for i in range(20)] == [other.files(i) for i in range(20)]
+    assert [one.files(i) for i in range(20)] != [another.files(i) for i in range(20)]
+
+
+def _refuse(*lines):
+    raise FileFormatError("\n".join(lines))
+
+
+def _compute(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def _swallow():
+    try:
+        np.empty(1 << 50, np.uint8)
+    except MemoryError as error:
+        raise FileFormatError("too large") from error
+
+
+@pytest.mark.parametrize(
+    ("read", "outcome"),
+    [
+        (lambda: 1, "accepted"),
+        (lambda: _refuse("one line"), "refused"),
+        (lambda: _refuse("two", "lines"), "tracebacks"),
+        (lambda: {}["missing"], "tracebacks"),
+        (lambda: 2, "tracebacks"),  # not what is expected
+        (lambda: np.empty(1 << 50, np.uint8), "above 1 GB"),
+        (_swallow, "above 1 GB"),
+        (lambda: _compute(5), "hangs"),
+    ],
+)
+def test_what_counts_as_a_fault(read, outcome, monkeypatch, tmp_path):
+    def check(found):
+        assert found == 1
+
+    monkeypatch.setattr(mutations, "PATIENCE", 0.2)
+    reader = Reader("any", 1, lambda folder: [], lambda path: read(), check)
+    with mutations.alarms():
+        assert mutations.outcome(reader, tmp_path)[0] == outcome

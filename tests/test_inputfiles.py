@@ -1,0 +1,142 @@
+"""Input files: pipes, devices and compression bombs are refused at once, in one line."""
+
+import gzip
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hstree import Tree, WordVectors, formats, modelfile
+from hstree.classing.classfile import read_classes
+from hstree.errors import HstreeError, InputError
+from hstree.inputfiles import ALWAYS, MAX_RATIO
+from hstree.treefile import load
+from hstree.vocabulary import Vocabulary
+from tests.tree_documents import TREE
+
+READERS = {
+    "tree.json": load,
+    "tree.json.gz": load,
+    "tree.npz": load,
+    "vectors.vec": WordVectors.read,
+    "vectors.npy": WordVectors.read,
+    "linkage.npy": lambda path: formats.read(path, "linkage"),
+    "words.tsv": Vocabulary.from_file,
+    "classes.tsv": lambda path: read_classes(Path(path)),
+    "tree.paths": formats.read,
+    "tree.graphml": formats.read,
+    "tree.codes": formats.read,
+    "tree.napkinxc": formats.read,
+    "tree.nested.json": formats.read,
+}
+#: 64 MB of blanks; as many as are wanted may follow one another in a file.
+BLANKS = gzip.compress(b" " * (1 << 26), 9)
+
+
+def refused(read, path):
+    with pytest.raises(HstreeError) as caught:
+        read(path)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    assert str(path) in message
+    return message
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    said = refused(READERS[name], tmp_path / name)
+    assert "it is a pipe, not a regular file" in said
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_device_without_end_is_refused(tmp_path, name):
+    (tmp_path / name).symlink_to("/dev/zero")
+    said = refused(READERS[name], tmp_path / name)
+    assert "it is a device or a socket, not a regular file" in said
+
+
+def test_labels_beside_vectors_may_be_no_pipe_either(tmp_path):
+    np.save(tmp_path / "v.npy", np.eye(2))
+    os.mkfifo(tmp_path / "v.labels.tsv")
+    with pytest.raises(InputError, match=r"v\.labels\.tsv: it is a pipe"):
+        WordVectors.read(tmp_path / "v.npy")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])
+def test_no_file_of_a_model_may_be_a_pipe(tmp_path, name):
+    from hstree.language_model import LanguageModel
+
+    LanguageModel(Tree.from_children(["a", "<eos>"], [[~0, ~1]]), dim=2).save(tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(HstreeError, match="it is a pipe"):
+        modelfile.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("tree.json.gz", load),
+        ("classes.gz", lambda path: read_classes(Path(path))),
+        ("tree.paths.gz", lambda path: formats.read(path, "brown")),
+        ("vectors.vec.gz", WordVectors.read),
+    ],
+)
+def test_a_compression_bomb_is_refused_before_it_unpacks(tmp_path, name, read):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"a 1 2\nb 1 2\n") + BLANKS * 45)  # 3 MB, and 3 GB
+    tracemalloc.start()
+    try:
+        said = refused(read, path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 29
+    finally:
+        tracemalloc.stop()
+    assert f"unpacks to more than {MAX_RATIO} times its size" in said
+    assert "gunzip" in said
+
+
+def test_small_files_may_unpack_to_more(tmp_path):
+    """A tree with long equal names packs well, and a few of them are no bomb."""
+    names = ["x" * 1000] * 3 + [""]
+    tree = Tree(TREE.labels, TREE.child_start, TREE.child, names=names, meta={"x": " " * 200_000})
+    tree.save(tmp_path / "t.json.gz")
+    unpacked = len(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))
+    assert MAX_RATIO * (tmp_path / "t.json.gz").stat().st_size < unpacked < ALWAYS
+    assert load(tmp_path / "t.json.gz") == tree
+
+
+def test_no_tree_is_written_that_would_not_be_read(tmp_path):
+    tree = Tree(["a"], [0], [], meta={"x": " " * ALWAYS})
+    with pytest.raises(HstreeError, match=r"write \.json or \.npz"):
+        tree.save(tmp_path / "t.json.gz")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_first_key_that_stands_twice_is_found_quickly(tmp_path):
+    keys = "".join(f'"k{i}": 0, ' for i in range(60_000))
+    (tmp_path / "t.json").write_text(f'{{{keys} "k59999": 1}}')
+    assert "the key 'k59999' twice" in refused(load, tmp_path / "t.json")
+
+
+def test_entities_of_xml_are_refused(tmp_path):
+    bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">'
+    bomb += "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdef", "bcdefg", strict=True)
+    )
+    (tmp_path / "t.graphml").write_text(f"{bomb}]><graphml>&g;</graphml>")
+    assert "defines entities" in refused(formats.read, tmp_path / "t.graphml")
+
+
+def test_a_model_allocates_no_more_than_its_file_holds(tmp_path):
+    from hstree.language_model import LanguageModel
+
+    LanguageModel(Tree.from_children(["a", "<eos>"], [[~0, ~1]]), dim=2, full=True).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {"dim": 1 << 16, "context": 1 << 12}  # 70 TB
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(HstreeError, match=r"wants float32 of shape \(2, 65536\)"):
+        modelfile.load(tmp_path)

@@ -1,0 +1,105 @@
+"""The strict reader of .npy: what NumPy writes comes back, and every other header is refused."""
+
+import io
+
+import numpy as np
+import pytest
+
+from hstree import WordVectors, formats
+from hstree.errors import FileFormatError, InputError
+from hstree.vectorfiles.npyformat import read_array
+
+
+def npy(header, data=b"", version=(1, 0), magic=b"\x93NUMPY"):
+    length = len(header).to_bytes(2 if version == (1, 0) else 4, "little")
+    return magic + bytes(version) + length + header.encode("latin-1") + data
+
+
+def dictionary(descr="'<f4'", order="False", shape="(2, 3)"):
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
+def read(content):
+    return read_array(io.BytesIO(content), len(content))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).reshape(2, 3),
+        np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3)),
+        np.arange(6, dtype=">i2"),
+        np.ones((2, 2), np.float16),
+        np.ones(3, np.uint8),
+        np.zeros((0, 4)),
+        np.array(3.0),
+        np.ones((1,) * 32),
+    ],
+    ids=lambda value: f"{value.dtype}{value.shape}" if isinstance(value, np.ndarray) else None,
+)
+def test_what_numpy_writes_comes_back(array, version):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version)
+    found = read(file.getvalue())
+    assert found.dtype == array.dtype
+    assert found.shape == array.shape
+    assert np.array_equal(found, array)
+
+
+def test_other_programs_headers_are_read():
+    """Another order, no blanks, double quotes, no last comma, no padding."""
+    header = '{"shape":(2,3),"fortran_order":False,"descr":"<f4"}'
+    assert read(npy(header, bytes(24))).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (npy(dictionary(shape="(1099511627776, 0)")), "ends too early"),
+        (npy(dictionary(shape="(0, 1099511627776)")), "ends too early"),
+        (npy(dictionary(shape="(9999999999999999999, 9999999999999999999)")), "ends too early"),
+        (npy(dictionary(descr="'|V0'")), "holds '|V0', not real numbers"),
+        (npy(dictionary(descr="'<f8'"), bytes(24)), "ends too early"),
+        (npy(dictionary(), bytes(23)), "ends too early"),
+        (npy(dictionary(), bytes(25)), "announces 24 bytes of numbers and 25 follow"),
+        (npy(dictionary(descr="'|O'"), bytes(24)), "Python objects"),
+        (npy(dictionary(descr="[('a', '|O')]"), bytes(24)), "Python objects"),
+        (npy(dictionary(descr="[('a', '<f4')]"), bytes(24)), "not a readable"),
+        (npy(dictionary(descr="'<c8'"), bytes(48)), "holds '<c8', not real numbers"),
+        (npy(dictionary(descr="'<U1'"), bytes(24)), "holds '<U1', not real numbers"),
+        (npy(dictionary(descr="'<f3'"), bytes(24)), "holds '<f3', not real numbers"),
+        (npy(dictionary(descr="4"), bytes(24)), "not a readable"),
+        (npy(dictionary(order="0"), bytes(24)), "not a readable"),
+        (npy(dictionary(order="'False'"), bytes(24)), "not a readable"),
+        (npy(dictionary(shape="(-2, -3)"), bytes(24)), "not a readable"),
+        (npy(dictionary(shape="(2 3)"), bytes(24)), "not a readable"),
+        (npy(dictionary(shape="(2,, 3)"), bytes(24)), "not a readable"),
+        (npy(dictionary(shape="(6)"), bytes(24)), "not a readable"),
+        (npy(dictionary(shape="[2, 3]"), bytes(24)), "not a readable"),
+        (npy(dictionary(shape=f"({'1, ' * 33})"), bytes(4)), "not a readable"),
+        (npy(dictionary(shape=f"({'9' * 5000},)"), bytes(4)), "not a readable"),
+        (npy("{'descr': '<f4', 'descr': '<f4', 'shape': (6,), }", bytes(24)), "not a readable"),
+        (npy(f"{dictionary()} + {{}}", bytes(24)), "not a readable"),
+        (npy(dictionary()[:-1], bytes(24)), "not a readable"),
+        (npy("(" * 5000), "not a readable"),
+        (npy(" " * 20_000 + dictionary(), bytes(24)), "not a readable"),
+        (npy(dictionary(), bytes(24), version=(4, 0)), "not a readable"),
+        (npy(dictionary(), bytes(24), magic=b"\x93NUMPX"), "not a readable"),
+        (npy(dictionary())[:40], "ends too early"),
+        (npy(dictionary())[:8], "not a readable"),
+        (b"\x93NUMPY", "not a readable"),
+        (b"", "not a readable"),
+    ],
+)
+def test_any_other_header_is_refused(content, says, tmp_path):
+    with pytest.raises(FileFormatError) as caught:
+        read(content)
+    assert says in str(caught.value)
+    path = tmp_path / "v.npy"
+    path.write_bytes(content)
+    for read_file in (WordVectors.read, formats.read):
+        with pytest.raises(InputError) as caught:
+            read_file(path)
+        assert says in str(caught.value)
+        assert str(path) in str(caught.value)
