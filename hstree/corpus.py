@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import InputError, OptionError
+from hstree.provenance import texts
 from hstree.text.encoding import EncodedText, encode
 from hstree.text.sources import open_source
 from hstree.vocabulary import EOS, Vocabulary
@@ -152,6 +153,13 @@ class Corpus:
         return _source(self._text, self.lines)
 
     @property
+    def record(self) -> dict[str, Any]:
+        """What this is, and what its vocabulary is where other lines chose the words."""
+        own, words = self.source, self.vocabulary if self._only is None else self._only
+        is_own = texts([own, words.source]) == texts(own)
+        return own if is_own else {**own, "vocabulary": words.source}
+
+    @property
     def n_lines(self) -> int:
         """The number of lines."""
         return self.lines[1] - self.lines[0]
@@ -181,6 +189,10 @@ class Corpus:
             counts[self.vocabulary.index(self.vocabulary.unk)] += self.n_oov
         counts.setflags(write=False)
         return counts
+
+    def counted_vocabulary(self) -> Vocabulary:
+        """Return the vocabulary with the counts of these lines; its own may be of others."""
+        return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
 
     @property
     def line_start(self) -> NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 No pickle, nothing that runs. The tensors are ``embedding`` (V, d), ``node_weight`` (R, d) and
 ``node_bias`` (R,), rows as in ``docs/tree-format.md``, and for the log-bilinear model ``position``
-(n, d) or (n, d, d). The config of another model names it: ``"model": "cbow"``.
+(n, d) or (n, d, d). The config of another model names it: ``"model": "cbow"``. Its ``texts`` are
+the texts and lines that the model was trained and validated on (`hstree.provenance`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hstree import treefile
 from hstree.errors import FileFormatError, HstreeError
 from hstree.files import make_folder, replacing
 from hstree.modelkinds import new_model
+from hstree.provenance import texts
 from hstree.treemodel import TreeModel
 
 FORMAT, VERSION = "hstree model", 1
@@ -47,6 +49,7 @@ def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
         "version": VERSION,
         "tree_sha256": model.tree.sha256,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "texts": model.texts,
         **model.config(),
     }
     with replacing(home / "config.json") as file:
@@ -69,6 +72,7 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
         content = weights.read_bytes()
     except OSError as error:
         raise FileFormatError(f"cannot read {weights}: {error.strerror}") from error
+    trained_on = texts(config.pop("texts", None))
     of_tree, of_weights = config.pop("tree_sha256", None), config.pop("weights_sha256", None)
     if (of_tree, of_weights) != (tree.sha256, hashlib.sha256(content).hexdigest()):
         raise FileFormatError(
@@ -82,6 +86,7 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
         raise FileFormatError(f"{home}: no model can be made of it: {error}") from error
     for name, own in _tensors(model).items():
         _fill(own, read.get(name), f"{weights}: {name}")
+    model.texts = trained_on
     return model
 
 
