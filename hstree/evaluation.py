@@ -245,8 +245,8 @@ def read_by_vocabulary(parts: Parts) -> str | None:
     if lines is None:
         return None
     return (
-        f"the vocabulary was counted on {lines}, which {_ARE_FLATTERED}; count the training "
-        "lines alone"
+        f"the words of the vocabulary were chosen on {lines}, which {_ARE_FLATTERED}; choose them "
+        "on the training lines alone"
     )
 
 

@@ -192,5 +192,5 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         "seconds_per_epoch": row["seconds_per_epoch"],
         "tokens_per_second": row["tokens_per_second"],
         "speed_up": row["speed_up"],
-        "seen": row["seen"],
+        "seen": row.get("seen"),
     }
