@@ -76,7 +76,7 @@ def shared(record: object, part: object) -> str | None:
     'lines 9 to 10 of c.txt'
     """
     found = [
-        f"lines {start + 1} to {stop} of {own['name']}"
+        f"{_lines(start, stop)} of {own['name']}"
         for own in texts(part)
         for other in texts(record)
         if own["sha256"] == other["sha256"]
@@ -122,6 +122,10 @@ def parse_header(line: str, name: str) -> dict[str, Any] | None:
             "file again, or delete the line"
         )
     return said
+
+
+def _lines(start: int, stop: int) -> str:
+    return f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}"
 
 
 def _name(name: object) -> str:

@@ -57,7 +57,8 @@ def test_a_linkage_with_labels(hstree, tmp_path):
     assert load(tmp_path / "tree.json").labels == ("cat", "dog", "the")
     assert hstree("convert", "tree.json", "y.npy").status == 0
     record, *lines = (tmp_path / "y.labels.tsv").read_text().splitlines()
-    assert record.startswith("# hstree\t{") and lines == ["cat", "dog", "the"]
+    assert record.startswith("# hstree\t{")
+    assert lines == ["cat", "dog", "the"]
 
 
 def test_nothing_is_overwritten_unasked(hstree, refused, tree, tmp_path):

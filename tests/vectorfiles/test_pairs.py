@@ -71,9 +71,8 @@ def test_killed_between_the_two_renames_they_are_refused(
     if before == "nothing":
         assert not path.exists()
         return
-    with pytest.raises(
-        InputError, match="x.labels.tsv was not written with .*; write both"
-    ) as error:
+    refused = r"x.labels.tsv was not written with .*; write both"
+    with pytest.raises(InputError, match=refused) as error:
         read(path)
     assert "\n" not in str(error.value)
     write(path, reverse=True)
@@ -88,7 +87,7 @@ def test_a_file_replaced_alone_is_refused_also_where_the_labels_are_named(
     (tmp_path / "old.labels.tsv").write_bytes((tmp_path / "x.labels.tsv").read_bytes())
     write(tmp_path / name, reverse=True)
     read(tmp_path / name)
-    with pytest.raises(InputError, match="old.labels.tsv was not written with"):
+    with pytest.raises(InputError, match=r"old.labels.tsv was not written with"):
         read(tmp_path / name, labels=tmp_path / "old.labels.tsv")
 
 
