@@ -154,9 +154,13 @@ class Corpus:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What this is, and what its vocabulary is where other lines chose the words."""
+        """What this is, and the vocabulary's source where its words were chosen elsewhere.
+
+        Here are these lines, and the whole text that they were read with.
+        """
         own, words = self.source, self.vocabulary if self._only is None else self._only
-        is_own = texts([own, words.source]) == texts(own)
+        is_of_this_text = {**words.source, "lines": own["lines"]} == own
+        is_own = is_of_this_text or texts([own, words.source]) == texts(own)
         return own if is_own else {**own, "vocabulary": words.source}
 
     @property
