@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import InputError, OptionError
+from hstree.provenance import texts
 from hstree.text.encoding import EncodedText, encode
 from hstree.text.sources import open_source
 from hstree.vocabulary import EOS, Vocabulary
@@ -152,6 +153,17 @@ class Corpus:
         return _source(self._text, self.lines)
 
     @property
+    def record(self) -> dict[str, Any]:
+        """What this is, and the vocabulary's source where its words were chosen elsewhere.
+
+        Here are these lines, and the whole text that they were read with.
+        """
+        own, words = self.source, self.vocabulary if self._only is None else self._only
+        is_of_this_text = {**words.source, "lines": own["lines"]} == own
+        is_own = is_of_this_text or texts([own, words.source]) == texts(own)
+        return own if is_own else {**own, "vocabulary": words.source}
+
+    @property
     def n_lines(self) -> int:
         """The number of lines."""
         return self.lines[1] - self.lines[0]
@@ -181,6 +193,10 @@ class Corpus:
             counts[self.vocabulary.index(self.vocabulary.unk)] += self.n_oov
         counts.setflags(write=False)
         return counts
+
+    def counted_vocabulary(self) -> Vocabulary:
+        """Return the vocabulary with the counts of these lines; its own may be of others."""
+        return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
 
     @property
     def line_start(self) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hstree.corpus import Corpus
 from hstree.modelkinds import new_model
+from hstree.provenance import shared
 from hstree.scoring import Score, unigram_score
 from hstree.text.overlap import overlap
 from hstree.training.epochs import History
@@ -83,6 +84,7 @@ class Evaluation:
             "corpus": {
                 name: dict(getattr(self.parts, name).source) for name in ("train", "valid", "test")
             },
+            "seen": seen(self.parts, self.model.tree),
             "versions": versions(),
         }
 
@@ -123,14 +125,14 @@ def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
     """
     start = time.perf_counter()
     model = new_model(tree, **options)
-    seen = Parts(*(model.seen(part) for part in (parts.train, parts.valid, parts.test)))
-    for part in (seen.train, seen.valid, seen.test):
+    own = Parts(*(model.seen(part) for part in (parts.train, parts.valid, parts.test)))
+    for part in (own.train, own.valid, own.test):
         overlap(part)
-    model.fit(seen.train, seen.valid)
-    train, valid, test = (model.score(part) for part in (seen.train, seen.valid, seen.test))
+    model.fit(own.train, own.valid)
+    train, valid, test = (model.score(part) for part in (own.train, own.valid, own.test))
     seconds = time.perf_counter() - start
-    unigram = unigram_score(seen.test, seen.train.counts)
-    return Evaluation(model, seen, train, valid, test, unigram, model.history_, seconds)
+    unigram = unigram_score(own.test, own.train.counts)
+    return Evaluation(model, own, train, valid, test, unigram, model.history_, seconds)
 
 
 def score_saved(model: TreeModel[Any], corpus: Corpus) -> dict[str, Any]:
@@ -150,6 +152,7 @@ def score_saved(model: TreeModel[Any], corpus: Corpus) -> dict[str, Any]:
         "seconds": time.perf_counter() - start,
         "options": model.config(),
         "corpus": {"test": dict(corpus.source)},
+        "seen": read_by_model(model, corpus),
         "versions": versions(),
     }
 
@@ -159,29 +162,103 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "numpy": np.__version__, "hstree": __version__}
 
 
-def read_by_builder(tree: Tree, part: Corpus) -> str | None:
-    """Say whether a tree's builder read lines of a part, as far as the tree's file records it.
+def seen(parts: Parts, tree: Tree | None = None) -> str | None:
+    """Say by what lines of the test part were read that should not have read them.
+
+    Parameters
+    ----------
+    parts : Parts
+        The training and the validation part must share no line with the test part, nor may their
+        vocabulary's words be chosen on it.
+    tree : Tree, optional
+        Its meta says what it was built from.
+
+    Returns
+    -------
+    str or None
+        One sentence that names the lines, or None where nothing is known to have read them.
+    """
+    found = [
+        _in_two_parts(parts, "train", "test"),
+        _in_two_parts(parts, "valid", "test"),
+        None if tree is None else read_by_builder(tree, parts.test),
+        read_by_vocabulary(parts),
+    ]
+    return next(filter(None, found), None)
+
+
+def shared_lines(parts: Parts) -> list[str]:
+    """Say which lines are in two of the parts: one sentence for every two that share some."""
+    pairs = [("train", "test"), ("valid", "test"), ("train", "valid")]
+    return [said for pair in pairs if (said := _in_two_parts(parts, *pair)) is not None]
+
+
+def read_by_builder(tree: Tree, test: Corpus) -> str | None:
+    """Say whether a tree was made from lines of the test part, as far as its meta records it.
 
     Returns
     -------
     str or None
         One sentence that names the lines, or None.
     """
-    start, stop = _lines_read(tree.meta.get("input"), part.sha256)
-    first, last = max(start, part.lines[0]), min(stop, part.lines[1])
-    if first >= last:
+    source = tree.meta.get("input")
+    if isinstance(source, dict):
+        corpus = {key: source.get(key) for key in ("name", "sha256", "lines")}
+        if (lines := shared(corpus, test.source)) is not None:
+            return (
+                f"the tree's builder read {lines}, which {_ARE_FLATTERED}; build from the "
+                "training lines alone (--holdout)"
+            )
+    if (lines := shared(source, test.source)) is not None:
+        return (
+            f"the vocabulary or the vectors that the tree was built from were made from {lines}, "
+            f"which {_ARE_FLATTERED}; make them from the training lines alone"
+        )
+    return None
+
+
+def read_by_model(model: TreeModel[Any], test: Corpus) -> str | None:
+    """Say whether a model was trained on lines that it is to be scored on, or its tree built.
+
+    Returns
+    -------
+    str or None
+        One sentence that names the lines, or None.
+    """
+    if (lines := shared(model.texts, test.source)) is not None:
+        return (
+            f"the model was trained or validated on {lines}, which {_ARE_FLATTERED}; "
+            "score another text"
+        )
+    return read_by_builder(model.tree, test)
+
+
+def read_by_vocabulary(parts: Parts) -> str | None:
+    """Say whether the vocabulary's words were chosen on lines of the test part.
+
+    Returns
+    -------
+    str or None
+        One sentence that names the lines, or None.
+    """
+    lines = shared(parts.train.record.get("vocabulary"), parts.test.source)
+    if lines is None:
         return None
     return (
-        f"the tree's builder read lines {first + 1} to {last} of {part.name}, which are in this "
-        "part: its figure is flattered; build with --holdout"
+        f"the words of the vocabulary were chosen on {lines}, which {_ARE_FLATTERED}; choose them "
+        "on the training lines alone"
     )
 
 
-def _lines_read(source: object, sha256: str) -> tuple[int, int]:
-    """Return which lines of a text a tree's input names: its own, or its vocabulary's."""
-    match source:
-        case {"sha256": found, "lines": [int(start), int(stop)]} if found == sha256:
-            return start, stop
-        case {"vocabulary": inner} | {"corpus": inner}:
-            return _lines_read(inner, sha256)
-    return 0, 0
+_ARE_FLATTERED = "are in the test part: its figure is flattered"
+_PARTS = {"train": "training part", "valid": "validation part", "test": "test part"}
+
+
+def _in_two_parts(parts: Parts, one: str, other: str) -> str | None:
+    lines = shared(getattr(parts, one).source, getattr(parts, other).source)
+    if lines is None:
+        return None
+    return (
+        f"{lines} are in the {_PARTS[one]} and in the {_PARTS[other]}: the figure of the "
+        f"{_PARTS[other]} is flattered; give it other lines"
+    )

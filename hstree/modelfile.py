@@ -2,7 +2,8 @@
 
 No pickle, nothing that runs. The tensors are ``embedding`` (V, d), ``node_weight`` (R, d) and
 ``node_bias`` (R,), rows as in ``docs/tree-format.md``, and for the log-bilinear model ``position``
-(n, d) or (n, d, d). The config of another model names it: ``"model": "cbow"``.
+(n, d) or (n, d, d). The config of another model names it: ``"model": "cbow"``. Its ``texts`` are
+the texts and lines that the model was trained and validated on (`hstree.provenance`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from hstree.inputfiles import read_regular
 from hstree.language_model import LanguageModel
 from hstree.layers.rows import row_start
 from hstree.modelkinds import new_model
+from hstree.provenance import texts
 from hstree.treemodel import TreeModel
 
 FORMAT, VERSION = "hstree model", 1
@@ -50,6 +52,7 @@ def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
         "version": VERSION,
         "tree_sha256": model.tree.sha256,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "texts": model.texts,
         **model.config(),
     }
     with replacing(home / "config.json") as file:
@@ -72,6 +75,7 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
         content = read_regular(weights)
     except OSError as error:
         raise FileFormatError(f"cannot read {weights}: {error.strerror}") from error
+    trained_on = texts(config.pop("texts", None))
     of_tree, of_weights = config.pop("tree_sha256", None), config.pop("weights_sha256", None)
     if (of_tree, of_weights) != (tree.sha256, hashlib.sha256(content).hexdigest()):
         raise FileFormatError(
@@ -89,6 +93,7 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
         _check(read.get(name), shape, f"{weights}: {name}")
     for name, own in _tensors(model).items():
         own[...] = read[name]
+    model.texts = trained_on
     return model
 
 

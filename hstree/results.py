@@ -58,6 +58,8 @@ _ROW: dict[str, _Kind] = {
     "speed_up": _NUMBER,
     "by_band": (list, type(None)),
 }
+#: Missing in files of older versions.
+_SEEN: dict[str, _Kind] = {"seen": (str, type(None))}
 _TREE: dict[str, _Kind] = {
     "sha256": str,
     "nodes": int,
@@ -131,6 +133,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _check_row(row: Any, n_bands: int, what: str) -> None:
     _check(row, _ROW, what)
+    _check({"seen": None, **row}, _SEEN, what)
     if row["kind"] not in _KINDS or (row["kind"] == "tree") != (row["tree"] is not None):
         raise FileFormatError(f"{what} is neither a tree's nor a baseline's")
     if row["tree"] is not None:
@@ -189,4 +192,5 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         "seconds_per_epoch": row["seconds_per_epoch"],
         "tokens_per_second": row["tokens_per_second"],
         "speed_up": row["speed_up"],
+        "seen": row.get("seen"),
     }

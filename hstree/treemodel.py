@@ -18,6 +18,7 @@ from hstree.corpus import Corpus
 from hstree.errors import FileFormatError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.interface import ContextModel
+from hstree.provenance import Text, texts
 from hstree.scoring import Score, nlls, score
 from hstree.training.contexts import Contexts, checked_size
 from hstree.training.epochs import EpochLoop, History
@@ -45,6 +46,8 @@ class TreeModel(ABC, Generic[M]):
         The tree's labels, in its order.
     history_ : History
         The epochs of the last `fit`.
+    texts : list of dict
+        The texts that it was trained and validated on (`hstree.provenance.texts`).
     """
 
     predicts: str
@@ -54,6 +57,7 @@ class TreeModel(ABC, Generic[M]):
         counts = np.ones(tree.n_labels, np.int64) if tree.counts is None else tree.counts
         self.vocabulary = Vocabulary(tree.labels, counts)
         self.history_ = History()
+        self.texts: list[Text] = []
         self._laid_out: tuple[M, HierarchicalSoftmax] | None = None
 
     @abstractmethod
@@ -117,6 +121,7 @@ class TreeModel(ABC, Generic[M]):
         windows = self.windows(train)
         held_out = None if valid is None else self.windows(valid)
         self._laid_out = self._lay_out(windows.corpus.counts)
+        self.texts = texts([part.record for part in (train, valid) if part is not None])
         self.history_ = self.trainer(windows).fit(windows, held_out)
         return self
 
@@ -185,7 +190,8 @@ class TreeModel(ABC, Generic[M]):
         counts, labels = self.seen(corpus).counts, self.tree.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
-        return WordVectors(words, self.model.embedding[order], counts=counts[order])
+        source: dict[str, object] = {"kind": "word vectors", "texts": self._texts_of(corpus)}
+        return WordVectors(words, self.model.embedding[order], counts=counts[order], source=source)
 
     def mean_predicted_vectors(self, corpus: Corpus) -> WordVectors:
         """Return each label's mean hidden vector over the positions where it is the target.
@@ -207,8 +213,13 @@ class TreeModel(ABC, Generic[M]):
         source: dict[str, object] = {
             "kind": "mean predicted vectors",
             "corpus": corpus.source,
+            "texts": self._texts_of(corpus),
         }
         return WordVectors(self.tree.labels, vectors.astype(np.float32), counts=seen, source=source)
+
+    def _texts_of(self, corpus: Corpus) -> list[Text]:
+        """List the texts that the tree, the training and a corpus bring into word vectors."""
+        return texts([self.tree.meta.get("input"), self.texts, corpus.record])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder; see `hstree.modelfile`."""

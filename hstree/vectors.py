@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.provenance import texts
 from hstree.vectorfiles.npy import is_npy, labels_beside, read_labels, read_npy, write_npy
 from hstree.vectorfiles.reading import read_text_or_binary
 from hstree.vectorfiles.writing import write_binary, write_text
@@ -37,7 +38,7 @@ class WordVectors:
     counts : array_like of int, shape (V,), optional
         How often each word stands in the training text; zero or more.
     source : dict, optional
-        What they were made from, as a tree file records it; by default their own hash.
+        What they were made from, as a tree file records it, beside their own hash.
     named_by_index : bool, default False
         Whether nothing named the rows, so that the labels are "0", "1", ...
 
@@ -112,19 +113,21 @@ class WordVectors:
         if beside is None:
             by_index = [str(row) for row in range(len(np.atleast_1d(matrix)))]
             return _named(name, by_index, matrix, named_by_index=True)
-        words, counts = read_labels(beside)
+        words, counts, made_from = read_labels(beside, name)
         if matrix.ndim and len(words) != len(matrix):
             raise InputError(
                 f"{beside} has {len(words)} labels for the {len(matrix)} rows of {name}; "
                 "give one line for each row"
             )
-        return _named(name, words, matrix, counts=counts)
+        source = {"texts": made_from} if made_from else None
+        return _named(name, words, matrix, counts=counts, source=source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the vectors; the file's ending decides how.
 
-        ``.npy`` has the words, and their counts if known, beside it in ``NAME.labels.tsv``;
-        ``.vec`` and ``.txt`` are word2vec's text, ``.bin`` is its binary: these hold no counts.
+        ``.npy`` has the words, their counts if known, and the texts that `source` names, beside
+        it in ``NAME.labels.tsv``; ``.vec`` and ``.txt`` are word2vec's text, ``.bin`` is its
+        binary: these hold no counts and no record of texts.
 
         Raises
         ------
@@ -140,7 +143,7 @@ class WordVectors:
         elif name.endswith(".bin"):
             write_binary(name, self.labels, self.vectors)
         elif name.endswith(".npy"):
-            write_npy(name, self.labels, self.vectors, self.counts)
+            write_npy(name, self.labels, self.vectors, self.counts, texts(self._source))
         else:
             raise FileFormatError(f"cannot write {name}: name it .npy, .vec, .txt or .bin")
 
@@ -159,7 +162,10 @@ class WordVectors:
     @property
     def source(self) -> dict[str, object]:
         """What they were made from, for a tree's meta["input"]."""
-        return dict(self._source or {"kind": "vectors", "sha256": self.sha256})
+        own = dict(self._source or {})
+        if "sha256" not in own:  # that of vectors which these are some of
+            own["sha256"] = self.sha256
+        return {"kind": "vectors", **own}
 
     @cached_property
     def sha256(self) -> str:

@@ -1,7 +1,8 @@
 """The vocabulary: the words that a tree is made over, with their training counts.
 
-It keeps words and counts, reads and writes them as ``word<TAB>count`` lines and gives ids for
-words. It does not count text (`corpus` does) and knows nothing of trees.
+It keeps words and counts, reads and writes them as ``word<TAB>count`` lines, with a record of the
+texts that they were counted on (`provenance`) as the first, and gives ids for words. It does not
+count text (`corpus` does) and knows nothing of trees.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hstree.errors import InputError, OptionError
 from hstree.files import replacing
 from hstree.inputfiles import read_regular
+from hstree.provenance import header, parse_header, texts
 from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 UNK = "<unk>"
@@ -163,7 +165,8 @@ class Vocabulary:
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         r"""Read ``word<TAB>count`` lines (UTF-8; ``\n`` or ``\r\n``), in the order of the file.
 
-        Lines without any character are skipped. A count may be zero, but not all of them.
+        Lines without any character are skipped. A count may be zero, but not all of them. The
+        first line may record the texts that they were counted on, which `source` then names.
 
         Raises
         ------
@@ -173,7 +176,11 @@ class Vocabulary:
         name = os.fspath(path)
         words: list[str] = []
         counts: list[int] = []
-        for number, line in enumerate(_lines(_read(path), name), start=1):
+        lines = _lines(_read(path), name)
+        record = parse_header(lines[0], name)
+        if record is not None:
+            lines[0] = ""
+        for number, line in enumerate(lines, start=1):
             if not line:
                 continue
             word, _, count = line.partition("\t")
@@ -188,12 +195,17 @@ class Vocabulary:
             what = "every count is zero" if counts else "the file is empty"
             raise InputError(f"{name}: {what}; give lines of the form word<TAB>count")
         try:
-            return cls(words, counts)
+            vocabulary = cls(words, counts)
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
+        if record is not None:
+            vocabulary.source["texts"] = record["texts"]
+        return vocabulary
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``word<TAB>count`` lines in the vocabulary's order.
+
+        The first line records the texts that `source` names, where it names any.
 
         Raises
         ------
@@ -209,6 +221,8 @@ class Vocabulary:
                     "a line end, NUL or half a character; the file is lines of word<TAB>count"
                 )
         lines = [f"{word}\t{n}\n" for word, n in zip(self.words, self.counts.tolist(), strict=True)]
+        if counted_on := texts(self.source):
+            lines.insert(0, header(texts=counted_on))
         with replacing(path) as file:
             text = "".join(lines).encode()
             # A byte order mark that belongs to the first word needs one of the file before it.

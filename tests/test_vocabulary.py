@@ -228,3 +228,23 @@ def test_words_that_no_file_holds_are_refused_and_nothing_is_written(tmp_path, w
 def test_saving_into_no_folder(tmp_path):
     with pytest.raises(FileFormatError, match="cannot write"):
         Vocabulary(["a"], [1]).save(tmp_path / "none" / "vocab.tsv")
+
+
+def test_the_lines_that_it_was_counted_on_come_back(tmp_path):
+    counted_on = [{"lines": [0, 8], "name": "c.txt", "sha256": "ab"}]
+    source = {"kind": "corpus", **counted_on[0], "lower": True}
+    made = Vocabulary(["\ufeffa", "b"], [2, 1], source=source)
+    made.save(tmp_path / "v.tsv")
+    again = Vocabulary.from_file(tmp_path / "v.tsv")
+    assert (again.words, again.counts.tolist()) == (made.words, [2, 1])
+    assert again.source == {"kind": "vocabulary", "sha256": made.sha256, "texts": counted_on}
+    again.save(tmp_path / "w.tsv")
+    assert (tmp_path / "w.tsv").read_bytes() == (tmp_path / "v.tsv").read_bytes()
+
+
+def test_a_word_that_looks_like_the_record_is_a_word(tmp_path):
+    Vocabulary(["# hstree", '{"texts": []}'], [2, 1]).save(tmp_path / "v.tsv")
+    assert Vocabulary.from_file(tmp_path / "v.tsv").words == ("# hstree", '{"texts": []}')
+    (tmp_path / "v.tsv").write_text('# hstree\t{"texts": 3}\na\t1\n')
+    with pytest.raises(InputError, match=r"v.tsv, line 1: the record of .* is damaged"):
+        Vocabulary.from_file(tmp_path / "v.tsv")

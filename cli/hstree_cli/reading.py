@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,13 @@ import numpy as np
 
 from hstree.corpus import Corpus
 from hstree.errors import OptionError
-from hstree.evaluation import Parts, corpus_parts
+from hstree.evaluation import (
+    Parts,
+    corpus_parts,
+    read_by_builder,
+    read_by_vocabulary,
+    shared_lines,
+)
 from hstree.text.overlap import overlap, shared_words
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
@@ -129,6 +136,23 @@ class Reader:
         if found.shared:
             _check_some_left(limited, name, **self._options)
         return limited
+
+
+def warn_of_seen_lines(parts: Parts, trees: Mapping[str, Tree] | None = None) -> None:
+    """Warn of lines in two parts, and of test lines that the vocabulary or a tree was made from.
+
+    Parameters
+    ----------
+    parts : Parts
+    trees : mapping of str to Tree, optional
+        By the name to call them by; "" where there is only one.
+    """
+    for said in [*shared_lines(parts), read_by_vocabulary(parts)]:
+        if said is not None:
+            warn(said)
+    for name, tree in (trees or {}).items():
+        if (said := read_by_builder(tree, parts.test)) is not None:
+            warn(f"{name}: {said}" if name else said)
 
 
 def refuse_options(why: str, **given: Any) -> None:

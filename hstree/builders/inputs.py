@@ -97,8 +97,7 @@ def as_taken(given: object, method: Builder, vocabulary: Vocabulary | None) -> B
         if method.takes is Corpus:
             return seen
         if method.takes is Vocabulary:
-            # Counted over these lines: the vocabulary's own counts may be of others.
-            return Vocabulary(seen.vocabulary.words, seen.counts, source=seen.source)
+            return seen.counted_vocabulary()
     elif method.takes is WordVectors and isinstance(given, WordVectors):
         return given
     elif method.takes is Vocabulary and isinstance(given, Vocabulary | WordVectors):

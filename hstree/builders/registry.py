@@ -21,9 +21,12 @@ from typing import Any
 from hstree.builders.inputs import BuilderInput, as_taken, open_input
 from hstree.builders.join import over_vocabulary
 from hstree.builders.signature import Builder
+from hstree.corpus import Corpus
 from hstree.errors import HstreeError, InputError, OptionError
 from hstree.inputfiles import open_regular
+from hstree.provenance import Text, texts
 from hstree.tree import Tree
+from hstree.vectorfiles.npy import texts_of_file
 from hstree.vectors import WordVectors
 from hstree.version import __version__
 from hstree.vocabulary import Vocabulary
@@ -130,7 +133,7 @@ def build(
     if isinstance(input, str | os.PathLike):
         input = open_input(input, chosen, vocabulary=vocabulary)
     given = as_taken(input, chosen, vocabulary)
-    source = given.source | _files(values)
+    source = _source(given, values)
 
     make = partial(chosen.function, **values)
     if isinstance(given, WordVectors) and vocabulary is not None:
@@ -165,7 +168,7 @@ def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]
     """
     chosen = builder(method)
     values = chosen.effective(options)
-    return _meta(chosen, values, as_taken(input, chosen, None).source | _files(values))
+    return _meta(chosen, values, _source(as_taken(input, chosen, None), values))
 
 
 def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[str, Any]:
@@ -183,9 +186,18 @@ def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[st
     }
 
 
+def _source(given: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]:
+    """Return what a tree's meta says of its input and of the files that options name."""
+    return (given.record if isinstance(given, Corpus) else given.source) | _files(values)
+
+
 def _files(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the hash of each file that an option names: its content is input, its place is not."""
+    """Return the hash of each file that an option names, and the texts these were made from.
+
+    A file's content is input, its path is not.
+    """
     hashes = {}
+    made_from: list[Text] = []
     for name, value in values.items():
         if not isinstance(value, Path) or value.is_dir():
             continue
@@ -195,7 +207,9 @@ def _files(values: Mapping[str, Any]) -> dict[str, object]:
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(f"cannot read {value} ({name}): {reason}") from error
-    return {"files": hashes} if hashes else {}
+        made_from += texts_of_file(value)
+    found: dict[str, object] = {"files": hashes} if hashes else {}
+    return {**found, "texts_of_files": texts(made_from)} if made_from else found
 
 
 def _native(method: str) -> Builder:

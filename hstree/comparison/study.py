@@ -21,7 +21,7 @@ from hstree.comparison.locking import locked
 from hstree.comparison.speeds import speeds
 from hstree.comparison.work import Work
 from hstree.errors import InputError, OptionError
-from hstree.evaluation import Parts, versions
+from hstree.evaluation import Parts, seen, versions
 from hstree.modelkinds import predicts
 from hstree.runs import Result, config_of
 from hstree.scoring import unigram_score
@@ -145,10 +145,16 @@ def _rows(
                 row = _tree_row(work, entry, trained[entry.name], trees[entry.name])
                 row |= rows.speed_figures(measured, entry.name, flat_name, tokens)
             nlls = work.nlls(entry)
+            row["seen"] = seen(work.parts, _tree_of(entry, trees))
             row |= {"to_flat": rows.to_flat(nlls, flat_nlls), "by_band": bands.perplexities(nlls)}
             found.append(row)
             task.advance()
     return {"bands": bands.bands, "rows": found}
+
+
+def _tree_of(entry: Entry, trees: Mapping[str, Tree]) -> Tree | None:
+    """Return an entry's tree with its own meta, which the run of an equal tree may not have."""
+    return entry.tree if isinstance(entry, MadeTree) else trees.get(entry.name)
 
 
 def _tree_row(work: Work, entry: Entry, trained: Sequence[Result], tree: Tree) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newi
 from hstree.formats.base import PARTS, Format
 from hstree.inputfiles import read_regular
 from hstree.tree import Tree
+from hstree.vectorfiles.npy import labels_path, texts_of_file
 from hstree.version import __version__
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
@@ -96,7 +97,7 @@ def read(
             tree = chosen.read(source, None if labels is None else Path(labels))
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from error
-        return tree.with_meta(_meta(source, chosen))
+        return tree.with_meta(_meta(source, chosen, labels))
 
 
 def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -164,11 +165,13 @@ def format_of(path: Path, name: str | None = None) -> Format:
     raise OptionError(f"the ending of {path} says no format; it may be {known}, or name one")
 
 
-def _meta(path: Path, chosen: Format) -> dict[str, object]:
+def _meta(path: Path, chosen: Format, labels: str | os.PathLike[str] | None) -> dict[str, object]:
     """Return how a tree was made that came from a file of another format."""
     try:
         digest = hashlib.sha256(read_regular(path)).hexdigest()
     except OSError as error:
         raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
-    source = {"kind": f"{chosen.name} file", "name": path.name, "sha256": digest}
+    source: dict[str, object] = {"kind": f"{chosen.name} file", "name": path.name, "sha256": digest}
+    if chosen.takes_labels and (made_from := texts_of_file(labels or labels_path(path))):
+        source["texts"] = made_from
     return {"method": chosen.name, "options": {}, "hstree": __version__, "input": source}

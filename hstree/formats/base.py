@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from hstree.errors import InputError
+from hstree.provenance import texts
 from hstree.tree import Tree
-from hstree.vectorfiles.npy import labels_beside, labels_lines, read_labels
+from hstree.vectorfiles.npy import (
+    labels_beside,
+    labels_path,
+    read_labels,
+    replacing_with_labels,
+)
 
 #: Reads a file; the second is the file of labels that was named, or None.
 Read = Callable[[Path, Path | None], Tree]
@@ -109,23 +117,23 @@ def labels_for(path: Path, given: Path | None) -> tuple[list[str], list[int] | N
         When the file of labels cannot be read.
     """
     beside = labels_beside(str(path)) if given is None else str(given)
-    return None if beside is None else read_labels(beside)
+    if beside is None:
+        return None
+    found = read_labels(beside, path)
+    return found.words, found.counts
 
 
-def labels_file(tree: Tree, path: Path) -> tuple[Path, bytes]:
-    """Return the place and the content of the file of labels that goes with `path`.
+def replacing_labelled(tree: Tree, path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open the file of a tree whose labels go into a file beside it, which is written too.
 
     Raises
     ------
     InputError
         When a label has no place in a file of lines.
+    FileFormatError
+        When a file cannot be written.
     """
-    return labels_path(path), labels_lines(str(path), tree.labels, tree.counts)
-
-
-def labels_path(path: Path) -> Path:
-    """Return the place of the file of labels that goes with `path`."""
-    return path.with_suffix(".labels.tsv")
+    return replacing_with_labels(path, tree.labels, tree.counts, texts(tree.meta.get("input")))
 
 
 def expected(path: Path, line: int, what: str, found: Sequence[str] | str) -> InputError:

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hstree.builders.linkage import tree_from_linkage
 from hstree.errors import InputError
-from hstree.files import replacing
-from hstree.formats.base import Format, labels_file, labels_for
+from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.paths import check_binary
 from hstree.tree import Tree
 from hstree.vectorfiles.npy import read_npy
@@ -70,10 +69,8 @@ def to_linkage(tree: Tree) -> NDArray[np.float64]:
 
 def _write(tree: Tree, path: Path) -> None:
     merges = np.ascontiguousarray(to_linkage(tree))
-    beside, lines = labels_file(tree, path)
-    with replacing(path) as file, replacing(beside) as beside_file:
+    with replacing_labelled(tree, path) as file:
         np.lib.format.write_array(file, merges, allow_pickle=False)
-        beside_file.write(lines)
 
 
 def _read(path: Path, labels: Path | None) -> Tree:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import InputError
-from hstree.files import replacing
-from hstree.formats.base import Format, expected, labels_file, labels_for
+from hstree.formats.base import Format, expected, labels_for, replacing_labelled
 from hstree.formats.links import linked
 from hstree.formats.textlines import read_text
 from hstree.tree import Tree
@@ -37,10 +36,8 @@ def _write(tree: Tree, path: Path) -> None:
             f"the label {tree.labels[label]!r} has {codes[label]} codes, and napkinXC's tree holds "
             "one; build a tree with one code a label"
         )
-    beside, lines = labels_file(tree, path)
-    with replacing(path) as file, replacing(beside) as beside_file:
+    with replacing_labelled(tree, path) as file:
         file.write(_links(tree).encode())
-        beside_file.write(lines)
 
 
 def _links(tree: Tree) -> str:

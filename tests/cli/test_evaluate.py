@@ -98,7 +98,7 @@ def test_vectors_out_has_a_row_for_every_word(hstree, tree, corpus, tmp_path):
     assert ran.status == 0, ran.err
     labels = library.load(tree).labels
     assert np.load(tmp_path / "vectors.npy").shape == (len(labels), 8)
-    lines = (tmp_path / "vectors.labels.tsv").read_text().splitlines()
+    lines = (tmp_path / "vectors.labels.tsv").read_text().splitlines()[1:]
     assert [line.split("\t")[0] for line in lines] == list(labels)
     train = " <eos> ".join([*corpus.read_text().splitlines()[:160], ""]).split()
     counts = Counter(train)

@@ -87,7 +87,7 @@ def bootstrap(
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file, check_folder
     from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import origin, parts_of, vocabulary_of
+    from hstree_cli.reading import origin, parts_of, vocabulary_of, warn_of_seen_lines
     from hstree_cli.rounds_table import conditions, table_of
 
     training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
@@ -103,6 +103,7 @@ def bootstrap(
             max_size=max_size,
             lower=lower,
         )
+        warn_of_seen_lines(parts)
         results = dict(
             rounds_of(parts, output, rounds=rounds, method=method, build_options=options, **model)
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +32,6 @@ from hstree_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from hstree.corpus import Corpus
     from hstree.tree import Tree
     from hstree.vocabulary import Vocabulary
 
@@ -136,7 +134,7 @@ def compare(
     from hstree_cli.models import model_options
     from hstree_cli.outputs import check_folder
     from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import parts_of, refuse_options, vocabulary_of
+    from hstree_cli.reading import parts_of, refuse_options, vocabulary_of, warn_of_seen_lines
 
     options = model_options(
         ctx,
@@ -166,7 +164,7 @@ def compare(
         if trees and words is None and (min_count, max_size) == (1, None):
             words = _words_of(next(iter(trees.values())), sources, lower)
         parts = parts_of(sources, words, min_count=min_count, max_size=max_size, lower=lower)
-    _warn_of(trees, parts.test)
+    warn_of_seen_lines(parts, trees)
     run_comparison(
         parts,
         output,
@@ -181,20 +179,12 @@ def compare(
 
 def _words_of(tree: Tree, sources: tuple[str, str | None, str | None], lower: bool) -> Vocabulary:
     """Return a tree's labels in the order that the training part itself would give them."""
+    from hstree.provenance import texts
     from hstree.vocabulary import Vocabulary
     from hstree_cli.reading import parts_of
 
     labels = Vocabulary(tree.labels, [0] * tree.n_labels)
     counts = parts_of(sources, labels, lower=lower).train.counts
     order = sorted(range(tree.n_labels), key=lambda i: (-counts[i], tree.labels[i]))
-    return Vocabulary([tree.labels[i] for i in order], counts[order])
-
-
-def _warn_of(trees: Mapping[str, Tree], test: Corpus) -> None:
-    """Call out trees whose builders read lines of the test part."""
-    from hstree.evaluation import read_by_builder
-    from hstree_cli.messages import warn
-
-    for name, tree in trees.items():
-        if (flattered := read_by_builder(tree, test)) is not None:
-            warn(f"{name}: {flattered}")
+    source = {"kind": "tree", "sha256": tree.sha256, "texts": texts(tree.meta.get("input"))}
+    return Vocabulary([tree.labels[i] for i in order], counts[order], source=source)

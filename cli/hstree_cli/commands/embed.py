@@ -92,7 +92,8 @@ def embed(
 
     The words come by their counts, the most frequent first, <eos> (and <unk>)
     among them. gensim reads .vec, .txt and .bin by load_word2vec_format, .kv by
-    KeyedVectors.load.
+    KeyedVectors.load. Only .npy records the text that they were trained on, so
+    that trees built from them warn of a test part among it.
     """
     from hstree.vectorfiles.writing import check_words
     from hstree.word2vec import Word2Vec
@@ -169,6 +170,10 @@ def _write(vectors: WordVectors, output: Path) -> None:
     if output.suffix != ".kv":
         vectors.save(output)
         return
+    from hstree.files import replacing
     from hstree.interop.gensim import to_keyed_vectors
 
-    to_keyed_vectors(vectors).save(str(output))
+    keyed = to_keyed_vectors(vectors)
+    keyed.lifecycle_events = None  # else the time goes into the file
+    with replacing(output) as file:  # given a name, gensim writes large arrays to other files
+        keyed.save(file)

@@ -205,15 +205,13 @@ def _train(
     options: dict[str, Any],
 ) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Train on a tree; return the model, the text that it was trained on, and the figures."""
-    from hstree.evaluation import evaluate, read_by_builder
+    from hstree.evaluation import evaluate
     from hstree.treefile import load
-    from hstree_cli.messages import warn
-    from hstree_cli.reading import Reader
+    from hstree_cli.reading import Reader, warn_of_seen_lines
 
     tree = load(path)
     parts = Reader(tree, **reading).parts(*sources)
-    if (flattered := read_by_builder(tree, parts.test)) is not None:
-        warn(flattered)
+    warn_of_seen_lines(parts, {"": tree})
     found = evaluate(tree, parts, **options)
     return found.model, found.parts.train, found.as_dict()
 
@@ -224,8 +222,12 @@ def _score(
     """Score a saved model; return it, the text, and the figures."""
     from hstree.evaluation import score_saved
     from hstree.modelfile import load
+    from hstree_cli.messages import warn
     from hstree_cli.reading import Reader
 
     model = load(path)
     text = Reader(model.tree, **reading).text(source)
-    return model, text, score_saved(model, text)
+    figures = score_saved(model, text)
+    if figures["seen"] is not None:
+        warn(figures["seen"])
+    return model, text, figures

@@ -53,11 +53,13 @@ def score(
     word is not in the vocabulary and scored as <unk>. A context reaches over line
     ends. Logarithms are natural: divide by 2.302585 for base 10, as in ARPA tools.
     """
+    from hstree.evaluation import read_by_model
     from hstree.files import replacing
     from hstree.jsonfile import write_json
     from hstree.modelfile import load
     from hstree.scoring import in_text_order
     from hstree_cli.console import facts, say
+    from hstree_cli.messages import warn
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import Reader
@@ -70,6 +72,8 @@ def score(
     with showing_progress(quiet or shown), _named(file) as source:
         loaded = load(model)
         text = Reader(loaded.tree, lower=False, vocabulary=None).text(source)
+        if (seen := read_by_model(loaded, text)) is not None:
+            warn(seen)
         total = _Total()
         parts = total.counting(in_text_order(loaded.model, loaded.layer, loaded.windows(text)))
         lines = _words(text, parts) if per_word else _lines(text, parts)

@@ -36,10 +36,11 @@ def vocab(
 ) -> None:
     """Count the words of a corpus into a file of word<TAB>count lines.
 
-    With --vocabulary, the words of that file are counted, in its order.
+    With --vocabulary, the words of that file are counted, in its order. The
+    first line records the text and its lines, so that a test part among them is
+    noticed later.
     """
     from hstree.corpus import Corpus
-    from hstree.vocabulary import Vocabulary
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress
@@ -54,5 +55,5 @@ def vocab(
             max_size=max_size,
             lower=lower,
         )
-        Vocabulary(text.vocabulary.words, text.counts).save(output)
+        text.counted_vocabulary().save(output)
     say(facts([*corpus_facts(text), ("written", str(output))]))

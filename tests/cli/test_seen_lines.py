@@ -1,0 +1,162 @@
+"""Test lines that something has read before are called out, through every file in between."""
+
+import json
+
+import pytest
+
+import hstree as library
+from hstree import results
+
+QUICK = ("--dim", "4", "--epochs", "1", "--batch-size", "64")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Measure speeds for a moment only, and draw no plots."""
+    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
+
+
+@pytest.fixture
+def done(hstree):
+    """Run the program, which must succeed, and return its warnings."""
+
+    def run(*arguments):
+        ran = hstree(*arguments)
+        assert ran.status == 0, ran.err
+        return ran.warnings
+
+    return run
+
+
+def one(warnings, *saying):
+    """Check that there is one warning, beside those of few shared words, which says all of this."""
+    own = [warning for warning in warnings if "read as <unk>" not in warning]
+    assert len(own) == 1, warnings
+    assert all(word in own[0] for word in saying), warnings
+
+
+BY_FILES = "the vocabulary or the vectors that the tree was built from were made from"
+
+
+def test_a_vocabulary_file_remembers_its_lines(done, corpus):
+    done("vocab", corpus, "-o", "v.tsv")
+    done("build", "-m", "huffman", "v.tsv")
+    one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
+
+
+def test_a_vocabulary_counted_anew_remembers_by_which_lines_it_was_chosen(done, corpus, tmp_path):
+    (tmp_path / "other.txt").write_text("w1 w2\n" * 10)
+    done("vocab", corpus, "--max-size", "9", "-o", "v.tsv")
+    done("vocab", "other.txt", "--vocabulary", "v.tsv", "-o", "again.tsv")
+    done("build", "-m", "huffman", "again.tsv")
+    one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
+    done("build", "-m", "huffman", "other.txt", "--vocabulary", "v.tsv", "-o", "corpus.json")
+    one(done("evaluate", "corpus.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
+    classes = ("build", "-m", "classes", "other.txt", "--vocabulary", "v.tsv", "-o", "c.json")
+    done(*classes, "--n-classes", "2")
+    one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
+
+
+def test_the_first_lines_alone_call_for_no_warning(done, corpus, tmp_path):
+    lines = corpus.read_text().splitlines(keepends=True)
+    (tmp_path / "train.txt").write_text("".join(lines[:160]))
+    done("vocab", "train.txt", "-o", "v.tsv")
+    done("build", "-m", "huffman", "v.tsv")
+    (tmp_path / "rest.txt").write_text("".join(lines[160:]))
+    assert done("evaluate", "tree.json", "train.txt", "--test", "rest.txt", "--epochs", "0") == []
+
+
+def test_vectors_remember_the_training_of_their_model(done, corpus):
+    done("embed", corpus, *QUICK, "-o", "v.npy")
+    done("build", "-m", "gmm", "v.npy")
+    one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
+    # Also as the file of an option, beside a corpus that has none of the lines.
+    by_vectors = ("--classes-by", "vectors", "--n-classes", "3", "--vectors", "v.npy")
+    done("build", "-m", "classes", corpus, "--holdout", *by_vectors, "-o", "c.json")
+    one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
+
+
+def test_a_model_remembers_its_training_and_so_do_vectors_of_it(done, tree, corpus, tmp_path):
+    train = ("evaluate", tree, corpus, *QUICK, "--save", "m", "--vectors-out", "v.npy")
+    assert done(*train, "--json", "r.json") == []
+    assert json.loads((tmp_path / "r.json").read_text())["seen"] is None
+    again = done("evaluate", "m", corpus, "--no-train", "--json", "r.json")
+    one(again, "the model was trained or validated on lines 1 to 180")
+    assert again[0].endswith(json.loads((tmp_path / "r.json").read_text())["seen"])
+    one(done("score", "m", corpus, "-o", "s.txt"), "the model was trained or validated on")
+    done("build", "-m", "gmm", "v.npy", "-o", "g.json")
+    assert done("evaluate", "g.json", corpus, "--epochs", "0") == []
+    # What the model was trained on stays with vectors that it makes of another text.
+    (tmp_path / "other.txt").write_text("w1 w2 w3 w0\n" * 20)
+    done("evaluate", "m", "other.txt", "--no-train", "--vectors-out", "o.npy")
+    done("build", "-m", "gmm", "o.npy", "-o", "o.json")
+    whole = ("--valid", "other.txt", "--test", corpus, "--epochs", "0")
+    assert any(BY_FILES in said for said in done("evaluate", "o.json", "other.txt", *whole))
+
+
+def test_a_model_of_a_tree_that_saw_the_text_is_called_out(done, corpus, tmp_path):
+    (tmp_path / "other.txt").write_text("w1 w2 w3 w0\n" * 20)
+    done("build", "-m", "huffman", corpus)
+    done("evaluate", "tree.json", "other.txt", "--epochs", "0", "--save", "m")
+    one(done("evaluate", "m", corpus, "--no-train"), "the tree's builder read lines 1 to 200")
+
+
+def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path):
+    same = ("--valid", corpus, "--test", corpus)
+    said = [
+        "lines 1 to 200 of corpus.txt are in the training part and in the test part",
+        "lines 1 to 200 of corpus.txt are in the validation part and in the test part",
+        "lines 1 to 200 of corpus.txt are in the training part and in the validation part",
+    ]
+    for command in (
+        ("compare", corpus, "-m", "huffman", "--baseline", "kn2", "-o", "c", *QUICK),
+        ("bootstrap", corpus, "--method", "kmeans", "-o", "b", *QUICK),
+    ):
+        warnings = done(*command, *same)
+        assert len(warnings) == 3
+        assert all(part in warning for part, warning in zip(said, warnings, strict=True))
+    rows = results.load(tmp_path / "c")["rows"]
+    assert [said[0] in row["seen"] for row in rows] == [True, True]
+    header, row, _ = (tmp_path / "c" / "results.csv").read_text().splitlines()
+    assert header.split(",")[-1] == "seen"
+    assert said[0] in row
+    done("build", "-m", "random", corpus, "--holdout")
+    one(done("evaluate", "tree.json", corpus, "--valid", corpus, "--epochs", "0")[1:], said[2][15:])
+
+
+def test_a_row_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, tmp_path):
+    labels = library.load(tree).labels
+    library.Vocabulary(labels, [1] * len(labels)).save(tmp_path / "w.tsv")
+    seen = library.build("balanced", library.Corpus.read(corpus), vocabulary=tmp_path / "w.tsv")
+    seen.save(tmp_path / "seen.json")
+    given = ("--vocabulary", "w.tsv", "-o", "c", *QUICK)
+    # An equal tree that has read none of the test lines is trained first, and its run kept.
+    seen.with_meta({}).save(tmp_path / "clean.json")
+    assert done("compare", corpus, "--tree", "clean.json", *given) == []
+    assert [row["seen"] for row in results.load(tmp_path / "c")["rows"]] == [None]
+    (tmp_path / "clean.json").write_bytes((tmp_path / "seen.json").read_bytes())
+    one(done("compare", corpus, "--tree", "clean.json", "--tree", tree, *given), "clean.json: ")
+    rows = results.load(tmp_path / "c")["rows"]
+    assert "the tree's builder read lines 181 to 200" in rows[0]["seen"]
+    assert rows[1]["seen"] is None
+
+
+def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, tree, corpus, tmp_path):
+    done("vocab", corpus, "--max-size", "20", "-o", "v.tsv")
+    chosen = "the words of the vocabulary were chosen on lines 181 to 200"
+    compared = done("compare", corpus, "-m", "huffman", "--vocabulary", "v.tsv", "-o", "c", *QUICK)
+    one(compared, chosen)
+    assert "made from lines 181 to 200" in results.load(tmp_path / "c")["rows"][0]["seen"]
+    one(done("evaluate", tree, corpus, "--vocabulary", "v.tsv", "--epochs", "0"), chosen)
+
+
+def test_a_bootstrap_records_the_lines_of_all_its_rounds(done, corpus, tmp_path):
+    assert done("bootstrap", corpus, "--rounds", "2", "-o", "b", *QUICK) == []
+    read = library.load(tmp_path / "b" / "round-2" / "tree.json").meta["input"]
+    assert [text["lines"] for text in read["texts"]] == [[0, 180]]
+    tree = tmp_path / "b" / "round-2" / "tree.json"
+    one(
+        done("evaluate", tree, corpus, "--test", corpus, "--epochs", "0")[2:],
+        f"{BY_FILES} lines 1 to 180",
+    )

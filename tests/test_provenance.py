@@ -1,0 +1,75 @@
+"""The record of texts: collected from anything, compared by lines, read back from a first line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hstree.errors import InputError
+from hstree.provenance import header, parse_header, shared, texts
+
+TEXT = {"name": "c.txt", "sha256": "ab"}
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "sha256", "lines", "x"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_any_json_has_texts_and_theirs_are_the_same(record):
+    found = texts(record)
+    assert texts(found) == found
+    assert parse_header(header(texts=found), "f") == {"texts": found}
+
+
+def test_lines_that_overlap_or_follow_are_one_entry():
+    record = [{**TEXT, "lines": lines} for lines in ([5, 8], [0, 3], [3, 4], [6, 7])]
+    other = {"name": "d.txt", "sha256": "cd", "lines": [0, 3]}
+    assert [text["lines"] for text in texts([record, {"x": other}])] == [[0, 4], [5, 8], [0, 3]]
+
+
+@pytest.mark.parametrize("lines", [None, 3, [1], [1, 1], [2, 1], [-1, 4], ["1", "2"], [0, 1, 2]])
+def test_what_are_no_lines_is_no_text(lines):
+    assert texts({**TEXT, "lines": lines}) == []
+
+
+def test_lines_are_shared_by_content_whatever_the_name():
+    part = {**TEXT, "lines": [8, 10]}
+    assert shared({"vocabulary": {**part, "name": "x"}}, part) == "lines 9 to 10 of c.txt"
+    assert shared({**TEXT, "lines": [0, 8]}, part) is None
+    assert shared({**part, "sha256": "cd"}, part) is None
+    some = [{**TEXT, "lines": [0, 2]}, {**TEXT, "lines": [5, 9]}]
+    said = "line 2 of c.txt and line 6 of c.txt"
+    assert shared(some, {**TEXT, "lines": [1, 6]}) == said
+
+
+@pytest.mark.parametrize(
+    "line", ["the\t7", "# hstree\t7", "# hstree", "#", "", '# hstree {"a": 1}']
+)
+def test_a_word_is_no_record(line):
+    assert parse_header(line, "f") is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "]",
+        '"texts": 3}',
+        '"texts": [{"sha256": "ab"}]}',
+        '"texts": [{"lines": [3, 1], "name": "c", "sha256": "ab"}]}',
+        '"texts": [{"lines": [0, 1], "name": "\\ud800", "sha256": "ab"}]}',
+        '"a": ' + "[" * 100_000,
+        '"a": ' + "9" * 5_000 + "}",
+        '"a": "' + " " * (1 << 20) + '"}',
+    ],
+)
+def test_a_damaged_record_is_refused_in_one_line(said):
+    damaged = r"f.tsv, line 1: .* is damaged; .*delete the line"
+    with pytest.raises(InputError, match=damaged) as error:
+        parse_header("# hstree\t{" + said, "f.tsv")
+    assert "\n" not in str(error.value)
