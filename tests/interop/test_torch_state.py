@@ -101,6 +101,36 @@ def test_deferred_modules_are_reset_one_by_one():
     assert torch.equal(found(hidden, torch.arange(3)).output, expected.log_prob(hidden).diag()[:3])
 
 
+@pytest.fixture
+def one_process():
+    """A process group of this process alone."""
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(
+    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
+    reason="this torch has no gloo",
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of DTensor, and of what FSDP may do with views
+@pytest.mark.usefixtures("one_process")
+def test_a_sharded_layer_is_reset_and_trains():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    module = fully_shard(on_meta(TREE), mesh=init_device_mesh("cpu", (1,)))
+    module.to_empty(device="cpu").reset_parameters()
+    expected = HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
+    for own in (module, expected):
+        loss = own(torch.ones(3, 5, dtype=torch.float64), torch.arange(3)).loss
+        loss.backward()
+    for own, other in zip(module.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(own.grad.to_local(), other.grad)
+
+
 def test_a_layer_is_reset_where_another_device_is_the_default():
     module = on_meta(TREE).to_empty(device="cpu")
     with torch.device("meta"):

@@ -152,7 +152,11 @@ class HierarchicalSoftmax(nn.Module):
         """Return to the start: the unigram distribution, whatever the hidden vector."""
         with torch.no_grad():
             self.weight.zero_()
-            self.bias.copy_(torch.from_numpy(self._start_bias))
+            bias: Any = self.bias
+            start = torch.from_numpy(self._start_bias).to(bias.device)
+            if hasattr(bias, "device_mesh"):  # a DTensor of fully_shard copies from its like alone
+                start = type(bias.data).from_local(start, bias.device_mesh)
+            bias.copy_(start)
 
     @classmethod
     def from_model(
