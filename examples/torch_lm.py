@@ -109,7 +109,8 @@ class LinearSoftmax(nn.Linear):
 
     def forward(self, hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return the log-probabilities of the targets and the mean loss."""
-        nll = cross_entropy(super().forward(hidden), target, reduction="none")
+        scores = super().forward(hidden).movedim(-1, 1)  # labels come second in cross_entropy
+        nll = cross_entropy(scores, target, reduction="none")
         return -nll, nll.mean()
 
 
@@ -127,7 +128,7 @@ class LanguageModel(nn.Module):
     ) -> tuple[Tensor, Tensor, State]:
         """Return the log-probabilities of the targets, the mean loss and the LSTM's new state."""
         hidden, state = self.lstm(self.embedding(words), state)
-        output, loss = self.layer(hidden.flatten(0, 1), target.flatten())
+        output, loss = self.layer(hidden, target)
         return output, loss, state
 
 

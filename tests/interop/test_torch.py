@@ -88,9 +88,18 @@ def test_codes_beyond_the_cache_change_nothing(tree, monkeypatch):
 def test_gradcheck(tree):
     module = twins(tree)[1]
     hidden, target = (torch.from_numpy(given) for given in batch(tree, size=4))
+    target[1] = -100
 
     def output(hidden, weight, bias):
-        return targets.log_prob(module._index, weight, bias, hidden, target, sparse=False)
+        return targets.log_prob(
+            module._layout().tree_index,
+            weight,
+            bias,
+            hidden,
+            target,
+            ignore_index=-100,
+            sparse=False,
+        )
 
     given = (hidden.requires_grad_(), module.weight, module.bias)
     assert torch.autograd.gradcheck(output, given, fast_mode=True)
@@ -102,7 +111,7 @@ def test_gradcheck_of_all_labels(tree):
     hidden = torch.from_numpy(batch(tree, size=2)[0]).requires_grad_()
     if tree.n_nodes:
         given = (module.weight, module.bias, hidden)
-        assert torch.autograd.gradcheck(module._all_labels, given, fast_mode=True)
+        assert torch.autograd.gradcheck(module._layout().all_labels.log_prob, given, fast_mode=True)
 
 
 def test_a_planted_wrong_sign_is_caught(monkeypatch):
@@ -118,7 +127,7 @@ def test_sparse_gradients_are_over_the_touched_rows():
     module = twins(random_tree(40, 0, wide=False), sparse=True)[1]
     module(torch.ones(1, 5).double(), torch.tensor([7])).loss.backward()
     found = module.weight.grad
-    decisions = len(module._index.expand(torch.tensor([7])).edge)
+    decisions = len(module._layout().tree_index.expand(torch.tensor([7])).edge)
     assert found.is_sparse
     assert found._nnz() == module.bias.grad._nnz() == decisions < len(module.weight)
     assert (found._indices().diff() > 0).all()

@@ -25,6 +25,8 @@ from tests.interop.torch_layers import (
     twins,
 )
 
+from torch.nn.functional import cross_entropy  # isort: skip
+
 TREE = TREES["narrow, several codes"]
 
 
@@ -37,7 +39,13 @@ def test_shapes_are_those_of_the_adaptive_softmax(tree):
     module = twins(tree)[1]
     hidden, target = as_tensors(tree, size=3)
     n = tree.n_labels
-    for given, wanted, shape in ((hidden, target, (3,)), (hidden[0], target[0], ())):
+    batches = hidden.view(3, 1, 5).expand(3, 2, 5), target[:, None].expand(3, 2)
+    for given, wanted, shape in (
+        (hidden, target, (3,)),
+        (hidden[0], target[0], ()),
+        (*batches, (3, 2)),
+        (hidden[None, :, None], target[None, :, None], (1, 3, 1)),
+    ):
         output, loss = module(given, wanted)
         assert (output.shape, loss.shape) == (shape, ())
         assert loss.item() == pytest.approx(-output.mean().item())
@@ -52,9 +60,12 @@ def test_shapes_are_those_of_the_adaptive_softmax(tree):
 def test_no_items_are_fine(tree):
     module = twins(tree)[1]
     empty = torch.empty(0, 5, dtype=torch.float64)
-    assert module(empty, torch.empty(0, dtype=torch.int64)).output.shape == (0,)
+    output, loss = module(empty, torch.empty(0, dtype=torch.int64))
+    assert output.shape == (0,)
+    assert loss.isnan()
     assert module.log_prob(empty).shape == (0, tree.n_labels)
     assert module.predict(empty).shape == module.sample(empty).shape == (0,)
+    assert module.top_k(empty[None], 1).labels.shape == (1, 0, 1)
 
 
 @every_tree
@@ -67,11 +78,12 @@ def test_probabilities_sum_to_one(tree):
 @pytest.mark.parametrize(
     ("shape", "target", "message"),
     [
-        ((3, 4), [0, 0, 0], r"input of shape \(3, 4\); this layer takes \(N, 5\)"),
-        ((2, 3, 5), [[0] * 3] * 2, r"input of shape \(2, 3, 5\)"),
+        ((3, 4), [0, 0, 0], r"input of shape \(3, 4\); this layer takes \(\.\.\., 5\)"),
+        ((), 0, r"input of shape \(\); this layer takes \(\.\.\., 5\)"),
+        ((2, 3, 5), [0] * 6, r"target of shape \(6,\); for this input it is \(2, 3\)"),
         ((3, 5), [0, 0], r"target of shape \(2,\); for this input it is \(3,\)"),
         ((5,), [0], r"target of shape \(1,\); for this input it is \(\)"),
-        ((2, 5), [0, 40], "ids from 0 to 40; this layer has labels 0 to 39"),
+        ((2, 5), [0, 40], "ids from 0 to 40; this layer has labels 0 to 39, and ignores -100"),
         ((2, 5), [-1, 0], "ids from -1 to 0"),
         ((2, 5), [0.0, 1.0], "target of type torch.float32; label ids are whole numbers"),
     ],
@@ -80,6 +92,98 @@ def test_what_does_not_fit_is_named(shape, target, message):
     module = HierarchicalSoftmax(TREE, 5)
     with pytest.raises(InputError, match=message):
         module(torch.zeros(shape), torch.tensor(target))
+
+
+def padded(tree, dtype=np.float64):
+    """Return hidden vectors (5, 4, d), targets (5, 4) and which of these are not padding."""
+    hidden, target = as_tensors(tree, size=20, dtype=dtype)
+    kept = torch.arange(4) < torch.tensor([4, 2, 1, 0, 3])[:, None]
+    return hidden.view(5, 4, -1), torch.where(kept, target.view(5, 4), -100), kept
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 20, 40])
+@pytest.mark.parametrize("ignore_index", [-100, 1])
+@pytest.mark.parametrize("nothing", [False, True])
+def test_a_flat_tree_is_cross_entropy(n_labels, ignore_index, nothing):
+    module = twins(flat(n_labels), ignore_index=ignore_index)[1]
+    hidden, target, _ = padded(module.tree)
+    target[target == -100] = ignore_index
+    if nothing:
+        target = torch.full_like(target, ignore_index)
+    weight, bias = (own.detach().clone().requires_grad_() for own in module.parameters())
+    both = [hidden.clone().requires_grad_() for _ in range(2)]
+    output, loss = module(both[0], target)
+    if n_labels == 2:  # one row: the logit of the first label against the second's 0
+        weight, bias = weight[:1], bias[:1]
+        scores = torch.cat([both[1] @ weight.T + bias, both[1].new_zeros(5, 4, 1)], 2)
+    else:
+        scores = both[1] @ weight.T + bias
+    for reduction, found in (("none", -output), ("sum", -output.sum()), ("mean", loss)):
+        expected = cross_entropy(
+            scores.movedim(2, 1), target, ignore_index=ignore_index, reduction=reduction
+        )
+        torch.testing.assert_close(found, expected, equal_nan=True)
+    given = both[0], module.weight, module.bias
+    found = torch.autograd.grad(loss, given)
+    torch.testing.assert_close(found, torch.autograd.grad(expected, (both[1], weight, bias)))
+
+
+@every_tree
+@pytest.mark.parametrize("sparse", [False, True])
+def test_padding_changes_nothing(tree, sparse):
+    found = []
+    hidden, target, kept = padded(tree)
+    for given, wanted in ((hidden, target), (hidden[kept], target[kept])):
+        module = twins(tree, sparse=sparse)[1]
+        output, loss = module(given.requires_grad_(), wanted)
+        loss.backward()
+        found.append([loss, *(own.grad.to_dense() for own in module.parameters())])
+        assert output.shape == wanted.shape
+        assert not output[wanted == -100].any()
+    torch.testing.assert_close(*found)
+    assert not hidden.grad[~kept].any()
+
+
+@pytest.mark.parametrize("name", ["binary", "narrow, several codes", "flat"])
+def test_a_batch_of_padding_has_zero_gradients_of_the_usual_kind(name):
+    module = twins(TREES[name], sparse=True)[1]
+    hidden = torch.ones(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    output, loss = module(hidden, torch.full((2, 3), -100))
+    loss.backward()
+    assert loss.isnan()
+    assert not output.any()
+    for own in (module.weight, module.bias):
+        assert own.grad.is_sparse
+        assert not own.grad.to_dense().any()
+    assert not hidden.grad.any()
+
+
+def test_a_small_type_has_no_room_for_the_ignored_index():
+    tree = flat(200)
+    module = HierarchicalSoftmax(tree, 5)
+    target = torch.tensor([256 - 100], dtype=torch.uint8)
+    assert module(torch.zeros(1, 5), target).loss.item() == pytest.approx(np.log(200))
+
+
+def test_classes_are_the_adaptive_softmax():
+    """With tails as wide as the head and no projection, it is a tree of two levels."""
+    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(5, 20, [4, 10], div_value=1.0, head_bias=True)
+    shortlist, tails = [~i for i in range(4)], [range(4, 10), range(10, 20)]
+    children = [[*shortlist, 1, 2], *([~i for i in tail] for tail in tails)]
+    ours = HierarchicalSoftmax(Tree.from_children([f"w{i}" for i in range(20)], children), 5)
+    with torch.no_grad():
+        for tail in theirs.tail:
+            tail[0].weight.copy_(torch.eye(5))
+        ours.weight.copy_(
+            torch.cat([theirs.head.weight, *(tail[1].weight for tail in theirs.tail)])
+        )
+        ours.bias.zero_()
+        ours.bias[:6] = theirs.head.bias
+    hidden = torch.randn(50, 5, generator=torch.Generator().manual_seed(0))
+    target = torch.arange(50) % 20
+    torch.testing.assert_close(tuple(ours(hidden, target)), tuple(theirs(hidden, target)))
+    torch.testing.assert_close(ours.log_prob(hidden), theirs.log_prob(hidden))
+    assert torch.equal(ours.predict(hidden), theirs.predict(hidden))
 
 
 def test_impossible_options():
@@ -312,7 +416,9 @@ def test_a_compiled_model_gives_the_same_loss_and_gradients():
 def test_log_prob_compiles_in_one_graph():
     tree = random_tree(12, 3, extra_codes=5)
     assert set(tree.fan_out) > {2}
-    module = twins(tree)[1]
+    with torch.device("meta"):
+        module = HierarchicalSoftmax(tree, 5)
+    module.load_state_dict(twins(tree)[1].state_dict(), assign=True)
     hidden = as_tensors(tree)[0]
     compiled = torch.compile(module.log_prob, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(hidden), module.log_prob(hidden))

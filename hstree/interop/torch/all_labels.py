@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from hstree.codes import Codes
+from hstree.interop.torch.index import index_tensor
 from hstree.interop.torch.precision import at_least_float32
 from hstree.interop.torch.segments import log_sum_exp
 from hstree.layers.rows import row_start
@@ -20,63 +21,55 @@ from hstree.tree import Tree
 Int64 = NDArray[np.int64]
 
 
-class AllLabels(nn.Module):
-    """The order in which a tree's edges and labels are computed, as buffers that are not saved.
+class AllLabels:
+    """The order in which a tree's edges and labels are computed, as index tensors.
 
     Parameters
     ----------
     codes : Codes
-    device : device, optional
+        Of a tree with a node.
+    device : device
     """
 
-    def __init__(self, codes: Codes, device: torch.device | str | None = None) -> None:
-        super().__init__()
+    def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
         self.n_labels = tree.n_labels
         self.one_code = len(codes.place) == tree.n_labels
         groups = _softmax_groups(tree)
-        self._n_groups = len(groups)
         depth = tree.depth[tree.edge_node]
         down = np.argsort(depth, kind="stable")
         rank = np.empty_like(down)
         rank[down] = np.arange(len(down))
         self._level_bounds: list[int] = offsets(np.bincount(depth)).tolist()
-
-        def hold(name: str, values: ArrayLike) -> None:
-            tensor = torch.tensor(np.asarray(values), dtype=torch.int64, device=device)
-            self.register_buffer(name, tensor, persistent=False)
-
         binary = np.flatnonzero(tree.fan_out == 2)
-        hold("_binary_row", row_start(tree)[binary])
-        for number, (_, rows) in enumerate(groups):
-            hold(f"_rows{number}", rows)
-        hold("_slot", _slots(tree, binary, groups)[down])
-        hold("_above", rank[codes.above[down]])
-        hold("_place", rank[codes.place])
-        hold("_code_label", np.repeat(np.arange(tree.n_labels), codes.codes_per_label))
+        label = np.repeat(np.arange(tree.n_labels), codes.codes_per_label)
+        self._binary_row = index_tensor(row_start(tree)[binary], device)
+        self._group_rows = [index_tensor(rows, device) for _, rows in groups]
+        self._slot = index_tensor(_slots(tree, binary, groups)[down], device)
+        self._above = index_tensor(rank[codes.above[down]], device)
+        self._place = index_tensor(rank[codes.place], device)
+        self._code_label = index_tensor(label, device)
 
-    def forward(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+    def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
         score = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
-        way = self._of_edges(score).index_select(0, self.get_buffer("_slot"))
-        above = self.get_buffer("_above")
+        way = self._of_edges(score).index_select(0, self._slot)
         for a, b in pairwise(self._level_bounds[1:]):
-            way[a:b] += way.index_select(0, above[a:b])
-        of_code = way.index_select(0, self.get_buffer("_place"))
+            way[a:b] += way.index_select(0, self._above[a:b])
+        of_code = way.index_select(0, self._place)
         if self.one_code:
             return of_code.T
-        return log_sum_exp(of_code, self.get_buffer("_code_label"), self.n_labels).T
+        return log_sum_exp(of_code, self._code_label, self.n_labels).T
 
     def _of_edges(self, score: Tensor) -> Tensor:
         """Turn the scores of all rows (R, N) into the log-probabilities of all edges, by slot."""
-        binary = score.index_select(0, self.get_buffer("_binary_row"))
+        binary = score.index_select(0, self._binary_row)
         parts = [logsigmoid(binary), logsigmoid(-binary)]
-        if self._n_groups:
+        if self._group_rows:
             nothing = score.new_full((1, score.shape[1]), -torch.inf)
             score = torch.cat([score, nothing])
-        for number in range(self._n_groups):
-            own = score[self.get_buffer(f"_rows{number}")]
-            parts.append(torch.log_softmax(own, 1).flatten(0, 1))
+        for rows in self._group_rows:
+            parts.append(torch.log_softmax(score[rows], 1).flatten(0, 1))
         return torch.cat(parts)
 
 

@@ -1,4 +1,4 @@
-"""The tree as index tensors on the module's device: from targets to the decisions they take.
+"""The tree as index tensors on a device: from targets to the decisions they take.
 
 The arrays are those of `hstree.codes`, laid out flat; there is never a padded table of codes.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from torch import Tensor
 
 from hstree.codes import Codes
 from hstree.interop.torch.segments import ranges
@@ -39,14 +39,22 @@ class Taken(NamedTuple):
     edge: Tensor
 
 
-class TreeIndex(nn.Module):
-    """A tree's arrays as buffers, which follow the module and are not saved with it.
+def index_tensor(
+    values: ArrayLike, device: torch.device, dtype: torch.dtype = torch.int64
+) -> Tensor:
+    """Copy integers to a device; autograd may keep them, whatever mode they are made in."""
+    with torch.inference_mode(False):
+        return torch.tensor(np.asarray(values), dtype=dtype, device=device)
+
+
+class TreeIndex:
+    """A tree's arrays as index tensors.
 
     Parameters
     ----------
     codes : Codes
         Of the tree; kept where the tree has more than `CACHE_LIMIT` decisions.
-    device : device, optional
+    device : device
 
     Attributes
     ----------
@@ -65,37 +73,23 @@ class TreeIndex(nn.Module):
         The most children that a node has; 0 where there is no node.
     """
 
-    edge_row: Tensor
-    edge_branch: Tensor
-    edge_width: Tensor
-    child_start: Tensor
-    child: Tensor
-    _label_start: Tensor
-    _code_start: Tensor
-    _code_edge: Tensor
-
-    def __init__(self, codes: Codes, device: torch.device | str | None = None) -> None:
-        super().__init__()
+    def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
         self.n_labels = tree.n_labels
         self.one_code = len(codes.place) == tree.n_labels
         self.widest = int(tree.fan_out.max(initial=0))
-
-        def hold(name: str, values: ArrayLike, dtype: torch.dtype = torch.int64) -> None:
-            tensor = torch.tensor(np.asarray(values), dtype=dtype, device=device)
-            self.register_buffer(name, tensor, persistent=False)
-
-        hold("edge_row", row_start(tree)[tree.edge_node])
-        hold("edge_branch", np.arange(len(tree.child)) - tree.child_start[tree.edge_node])
-        hold("edge_width", tree.fan_out[tree.edge_node])
-        hold("child_start", tree.child_start)
-        hold("child", tree.child)
-        hold("_label_start", codes.label_start)
+        branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
+        self.edge_row = index_tensor(row_start(tree)[tree.edge_node], device)
+        self.edge_branch = index_tensor(branch, device)
+        self.edge_width = index_tensor(tree.fan_out[tree.edge_node], device)
+        self.child_start = index_tensor(tree.child_start, device)
+        self.child = index_tensor(tree.child, device)
+        self._label_start = index_tensor(codes.label_start, device)
         cached = codes.n_decisions <= CACHE_LIMIT
         self._host_codes = None if cached else codes
         everything = codes.expand(np.arange(tree.n_labels if cached else 0))
-        hold("_code_start", everything.decision_start)
-        hold("_code_edge", everything.edge, torch.int32)
+        self._code_start = index_tensor(everything.decision_start, device)
+        self._code_edge = index_tensor(everything.edge, device, torch.int32)
 
     def expand(self, target: Tensor) -> Taken:
         """Lay out all codes of the targets (N,)."""

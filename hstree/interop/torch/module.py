@@ -28,9 +28,9 @@ TABLE_LIMIT = 1 << 26
 
 
 #: Shapes here depend on values, so that torch.compile leaves these as they are.
-_not_compiled: Callable[[Callable[..., Tensor]], Callable[..., Tensor]] = torch.compiler.disable
-_target_log_prob = _not_compiled(targets.log_prob)
-_draw = _not_compiled(sampling.sample)
+_not_compiled: Callable[[Any], Any] = torch.compiler.disable
+_target_log_prob: Callable[..., Tensor] = _not_compiled(targets.log_prob)
+_draw: Callable[..., Tensor] = _not_compiled(sampling.sample)
 
 
 class TargetLogProb(NamedTuple):
@@ -38,10 +38,10 @@ class TargetLogProb(NamedTuple):
 
     Attributes
     ----------
-    output : float tensor (N,)
-        The log-probability of each target, in nats; () for one hidden vector.
+    output : float tensor (...)
+        The log-probability of each target, in nats; 0 where the target is ignored.
     loss : float tensor ()
-        The mean negative log-likelihood.
+        The mean negative log-likelihood of the targets that are not ignored; nan without any.
     """
 
     output: Tensor
@@ -53,12 +53,27 @@ class TopK(NamedTuple):
 
     Attributes
     ----------
-    labels : int64 tensor (N, k)
-    log_prob : float tensor (N, k)
+    labels : int64 tensor (..., k)
+    log_prob : float tensor (..., k)
     """
 
     labels: Tensor
     log_prob: Tensor
+
+
+class _Layout(NamedTuple):
+    """The tree on one device; `all_labels` is None where the tree has no nodes."""
+
+    tree_index: TreeIndex
+    all_labels: AllLabels | None
+
+
+def _make_layout(tree: Tree, device: torch.device) -> _Layout:
+    codes = Codes(tree)
+    return _Layout(TreeIndex(codes, device), AllLabels(codes, device) if tree.n_nodes else None)
+
+
+_lay_out: Callable[[Tree, torch.device], _Layout] = _not_compiled(_make_layout)
 
 
 class HierarchicalSoftmax(nn.Module):
@@ -77,6 +92,8 @@ class HierarchicalSoftmax(nn.Module):
         to train: a dense gradient costs O(R d) a step, however few rows are touched.
     counts : int array (V,), optional
         Training counts for the starting biases; `tree.counts` by default, all ones without any.
+    ignore_index : int, default -100
+        The target of an item that is not scored, as padding, whatever labels there are.
     device, dtype : optional
         As for every torch module.
 
@@ -95,8 +112,11 @@ class HierarchicalSoftmax(nn.Module):
     ``P(label)`` is the sum over the label's codes of the product of the branch probabilities
     (Morin & Bengio 2005; Mnih & Hinton 2008, section 5, for several codes). One target costs
     O(decisions x d). Losses and log-probabilities are float32 at least, under autocast too.
-    Differentiable once. Under ``torch.compile`` the loss is computed outside of the graph, since
-    its shapes depend on the targets; the rest of a model is compiled around it.
+    The tree is neither parameter nor buffer: it is laid out anew wherever the weights are, so that
+    a layer may be made on the meta device and get its weights by ``to_empty`` and
+    `reset_parameters` or `load_state_dict`. The loss is differentiable once. Under
+    ``torch.compile`` it is computed outside of the graph, since its shapes depend on the targets;
+    the rest of a model is compiled around it.
 
     Examples
     --------
@@ -111,6 +131,7 @@ class HierarchicalSoftmax(nn.Module):
         *,
         sparse: bool = False,
         counts: NDArray[np.integer] | None = None,
+        ignore_index: int = -100,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -118,21 +139,24 @@ class HierarchicalSoftmax(nn.Module):
             raise OptionError(f"in_features is {in_features}; it must be at least 1")
         super().__init__()
         self.tree, self.in_features, self.sparse = tree, in_features, sparse
-        self.n_classes = tree.n_labels
+        self.n_classes, self.ignore_index = tree.n_labels, ignore_index
         self._start_bias = unigram_bias(tree, tree.counts if counts is None else counts)
         n_rows = int(row_start(tree)[-1])
         self.weight = nn.Parameter(torch.empty(n_rows, in_features, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(n_rows, device=device, dtype=dtype))
-        codes = Codes(tree)
-        self._index = TreeIndex(codes, device)
-        self._all_labels = AllLabels(codes, device) if tree.n_nodes else None
+        self._layouts: dict[torch.device, _Layout] = {}
         self.reset_parameters()
+        self._follow_weights()
 
     def reset_parameters(self) -> None:
         """Return to the start: the unigram distribution, whatever the hidden vector."""
         with torch.no_grad():
             self.weight.zero_()
-            self.bias.copy_(torch.tensor(self._start_bias))
+            bias: Any = self.bias
+            start = torch.from_numpy(self._start_bias).to(bias.device)
+            if hasattr(bias, "device_mesh"):  # a DTensor of fully_shard copies from its like alone
+                start = type(bias.data).from_local(start, bias.device_mesh)
+            bias.copy_(start)
 
     @classmethod
     def from_model(
@@ -185,29 +209,39 @@ class HierarchicalSoftmax(nn.Module):
 
         Parameters
         ----------
-        input : float tensor (N, d) or (d,)
-        target : int64 tensor (N,) or ()
-            Label ids.
+        input : float tensor (..., d)
+        target : int64 tensor (...)
+            Label ids, or `ignore_index` where there is nothing to score.
 
         Raises
         ------
         InputError
-            When the shapes do not fit, or a target is no label.
+            When the shapes do not fit, a target is no label, or the layer is on the meta device.
         """
-        hidden = self._hidden(input)
+        hidden, layout = self._hidden(input), self._layout()
         expected = input.shape[:-1]
         if target.shape != expected:
             raise InputError(
                 f"target of shape {tuple(target.shape)}; for this input it is {tuple(expected)}"
             )
+        if target.is_floating_point() or target.dtype == torch.bool:
+            raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
+        target = target.long()
         with as_given(input.device):
             output = _target_log_prob(
-                self._index, self.weight, self.bias, hidden, target.reshape(-1), self.sparse
+                layout.tree_index,
+                self.weight,
+                self.bias,
+                hidden,
+                target.reshape(-1),
+                self.ignore_index,
+                self.sparse,
             )
-        return TargetLogProb(output.reshape(target.shape), -output.mean())
+        n_scored = (target != self.ignore_index).sum()
+        return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all labels, (N, V) or (V,); differentiable.
+        """Return the log-probabilities of all labels, (..., V); differentiable.
 
         One dense product for all node scores, then one pass a level: O(N (R d + E)).
         """
@@ -216,12 +250,12 @@ class HierarchicalSoftmax(nn.Module):
             return self._log_prob(hidden).reshape(*input.shape[:-1], self.n_classes)
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable label of each hidden vector, int64 (N,) or (); as `top_k`."""
+        """Return the most probable label of each hidden vector, int64 (...); as `top_k`."""
         return self.top_k(input, 1).labels[..., 0]
 
     @torch.no_grad()
     def top_k(self, input: Tensor, k: int) -> TopK:
-        """Return the k most probable labels and their log-probabilities, (N, k) or (k,).
+        """Return the k most probable labels and their log-probabilities, (..., k).
 
         Exact, from the log-probabilities of all labels; a k above V means V. Equal
         log-probabilities are in the order of the label ids.
@@ -243,22 +277,36 @@ class HierarchicalSoftmax(nn.Module):
 
     @torch.no_grad()
     def sample(self, input: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Draw one label for each hidden vector by descending the tree, int64 (N,) or ().
+        """Draw one label for each hidden vector by descending the tree, int64 (...).
 
         Parameters
         ----------
-        input : float tensor (N, d) or (d,)
+        input : float tensor (..., d)
         generator : torch.Generator, optional
             On the device of the input.
         """
         hidden = self._hidden(input)
         with as_given(input.device):
-            label = _draw(self._index, self.weight, self.bias, hidden, generator)
+            label = _draw(self._layout().tree_index, self.weight, self.bias, hidden, generator)
         return label.reshape(input.shape[:-1])
 
     def extra_repr(self) -> str:
         """Describe the layer in ``print(model)``."""
         return f"{self.tree!r}, in_features={self.in_features}, sparse={self.sparse}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out of copies and pickles what is made anew from the tree."""
+        return {**self.__dict__, "_layouts": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._follow_weights()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Apply as every module does to its weights, for ``to``, ``to_empty`` and their like."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._follow_weights()
+        return self
 
     def _save_to_state_dict(
         self, destination: dict[str, Any], prefix: str, keep_vars: bool
@@ -286,21 +334,43 @@ class HierarchicalSoftmax(nn.Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
+        self._follow_weights()
+
+    def _on_meta(self) -> bool:
+        return self.weight.is_meta or self.bias.is_meta
+
+    def _follow_weights(self) -> None:
+        """Lay the tree out where the weights are, ahead of calls that may be compiled."""
+        if self._layouts.keys() != {self.weight.device}:
+            self._layouts = {}
+        if not self._on_meta():
+            self._layout()
+
+    def _layout(self) -> _Layout:
+        """Return the tree on the device of the weights."""
+        if self._on_meta():
+            raise InputError(
+                "the layer is on the meta device and has no weights; call to_empty(device=...), "
+                "then reset_parameters() or load_state_dict(...)"
+            )
+        device = self.weight.device
+        if device not in self._layouts:
+            self._layouts[device] = _lay_out(self.tree, device)
+        return self._layouts[device]
 
     def _hidden(self, input: Tensor) -> Tensor:
         """Return the hidden vectors as (N, d), in the dtype of the weights."""
-        if input.ndim not in (1, 2) or input.shape[-1] != self.in_features:
+        if not input.ndim or input.shape[-1] != self.in_features:
             raise InputError(
-                f"input of shape {tuple(input.shape)}; "
-                f"this layer takes (N, {self.in_features}) or ({self.in_features},)"
+                f"input of shape {tuple(input.shape)}; this layer takes (..., {self.in_features})"
             )
         return input.reshape(-1, self.in_features).to(self.weight.dtype)
 
     def _log_prob(self, hidden: Tensor) -> Tensor:
-        if self._all_labels is None:
+        all_labels = self._layout().all_labels
+        if all_labels is None:
             return targets.certain(self.weight, self.bias, hidden)[:, None]
-        found: Tensor = self._all_labels(self.weight, self.bias, hidden)
-        return found
+        return all_labels.log_prob(self.weight, self.bias, hidden)
 
 
 def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:

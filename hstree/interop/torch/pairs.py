@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
 
 from hstree.interop.torch.precision import as_given
 from hstree.interop.torch.rows import row_gradient
 from hstree.interop.torch.segments import offsets
+from hstree.interop.torch.transforms import Gradients, fold, fold_scored, shifted, unfold
 
 #: Numbers gathered at a time from each of the two matrices: what stays in a core's cache, and
 #: what keeps a GPU busy.
@@ -42,29 +42,60 @@ def pair_scores(
     sparse : bool
         Whether the gradients by `weight` and `bias` are sparse.
     """
-    return _apply(weight, bias, hidden, item, row, sparse)
+    start = offsets(torch.bincount(item, minlength=len(hidden)))
+    return _score(weight, bias, hidden, item, row, start, sparse)
 
 
 class _PairScores(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
         weight: Tensor,
         bias: Tensor,
         hidden: Tensor,
         item: Tensor,
         row: Tensor,
+        start: Tensor,
         sparse: bool,
     ) -> Tensor:
-        start = offsets(torch.bincount(item, minlength=len(hidden)))
-        ctx.save_for_backward(weight, hidden, item, row, start)
-        ctx.sparse = sparse
         return bias[row] + _products(weight, hidden, item, row, start)
 
     @staticmethod
-    @once_differentiable
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        weight, _, hidden, item, row, start, ctx.sparse = inputs
+        ctx.save_for_backward(weight, hidden, item, row, start)
+
+    @staticmethod
     def backward(ctx: Any, error: Tensor) -> tuple[Tensor | None, ...]:
-        weight, hidden, item, row, start = ctx.saved_tensors
+        return (*_gradients(error, *ctx.saved_tensors, ctx.sparse), *[None] * 4)
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        weight: Tensor,
+        bias: Tensor,
+        hidden: Tensor,
+        item: Tensor,
+        row: Tensor,
+        start: Tensor,
+        sparse: bool,
+    ) -> tuple[Tensor, int]:
+        size = info.batch_size
+        folded = fold_scored(size, in_dims, weight, bias, hidden, item, row)
+        return unfold(pair_scores(*folded, sparse), size), 0
+
+
+class _PairGradients(Gradients):
+    @staticmethod
+    def forward(
+        error: Tensor,
+        weight: Tensor,
+        hidden: Tensor,
+        item: Tensor,
+        row: Tensor,
+        start: Tensor,
+        sparse: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         error = error.contiguous()
         with as_given(weight.device):
             by_hidden = _weighted_sums(weight, row, start, error)
@@ -76,21 +107,44 @@ class _PairScores(torch.autograd.Function):
             by_weight = _weighted_sums(hidden, item[order], offsets(count), error)
             by_bias = error.new_zeros(len(touched)).index_add_(0, which, error)
         return (
-            row_gradient(touched, by_weight, len(weight), ctx.sparse),
-            row_gradient(touched, by_bias, len(weight), ctx.sparse),
+            row_gradient(touched, by_weight, len(weight), sparse),
+            row_gradient(touched, by_bias, len(weight), sparse),
             by_hidden,
-            *[None] * 3,
         )
 
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        error: Tensor,
+        weight: Tensor,
+        hidden: Tensor,
+        item: Tensor,
+        row: Tensor,
+        start: Tensor,
+        sparse: bool,
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        size = info.batch_size
+        folded = [
+            fold(values, dim, size)
+            for values, dim in zip((error, weight, hidden), in_dims, strict=False)
+        ]
+        item = shifted(item, size, len(start) - 1)
+        row = shifted(row, size, len(folded[1]) // size)
+        start = offsets(start.diff().repeat(size))
+        found = _gradients(*folded, item, row, start, False)  # vmap takes no sparse tensors
+        return tuple(unfold(gradient, size) for gradient in found), (0, 0, 0)
 
-_apply: Callable[..., Tensor] = _PairScores.apply
+
+_score: Callable[..., Tensor] = _PairScores.apply
+_gradients: Callable[..., tuple[Tensor, Tensor, Tensor]] = _PairGradients.apply
 
 
 def _products(weight: Tensor, hidden: Tensor, item: Tensor, row: Tensor, start: Tensor) -> Tensor:
     """Return ``weight[row] . hidden[item]``; item i has the pairs ``start[i]:start[i + 1]``."""
     shape = (len(hidden), len(weight))
     if weight.device.type == "cpu" and _can_sample(weight.dtype, len(row), shape):
-        zero = torch.zeros(len(row), dtype=weight.dtype)
+        zero = weight.new_zeros(len(row))
         wanted = torch.sparse_csr_tensor(start, row, zero, shape, check_invariants=False)
         found: Tensor = torch.sparse.sampled_addmm(wanted, hidden, weight.T, beta=0.0)
         return found.values()
@@ -123,7 +177,7 @@ def _hush() -> None:
     """Make torch say here, unheard, what it says once of CSR tensors: that they are in beta."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        zero = torch.zeros(1, dtype=torch.int64)
+        zero = torch.zeros(1, dtype=torch.int64, device="cpu")
         torch.sparse_csr_tensor(zero, zero[:0], zero[:0], (0, 1), check_invariants=False)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from hstree.interop.torch.precision import as_given
 from hstree.interop.torch.rows import row_gradient
 from hstree.interop.torch.segments import offsets, ranges
 from hstree.interop.torch.tiles import Decisions, cut, take_rows
+from hstree.interop.torch.transforms import Gradients, fold, fold_scored, shifted, unfold
 
 
 def branch_log_prob(
@@ -33,7 +33,8 @@ def branch_log_prob(
     sparse : bool
         Whether the gradients by `weight` and `bias` are sparse.
     """
-    return _apply(weight, bias, hidden, *taken, branch, sparse)
+    log_prob, _ = _score(weight, bias, hidden, *taken, branch, sparse)
+    return log_prob
 
 
 def draw_branches(
@@ -55,7 +56,6 @@ def draw_branches(
 class _BranchLogProb(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
         weight: Tensor,
         bias: Tensor,
         hidden: Tensor,
@@ -64,7 +64,7 @@ class _BranchLogProb(torch.autograd.Function):
         width: Tensor,
         branch: Tensor,
         sparse: bool,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         taken = Decisions(item, row, width)
         dtype = torch.promote_types(weight.dtype, torch.float32)
         log_total = torch.empty(len(row), dtype=dtype, device=row.device)
@@ -75,14 +75,51 @@ class _BranchLogProb(torch.autograd.Function):
             of_branch = score.gather(2, branch[tiles.place][:, :, None])[:, :, 0]
             chosen[place] = of_branch[tiles.full]
             log_total[place] = torch.logsumexp(score, 2)[tiles.full]
-        ctx.save_for_backward(weight, bias, hidden, *taken, branch, log_total)
-        ctx.sparse = sparse
-        return chosen - log_total
+        return chosen - log_total, log_total
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, share: Tensor) -> tuple[Tensor | None, ...]:
-        weight, bias, hidden, item, row, width, branch, log_total = ctx.saved_tensors
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        *tensors, ctx.sparse = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*tensors, output[1])
+
+    @staticmethod
+    def backward(ctx: Any, share: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        return (*_gradients(share, *ctx.saved_tensors, ctx.sparse), *[None] * 5)
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        weight: Tensor,
+        bias: Tensor,
+        hidden: Tensor,
+        item: Tensor,
+        row: Tensor,
+        width: Tensor,
+        branch: Tensor,
+        sparse: bool,
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        size = info.batch_size
+        folded = fold_scored(size, in_dims, weight, bias, hidden, item, row)
+        log_prob, log_total = _score(*folded, width.repeat(size), branch.repeat(size), sparse)
+        return (unfold(log_prob, size), unfold(log_total, size)), (0, 0)
+
+
+class _BranchGradients(Gradients):
+    @staticmethod
+    def forward(
+        share: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        hidden: Tensor,
+        item: Tensor,
+        row: Tensor,
+        width: Tensor,
+        branch: Tensor,
+        log_total: Tensor,
+        sparse: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         taken = Decisions(item, row, width)
         touched, first = _touched_rows(row, width)
         by_hidden = torch.zeros_like(hidden)
@@ -105,14 +142,45 @@ class _BranchLogProb(torch.autograd.Function):
                 tiles.add_to_rows(by_weight, at, torch.bmm(error.transpose(1, 2), gathered))
                 tiles.add_to_rows(by_bias, at, error.sum(1))
         return (
-            row_gradient(touched, by_weight, len(weight), ctx.sparse),
-            row_gradient(touched, by_bias, len(weight), ctx.sparse),
+            row_gradient(touched, by_weight, len(weight), sparse),
+            row_gradient(touched, by_bias, len(weight), sparse),
             by_hidden,
-            *[None] * 5,
         )
 
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        share: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        hidden: Tensor,
+        item: Tensor,
+        row: Tensor,
+        width: Tensor,
+        branch: Tensor,
+        log_total: Tensor,
+        sparse: bool,
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        size = info.batch_size
+        folded = [
+            fold(values, dim, size)
+            for values, dim in zip((share, weight, bias, hidden), in_dims, strict=False)
+        ]
+        found = _gradients(
+            *folded,
+            shifted(item, size, len(folded[3]) // size),
+            shifted(row, size, len(folded[1]) // size),
+            width.repeat(size),
+            branch.repeat(size),
+            fold(log_total, in_dims[8], size),
+            False,  # vmap takes no sparse tensors
+        )
+        return tuple(unfold(gradient, size) for gradient in found), (0, 0, 0)
 
-_apply: Callable[..., Tensor] = _BranchLogProb.apply
+
+_score: Callable[..., tuple[Tensor, Tensor]] = _BranchLogProb.apply
+_gradients: Callable[..., tuple[Tensor, Tensor, Tensor]] = _BranchGradients.apply
 
 
 def _touched_rows(row: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,23 +21,37 @@ Rule = Callable[[TreeIndex, Tensor, Tensor, Tensor, Tensor, Tensor, bool], Tenso
 
 
 def log_prob(
-    index: TreeIndex, weight: Tensor, bias: Tensor, hidden: Tensor, target: Tensor, sparse: bool
+    index: TreeIndex,
+    weight: Tensor,
+    bias: Tensor,
+    hidden: Tensor,
+    target: Tensor,
+    ignore_index: int,
+    sparse: bool,
 ) -> Tensor:
-    """Return the log-probabilities (N,) of the targets, at least float32.
+    """Return the log-probabilities (N,) of the targets, at least float32; 0 where ignored.
 
     Parameters
     ----------
     index : TreeIndex
     weight, bias : float tensors (R, d), (R,)
     hidden : float tensor (N, d)
-    target : int tensor (N,)
+    target : int64 tensor (N,)
+    ignore_index : int
+        The target that stands for none.
     sparse : bool
         Whether the gradients by `weight` and `bias` are sparse.
     """
-    _check(target, index.n_labels)
-    if not index.widest or not len(target):
+    kept = (target != ignore_index).nonzero()[:, 0]
+    target = target[kept]
+    _check(target, index.n_labels, ignore_index)
+    if not index.widest:
         return certain(weight, bias, hidden)
-    taken = index.expand(target.long())
+    if not len(kept):  # no pairs, so that gradients are zero, and sparse where they always are
+        scores = pair_scores(weight, bias, hidden, kept, kept, sparse)
+        return at_least_float32(hidden.new_zeros(len(hidden)) + scores.sum())
+    taken = index.expand(target)
+    item = kept[taken.code_item]
     groups: list[tuple[Tensor | slice, Rule]] = [(slice(None), _at_few_children)]
     if index.widest > NARROW:
         many = index.edge_width[taken.edge] > NARROW
@@ -47,11 +61,12 @@ def log_prob(
     for own, rule in groups:
         edge, code = taken.edge[own], taken.decision_code[own]
         if len(edge):
-            found = rule(index, weight, bias, hidden, taken.code_item[code], edge, sparse)
+            found = rule(index, weight, bias, hidden, item[code], edge, sparse)
             of_code = of_code.index_add(0, code, found)
-    if index.one_code:
-        return of_code
-    return log_sum_exp(of_code, taken.code_item, len(target))
+    of_target = of_code
+    if not index.one_code:
+        of_target = log_sum_exp(of_code, taken.code_item, len(target))
+    return of_target.new_zeros(len(hidden)).index_copy(0, kept, of_target)
 
 
 def _at_few_children(
@@ -97,13 +112,12 @@ def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
     return at_least_float32(hidden[:, :0].sum(1) + weight[:0].sum() + bias[:0].sum())
 
 
-def _check(target: Tensor, n_labels: int) -> None:
-    if target.is_floating_point() or target.dtype == torch.bool:
-        raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
+def _check(target: Tensor, n_labels: int, ignore_index: int) -> None:
     if not len(target):
         return
     least, most = torch.stack(torch.aminmax(target)).tolist()
     if not 0 <= least <= most < n_labels:
         raise InputError(
-            f"target holds ids from {least} to {most}; this layer has labels 0 to {n_labels - 1}"
+            f"target holds ids from {least} to {most}; this layer has labels 0 to {n_labels - 1}, "
+            f"and ignores {ignore_index}"
         )

@@ -1,0 +1,193 @@
+"""Weights that come after the layer is made: meta device, skipped initialisation, copies, moves."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+
+from hstree.errors import InputError
+from tests.interop.torch_layers import (
+    TREES,
+    HierarchicalSoftmax,
+    batch,
+    every_tree,
+    torch,
+    twins,
+)
+
+TREE = TREES["narrow, several codes"]
+
+
+def on_meta(tree):
+    """Make a layer as models are made that are too large for the memory."""
+    with torch.device("meta"):
+        return HierarchicalSoftmax(tree, 5, dtype=torch.float64)
+
+
+def emptied(tree, state):
+    module = torch.nn.Sequential(on_meta(tree)).to_empty(device="cpu")[0]
+    module.load_state_dict(state)
+    return module
+
+
+def assigned(tree, state):
+    module = torch.nn.Sequential(on_meta(tree))
+    module.load_state_dict({f"0.{name}": values for name, values in state.items()}, assign=True)
+    return module[0]
+
+
+def skipped(tree, state):
+    make = torch.nn.utils.skip_init
+    module = make(HierarchicalSoftmax, tree, 5, dtype=torch.float64)
+    module.load_state_dict(state)
+    return module
+
+
+def replaced(tree, state):
+    """Set parameters one by one, as loaders of large models do."""
+    module = on_meta(tree)
+    for name, values in state.items():
+        setattr(module, name, torch.nn.Parameter(values))
+    return module
+
+
+def copied(tree, state):
+    return copy.deepcopy(emptied(tree, state))
+
+
+def pickled(tree, state):
+    file = io.BytesIO()
+    torch.save(assigned(tree, state), file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def moved(tree, state):
+    """Go to the meta device and back, by a copy that was there."""
+    module = copy.deepcopy(emptied(tree, state).to("meta")).to_empty(device="cpu")
+    module.load_state_dict(state)
+    return module
+
+
+PATHS = [emptied, assigned, skipped, replaced, copied, pickled, moved]
+
+
+@every_tree
+@pytest.mark.parametrize("path", PATHS)
+def test_weights_that_come_late_give_the_same(tree, path):
+    expected = twins(tree)[1]
+    module = path(tree, expected.state_dict())
+    hidden, target = (torch.from_numpy(given) for given in batch(tree, size=20))
+    module(hidden, target).loss.backward()
+    expected(hidden, target).loss.backward()
+    assert torch.equal(module.weight.grad, expected.weight.grad)
+    assert torch.equal(module(hidden, target).output, expected(hidden, target).output)
+    assert torch.equal(module.log_prob(hidden), expected.log_prob(hidden))
+    drawn = [own.sample(hidden, torch.Generator().manual_seed(0)) for own in (module, expected)]
+    assert torch.equal(*drawn)
+
+
+def test_deferred_modules_are_reset_one_by_one():
+    """FullyShardedDataParallel asks every module that has tensors of its own to fill them."""
+    body = torch.nn.Sequential(torch.nn.Linear(5, 5, device="meta"), on_meta(TREE))
+    for module in body.modules():
+        if [*module.parameters(recurse=False), *module.buffers(recurse=False)]:
+            module.to_empty(device="cpu", recurse=False)
+            module.reset_parameters()
+    found, expected = body[1], HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
+    hidden = torch.ones(3, 5, dtype=torch.float64)
+    assert torch.equal(found.log_prob(hidden), expected.log_prob(hidden))
+    assert torch.equal(found(hidden, torch.arange(3)).output, expected.log_prob(hidden).diag()[:3])
+
+
+@pytest.fixture
+def one_process():
+    """A process group of this process alone."""
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(
+    not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
+    reason="this torch has no gloo",
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of DTensor, and of what FSDP may do with views
+@pytest.mark.usefixtures("one_process")
+def test_a_sharded_layer_is_reset_and_trains():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    module = fully_shard(on_meta(TREE), mesh=init_device_mesh("cpu", (1,)))
+    module.to_empty(device="cpu").reset_parameters()
+    expected = HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
+    for own in (module, expected):
+        loss = own(torch.ones(3, 5, dtype=torch.float64), torch.arange(3)).loss
+        loss.backward()
+    for own, other in zip(module.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(own.grad.to_local(), other.grad)
+
+
+def test_a_layer_is_reset_where_another_device_is_the_default():
+    module = on_meta(TREE).to_empty(device="cpu")
+    with torch.device("meta"):
+        module.reset_parameters()
+    assert torch.equal(module.bias, HierarchicalSoftmax(TREE, 5, dtype=torch.float64).bias)
+
+
+@pytest.mark.parametrize("still_there", [["weight", "bias"], ["weight"], ["bias"]])
+def test_weights_that_never_came_are_refused(still_there):
+    module = on_meta(TREE)
+    state = {
+        name: values
+        for name, values in twins(TREE)[1].state_dict().items()
+        if name not in still_there
+    }
+    module.load_state_dict(state, strict=False, assign=True)
+    hidden = torch.zeros(2, 5, dtype=torch.float64)
+    target = torch.zeros(2, dtype=torch.int64)
+    for use in (
+        lambda: module(hidden, target),
+        lambda: module.log_prob(hidden),
+        lambda: module.predict(hidden),
+        lambda: module.sample(hidden),
+        lambda: module.to("meta").log_prob(hidden),
+    ):
+        with pytest.raises(InputError, match=r"on the meta device .* then reset_parameters\(\)"):
+            use()
+
+
+def test_what_is_saved_is_the_weights_alone():
+    module = HierarchicalSoftmax(TREE, 5)
+    assert not list(module.buffers())
+    assert [type(own) for own in module.modules()] == [HierarchicalSoftmax]
+
+
+def test_a_module_on_meta_is_called_with_the_weights_of_another():
+    module, skeleton = twins(TREE)[1], on_meta(TREE)
+    hidden, target = (torch.from_numpy(given) for given in batch(TREE, size=20))
+    weights = dict(module.named_parameters())
+    with torch.inference_mode():
+        found = torch.func.functional_call(skeleton, weights, (hidden, target)).output
+        assert torch.equal(found, module(hidden, target).output)
+    torch.func.functional_call(skeleton, weights, (hidden, target)).loss.backward()
+    assert module.weight.grad.abs().sum() > 0
+
+
+@every_tree
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_other_dtypes(tree, dtype):
+    module = twins(tree, dtype=torch.float32)[1]
+    hidden, target = (torch.from_numpy(given) for given in batch(tree, dtype=np.float32))
+    expected = module(hidden, target).output.detach()
+    module.to(dtype)
+    output, loss = module(hidden, target)
+    loss.backward()
+    assert output.dtype == torch.promote_types(dtype, torch.float32)
+    assert module.weight.grad.dtype == dtype
+    torch.testing.assert_close(output.float(), expected, atol=0.2, rtol=0.05)
+    everything = module.log_prob(hidden).gather(1, target[:, None])[:, 0]
+    torch.testing.assert_close(everything, output, atol=0.2, rtol=0.05)

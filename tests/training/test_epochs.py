@@ -1,0 +1,94 @@
+"""The loop over epochs: rates and figures of every batch, and which weights are left in place."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hstree.training.epochs import EpochLoop
+
+SIZES = [3, 4, 1]
+
+
+class Counting(EpochLoop):
+    """A training that adds one to its only weight in every batch, at a loss of two nats a token."""
+
+    def __init__(self, epochs, interrupt_at=None):
+        self.weight = np.zeros(1)
+        model = SimpleNamespace(tensors=lambda: {"embedding": self.weight})
+        layer = SimpleNamespace(weight=np.zeros(0), bias=np.zeros(0))
+        super().__init__(model, layer, epochs)
+        self.rates, self.interrupt_at = [], interrupt_at
+
+    def batches(self, train):
+        for size in SIZES:
+            yield np.zeros((size, 1), int), np.zeros(size, int), np.zeros(size, bool)
+
+    def step(self, contexts, targets, learning_rate):
+        if len(self.rates) == self.interrupt_at:
+            raise KeyboardInterrupt
+        self.rates.append(learning_rate)
+        self.weight += 1
+        return 2.0 * len(targets)
+
+    def learning_rate(self, done):
+        return done
+
+
+class Stopping(Counting):
+    """One that stops after the validation that follows its best."""
+
+    def stalled_or_not(self, valid, best):
+        return valid > best
+
+
+@pytest.fixture
+def validations(monkeypatch):
+    """Return the perplexities that the validations find, one after the other."""
+    found = [9.0, 5.0, 7.0, 8.0]
+    left = iter(found)
+    monkeypatch.setattr(
+        "hstree.training.epochs.score", lambda *given: SimpleNamespace(perplexity=next(left))
+    )
+    return found
+
+
+def test_the_rate_follows_the_tokens_and_the_perplexity_is_theirs():
+    loop = Counting(2)
+    history = loop.fit(range(8))
+    assert loop.rates == [0, 3 / 8, 7 / 8, 1, 1 + 3 / 8, 1 + 7 / 8]
+    assert [epoch.epoch for epoch in history.epochs] == [1, 2]
+    assert [epoch.learning_rate for epoch in history.epochs] == [0, 1]
+    assert [epoch.train for epoch in history.epochs] == pytest.approx([math.exp(2)] * 2)
+    assert [epoch.valid for epoch in history.epochs] == [None, None]
+    for epoch in history.epochs:
+        assert epoch.tokens_per_second == pytest.approx(8 / epoch.seconds)
+    assert loop.weight == [6]  # without a validation, the last
+
+
+def test_more_tokens_than_expected_do_not_run_the_rate_past_the_epoch():
+    loop = Counting(1)
+    loop.fit(range(5))
+    assert loop.rates == [0, 3 / 5, 1]
+
+
+def test_the_best_weights_are_left_in_place(validations):
+    loop = Counting(4)
+    history = loop.fit(range(8), range(1))
+    assert [epoch.valid for epoch in history.epochs] == validations
+    assert loop.weight == [6]  # those after two epochs of three batches
+
+
+def test_a_training_stops_where_its_trainer_says(validations):
+    loop = Stopping(4)
+    assert [epoch.valid for epoch in loop.fit(range(8), range(1)).epochs] == validations[:3]
+    assert loop.weight == [6]
+
+
+@pytest.mark.parametrize(("batch", "left"), [(2, 2), (4, 3), (11, 6)])
+@pytest.mark.usefixtures("validations")
+def test_an_interrupt_leaves_the_best_so_far_or_what_there_is(batch, left):
+    loop = Counting(4, interrupt_at=batch)
+    assert loop.fit(range(8), range(1)).interrupted
+    assert loop.weight == [left]

@@ -1,0 +1,99 @@
+"""The log-bilinear model's trainer: dropout, gradients of a step, decay's clock, the schedule."""
+
+import numpy as np
+import pytest
+
+from hstree.models.lbl import LogBilinear
+from hstree.training.lbl import PATIENCE, Trainer, TrainingOptions
+from tests.training.trainers import WORDS, Noted, random_layer, slope
+
+DIM = 4
+
+
+@pytest.fixture(autouse=True)
+def optimisers(monkeypatch):
+    """Return the optimisers of the last trainer: of words, positions, node vectors, biases."""
+    monkeypatch.setattr(Noted, "made", [])
+    monkeypatch.setattr("hstree.training.lbl.RowAdagrad", Noted)
+    return Noted.made
+
+
+def trainer(full=False, **options):
+    """Return a trainer of a model with weights drawn in float64, and a batch."""
+    rng = np.random.default_rng(3)
+    model = LogBilinear(WORDS, DIM, 3, rng, full=full)
+    model.embedding = rng.standard_normal(model.embedding.shape)
+    model.position = rng.standard_normal(model.position.shape)
+    found = Trainer(model, random_layer(rng, DIM), TrainingOptions(**options))
+    return found, rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
+
+
+def test_dropout_keeps_the_expected_hidden_vector(monkeypatch):
+    training, contexts, targets = trainer(dropout=0.35)
+    whole = training.model.hidden(contexts)
+    loss, seen = training.layer.loss, []
+
+    def noted(hidden, targets):
+        seen.append(hidden)
+        return loss(hidden, targets)
+
+    monkeypatch.setattr(training.layer, "loss", noted)
+    for _ in range(2000):
+        training.step(contexts, targets, 0.1)
+    share = np.array(seen) / whole
+    assert np.unique(share.round(5)).tolist() == [0, pytest.approx(1 / 0.65, abs=1e-5)]
+    # The mean of 2,000 draws spreads by sqrt(0.35 / 0.65 / 2000) = 0.016.
+    np.testing.assert_allclose(share.mean(axis=0), 1, atol=0.09)
+    assert share.mean() == pytest.approx(1, abs=0.015)
+
+
+def test_no_dropout_is_the_model_itself():
+    training, contexts, targets = trainer(dropout=0)
+    expected = training.model.nll(training.layer, contexts, targets).sum()
+    assert training.step(contexts, targets, 0.1) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("dropout", [0, 0.35])
+def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full, dropout):
+    training, contexts, targets = trainer(full, dropout=dropout)
+    model, layer = training.model, training.layer
+    parameters = [model.embedding, model.position, layer.weight, layer.bias]
+    assert [own.parameter is p for own, p in zip(optimisers, parameters, strict=True)] == [True] * 4
+
+    def loss():
+        training._rng = np.random.default_rng(0)  # the same elements left out
+        return training.step(contexts, targets, 0.1)
+
+    loss()
+    gradients = [own.gradient for own in optimisers]
+    for own in range(4):  # one parameter at a time, so that a small one counts too
+        along = [np.zeros_like(p) for p in parameters]
+        along[own] = np.random.default_rng(own).standard_normal(parameters[own].shape)
+        expected = (gradients[own] * along[own]).sum()
+        assert slope(parameters, along, loss) == pytest.approx(expected, rel=1e-5)
+
+
+def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(optimisers):
+    training, contexts, targets = trainer(weight_decay=0.125)
+    words, positions, weights, biases = optimisers
+    assert [own.options for own in optimisers] == [(0.125,), (), (0.125,), ()]
+    training.step(contexts, targets, 0.5)
+    training.step(contexts[:4], targets[:4], 0.25)
+    for own in (words, weights):
+        assert {tuple(more) for _, _, *more in own.steps} == {(0.5, 9), (0.25, 13)}
+    for own in (positions, biases):
+        assert {tuple(more) for _, _, *more in own.steps} == {(0.5,), (0.25,)}
+
+
+def test_the_rate_halves_at_every_stall_and_training_stops_without_a_new_best():
+    training = trainer(learning_rate=0.8)[0]
+    best, rates = np.inf, []
+    # A fall of less than 0.2% is a stall, yet a new best.
+    for valid in (100, 99.9, 99.5, 99.6, 99.6, 99.4, 99.41, 99.41):
+        assert not training.stalled_or_not(valid, best)
+        best = min(best, valid)
+        rates.append(training.learning_rate(0.5))
+    assert rates == [0.8, 0.4, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125]
+    assert PATIENCE == 3
+    assert training.stalled_or_not(99.4, best)

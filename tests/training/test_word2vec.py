@@ -1,0 +1,76 @@
+"""word2vec's trainer: the gradients of a step, what damps them, the rate that falls."""
+
+import numpy as np
+import pytest
+
+from hstree.layers.rows import row_curvature
+from hstree.models.cbow import Cbow
+from hstree.models.skipgram import SkipGram
+from hstree.training.word2vec import Word2VecOptions, Word2VecTrainer
+from tests.training.trainers import TREE, WORDS, Noted, random_layer, slope
+
+COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
+CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
+TARGETS = np.array([3, 0, 0, 5])
+
+
+class Text:
+    """What a trainer asks of its windows before it trains."""
+
+    def training_counts(self):
+        return COUNTS
+
+
+@pytest.fixture(autouse=True)
+def optimisers(monkeypatch):
+    """Return the optimisers of the last trainer: of words, node vectors, biases."""
+    monkeypatch.setattr(Noted, "made", [])
+    monkeypatch.setattr("hstree.training.word2vec.DampedSGD", Noted)
+    return Noted.made
+
+
+def trainer(kind=Cbow, epochs=4):
+    rng = np.random.default_rng(3)
+    model = kind(WORDS, 5, rng)
+    model.embedding = rng.standard_normal(model.embedding.shape)
+    options = Word2VecOptions(epochs, 10, 0.5, 1e-3, 0)
+    return Word2VecTrainer(model, random_layer(rng, 5), options, Text())
+
+
+def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers):
+    training = trainer()
+    parameters = [training.model.embedding, training.layer.weight, training.layer.bias]
+    assert [own.parameter is p for own, p in zip(optimisers, parameters, strict=True)] == [True] * 3
+    training.step(CONTEXTS, TARGETS, 0.5)
+    gradients = [own.gradient for own in optimisers]
+    for own in range(3):
+        along = [np.zeros_like(p) for p in parameters]
+        along[own] = np.random.default_rng(own).standard_normal(parameters[own].shape)
+        found = slope(parameters, along, lambda: training.step(CONTEXTS, TARGETS, 0.5))
+        assert found == pytest.approx((gradients[own] * along[own]).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Cbow, SkipGram])
+def test_steps_are_damped_by_the_curvature_of_their_rows(optimisers, kind):
+    """For a row, that of its node; for a word, that along the hidden vectors that it is in."""
+    training = trainer(kind)
+    rows = row_curvature(TREE, COUNTS)
+    words, weights, biases = optimisers
+    np.testing.assert_allclose(words.curvature, COUNTS / COUNTS.sum())
+    np.testing.assert_array_equal(weights.curvature, rows)
+    np.testing.assert_array_equal(biases.curvature, rows)
+    loss = training.model.loss(training.layer, CONTEXTS, TARGETS)
+    training.step(CONTEXTS, TARGETS, 0.25)
+    touched = np.concatenate([of_rows.rows for of_rows in loss.by_rows])
+    along = sum(rows[r] * training.layer.weight[r] @ training.layer.weight[r] for r in touched)
+    n_pairs = 9 if kind is SkipGram else 4
+    for own, scale in zip(optimisers, (loss.shares * along, loss.squares, n_pairs), strict=True):
+        for _, _, *more in own.steps:
+            assert more == [0.25, pytest.approx(scale, rel=1e-6)]
+
+
+def test_the_rate_falls_linearly_to_a_ten_thousandth():
+    training = trainer(epochs=4)
+    rates = [training.learning_rate(done) for done in (0, 1, 2.5, 3.9999, 4)]
+    assert rates == pytest.approx([0.5, 0.375, 0.1875, 0.5e-4, 0.5e-4])
+    assert training.expected(None) == COUNTS.sum()
