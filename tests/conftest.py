@@ -1,6 +1,7 @@
-"""What every test needs: a cache folder of its own, and as many threads as there is room for."""
+"""What every test needs: a cache folder, as many threads as cores; what a run says of skips."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -21,3 +22,58 @@ def cache_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     os.environ["HSTREE_CACHE"] = str(folder)
     return folder
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("hstree")
+    group.addoption("--slow", action="store_true", help="run the tests that take minutes, too")
+    group.addoption(
+        "--only-skip",
+        metavar="REASON",
+        help="fail when a test was skipped for a reason that does not begin with REASON",
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """Start no workers for tests that were named: they would take longer to start than to run."""
+    return 0 if config.args_source is config.ArgsSource.ARGS else None
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes: python -m pytest --slow"))
+
+
+def skipped(config):
+    """Return the counts of (reason, "test" or "file") over everything that was skipped."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")  # xdist's workers have none
+    counts = Counter()
+    for report in reporter.stats.get("skipped", []) if reporter else []:
+        _, _, reason = report.longrepr
+        unit = "file" if isinstance(report, pytest.CollectReport) else "test"
+        counts[reason.removeprefix("Skipped: "), unit] += 1
+    return counts
+
+
+def is_forbidden(reason, config):
+    allowed = config.getoption("--only-skip")
+    return allowed is not None and not reason.startswith(allowed)
+
+
+def pytest_sessionfinish(session):
+    if any(is_forbidden(reason, session.config) for reason, _ in skipped(session.config)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    counts = skipped(config)
+    if counts:
+        terminalreporter.write_sep("=", "skipped, and what lets it run")
+    for (reason, unit), n in sorted(counts.items()):
+        forbidden = is_forbidden(reason, config)
+        fault = "ERROR: must not be skipped here: " if forbidden else ""
+        line = f"{fault}{n} {unit}{'s' * (n > 1)}: {reason}"
+        terminalreporter.write_line(line, red=forbidden, yellow=not forbidden)

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
+
 
 def shared(relative):
     """Return the path of a shared data file, or skip the test that asks for it."""
     folder = os.environ.get("HSTREE_TEST_DATA")
     if not folder:
-        pytest.skip("HSTREE_TEST_DATA is not set: no shared data to test with")
+        pytest.skip(needs.DATA)
     path = Path(folder, relative)
     if not path.exists():
-        pytest.skip(f"no {relative} under HSTREE_TEST_DATA")
+        pytest.skip(f"{needs.DATA} (no {relative} there)")
     return path

@@ -14,6 +14,7 @@ from hstree import corpus as corpus_module
 from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.vocabulary import Vocabulary
+from tests import needs
 from tests.shared_data import shared
 from tests.texts import corpus_of
 
@@ -184,7 +185,7 @@ def test_penn_treebank(tmp_path, part, tokens):
 
 def test_brown(tmp_path):
     shared("nltk_data/corpora/brown.zip")
-    os.environ.get("NLTK_DATA") or pytest.skip("NLTK_DATA is not set: no Brown corpus")
+    os.environ.get("NLTK_DATA") or pytest.skip(needs.NLTK)
     corpus = Corpus.read("nltk:brown", cache=tmp_path, min_count=5)
     assert corpus.n_lines == 57_340
     assert len(corpus) - corpus.n_lines == 1_161_192

@@ -1,4 +1,4 @@
-"""Every block of the README but `## Test it`, run as it is printed, in order."""
+"""Every block of the README, run as printed, in order; but `## Test it`, which .ci/run runs."""
 
 import os
 import re
@@ -57,6 +57,7 @@ def test_the_first_two_blocks_are_one_line_each():
     assert first[2].count("\n") == second[2].count("\n") == 1
 
 
+@pytest.mark.slow
 def test_run_it(tmp_path):
     """In a copy of the project, as in a clone: a virtual environment, an installation, the demo."""
     copy = tmp_path / "hstree"

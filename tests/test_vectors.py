@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
 from hstree.vectorfiles import reading as vectortext
 from hstree.vectors import WordVectors
+from tests.shared_data import shared
 
 WORDS = ["the", "café", ". . .", "17", "-0.5"]
 ROWS = np.array([[0.5, -1.25], [1e-8, 3.0], [2.0, 4.5], [-0.0, 7.0], [1.0, 2.0]], np.float32)
@@ -361,10 +361,7 @@ def test_mutated_files_are_read_or_named(tmp_path_factory, name, changes):
 
 
 def test_real_glove_vectors():
-    folder = Path(os.environ.get("HSTREE_TEST_DATA", "nowhere"))
-    path = folder / "vectors" / "glove.twitter.27B.25d.12k-common.txt.gz"
-    if not path.exists():
-        pytest.skip("no data: set HSTREE_TEST_DATA to a folder with vectors/")
+    path = shared("vectors/glove.twitter.27B.25d.12k-common.txt.gz")
     vectors = WordVectors.read(path)
     assert vectors.vectors.shape == (11925, 25)
     first = gzip.decompress(path.read_bytes()).split(b"\n", 1)[0].split()

@@ -16,6 +16,7 @@ from hstree.wordnet import built_in, open_taxonomy
 from hstree.wordnet.lookup import find_places
 from hstree.wordnet.morphy import _ENDINGS, lemmas_of
 from hstree.wordnet.table import POS
+from tests import needs
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import code_lengths
 from tests.builders.test_contract import assert_keeps_the_contract
@@ -194,7 +195,7 @@ def nltk_zip():
     found = [Path(folder, "corpora/wordnet.zip") for folder in folders if folder]
     path = next((path for path in found if path.exists()), None)
     if path is None:
-        pytest.skip("NLTK_DATA is not set to a folder with corpora/wordnet.zip")
+        pytest.skip(needs.NLTK)
     return path
 
 
@@ -220,7 +221,7 @@ def saved(tree, folder):
 
 def test_debians_wordnet_gives_the_same_taxonomy():
     if not Path("/usr/share/wordnet/data.noun").exists():
-        pytest.skip("no WordNet in /usr/share/wordnet (Debian's wordnet-base)")
+        pytest.skip(needs.WORDNET)
     taxonomy = open_taxonomy("/usr/share/wordnet")
     assert taxonomy == built_in()
 

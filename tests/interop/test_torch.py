@@ -5,6 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import needs
+
+pytest.importorskip("torch", reason=needs.TORCH)
+
 from hstree.interop.torch import index, pairs, targets, tiles
 from tests.interop.torch_layers import (
     HierarchicalSoftmax,

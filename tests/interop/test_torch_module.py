@@ -14,6 +14,7 @@ from hstree.language_model import LanguageModel
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.tree import Tree
 from hstree.word2vec import Word2Vec
+from tests import needs
 from tests.interop.torch_layers import (
     TREES,
     HierarchicalSoftmax,
@@ -435,7 +436,7 @@ def test_the_rest_runs_when_compiled(name):
     assert torch.equal(*found)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason=needs.GPU)
 @every_tree
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_gpu_gives_the_same(tree, sparse):

@@ -4,10 +4,11 @@ import re
 
 import pytest
 
+from tests import needs
 from tests.scripts import ROOT, run_python
 from tests.test_benchmarks import run as run_benchmark
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+torch = pytest.importorskip("torch", reason=needs.TORCH)
 
 EXAMPLE = ROOT / "examples" / "torch_lm.py"
 SMALL = ("--lines", "300", "--dim", "8", "--epochs", "2", "--min-count", "5")

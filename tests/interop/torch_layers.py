@@ -7,9 +7,10 @@ import pytest
 
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.tree import Tree
+from tests import needs
 from tests.strategies import random_children
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+torch = pytest.importorskip("torch", reason=needs.TORCH)
 
 from hstree.interop.torch import HierarchicalSoftmax  # noqa: E402
 

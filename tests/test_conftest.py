@@ -1,0 +1,86 @@
+"""A run's last lines say what was skipped and what lets it run; CI lets nothing be skipped."""
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+    import pytest
+
+    def test_that_passes():
+        pass
+
+    @pytest.mark.slow
+    def test_of_minutes():
+        pass
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_on_a_gpu(n):
+        pytest.skip("needs a GPU")
+"""
+WITHOUT_TORCH = """
+    import pytest
+
+    pytest.importorskip("no_such_package", reason="needs torch: how to get it")
+
+    def test_of_torch():
+        pass
+"""
+
+
+SUMMARY = [
+    "*= skipped, and what lets it run =*",
+    "2 tests: needs a GPU",
+    "1 file: needs torch: how to get it",
+    "1 test: takes minutes: python -m pytest --slow",
+    "*= 1 passed, 4 skipped in *",
+]
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    """A folder with the tests above and this project's conftest.py."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setenv("HSTREE_CACHE", "restored after what the inner run sets")
+    pytester.makeconftest((Path(__file__).parent / "conftest.py").read_text(encoding="utf-8"))
+    pytester.makeini("[pytest]\naddopts = --numprocesses auto\nmarkers = slow: takes minutes\n")
+    pytester.makepyfile(test_some=TESTS, test_torch=WITHOUT_TORCH)
+    return pytester
+
+
+def test_skips_are_counted_by_what_lets_them_run(project):
+    ran = project.runpytest_inprocess(project.path)
+    assert ran.ret == 0
+    ran.stdout.fnmatch_lines(SUMMARY, consecutive=True)
+
+
+def test_workers_count_the_same_and_may_skip_no_more(project):
+    ran = project.runpytest_subprocess("--only-skip", "needs a GPU")
+    assert ran.ret == 1
+    ran.stdout.fnmatch_lines(["* worker* [[]4 items]"])
+    forbidden = "ERROR: must not be skipped here: "
+    ran.stdout.fnmatch_lines(
+        [*SUMMARY[:2], *(forbidden + line for line in SUMMARY[2:4]), SUMMARY[4]], consecutive=True
+    )
+
+
+def test_a_run_may_skip_for_the_reason_that_it_allows(project):
+    ran = project.runpytest_inprocess("--only-skip", "needs a GPU", "--slow", "test_some.py")
+    assert ran.ret == 0
+    ran.assert_outcomes(passed=2, skipped=2)
+    ran.stdout.fnmatch_lines(SUMMARY[:2], consecutive=True)
+    ran.stdout.no_fnmatch_line("ERROR*")
+
+
+def test_nothing_is_said_where_nothing_was_skipped(project):
+    ran = project.runpytest_inprocess(
+        "--only-skip", "needs a GPU", "test_some.py::test_that_passes"
+    )
+    assert ran.ret == 0
+    ran.stdout.no_fnmatch_line("* skipped*")
+
+
+def test_tests_chosen_by_path_start_no_workers(project):
+    project.runpytest_inprocess("test_some.py").stdout.no_fnmatch_line("* worker*")
