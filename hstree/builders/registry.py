@@ -22,6 +22,7 @@ from hstree.builders.inputs import BuilderInput, as_taken, open_input
 from hstree.builders.join import over_vocabulary
 from hstree.builders.signature import Builder
 from hstree.errors import HstreeError, InputError, OptionError
+from hstree.files import recorded_name
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.version import __version__
@@ -169,7 +170,7 @@ def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]
 
 def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[str, Any]:
     options = {
-        name: value.name if isinstance(value, Path) else value
+        name: recorded_name(value.name) if isinstance(value, Path) else value
         for name, value in values.items()
         if name != "random_state"
     }

@@ -94,6 +94,7 @@ def embed(
     among them. gensim reads .vec, .txt and .bin by load_word2vec_format, .kv by
     KeyedVectors.load.
     """
+    from hstree.formats.base import labels_path
     from hstree.vectorfiles.writing import check_words
     from hstree.word2vec import Word2Vec
     from hstree_cli.console import facts, say
@@ -103,7 +104,10 @@ def embed(
     from hstree_cli.reading import corpus_facts
     from hstree_cli.scores import epochs_table
 
-    check_file(output, "-o", ENDINGS, force=force)
+    read = [corpus, tree, vocabulary]
+    check_file(output, "-o", ENDINGS, force=force, apart_from=read)
+    if output.suffix == ".npy":
+        check_file(labels_path(output), "-o", force=force, apart_from=read)
     _require_gensim(output)
     reading = {
         "lower": lower,
@@ -169,6 +173,8 @@ def _write(vectors: WordVectors, output: Path) -> None:
     if output.suffix != ".kv":
         vectors.save(output)
         return
+    from hstree.files import replacing
     from hstree.interop.gensim import to_keyed_vectors
 
-    to_keyed_vectors(vectors).save(str(output))
+    with replacing(output) as file:
+        to_keyed_vectors(vectors).save(file)
