@@ -62,10 +62,11 @@ def _write_page(output: Path, quiet: bool) -> str:
     """Write the page where its plots can be drawn; say where it is, or why there is none."""
     from hstree.errors import MissingExtraError
     from hstree.report import write
+    from hstree_cli.messages import printable
     from hstree_cli.progressbar import showing_progress
 
     try:
         with showing_progress(quiet):
-            return f"A page to look at: {write(output)}"
+            return f"A page to look at: {printable(str(write(output)))}"
     except MissingExtraError as error:
         return f"There is no page to look at: {error}; then `hstree report {output}`"
