@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
 import io
 import json
 import multiprocessing
@@ -56,6 +57,10 @@ COMMANDS = {
         "embed new.txt --epochs 1 --dim 4 -o e.npy --force",
         "embed old.txt --epochs 1 --dim 4 -o e.npy --force",
     ),
+    "embed .kv": (
+        "embed new.txt --epochs 1 --dim 4 -o e.kv --force",
+        "embed old.txt --epochs 1 --dim 4 -o e.kv --force",
+    ),
     "convert .napkinxc": (
         "convert new.json c.napkinxc --force",
         "convert old.json c.napkinxc --force",
@@ -79,6 +84,8 @@ COMMANDS = {
     ),
     "report": ("report compared -o p.html", "report others -o p.html"),
 }
+if importlib.util.find_spec("gensim") is None:
+    del COMMANDS["embed .kv"]
 #: Those of the short form: each writes files that belong together.
 IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc")
 FULL, SHORT = 200, 8

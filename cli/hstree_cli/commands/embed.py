@@ -176,5 +176,7 @@ def _write(vectors: WordVectors, output: Path) -> None:
     from hstree.files import replacing
     from hstree.interop.gensim import to_keyed_vectors
 
-    with replacing(output) as file:
-        to_keyed_vectors(vectors).save(file)
+    keyed = to_keyed_vectors(vectors)
+    keyed.lifecycle_events = None  # else the time goes into the file
+    with replacing(output) as file:  # given a name, gensim writes large arrays to other files
+        keyed.save(file)
