@@ -22,31 +22,31 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree import treefile
 from hstree.errors import FileFormatError, HstreeError
-from hstree.files import make_folder, replacing
+from hstree.files import replacing_together, standing
 from hstree.inputfiles import read_regular
 from hstree.language_model import LanguageModel
 from hstree.layers.rows import row_start
 from hstree.modelkinds import new_model
 from hstree.provenance import texts
+from hstree.treefiles.jsontext import to_json
 from hstree.treemodel import TreeModel
 
 FORMAT, VERSION = "hstree model", 1
+#: The files of a model's folder.
+CONFIG, TREE, WEIGHTS = FILES = "config.json", "tree.json", "weights.safetensors"
 
 
 def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
-    """Write a model's folder, made if it is missing; files of these names are replaced.
+    """Write a model's folder, made if it is missing; files of these names are replaced together.
+
+    A process that is killed here leaves the old model or the new one.
 
     Raises
     ------
     FileFormatError
         When the folder cannot be made or written.
     """
-    home = Path(folder)
-    make_folder(home)
     weights = tensors_to_bytes(_tensors(model))
-    treefile.save(model.tree, home / "tree.json")
-    with replacing(home / "weights.safetensors") as file:
-        file.write(weights)
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -55,8 +55,11 @@ def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
         "texts": model.texts,
         **model.config(),
     }
-    with replacing(home / "config.json") as file:
-        file.write((json.dumps(config, indent=2) + "\n").encode())
+    with replacing_together(folder) as new:
+        with (new / TREE).open("wb") as file:
+            file.writelines(to_json(model.tree))
+        (new / WEIGHTS).write_bytes(weights)
+        (new / CONFIG).write_bytes((json.dumps(config, indent=2) + "\n").encode())
 
 
 def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
@@ -68,9 +71,9 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
         When a file is missing, damaged, of another version or does not fit the others.
     """
     home = Path(folder)
-    config = _read_config(home / "config.json")
-    tree = treefile.load(home / "tree.json")
-    weights = home / "weights.safetensors"
+    config = _read_config(standing(home, CONFIG))
+    tree = treefile.load(standing(home, TREE))
+    weights = standing(home, WEIGHTS)
     try:
         content = read_regular(weights)
     except OSError as error:

@@ -1,17 +1,27 @@
-"""Places to write to: links are followed, and what is no regular file stays what it is."""
+"""Writing files: links are followed, what is no regular file stays, nothing half is left."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
 from hstree.errors import FileFormatError
-from hstree.files import replacing
+from hstree.files import recorded_name, replacing, replacing_together, standing
 
 
 def write(path, content=b"new"):
     with replacing(path) as file:
         file.write(content)
+
+
+def write_together(folder, *names, content="new", then=lambda: None):
+    with replacing_together(folder) as temporary:
+        for name in names:
+            (temporary / name).write_text(content)
+        then()
 
 
 def test_a_link_is_followed_and_kept(tmp_path):
@@ -69,3 +79,82 @@ def test_folders_and_circles_are_refused(tmp_path):
         with pytest.raises(FileFormatError, match="is not a regular file"):
             write(path)
     assert (tmp_path / "one").is_symlink()
+
+
+KILLED = """
+import os, signal, sys
+from hstree.files import replacing, replacing_together
+with replacing("one") as file, replacing_together("two") as folder:
+    file.write(b"half")
+    (folder / "a").write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path):
+    (tmp_path / ".one.original").write_text("mine")
+    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    left = list(tmp_path.rglob(".hstree-*"))
+    assert {path.is_dir() for path in left} == {True, False}
+    write(tmp_path / "other")
+    write_together(tmp_path / "two", "b")
+    found = sorted(os.path.relpath(path, tmp_path) for path in tmp_path.rglob("*"))
+    assert found == [".one.original", "other", "two", "two/b"]
+
+
+def test_what_a_living_writer_makes_is_left_alone(tmp_path):
+    with replacing(tmp_path / "one") as file, replacing_together(tmp_path) as folder:
+        write(tmp_path / "two")
+        (folder / "three").write_bytes(b"new")
+        file.write(b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "three", "two"]
+    assert (tmp_path / "one").read_bytes() == b"whole"
+
+
+def test_files_are_replaced_together_and_others_stay(tmp_path):
+    for name in ("a", "b", "other"):
+        (tmp_path / name).write_text("old")
+    (tmp_path / "a").chmod(0o640)
+    with pytest.raises(ZeroDivisionError):
+        write_together(tmp_path, "a", then=lambda: 1 / 0)
+    assert (tmp_path / "a").read_text() == "old"
+    write_together(tmp_path, "a", "b")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"a": "new", "b": "new", "other": "old"}
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_killed_between_two_renames_the_new_files_count(tmp_path, monkeypatch):
+    moved = []
+
+    def killed_at_the_second(file, target):
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(target)
+        os.rename(file, target)
+
+    write_together(tmp_path, "a", "b", content="old")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(tmp_path), "replace", killed_at_the_second)
+        with pytest.raises(KeyboardInterrupt):
+            write_together(tmp_path, "a", "b")
+    assert {(tmp_path / name).read_text() for name in ("a", "b")} == {"old", "new"}
+    assert {standing(tmp_path, name).read_text() for name in ("a", "b")} == {"new"}
+    write_together(tmp_path, "b", content="newer")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"a": "new", "b": "newer"}
+
+
+def test_a_folder_in_the_place_of_a_file_changes_nothing(tmp_path):
+    write_together(tmp_path, "a", content="old")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(FileFormatError, match="b is not a regular file"):
+        write_together(tmp_path, "a", "b")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    assert (tmp_path / "a").read_text() == "old"
+
+
+def test_every_name_can_be_recorded():
+    assert recorded_name("café 漢") == "café 漢"
+    assert recorded_name(os.fsdecode(b"caf\xe9/\xff.txt")) == "caf\\xe9/\\xff.txt"

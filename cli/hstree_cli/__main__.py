@@ -1,5 +1,5 @@
 """`python -m hstree_cli` is `hstree`."""
 
-from hstree_cli.main import run
+from hstree_cli.start import run
 
 run()

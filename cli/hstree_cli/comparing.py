@@ -12,6 +12,9 @@ from hstree_cli.exits import INTERRUPTED
 if TYPE_CHECKING:
     from hstree.evaluation import Parts
 
+#: What is written in the folder of a comparison.
+KEPT = ("results.json", "results.csv", "report.html", "runs")
+
 
 def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None:
     """Compare in a folder, print what was found, and write a page of it.
@@ -31,9 +34,11 @@ def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None
         After Ctrl-C, having said what is kept.
     """
     from hstree.comparison import compare
+    from hstree.report import PAGE
     from hstree_cli.comparison_table import print_comparison
     from hstree_cli.console import say
     from hstree_cli.messages import complain
+    from hstree_cli.outputs import written
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import origin
 
@@ -46,18 +51,22 @@ def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None
             "and the same command goes on from there"
         )
         raise typer.Exit(INTERRUPTED) from None
-    print_comparison(found, origin(parts.train), f"{output}/")
-    with showing_progress(quiet):
-        said = _write_page(output)
-    say(f"\n{said}")
+    said: list[str] = []
+    with written((output / PAGE, lambda _: said.append(_write_page(output, quiet)))):
+        print_comparison(found, origin(parts.train), f"{output}/")
+        for line in said:
+            say(f"\n{line}")
 
 
-def _write_page(output: Path) -> str:
+def _write_page(output: Path, quiet: bool) -> str:
     """Write the page where its plots can be drawn; say where it is, or why there is none."""
     from hstree.errors import MissingExtraError
     from hstree.report import write
+    from hstree_cli.messages import printable
+    from hstree_cli.progressbar import showing_progress
 
     try:
-        return f"A page to look at: {write(output)}"
+        with showing_progress(quiet):
+            return f"A page to look at: {printable(str(write(output)))}"
     except MissingExtraError as error:
         return f"There is no page to look at: {error}; then `hstree report {output}`"

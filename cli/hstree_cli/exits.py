@@ -4,5 +4,5 @@
 BAD_INPUT = 1
 #: Options or arguments that the command does not have, or that cannot have that value.
 WRONG_USAGE = 2
-#: Ctrl-C.
+#: Ctrl-C, or SIGTERM.
 INTERRUPTED = 130

@@ -98,8 +98,8 @@ def exit_status(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return 0  # whoever read the output has enough
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        complain(f"{place}{error.strerror or error}")
+        # Whatever else is written, the library names.
+        complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return BAD_INPUT
     except MemoryError:
         complain("there is not enough memory for this")
@@ -116,6 +116,8 @@ def exit_status(arguments: Sequence[str]) -> int:
 
 def run() -> None:
     """Run the program on the command line's arguments."""
+    if sys.stdout is None:  # closed by whoever started the program: writing must fail, as it would
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

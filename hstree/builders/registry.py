@@ -23,6 +23,7 @@ from hstree.builders.join import over_vocabulary
 from hstree.builders.signature import Builder
 from hstree.corpus import Corpus
 from hstree.errors import HstreeError, InputError, OptionError
+from hstree.files import recorded_name
 from hstree.inputfiles import open_regular
 from hstree.provenance import Text, texts
 from hstree.tree import Tree
@@ -173,7 +174,7 @@ def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]
 
 def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[str, Any]:
     options = {
-        name: value.name if isinstance(value, Path) else value
+        name: recorded_name(value.name) if isinstance(value, Path) else value
         for name, value in values.items()
         if name != "random_state"
     }

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from hstree import progress
 from hstree.errors import InputError
+from hstree.files import recorded_name
 from hstree.text import docstrings
 from hstree.text.utf8 import BYTE_ORDER_MARK
 
@@ -80,7 +81,7 @@ class TextFile:
         if not os.path.isfile(path):
             raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
         _refuse_other_endings(path)
-        self.name = path.name
+        self.name = recorded_name(path.name)
         self.versions: dict[str, str] = {}
         self._path = path
         self._key = ""

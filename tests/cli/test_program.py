@@ -195,7 +195,7 @@ def test_output_that_cannot_be_written_is_one_line(arguments, program):
             [*command, *arguments], env=environment, stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert ran.returncode == 1
-    assert ran.stderr == "hstree: error: No space left on device\n"
+    assert ran.stderr == "hstree: error: standard output: No space left on device\n"
 
 
 def test_a_closed_pipe_is_quiet(program):

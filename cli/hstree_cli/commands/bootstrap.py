@@ -85,16 +85,18 @@ def bootstrap(
     from hstree.jsonfile import write_json
     from hstree.training.lbl import TrainingOptions
     from hstree_cli.console import facts, say
-    from hstree_cli.outputs import check_file, check_folder
+    from hstree_cli.outputs import check_file, check_folder, written
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import origin, parts_of, vocabulary_of, warn_of_seen_lines
     from hstree_cli.rounds_table import conditions, table_of
 
     training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
     model = {"dim": dim, "context": context, "full": full, **asdict(training)}
-    check_folder(output, "-o")
+    read = [corpus, valid, test, vocabulary, *options.values()]
+    kept = [f"round-{number}" for number in range(rounds + 1)]
+    check_folder(output, "-o", kept, apart_from=[*read, json])
     if json is not None:
-        check_file(json, "--json")
+        check_file(json, "--json", apart_from=read)
     with showing_progress(quiet):
         parts = parts_of(
             (corpus, valid, test),
@@ -107,10 +109,9 @@ def bootstrap(
         results = dict(
             rounds_of(parts, output, rounds=rounds, method=method, build_options=options, **model)
         )
-    say(table_of(results))
-    say(facts([*conditions(results, origin(parts.train)), ("kept in", f"{output}/")]))
-    if json is not None:
-        write_json(json, results)
+    with written((json, lambda path: write_json(path, results))):
+        say(table_of(results))
+        say(facts([*conditions(results, origin(parts.train)), ("kept in", f"{output}/")]))
 
 
 class BootstrapCommand(MethodCommand):

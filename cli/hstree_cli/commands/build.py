@@ -86,7 +86,8 @@ def build(
     if any(option.name == "random_state" for option in chosen.options):
         options["random_state"] = seed
     chosen.effective(options)
-    check_file(output, "-o", ENDINGS, force=force)
+    read = [source, vocabulary, labels, *options.values()]
+    check_file(output, "-o", ENDINGS, force=force, apart_from=read)
     selection = {"min_count": min_count, "max_size": max_size}
     with showing_progress(quiet):
         words = vocabulary_of(vocabulary)

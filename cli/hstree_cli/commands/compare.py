@@ -129,8 +129,9 @@ def compare(
     for; finished runs in DIR are not done again, so that a comparison goes on
     where it was stopped, and a new method only adds its row.
     """
+    from hstree.files import recorded_name
     from hstree.treefile import load
-    from hstree_cli.comparing import run_comparison
+    from hstree_cli.comparing import KEPT, run_comparison
     from hstree_cli.models import model_options
     from hstree_cli.outputs import check_folder
     from hstree_cli.progressbar import showing_progress
@@ -156,10 +157,10 @@ def compare(
     if vocabulary is not None:
         asked = {"min_count": min_count > 1, "max_size": max_size}
         refuse_options("--vocabulary chooses the words already", **asked)
-    check_folder(output, "-o")
     sources = (corpus, valid, test)
+    check_folder(output, "-o", KEPT, apart_from=[*sources, vocabulary, *(tree or ())])
     with showing_progress(quiet):
-        trees = {str(path): load(path) for path in tree or ()}
+        trees = {recorded_name(path): load(path) for path in tree or ()}
         words = vocabulary_of(vocabulary)
         if trees and words is None and (min_count, max_size) == (1, None):
             words = _words_of(next(iter(trees.values())), sources, lower)

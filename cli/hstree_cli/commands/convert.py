@@ -55,8 +55,9 @@ def convert(
     from hstree_cli.progressbar import showing_progress
 
     read_as, written_as = formats.format_of(source, from_), formats.format_of(target, to)
+    read = [*read_as.files(source), labels]
     for path in written_as.files(target):
-        check_file(path, "OUT", force=force)
+        check_file(path, "OUT", force=force, apart_from=read)
     with showing_progress(quiet):
         tree = formats.read(source, read_as.name, labels=labels)
         formats.write(tree, target, written_as.name)

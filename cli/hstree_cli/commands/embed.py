@@ -95,6 +95,7 @@ def embed(
     KeyedVectors.load. Only .npy records the text that they were trained on, so
     that trees built from them warn of a test part among it.
     """
+    from hstree.formats.base import labels_path
     from hstree.vectorfiles.writing import check_words
     from hstree.word2vec import Word2Vec
     from hstree_cli.console import facts, say
@@ -104,7 +105,10 @@ def embed(
     from hstree_cli.reading import corpus_facts
     from hstree_cli.scores import epochs_table
 
-    check_file(output, "-o", ENDINGS, force=force)
+    read = [corpus, tree, vocabulary]
+    check_file(output, "-o", ENDINGS, force=force, apart_from=read)
+    if output.suffix == ".npy":
+        check_file(labels_path(output), "-o", force=force, apart_from=read)
     _require_gensim(output)
     reading = {
         "lower": lower,

@@ -116,10 +116,12 @@ def evaluate(
     weights so far. cbow and skipgram predict a word from words on both sides:
     their perplexity compares with no language model's.
     """
+    from hstree.formats.base import labels_path
     from hstree.jsonfile import write_json
+    from hstree.modelfile import FILES
     from hstree_cli.messages import warn
     from hstree_cli.models import model_options
-    from hstree_cli.outputs import check_file, check_folder
+    from hstree_cli.outputs import check_file, check_folder, written
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import origin
     from hstree_cli.scores import print_evaluation
@@ -146,29 +148,36 @@ def evaluate(
         "max_size": max_size,
     }
     _check_kind(ctx, tree, no_train)
+    read = [tree, *(tree / name for name in FILES), corpus, valid, test, vocabulary]
     if json is not None:
-        check_file(json, "--json")
+        check_file(json, "--json", apart_from=read)
     if vectors_out is not None:
-        check_file(vectors_out, "--vectors-out", (".npy",))
+        check_file(vectors_out, "--vectors-out", (".npy",), apart_from=[*read, json])
+        check_file(labels_path(vectors_out), "--vectors-out", apart_from=[*read, json])
     if save is not None:
-        check_folder(save, "--save")
+        check_folder(save, "--save", FILES, apart_from=[*read, json])
 
     with showing_progress(quiet):
         if no_train:
             loaded, text, figures = _score(tree, corpus, reading)
         else:
             loaded, text, figures = _train(tree, (corpus, valid, test), reading, options)
-        vectors = loaded.mean_predicted_vectors(text) if vectors_out is not None else None
-    print_evaluation(figures, origin(text))
-    if json is not None:
-        write_json(json, figures)
-    if vectors is not None and vectors_out is not None:
-        vectors.save(vectors_out)
-    if save is not None:
-        loaded.save(save)
+    with written(
+        (save, loaded.save),
+        (vectors_out, lambda path: _save_vectors(loaded, text, path, quiet)),
+        (json, lambda path: write_json(path, figures)),
+    ):
+        print_evaluation(figures, origin(text))
     if figures.get("interrupted"):
         warn("interrupted: these figures are of the best weights so far")
         raise typer.Exit(INTERRUPTED)
+
+
+def _save_vectors(model: TreeModel[Any], text: Corpus, path: Path, quiet: bool) -> None:
+    from hstree_cli.progressbar import showing_progress
+
+    with showing_progress(quiet):
+        model.mean_predicted_vectors(text).save(path)
 
 
 def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:

@@ -31,13 +31,15 @@ def report(
     "report" extra; without it, the message says how to install that.
     """
     from hstree.report import PAGE, write
+    from hstree.results import JSON
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress
 
     target = folder / PAGE if output is None else output
     if output is not None:
-        check_file(output, "-o", (".html", ".htm"))
+        read = [folder / JSON, *folder.glob("runs/*/*/tree.json")]
+        check_file(output, "-o", (".html", ".htm"), apart_from=read)
     with showing_progress(quiet):
         page = write(folder, target)
     say(facts([("written", f"{page}, {page.stat().st_size / 1e6:.1f} MB: open it in a browser")]))

@@ -54,19 +54,20 @@ def score(
     ends. Logarithms are natural: divide by 2.302585 for base 10, as in ARPA tools.
     """
     from hstree.evaluation import read_by_model
-    from hstree.files import replacing
     from hstree.jsonfile import write_json
-    from hstree.modelfile import load
+    from hstree.modelfile import FILES, load
     from hstree.scoring import in_text_order
     from hstree_cli.console import facts, say
     from hstree_cli.messages import warn
-    from hstree_cli.outputs import check_file
+    from hstree_cli.outputs import check_file, written
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import Reader
 
-    for path, option in ((output, "-o"), (json, "--json")):
-        if path is not None:
-            check_file(path, option)
+    read = [file, *(model / name for name in FILES)]
+    if output is not None:
+        check_file(output, "-o", apart_from=read)
+    if json is not None:
+        check_file(json, "--json", apart_from=[*read, output])
     # On a terminal the lines themselves show how far it is.
     shown = output is None and sys.stdout.isatty()
     with showing_progress(quiet or shown), _named(file) as source:
@@ -77,15 +78,32 @@ def score(
         total = _Total()
         parts = total.counting(in_text_order(loaded.model, loaded.layer, loaded.windows(text)))
         lines = _words(text, parts) if per_word else _lines(text, parts)
+        failure = _write_lines(lines, output)
+        if failure is not None and json is None:
+            raise failure
+        for _ in lines:  # after a failure: the sums are taken while the lines go by
+            pass
+        figures = {"predicts": loaded.predicts, **total.as_dict(text)}
+    with written((json, lambda path: write_json(path, figures))):
+        if failure is not None:
+            raise failure
+        say(facts(_summary(figures)))
+
+
+def _write_lines(lines: Iterator[str], output: Path | None) -> Exception | None:
+    """Write lines to a file or to standard output; return what prevented it."""
+    from hstree.errors import FileFormatError
+    from hstree.files import replacing
+
+    try:
         if output is None:
             sys.stdout.writelines(lines)
         else:
-            with replacing(output) as written:
-                written.writelines(line.encode() for line in lines)
-        figures = {"predicts": loaded.predicts, **total.as_dict(text)}
-    say(facts(_summary(figures)))
-    if json is not None:
-        write_json(json, figures)
+            with replacing(output) as file:
+                file.writelines(line.encode() for line in lines)
+    except (OSError, FileFormatError) as error:
+        return error
+    return None
 
 
 @contextmanager

@@ -12,15 +12,14 @@ def stats(tree: TreeFile, json: JsonFile = None, quiet: Quiet = False) -> None:
     from hstree.jsonfile import write_json
     from hstree.treefile import load
     from hstree_cli.console import facts, say
-    from hstree_cli.outputs import check_file
+    from hstree_cli.outputs import check_file, written
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.treefacts import input_facts, tree_facts
 
     if json is not None:
-        check_file(json, "--json")
+        check_file(json, "--json", apart_from=[tree])
     with showing_progress(quiet):
         loaded = load(tree)
         found = loaded.stats()
-    say(facts([*tree_facts(found), *input_facts(loaded)]))
-    if json is not None:
-        write_json(json, {"tree": found.as_dict()})
+    with written((json, lambda path: write_json(path, {"tree": found.as_dict()}))):
+        say(facts([*tree_facts(found), *input_facts(loaded)]))

@@ -46,7 +46,7 @@ def vocab(
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import corpus_facts, vocabulary_of
 
-    check_file(output, "-o", force=force)
+    check_file(output, "-o", force=force, apart_from=[corpus, vocabulary])
     with showing_progress(quiet):
         text = Corpus.read(
             corpus,

@@ -1,0 +1,386 @@
+"""Writing commands killed at random moments: what they leave is whole, and the rerun mends it.
+
+Half of the kills come after a random time, half at a random operation on files (a file opened,
+renamed, removed, ...), where most of what can go wrong goes wrong. `python -m tests.campaigns.kills
+--full` kills 200 times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+import io
+import json
+import multiprocessing
+import os
+import random
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hstree import LanguageModel, WordVectors, formats
+from hstree.errors import HstreeError
+from hstree.files import PREFIX, standing
+from hstree.modelfile import FILES
+from tests.texts import markov_lines, write_lines
+
+QUICK = "--epochs 1 --dim 4 --context 2"
+#: Each twice: what is killed, and what has written other things to the same places before.
+COMMANDS = {
+    "vocab": ("vocab new.txt -o v.tsv --force", "vocab old.txt -o v.tsv --force"),
+    "build": (
+        "build -m huffman new.txt -o t.npz --force",
+        "build -m huffman old.txt -o t.npz --force",
+    ),
+    "evaluate": (
+        f"evaluate new.json new.txt {QUICK} --save m --json r.json --vectors-out w.npy",
+        f"evaluate old.json old.txt {QUICK} --save m --json r.json --vectors-out w.npy",
+    ),
+    "bootstrap": (
+        f"bootstrap new.txt {QUICK} -m kmeans -o b --json b.json",
+        f"bootstrap old.txt {QUICK} -m kmeans -o b --json b.json",
+    ),
+    "embed .vec": (
+        "embed new.txt --epochs 1 --dim 4 -o e.vec --force",
+        "embed old.txt --epochs 1 --dim 4 -o e.vec --force",
+    ),
+    "embed .npy": (
+        "embed new.txt --epochs 1 --dim 4 -o e.npy --force",
+        "embed old.txt --epochs 1 --dim 4 -o e.npy --force",
+    ),
+    "embed .kv": (
+        "embed new.txt --epochs 1 --dim 4 -o e.kv --force",
+        "embed old.txt --epochs 1 --dim 4 -o e.kv --force",
+    ),
+    "convert .napkinxc": (
+        "convert new.json c.napkinxc --force",
+        "convert old.json c.napkinxc --force",
+    ),
+    "convert .npy": (
+        "convert new.json l.npy --to linkage --force",
+        "convert old.json l.npy --to linkage --force",
+    ),
+    "convert .json.gz": (
+        "convert new.json c.json.gz --force",
+        "convert old.json c.json.gz --force",
+    ),
+    "score": (
+        "score model new.txt -o s.tsv --json s.json",
+        "score model old.txt -o s.tsv --json s.json",
+    ),
+    "stats": ("stats new.json --json st.json", "stats old.json --json st.json"),
+    "compare": (
+        f"compare new.txt {QUICK} -m huffman -m flat --baseline kn2 -o d",
+        f"compare old.txt {QUICK} -m huffman -m flat --baseline kn2 -o d",
+    ),
+    "report": ("report compared -o p.html", "report others -o p.html"),
+}
+if importlib.util.find_spec("gensim") is None:
+    del COMMANDS["embed .kv"]
+#: Those of the short form: each writes files that belong together.
+IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc")
+FULL, SHORT = 200, 8
+
+#: Figures that are others each time.
+_TIMES = {"seconds", "tokens_per_second", "fit_seconds", "seconds_per_epoch", "speed_up", "choice"}
+#: What a run removes first, so that it never speaks of the files of another one.
+_REMOVED_FIRST = {"result.json", "test_nll.npy"}
+_EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
+#: What takes time to import; only then does most of a command's time go to its work.
+_PRELOADED = [
+    *("hstree_cli.main", "hstree_cli.progressbar", "hstree_cli.rounds_table", "hstree_cli.scores"),
+    *("hstree_cli.treefacts", "hstree_cli.comparison_table", "hstree.formats", "hstree.bootstrap"),
+    *("hstree.comparison", "hstree.builders.kmeans", "hstree.report.page"),
+]
+
+
+@dataclass
+class Summary:
+    """The counts of a campaign.
+
+    Attributes
+    ----------
+    kills : Counter
+        By command; only of processes that were still running.
+    states : Counter
+        What stood at the outputs' places after a kill: "old", "new", "none", or "refused", two
+        files that are not of each other and are not read as if they were.
+    faults : list of str
+        What was lost, damaged, mismatched, left behind or not made again; one line each.
+    seconds : float
+    """
+
+    kills: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        kills = ", ".join(f"{name} {n}" for name, n in self.kills.items())
+        states = ", ".join(f"{state} {n}" for state, n in sorted(self.states.items()))
+        said = f"{self.kills.total()} kills in {self.seconds:.0f} s ({kills}); outputs: {states}"
+        return "\n".join([f"{said}; {len(self.faults)} faults", *self.faults])
+
+
+def run(full: bool = False, seed: int = 0) -> Summary:
+    """Kill every writing command, `FULL` or `SHORT` times in all."""
+    start, summary, draw = time.perf_counter(), Summary(), random.Random(seed)
+    wanted = FULL if full else SHORT
+    names = COMMANDS if full else IN_SHORT
+    with tempfile.TemporaryDirectory(prefix="hstree-kills-") as folder:
+        inputs = _inputs(Path(folder), full)
+        subjects = [_Subject(name, inputs, Path(folder)) for name in names]
+        for number in range(wanted):
+            _kill(subjects[number % len(subjects)], number, draw, summary)
+    summary.seconds = time.perf_counter() - start
+    return summary
+
+
+def _inputs(folder: Path, full: bool) -> Path:
+    """Make what the commands read: texts over other words, their trees, a model, comparisons."""
+    inputs = folder / "inputs"
+    inputs.mkdir()
+    for name, n_words in (("new", 12), ("old", 9)):
+        lines, _ = markov_lines(1500, seed=n_words, n_words=n_words)
+        write_lines(inputs / f"{name}.txt", lines)
+        _must(inputs, f"build -m huffman {name}.txt -o {name}.json")
+    _must(inputs, f"evaluate new.json new.txt {QUICK} --save model")
+    if full:
+        _must(inputs, COMMANDS["compare"][0].replace("-o d", "-o compared"))
+        _must(inputs, COMMANDS["compare"][1].replace("-o d", "-o others"))
+    shutil.rmtree(inputs / "cache")
+    return inputs
+
+
+class _Subject:
+    """A command with what it writes, what stood there before, and how long it takes."""
+
+    def __init__(self, name: str, inputs: Path, folder: Path) -> None:
+        self.name, self.inputs = name, inputs
+        self.line, before = COMMANDS[name]
+        self.work, self.old_folder = folder / "work", folder / f"old-{name}"
+        shutil.copytree(inputs, self.old_folder)
+        _must(self.old_folder, before)
+        shutil.rmtree(self.old_folder / "cache", ignore_errors=True)
+        self.known = set(_files(inputs))
+        self.old = self.outputs(self.old_folder)
+        self.prepare(over_old=False)
+        start = time.perf_counter()
+        self.operations = _must(self.work, self.line)
+        self.seconds = time.perf_counter() - start
+        self.new = self.outputs(self.work)
+
+    def prepare(self, over_old: bool) -> None:
+        """Lay out the folder that the command runs in."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        shutil.copytree(self.old_folder if over_old else self.inputs, self.work)
+
+    def outputs(self, folder: Path) -> dict[str, tuple[bytes | None, ...]]:
+        """Return the content of each output: of one file, or of those that belong together."""
+        found: dict[str, tuple[bytes | None, ...]] = {}
+        pair = ".napkinxc" if "napkinxc" in self.name else ".npy"
+        for name in _files(folder):
+            path = folder / name
+            if name in self.known or name.startswith("cache") or path.name == ".lock":
+                continue
+            if _is_temporary(name):
+                continue
+            if path.name in FILES and path.parent.name == (
+                "m" if self.name == "evaluate" else "model"
+            ):
+                model = tuple(_content(standing(path.parent, file)) for file in FILES)
+                found[f"{Path(name).parent}/"] = model
+            elif name.endswith((".labels.tsv", pair)) and path.name != "test_nll.npy":
+                stem = name.removesuffix(".labels.tsv").removesuffix(pair)
+                both = (f"{stem}{pair}", f"{stem}.labels.tsv")
+                found[both[0]] = tuple(_content(folder / file) for file in both)
+            else:
+                found[name] = (_content(path),)
+        return found
+
+
+def _kill(subject: _Subject, number: int, draw: random.Random, summary: Summary) -> None:
+    """Kill a command once, look at what it left, and run it again."""
+    while True:  # until it was there to be killed
+        over_old = draw.random() < 0.7
+        subject.prepare(over_old)
+        if number % 2:
+            how: dict[str, Any] = {"operation": draw.randint(1, subject.operations)}
+        else:
+            how = {"after": draw.uniform(0, subject.seconds)}
+        if _run(subject.work, subject.line, **how)[0] == -signal.SIGKILL:
+            break
+    summary.kills[subject.name] += 1
+    what = f"{subject.name}, {'over old' if over_old else 'anew'}, {how}"
+    old = subject.old if over_old else {}
+    left = subject.outputs(subject.work)
+    for name in sorted({*old, *left}):
+        state = _state(subject, name, left.get(name), old.get(name))
+        summary.states[state] += 1
+        if state not in ("old", "new", "none", "refused"):
+            summary.faults.append(f"{what}: {name}: {state}")
+    status, _, said = _run(subject.work, subject.line)
+    if status != 0:
+        summary.faults.append(f"{what}: the rerun ended with {status}: {said}")
+    elif (again := subject.outputs(subject.work)) != subject.new:
+        names = [n for n in {*again, *subject.new} if again.get(n) != subject.new.get(n)]
+        summary.faults.append(f"{what}: after the rerun others than without a kill: {names}")
+    summary.faults += [f"{what}: {n} is left" for n in _files(subject.work) if _is_temporary(n)]
+
+
+def _state(
+    subject: _Subject,
+    name: str,
+    left: tuple[bytes | None, ...] | None,
+    old: tuple[bytes | None, ...] | None,
+) -> str:
+    """Name what stands at an output's place; where that is a fault, say which."""
+    if left is None:
+        return "none" if old is None or Path(name).name in _REMOVED_FIRST else "lost"
+    if left == old or left == subject.new.get(name):
+        try:
+            _read(subject.work / name)
+        except HstreeError as error:
+            return f"unreadable: {error}"
+        return "old" if left == old else "new"
+    if len(left) == 1 or name.endswith("/"):
+        return "neither old nor new"
+    if None in left:
+        return "none" if old is None else "half of a pair is lost"
+    try:
+        _read(subject.work / name)
+    except HstreeError:
+        return "refused"
+    return "files of different runs, read as if they belonged together"
+
+
+def _read(path: Path) -> None:
+    """Read an output as the library does."""
+    if path.is_dir():
+        LanguageModel.load(path)
+    elif path.name.endswith((".napkinxc", "l.npy")):
+        formats.read(path, "napkinxc" if path.suffix == ".napkinxc" else "linkage")
+    elif path.suffix == ".npy" and path.name != "test_nll.npy":
+        WordVectors.read(path)
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the bytes of a file without the figures that are others each time."""
+    if not path.exists():
+        return None
+    data = path.read_bytes()
+    if path.name == "results.csv":
+        rows = [_timeless(row) for row in csv.DictReader(io.StringIO(data.decode()))]
+        return json.dumps(rows).encode()
+    if path.name == "report.html":  # the page of a comparison shows its times
+        return data[-8:]
+    if path.suffix == ".json":
+        return json.dumps(_timeless(json.loads(data))).encode()
+    return data
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _timeless(inner) for key, inner in value.items() if key not in _TIMES}
+    return [_timeless(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield the files and empty folders below a folder, relative to it."""
+    for home, folders, files in os.walk(folder):
+        empty = [] if folders or files else [""]
+        for name in [*files, *empty]:
+            yield os.path.relpath(os.path.join(home, name), folder)
+
+
+def _is_temporary(name: str) -> bool:
+    return any(part.startswith(PREFIX) for part in Path(name).parts)
+
+
+def _must(folder: Path, line: str) -> int:
+    """Run a command to its end; return how many operations on files it did."""
+    status, operations, said = _run(folder, line)
+    if status != 0:
+        raise RuntimeError(f"{line}: {said}")
+    return operations
+
+
+def _run(
+    folder: Path, line: str, *, after: float | None = None, operation: int | None = None
+) -> tuple[int | None, int, str]:
+    """Run a command in a process of its own, perhaps killed.
+
+    Parameters
+    ----------
+    folder : Path
+    line : str
+    after : float, optional
+        Kill it after these seconds.
+    operation : int, optional
+        Kill it at this one of its operations on files.
+
+    Returns
+    -------
+    status : int
+    operations : int
+        How many operations on files it did.
+    said : str
+        On standard error.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    operations = context.Value("l", 0)
+    errors = folder.parent / "errors"
+    process = context.Process(target=_child, args=(folder, line, operations, operation, errors))
+    process.start()
+    process.join(after)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    status = process.exitcode
+    process.close()
+    return status, operations.value, errors.read_text() if errors.exists() else ""
+
+
+def _child(folder: Path, line: str, operations: Any, operation: int | None, errors: Path) -> None:
+    """Be the program, and count operations on files."""
+    os.chdir(folder)
+    os.environ["HSTREE_CACHE"] = "cache"
+    for number, path in ((1, os.devnull), (2, errors)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in _EVENTS:
+            return
+        if event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR):
+            return
+        operations.value += 1
+        if operations.value == operation:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+    from hstree_cli.main import exit_status
+
+    status = exit_status(shlex.split(line))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help=f"{FULL} kills instead of {SHORT}")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    found = run(given.full, given.seed)
+    print(found)
+    sys.exit(bool(found.faults))

@@ -1,0 +1,71 @@
+"""Ctrl-C and SIGTERM at any moment: one line, status 130, and the weights so far are kept."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import hstree as library
+
+SIGNALS = ["SIGINT", "SIGTERM"]
+
+#: Starts the program, which gets a signal when it imports a module.
+WHILE_IMPORTING = """
+import os, runpy, signal, sys
+name, number = sys.argv.pop(1), getattr(signal, sys.argv.pop(1))
+def interrupt(event, arguments):
+    if event == "import" and arguments[0] == name:
+        os.kill(os.getpid(), number)
+sys.addaudithook(interrupt)
+runpy.run_module("hstree_cli", run_name="__main__")
+"""
+
+#: Starts the program, which gets a signal at its twentieth training step.
+WHILE_TRAINING = """
+import os, runpy, signal, sys
+from hstree.training.lbl import Trainer
+number, steps, step = getattr(signal, sys.argv.pop(1)), [], Trainer.step
+def interrupted(*arguments):
+    steps.append(None)
+    if len(steps) == 20:
+        os.kill(os.getpid(), number)
+    return step(*arguments)
+Trainer.step = interrupted
+runpy.run_module("hstree_cli", run_name="__main__")
+"""
+
+
+@pytest.fixture
+def started(program, tmp_path):
+    """Run a script that starts the program."""
+    _, environment = program
+
+    def run(script, *arguments):
+        return subprocess.run(
+            [sys.executable, "-c", script, *map(str, arguments)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("module", ["typer", "hstree_cli.commands.build", "hstree.tree", "scipy"])
+def test_while_it_starts(started, tree, module, number):
+    ran = started(WHILE_IMPORTING, module, number, "stats", tree)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "hstree: error: interrupted\n")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_training_that_is_stopped_is_saved(started, tree, corpus, tmp_path, number):
+    saved = ["--epochs", "100000", "--dim", "4", "--save", "m", "--json", "r.json"]
+    ran = started(WHILE_TRAINING, number, "evaluate", tree, corpus, *saved)
+    assert ran.returncode == 130
+    assert ran.stderr.startswith("hstree: warning: interrupted: ")
+    assert ran.stderr.count("\n") == 1
+    assert json.loads((tmp_path / "r.json").read_text())["interrupted"] is True
+    assert library.LanguageModel.load(tmp_path / "m").tree == library.load(tree)

@@ -1,0 +1,222 @@
+"""What commands write: saved before anything is printed, each output by itself, never an input."""
+
+import json
+import os
+import shlex
+import subprocess
+
+import pytest
+
+import hstree as library
+
+QUICK = ["--epochs", "1", "--dim", "4", "--context", "2"]
+FULL = "/dev/full"
+needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason="there is no /dev/full here")
+
+
+@pytest.fixture
+def piped(program, tmp_path):
+    """Run the program with its standard output redirected as a shell does it."""
+    command, environment = program
+
+    def run(stdout, *arguments):
+        line = shlex.join([*command, *map(str, arguments)])
+        return subprocess.run(
+            f"{line} {stdout}",
+            shell=True,
+            executable="/bin/sh",
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return run
+
+
+STDOUTS = [
+    pytest.param("| true", 0, "", id="closed pipe"),
+    pytest.param(">/dev/full", 1, "No space left on device", id="full disk", marks=needs_full),
+    pytest.param(">&-", 1, "Bad file descriptor", id="closed"),
+]
+
+
+@pytest.mark.parametrize(("stdout", "status", "reason"), STDOUTS)
+def test_standard_output_loses_nothing_of_a_training(
+    piped, tree, corpus, tmp_path, stdout, status, reason
+):
+    saved = ["--save", "m", "--json", "r.json", "--vectors-out", "v.npy"]
+    ran = piped(stdout, "evaluate", tree, corpus, *QUICK, *saved)
+    # The status of a pipeline is that of its last command.
+    assert ran.returncode == status
+    assert ran.stderr == (f"hstree: error: standard output: {reason}\n" if reason else "")
+    assert library.LanguageModel.load(tmp_path / "m").tree == library.load(tree)
+    assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
+    assert len(library.WordVectors.read(tmp_path / "v.npy")) == library.load(tree).n_labels
+
+
+@needs_full
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (["bootstrap", "corpus.txt", "-o", "b", *QUICK, "--json", "r.json"], ["r.json"]),
+        (["compare", "corpus.txt", "-o", "c", *QUICK, "-m", "flat"], ["c/report.html"]),
+        (["stats", "huffman.json", "--json", "s.json"], ["s.json"]),
+        (["score", "m", "corpus.txt", "--json", "x.json"], ["x.json"]),
+    ],
+    ids=lambda value: value[0] if len(value) > 1 else "",
+)
+def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arguments, left):
+    if arguments[0] == "score":
+        hstree("evaluate", tree, "corpus.txt", *QUICK, "--save", "m")
+    ran = piped(">/dev/full", *arguments)
+    assert ran.returncode == 1
+    assert ran.stderr == "hstree: error: standard output: No space left on device\n"
+    assert all((tmp_path / name).stat().st_size for name in left)
+
+
+def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkeypatch):
+    """A figures file that cannot be written loses neither the model nor the table."""
+    from hstree import jsonfile
+    from hstree.errors import FileFormatError
+
+    def full(path, document):
+        raise FileFormatError(f"cannot write {path}: No space left on device")
+
+    monkeypatch.setattr(jsonfile, "write_json", full)
+    saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
+    ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
+    assert ran.status == 1
+    assert ran.errors == ["hstree: error: cannot write r.json: No space left on device"]
+    assert "perplexity" in ran.out
+    assert library.LanguageModel.load(tmp_path / "m")
+    assert (tmp_path / "v.npy").exists()
+
+
+def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp_path, monkeypatch):
+    from hstree.language_model import LanguageModel
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(LanguageModel, "mean_predicted_vectors", full)
+    (tmp_path / "m" / "config.json").mkdir(parents=True)
+    saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
+    ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
+    assert ran.status == 1
+    assert len(ran.errors) == 2
+    assert "m/config.json is not a regular file" in ran.errors[0]
+    assert ran.errors[1] == "hstree: error: cannot write v.npy: there is not enough memory"
+    assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
+    assert "perplexity" in ran.out
+
+
+def test_scored_lines_that_cannot_be_written_lose_no_figures(
+    hstree, tree, corpus, tmp_path, monkeypatch
+):
+    from hstree import files
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
+    assert hstree("score", "m", corpus, "--json", "whole.json").status == 0
+    flushed = iter([full, files._flush])  # the lines, then the figures
+    monkeypatch.setattr(files, "_flush", lambda file: next(flushed)(file))
+    ran = hstree("score", "m", corpus, "-o", "lines.tsv", "--json", "x.json")
+    assert ran.status == 1
+    assert ran.errors == [
+        "hstree: error: cannot write lines.tsv: No space left on device; choose another place"
+    ]
+    assert (tmp_path / "x.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+
+
+LATIN = os.fsdecode(b"caf\xe9.txt")
+
+
+@pytest.fixture
+def latin(corpus, tmp_path):
+    """A corpus whose file has a name that is not UTF-8."""
+    if os.fsencode(LATIN) != b"caf\xe9.txt":
+        pytest.skip("file names have another encoding here")
+    try:
+        (tmp_path / LATIN).write_bytes(corpus.read_bytes())
+    except OSError:
+        pytest.skip("this disk takes no such name")
+    return LATIN
+
+
+def test_a_corpus_whose_name_is_not_utf8(hstree, latin, tmp_path):
+    for arguments in (
+        ["build", "-m", "huffman", latin, "--holdout", "-o", "t.json"],
+        ["evaluate", "t.json", latin, *QUICK, "--json", "r.json", "--save", "m"],
+        ["bootstrap", latin, *QUICK, "-o", "b", "--json", "b.json"],
+        ["score", "m", latin, "--json", "s.json"],
+    ):
+        ran = hstree(*arguments)
+        assert (ran.status, ran.errors) == (0, []), arguments
+    name = "caf\\xe9.txt"
+    assert library.load(tmp_path / "t.json").meta["input"]["name"] == name
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert found["corpus"]["train"]["name"] == name
+    assert json.loads((tmp_path / "s.json").read_text())["corpus"]["name"] == name
+
+
+def test_trees_and_outputs_whose_names_are_not_utf8(hstree, tree, latin, tmp_path):
+    stem = latin.removesuffix(".txt")
+    (tmp_path / f"{stem}.json").write_bytes(tree.read_bytes())
+    compared = ["--tree", f"{stem}.json", *QUICK]
+    assert hstree("compare", latin, *compared, "-o", f"{stem}.d").status == 0
+    found = json.loads((tmp_path / f"{stem}.d" / "results.json").read_text(encoding="utf-8"))
+    assert found["corpus"]["test"]["name"] == "caf\\xe9.txt"
+    assert found["rows"][0]["name"] == "caf\\xe9.json"
+    assert hstree("evaluate", f"{stem}.json", latin, *QUICK, "--save", f"{stem}.m").status == 0
+
+
+REPLACED = [
+    "vocab corpus.txt -o corpus.txt --force",
+    "vocab corpus.txt -o link.txt --force",
+    "vocab corpus.txt -o hard.txt --force",
+    "vocab corpus.txt --vocabulary words.tsv -o words.tsv --force",
+    "build -m huffman words.json -o words.json --force",
+    "build -m huffman corpus.txt --vocabulary words.json -o words.json --force",
+    "build -m classes corpus.txt --vectors words.json -o words.json --force",
+    "evaluate huffman.json corpus.txt --json corpus.txt",
+    "evaluate huffman.json corpus.txt --json hard.txt",
+    "evaluate huffman.json corpus.txt --json huffman.json",
+    "evaluate huffman.json corpus.txt --test link.txt --json corpus.txt",
+    "evaluate huffman.json corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv",
+    "evaluate m/tree.json corpus.txt --save m",
+    "evaluate m corpus.txt --no-train --json m/config.json",
+    "evaluate huffman.json corpus.txt --save m --json m/config.json",
+    "bootstrap corpus.txt -o b --json corpus.txt",
+    "bootstrap corpus.txt -o b --vocabulary b/round-0/vectors.labels.tsv",
+    "compare results.csv -m flat -o .",
+    "compare corpus.txt -m flat -o c --vocabulary c/runs/flat/seed-0/vectors.labels.tsv",
+    "compare corpus.txt --tree c/runs/flat/seed-0/tree.json -o c",
+    "convert huffman.json huffman.json --force",
+    "convert huffman.json hard.json --force",
+    "convert words.npy x.json --labels x.json --force",
+    "embed corpus.txt --tree huffman.json -o v.npy --vocabulary v.labels.tsv --force",
+    "stats huffman.json --json huffman.json",
+    "score m corpus.txt -o corpus.txt",
+    "score m corpus.txt --json m/weights.safetensors",
+    "score m corpus.txt -o x.tsv --json x.tsv",
+    "report c -o page.html",
+]
+
+
+def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
+    files = ["words.json", "words.tsv", "words.labels.tsv", "v.labels.tsv", "results.csv", "x.json"]
+    files += [f"m/{name}" for name in ("tree.json", "config.json", "weights.safetensors")]
+    files += [f"c/runs/flat/seed-0/{name}" for name in ("tree.json", "vectors.labels.tsv")]
+    for name in [*files, "c/results.json", "b/round-0/vectors.labels.tsv"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(tree.read_bytes() if "tree" in name else b"w0\t1\n")
+    for link, target in (("link.txt", corpus), ("page.html", "c/results.json")):
+        (tmp_path / link).symlink_to(target)
+    os.link(corpus, tmp_path / "hard.txt")
+    os.link(tree, tmp_path / "hard.json")
+    for line in REPLACED:
+        refused(*line.split(), saying="which this command reads or writes, too; choose another")
