@@ -63,11 +63,10 @@ def topical(tokens, trials, rng):
     return np.sqrt(0.05) * topic + np.sqrt(0.95) * rng.standard_normal((trials, tokens))
 
 
-@pytest.mark.parametrize("tokens", [20_000, 60_000])
-def test_equal_models_are_told_apart_as_seldom_as_p_says(tokens):
+def test_equal_models_are_told_apart_as_seldom_as_p_says():
     found = [
-        paired_ratio([drawn], [np.zeros(tokens)])
-        for drawn in topical(tokens, 400, np.random.default_rng(0))
+        paired_ratio([drawn], [np.zeros(20_000)])
+        for drawn in topical(20_000, 400, np.random.default_rng(0))
     ]
     # 0.05, and three standard errors of 400 trials.
     assert 0.02 <= np.mean([one.p < 0.05 for one in found]) <= 0.083

@@ -42,7 +42,7 @@ def trainings(monkeypatch):
 
 def timeless(found):
     """Return results without what a clock measured."""
-    clock = {"seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "fit_seconds"}
+    clock = {"seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "from_text"}
     if isinstance(found, dict):
         kept = {key: timeless(value) for key, value in found.items() if key not in clock}
         if kept.get("choice"):
@@ -132,8 +132,10 @@ def test_ratios_are_to_the_flat_softmax(compared, parts):
     for name, mean in means.items():
         ratio = by_name[name]["to_flat"]
         assert ratio["ratio"] == pytest.approx(np.exp(mean - means["flat"]), rel=1e-3)
-    assert by_name["kn2"]["to_flat"]["blocks"] == 20
-    assert by_name["kn2"]["speed_up"] is None
+    # 252 tokens of a test part are too short to tell.
+    kn2 = by_name["kn2"]
+    assert (kn2["to_flat"]["low"], kn2["to_flat"]["p"], kn2["to_flat"]["blocks"]) == (None, None, 0)
+    assert kn2["speed_up"] is None
 
 
 def test_bands_add_up_to_the_perplexity(compared, parts):
@@ -169,7 +171,7 @@ def test_what_is_finished_is_not_done_again_and_a_new_method_adds_its_row(
     assert [row["name"] for row in more["rows"]] == ["flat", "gmm", "random"]
     for before, after in zip(first["rows"], more["rows"][:0:-1], strict=True):
         assert after["runs"] == before["runs"]
-        assert (before["to_flat"], after["to_flat"]["blocks"]) == (None, 20)
+        assert (before["to_flat"], after["to_flat"]["blocks"]) == (None, 0)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def bootstrap(
         results = dict(
             rounds_of(parts, output, rounds=rounds, method=method, build_options=options, **model)
         )
-    say(table_of(results))
+    say(table_of(results, output))
     say(facts([*conditions(results, origin(parts.train)), ("kept in", f"{output}/")]))
     if json is not None:
         write_json(json, results)
