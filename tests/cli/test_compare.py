@@ -61,7 +61,7 @@ def test_the_page_is_written_where_its_plots_can_be_drawn(hstree, corpus, tmp_pa
     monkeypatch.setattr("hstree.report.write", missing)
     ran = hstree(*given)
     assert (ran.status, ran.err) == (0, "")
-    assert "Which tree? huffman" in ran.out
+    assert "Which tree? Of 1 tree, huffman" in ran.out
     last = " ".join(ran.out.split())
     assert "There is no page to look at: get it with `pip install 'hstree[report]'`" in last
     assert "then `hstree report c`" in last
