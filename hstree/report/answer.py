@@ -1,7 +1,8 @@
 """The answer in words: which tree for this text, what it costs, and how sure that is.
 
 Trees are chosen by validation perplexity; the perplexities reported of them are of the test part,
-unless they are named as the validation's. Everything is computed from the results; where they do not tell two rows apart, so it says.
+unless they are named as the validation's. Everything is computed from the results; where they do
+not tell two rows apart, so it says.
 """
 
 from __future__ import annotations

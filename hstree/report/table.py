@@ -47,13 +47,14 @@ def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
         Column("WordNet", "% of tokens", "of the training text, that WordNet has", _in_wordnet)
     ]
     return [
-        Column("codes", "a word", "ways from the root to a word, on average", _codes),
+        Column("codes", "a word", "paths from the root to a word, on average", _codes),
         Column(
-            "code length", "decisions", "of a word of running text, all its codes", _code_length
+            "length", "decisions", "of the codes of a word of running text, all its codes together",
+            _code_length,
         ),
         Column(
-            "node scores", "a target", "what one prediction costs: 1 at a binary node, k at one "
-            "with k branches", _scores,
+            "scores", "a target", "node scores, what one prediction costs: 1 at a binary node, k "
+            "at one with k branches", _scores,
         ),
         Column("parameters", "", "trained numbers", _parameters),
         *(wordnet if any(row.result["in_wordnet"] is not None for row in rows) else []),
@@ -71,12 +72,11 @@ def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
             _to_flat,
         ),
         Column("p", "", "of no difference to flat, paired t over test blocks", _p),
-        Column("an epoch", "seconds", "training pass, wall clock", _seconds),
         Column("speed", "tokens/s", "in training, and how many times flat\u2019s", _speed),
         Column(
             "from text", "seconds", "to build the tree and train all epochs on it, those of the "
-            "model that learned its vectors included, and how many times as fast as flat that is; validation is "
-            "not counted", _from_text,
+            "model that learned its vectors included, and how many times as fast as flat that is; "
+            "validation is not counted", _from_text,
         ),
     ]  # fmt: skip
 
@@ -148,11 +148,6 @@ def _to_flat(row: Row) -> Cell:
 def _p(row: Row) -> Cell:
     p = None if row.result["to_flat"] is None else row.result["to_flat"]["p"]
     return Cell(significance(p), p)
-
-
-def _seconds(row: Row) -> Cell:
-    value = row.result["seconds_per_epoch"]
-    return Cell(three_digits(value), value)
 
 
 def _speed(row: Row) -> Cell:

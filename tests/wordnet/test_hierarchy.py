@@ -107,7 +107,7 @@ def graphs(draw):
     number = st.integers(0, n - 1)
     parents = [sorted(draw(st.sets(number, max_size=3))) for _ in range(n)]
     lemmas = [
-        sorted(draw(st.sets(st.sampled_from("bb cc dd ee ff gg".split()), max_size=2)))
+        sorted(draw(st.sets(st.sampled_from(["bb", "cc", "dd", "ee", "ff", "gg"]), max_size=2)))
         for _ in range(n)
     ]
     kinds = sorted(
