@@ -163,7 +163,7 @@ def _cost(chosen: Row, flat: Row | None, results: Results) -> Markup:
 
 def _only_perplexity(chosen: Row, best: Row) -> Markup:
     if chosen.index == best.index:
-        return Markup("The same: no tree here has a lower one.")
+        return Markup("The same: no tree here has a lower one on the validation text.")
     said = Markup(
         "<strong>{}</strong> has the lowest on the validation text, {}; its test perplexity, {}, "
         "is {} than that of {}"
