@@ -11,13 +11,11 @@ at the end, all trees in turns in one process.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks import study, table
 from benchmarks.study import Row, Study
-from hstree.comparison.speeds import speeds
 from hstree.runs import Result
 
 ROWS = {
@@ -52,16 +50,13 @@ def rows_of(
     ptb: Study, results: Mapping[str, list[Result]], state: int
 ) -> Iterator[dict[str, Any]]:
     """Lay out the table: costs of one state's trees, perplexities over all states."""
-    measured = speeds(ptb.trees(list(results), state), ptb.parts.train, rounds=5)
+    timed = study.times(ptb, results, state, rounds=5)
     for row, found in results.items():
-        speed = statistics.median(measured[row])
         yield {
             "tree": row,
-            **study.cost(found[0]),
-            **{part: study.spread(found, part) for part in ("valid", "test")},
-            "epochs": max(len(result["epochs"]) for result in found),
-            "s/epoch": len(ptb.parts.train) / speed,
-            "tokens/s": speed,
+            **study.cost(ptb, row, state),
+            **study.perplexities(found),
+            **timed[row],
         }
 
 

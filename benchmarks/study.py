@@ -8,10 +8,11 @@ stopped; perplexities are over random states. What the layer costs is measured a
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ import numpy as np
 import hstree
 from benchmarks import table
 from benchmarks.layer import take_turns, tree_step
-from hstree.bootstrap import grown
+from hstree.bootstrap import build_seconds, grown
 from hstree.builders import builder
 from hstree.comparison.baselines import run_baseline
 from hstree.comparison.entries import Baseline
+from hstree.comparison.rows import at_epoch_limit, in_wordnet, parameters_of
+from hstree.comparison.speeds import speeds
 from hstree.evaluation import Parts
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.runs import Result, run, vectors_of
@@ -100,9 +103,28 @@ class Study:
                 print(f"{row}, state {state}: {told}", file=sys.stderr, flush=True)
         return found
 
-    def trees(self, rows: Sequence[str], state: int) -> dict[str, hstree.Tree]:
+    def trees(self, rows: Iterable[str], state: int) -> dict[str, hstree.Tree]:
         """Return the trees of finished runs."""
         return {row: hstree.load(self.place(row, state) / "tree.json") for row in rows}
+
+    def chain(self, row: str) -> list[str]:
+        """Return a row, the row whose vectors it is built from, and so on."""
+        source = self.rows[row].source
+        return [row] if source is None else [row, *self.chain(source)]
+
+    def seconds_from_text(self, row: str, state: int, per_epoch: Mapping[str, float]) -> float:
+        """Return the seconds from the text to a row's trained model; NaN where nobody timed them.
+
+        Every tree of `chain` is built and trained on, for the epochs that it took; `per_epoch`
+        has the seconds of one.
+        """
+        total = 0.0
+        for one in self.chain(row):
+            result = self.train(one, state)
+            built = build_seconds(self.place(one, state), result["tree"]["sha256"])
+            total += math.nan if built is None else built
+            total += len(result["epochs"]) * per_epoch[one]
+        return total
 
 
 def parser(description: str | None, rows: Mapping[str, Row], folder: str) -> Any:
@@ -136,36 +158,86 @@ def spread(results: Sequence[Result], part: str) -> str:
     values = [result["perplexity"][part] for result in results]
     if len(values) == 1:
         return f"{values[0]:.1f}"
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} ({len(values)})"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
 def rows_of(
     made: Study, results: Mapping[str, list[Result]], state: int
 ) -> Iterator[dict[str, Any]]:
-    """Lay out a table: costs of one state's trees, perplexities, and ratios to the row "flat"."""
+    """Lay out a table: costs of one state's trees, perplexities, and ratios to the row "flat".
+
+    Seconds are those of `times`, for the same state.
+    """
     flat = results.get("flat")
-    faster = {} if flat is None else layer_speed_ups(made.trees(list(results), state), made.parts)
+    faster = {} if flat is None else layer_speed_ups(made.trees(results, state), made.parts)
+    timed = times(made, results, state)
     for row, found in results.items():
         yield {
             "tree": row,
-            **cost(found[0]),
-            **_perplexities(found, flat),
+            **cost(made, row, state),
+            **perplexities(found),
+            **_above(found, flat),
             **faster.get(row, {}),
+            **{column: timed[row][column] for column in ("s from text", "from text, times flat")},
         }
 
 
 def trigram_row(made: Study, results: Mapping[str, list[Result]]) -> dict[str, Any]:
     """Return the row of an interpolated Kneser-Ney trigram model, which is no tree."""
     found = run_baseline(Baseline("kn3", 3), made.parts, made.folder / "kn3")
-    return {"tree": "Kneser-Ney trigram", **_perplexities([found], results.get("flat"))}
+    columns = {part: spread([found], part) for part in ("valid", "test")}
+    return {"tree": "Kneser-Ney trigram", **columns, **_above([found], results.get("flat"))}
 
 
-def _perplexities(results: Sequence[Result], flat: Sequence[Result] | None) -> dict[str, str]:
-    """Return the columns that say how well a row predicts."""
-    columns = {part: spread(results, part) for part in ("valid", "test")}
-    if flat is None:
-        return columns
-    return {**columns, "above flat": f"{_percent_above(results, flat):+.1f}%"}
+def perplexities(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns that say how well a row predicts, over n states, after how many epochs.
+
+    Epochs are the most of all states; an asterisk marks rows that stopped at the limit, before
+    the validation perplexity had stopped falling.
+    """
+    epochs = max(len(result["epochs"]) for result in results)
+    return {
+        **{part: spread(results, part) for part in ("valid", "test")},
+        "n": len(results),
+        "epochs": f"{epochs}{'*' if at_epoch_limit(results) else ''}",
+    }
+
+
+def times(
+    made: Study, rows: Iterable[str], state: int, rounds: int = 3
+) -> dict[str, dict[str, float | None]]:
+    """Measure whole training steps of every row, and add up what each takes from the text on.
+
+    Returns
+    -------
+    dict
+        Row -> column -> figure: tokens a second, seconds of an epoch, seconds from the text to
+        the trained model, and how many times as fast as flat that is; None where that is not known.
+    """
+    rows = list(rows)
+    chains = dict.fromkeys(one for row in rows for one in made.chain(row))
+    measured = speeds(made.trees(chains, state), made.parts.train, rounds=rounds)
+    speed = {row: statistics.median(of_row) for row, of_row in measured.items()}
+    per_epoch = {row: len(made.parts.train) / of_row for row, of_row in speed.items()}
+    total = {row: made.seconds_from_text(row, state, per_epoch) for row in rows}
+    return {
+        row: {
+            "s/epoch": per_epoch[row],
+            "tokens/s": speed[row],
+            "s from text": _known(total[row]),
+            "from text, times flat": _known(total.get("flat", math.nan) / total[row]),
+        }
+        for row in rows
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _above(results: Sequence[Result], flat: Sequence[Result] | None) -> dict[str, str]:
+    """Return the column that says how far a row is above flat, where there is one."""
+    return {} if flat is None else {"above flat": f"{_percent_above(results, flat):+.1f}%"}
 
 
 def _percent_above(results: Sequence[Result], flat: Sequence[Result]) -> float:
@@ -177,13 +249,22 @@ def _percent_above(results: Sequence[Result], flat: Sequence[Result]) -> float:
     return 100 * (own / other - 1)
 
 
-def cost(result: Result) -> dict[str, Any]:
-    """Return the columns that say what a tree costs."""
-    tree = result["tree"]
+def cost(made: Study, row: str, state: int) -> dict[str, Any]:
+    """Return the columns that say what a tree costs.
+
+    Beside rows of WordNet's trees stands the share of the training tokens that WordNet has.
+    """
+    tree = made.train(row, state)["tree"]
+    coverage = {}
+    if any(one.method == "wordnet" for one in made.rows.values()):
+        share = in_wordnet(made.trees([row], state)[row])
+        coverage["in WordNet"] = None if share is None else f"{share:.0%}"
     return {
         "codes/word": tree["codes_per_label"],
         "code length": tree["code_length"]["weighted"],
         "scores/target": tree["scores_per_target"],
+        "parameters": parameters_of(made.place(row, state) / "model"),
+        **coverage,
     }
 
 

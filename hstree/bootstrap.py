@@ -8,7 +8,9 @@ under a plain name, and what is finished is not done again.
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,11 +24,15 @@ from hstree.builders.registry import recorded
 from hstree.errors import HstreeError, OptionError
 from hstree.evaluation import Parts
 from hstree.files import make_folder
+from hstree.jsonfile import write_json
 from hstree.runs import Result, run, vectors_of
 from hstree.tree import Tree
 from hstree.treefile import load
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
+
+#: The file beside a tree that says how long building it took.
+BUILD = "build.json"
 
 
 def bootstrap(
@@ -72,7 +78,7 @@ def bootstrap(
     home = Path(folder)
     seed = options.get("random_state", 0)
     chosen = _effective(method, seed, build_options or {})
-    random = build("random", parts.train, random_state=seed)
+    random = grown(parts.train, home / "round-0", "random", {"random_state": seed})
     best = run(random, parts, home / "round-0", **options)
     best_folder = home / "round-0"
     yield "round-0", best
@@ -100,16 +106,39 @@ def grown(input: BuilderInput, folder: Path, method: str, options: Mapping[str, 
 
     The file is taken as it is where its meta says that it was made so, of this input, and it has
     the input's words and counts. A folder that an option names is not looked into: with one, the
-    tree is always built.
+    tree is always built. The seconds that building took are kept beside it; see `build_seconds`.
     """
     place = folder / "tree.json"
     kept = _kept(place)
     if kept is not None and _made_so(kept, input, method, options):
         return kept
+    began = time.perf_counter()
     tree = build(method, input, **options)
+    seconds = time.perf_counter() - began
     make_folder(folder)
+    write_json(folder / BUILD, {"tree": tree.sha256, "seconds": seconds})
     tree.save(place)
     return tree
+
+
+def build_seconds(folder: Path, tree_sha256: str) -> float | None:
+    """Return the seconds that `grown` took to build a tree; None where that is not known.
+
+    Parameters
+    ----------
+    folder : Path
+        The tree's.
+    tree_sha256 : str
+        The tree's hash: seconds of another tree do not count.
+    """
+    try:
+        found = json.loads((folder / BUILD).read_bytes())
+    except (OSError, ValueError):
+        return None
+    match found:
+        case {"tree": str(sha256), "seconds": int(seconds) | float(seconds)}:
+            return float(seconds) if sha256 == tree_sha256 else None
+    return None
 
 
 def _kept(place: Path) -> Tree | None:

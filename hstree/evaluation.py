@@ -79,6 +79,7 @@ class Evaluation:
             "tree": self.model.tree.stats().as_dict(),
             "epochs": [asdict(epoch) for epoch in self.history.epochs],
             "interrupted": self.history.interrupted,
+            "converged": self.history.converged,
             "seconds": self.seconds,
             "options": self.model.config(),
             "corpus": {

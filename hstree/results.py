@@ -17,7 +17,7 @@ from hstree.errors import FileFormatError
 from hstree.files import replacing
 from hstree.jsonfile import write_json
 
-FORMAT, VERSION = "hstree results", 1
+FORMAT, VERSION = "hstree results", 2
 JSON, CSV = "results.json", "results.csv"
 
 #: A kind of value, or the keys of an object and theirs.
@@ -39,7 +39,13 @@ _KEYS: dict[str, _Kind] = {
     "choice": (dict, type(None)),
     "rows": list,
 }
-_CHOICE: dict[str, _Kind] = {"best": str, "within": (int, float), "fastest": str}
+_CHOICE: dict[str, _Kind] = {
+    "by": str,
+    "among": int,
+    "best": str,
+    "within": (int, float),
+    "fastest": str,
+}
 _BAND: dict[str, _Kind] = {"least": _NUMBER, "most": _NUMBER, "words": int, "tokens": int}
 _ROW: dict[str, _Kind] = {
     "name": str,
@@ -50,16 +56,18 @@ _ROW: dict[str, _Kind] = {
     "tree": (dict, type(None)),
     "code_lengths": (list, type(None)),
     "parameters": (int, type(None)),
+    "in_wordnet": _NUMBER,
     "runs": list,
     "perplexity": dict.fromkeys(("valid", "test", "test_without_oov"), _SPREAD),
+    "at_epoch_limit": int,
     "to_flat": (dict, type(None)),
     "seconds_per_epoch": _NUMBER,
     "tokens_per_second": _NUMBER,
     "speed_up": _NUMBER,
+    "from_text": (dict, type(None)),
     "by_band": (list, type(None)),
+    "seen": (str, type(None)),
 }
-#: Missing in files of older versions.
-_SEEN: dict[str, _Kind] = {"seen": (str, type(None))}
 _TREE: dict[str, _Kind] = {
     "sha256": str,
     "nodes": int,
@@ -67,7 +75,13 @@ _TREE: dict[str, _Kind] = {
     "code_length": {"uniform": _NUMBER, "weighted": _NUMBER},
     "scores_per_target": _NUMBER,
 }
-_TO_FLAT: dict[str, _Kind] = dict.fromkeys(("ratio", "low", "high", "p"), _NUMBER)
+_TO_FLAT: dict[str, _Kind] = {
+    **dict.fromkeys(("ratio", "low", "high", "p"), _NUMBER),
+    "blocks": int,
+}
+_FROM_TEXT: dict[str, _Kind] = dict.fromkeys(
+    ("seconds", "vectors", "tree", "training", "speed_up"), _NUMBER
+)
 _KINDS = ("tree", "baseline")
 
 
@@ -121,7 +135,9 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileFormatError(f"{place} is not what `hstree compare` leaves")
     if (version := document.get("version")) != VERSION:
-        raise FileFormatError(f"{place}: version {version!r}; this hstree reads version {VERSION}")
+        raise FileFormatError(
+            f"{place}: version {version!r}; this hstree reads version {VERSION}; compare again"
+        )
     _check(document, _KEYS, f"{place}")
     for number, band in enumerate(document["bands"]):
         _check(band, _BAND, f"{place}: band {number}")
@@ -133,13 +149,14 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _check_row(row: Any, n_bands: int, what: str) -> None:
     _check(row, _ROW, what)
-    _check({"seen": None, **row}, _SEEN, what)
     if row["kind"] not in _KINDS or (row["kind"] == "tree") != (row["tree"] is not None):
         raise FileFormatError(f"{what} is neither a tree's nor a baseline's")
     if row["tree"] is not None:
         _check(row["tree"], _TREE, f"{what}: its tree")
     if row["to_flat"] is not None:
         _check(row["to_flat"], _TO_FLAT, f"{what}: its ratio to flat")
+    if row["from_text"] is not None:
+        _check(row["from_text"], _FROM_TEXT, f"{what}: its seconds from the text")
     if row["by_band"] and len(row["by_band"]) < n_bands:
         raise FileFormatError(
             f"{what} has perplexities for {len(row['by_band'])} of the {n_bands} bands; "
@@ -173,6 +190,7 @@ def _check(found: Any, keys: Mapping[str, _Kind], what: str) -> None:
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row's figures as one line."""
     tree, ratio, perplexity = row["tree"] or {}, row["to_flat"] or {}, row["perplexity"]
+    from_text = row["from_text"] or {}
     return {
         "name": row["name"],
         "kind": row["kind"],
@@ -182,15 +200,20 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         "scores_per_target": tree.get("scores_per_target"),
         "depth": tree.get("depth"),
         "parameters": row["parameters"],
+        "in_wordnet": row["in_wordnet"],
         "seeds": len(row["runs"]),
+        "at_epoch_limit": row["at_epoch_limit"],
         **{part: perplexity[part]["mean"] for part in ("valid", "test", "test_without_oov")},
         **{f"{part}_sd": perplexity[part]["sd"] for part in ("valid", "test")},
         "to_flat": ratio.get("ratio"),
         "to_flat_low": ratio.get("low"),
         "to_flat_high": ratio.get("high"),
         "to_flat_p": ratio.get("p"),
+        "to_flat_blocks": ratio.get("blocks"),
         "seconds_per_epoch": row["seconds_per_epoch"],
         "tokens_per_second": row["tokens_per_second"],
         "speed_up": row["speed_up"],
-        "seen": row.get("seen"),
+        "seen": row["seen"],
+        "seconds_from_text": from_text.get("seconds"),
+        "speed_up_from_text": from_text.get("speed_up"),
     }

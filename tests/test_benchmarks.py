@@ -55,7 +55,14 @@ def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     rows = ("--rows", "RANDOM", "ADAPTIVE(0.4) x 2", "flat")
     first = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
     assert [row["tree"] for row in first] == ["RANDOM", "ADAPTIVE(0.4) x 2", "flat"]
-    assert all("±" in row["test"] for row in first)
+    assert all("±" in row["test"] and row["n"] == 2 for row in first)
+    # One epoch of one at the most.
+    assert {row["epochs"] for row in first} == {"1*"}
+    random, mixture, flat = first
+    assert random["parameters"] < mixture["parameters"]
+    assert mixture["s from text"] >= random["s from text"] + mixture["s/epoch"]
+    ratio = flat["s from text"] / mixture["s from text"]
+    assert mixture["from text, times flat"] == pytest.approx(ratio)
     monkeypatch.setattr("hstree.runs.evaluate", lambda *given, **more: pytest.fail("trained again"))
     again = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
     assert [row["test"] for row in again] == [row["test"] for row in first]
@@ -66,7 +73,7 @@ def one_round(monkeypatch):
     monkeypatch.setattr("benchmarks.study.take_turns", lambda steps, rounds: take_turns(steps, 1))
 
 
-@pytest.mark.usefixtures("one_round")
+@pytest.mark.usefixtures("one_round", "short_turns")
 def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path):
     for number, part in enumerate(("train", "valid", "test")):
         write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(2_000, number)[0])
@@ -78,9 +85,13 @@ def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path)
     assert flat["above flat"] == "+0.0%"
     assert flat["training, times flat"] == flat["one word, times flat"] == 1
     assert all(row["training, times flat"] > 0 for row in rows)
+    # The vectors' training is part of what classes by vectors take from the text on.
+    random, by_vectors, _ = rows
+    assert by_vectors["s from text"] > random["s from text"]
+    assert all(row["parameters"] > 0 for row in rows)
 
 
-@pytest.mark.usefixtures("one_round")
+@pytest.mark.usefixtures("one_round", "short_turns")
 def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
     words = texts[0].vocabulary
@@ -89,6 +100,7 @@ def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     few = ("--folder", tmp_path / "runs", "--epochs", 1, "--rows", "wordnet first, none", "flat")
     *trees, trigram = run("morin_bengio", monkeypatch, capsys, tmp_path, *few)
     assert [row["tree"] for row in trees] == ["wordnet first, none", "flat"]
+    assert [row["in WordNet"] for row in trees] == ["0%", None]
     assert trigram["tree"] == "Kneser-Ney trigram"
     model = KneserNey(order=3).fit(parts.train)
     assert trigram["valid"] == f"{model.perplexity(parts.valid):.1f}"

@@ -16,14 +16,17 @@ ROW = {
     "tree": None,
     "code_lengths": None,
     "parameters": 3,
+    "in_wordnet": None,
     "runs": [{}],
     "perplexity": {
         p: {"mean": 2.0, "sd": None, "n": 1} for p in ("valid", "test", "test_without_oov")
     },
+    "at_epoch_limit": 0,
     "to_flat": None,
     "seconds_per_epoch": None,
     "tokens_per_second": None,
     "speed_up": None,
+    "from_text": None,
     "by_band": [],
 }
 PARTS = ("train", "valid", "test")
@@ -53,10 +56,12 @@ TREE = {
     },
 }
 
+CHOICE = {"by": "valid", "among": 1, "best": "kn3", "within": 0.03, "fastest": "x"}
+
 
 def test_what_is_written_is_read(tmp_path):
     results.save(FOUND, tmp_path)
-    expected = {"format": "hstree results", "version": 1, **FOUND, "unigram": None}
+    expected = {"format": "hstree results", "version": 2, **FOUND, "unigram": None}
     assert results.load(tmp_path) == results.load(tmp_path / "results.json") == expected
     assert (tmp_path / "results.csv").read_text().splitlines()[1].startswith("kn3,baseline,kn3,,")
 
@@ -65,7 +70,11 @@ def test_what_is_written_is_read(tmp_path):
     ("change", "said"),
     [
         ({"format": "hstree"}, "is not what `hstree compare` leaves"),
-        ({"version": 2}, "version 2; this hstree reads version 1"),
+        ({"version": 1}, "version 1; this hstree reads version 2; compare again"),
+        ({"rows": [{**ROW, "from_text": {}}]}, 'its seconds from the text has no "seconds"'),
+        ({"rows": [{**ROW, "at_epoch_limit": None}]}, '"at_epoch_limit" holds a NoneType'),
+        ({"rows": [{**ROW, "in_wordnet": "41%"}]}, '"in_wordnet" holds a str'),
+        ({"rows": [], "choice": {"by": "valid"}}, 'the choice has no "among"'),
         ({"bands": None}, '"bands" holds a NoneType'),
         ({"rows": [3]}, "row 0 is no object"),
         ({"rows": [{**ROW, "name": 3}]}, 'row 0: "name" holds a int'),
@@ -79,11 +88,8 @@ def test_what_is_written_is_read(tmp_path):
         ({"rows": [{**ROW, "to_flat": {}}]}, 'its ratio to flat has no "ratio"'),
         ({"rows": [{**TREE, "tree": {}}]}, 'its tree has no "sha256"'),
         ({"rows": [TREE]}, "the choice is no object"),
-        ({"rows": [], "choice": {}}, 'the choice has no "best"'),
-        (
-            {"rows": [TREE], "choice": {"best": "kn3", "within": 0.03, "fastest": "x"}},
-            "the choice is no tree of the table",
-        ),
+        ({"rows": [], "choice": {}}, 'the choice has no "by"'),
+        ({"rows": [TREE], "choice": CHOICE}, "the choice is no tree of the table"),
     ],
 )
 def test_anything_else_is_refused(tmp_path, change, said):

@@ -44,6 +44,14 @@ def table(*columns: str, text: Sequence[str] = ()) -> Table:
     return empty
 
 
+def no_wrap(drawn: Table, *columns: str) -> Table:
+    """Keep the figures of columns in one piece, however long the names of the rows are."""
+    drawn.collapse_padding = True
+    for column in drawn.columns:
+        column.no_wrap = column.header in columns
+    return drawn
+
+
 def facts(rows: Sequence[tuple[str, str]]) -> str:
     """Return names and what they stand for, side by side, as wide as the terminal at the most."""
     column = max(len(name) for name, _ in rows) + 2
@@ -64,6 +72,25 @@ def figure(value: float | None, digits: int = 2) -> str:
     if value is None or math.isnan(value):
         return "-"
     return f"{value:,.{digits}f}"
+
+
+def large(value: int | None) -> str:
+    """Return a large number in three figures: 51.6k, 2.01M."""
+    if value is None:
+        return "-"
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{value / size:#.3g}".rstrip(".") + unit
+    return str(value)
+
+
+def at_limit(epochs: int) -> tuple[str, str]:
+    """Return the mark of rows that stopped at the limit of epochs, and what it means."""
+    return (
+        "*",
+        f"stopped at the limit of {count(epochs)} {'epoch' if epochs == 1 else 'epochs'}, before "
+        "the validation perplexity had stopped falling: more may lower it",
+    )
 
 
 def count(value: int) -> str:

@@ -58,6 +58,11 @@ class Method:
         by_vectors = values.get("classes_by") == "vectors" and values.get("vectors") is None
         return self.takes_vectors or by_vectors
 
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether it takes vectors from a file, whose making nobody timed."""
+        return self.builder.effective(self.given).get("vectors") is not None
+
     def options(self, seed: int) -> dict[str, Any]:
         """Return the options for one random state, which a seed of its own overrules."""
         seeded = any(option.name == "random_state" for option in self.builder.options)

@@ -39,8 +39,45 @@ def tree_costs(tree: Tree, train: Corpus, model: Path) -> dict[str, Any]:
         "options": options if isinstance(options, dict) else {},
         "tree": tree_statistics(tree, counts).as_dict(),
         "code_lengths": code_lengths(tree, counts),
-        "parameters": _parameters(model),
+        "parameters": parameters_of(model),
+        "in_wordnet": in_wordnet(tree),
     }
+
+
+def in_wordnet(tree: Tree) -> float | None:
+    """Return the share of the tokens that WordNet has; None for a tree not built from WordNet."""
+    match tree.meta.get("method"), tree.meta.get("coverage"):
+        case "wordnet", {"tokens_in_wordnet": float(share)}:
+            return share
+    return None
+
+
+def at_epoch_limit(results: Sequence[Result]) -> int:
+    """Return how many trainings stopped at the limit of epochs, before they had converged.
+
+    Those of word2vec's models have a schedule over all their epochs, and are not counted.
+    """
+    return sum(
+        result["options"].get("model", "lbl") == "lbl"
+        and not result.get("converged")
+        and 0 < result["options"]["epochs"] == len(result["epochs"])
+        for result in results
+    )
+
+
+def from_text(costs: Sequence[Mapping[str, float] | None]) -> dict[str, float | None] | None:
+    """Return the seconds from the text to a model, the mean over random states; None if unknown.
+
+    Parameters
+    ----------
+    costs : sequence of mapping or None
+        The seconds of each step, for each random state.
+    """
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
+        return None
+    steps = {step: statistics.fmean(cost[step] for cost in known) for step in known[0]}
+    return {"seconds": sum(steps.values()), **steps}
 
 
 def code_lengths(tree: Tree, counts: NDArray[np.int64]) -> list[dict[str, Any]]:
@@ -109,10 +146,18 @@ def speed_figures(
     }
 
 
+def add_speed_ups(laid_out: Sequence[dict[str, Any]], flat: str | None) -> None:
+    """Add to what each row takes from the text on, how many times as fast as the flat row it is."""
+    level = next((row["from_text"] for row in laid_out if row["name"] == flat), None)
+    for row in laid_out:
+        if (cost := row["from_text"]) is not None:
+            cost["speed_up"] = None if level is None else level["seconds"] / cost["seconds"]
+
+
 NO_SPEED: dict[str, Any] = dict.fromkeys(("seconds_per_epoch", "tokens_per_second", "speed_up"))
 
 
-def _parameters(model: Path) -> int:
+def parameters_of(model: Path) -> int:
     """Count the trained numbers of a saved model, without reading them."""
     with safe_open(model / "weights.safetensors", "numpy") as tensors:
         shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118

@@ -3,6 +3,9 @@
 Two models that scored the same tokens are compared block by block: neighbouring tokens share
 their topic, so that single tokens are no independent measurements, and blocks nearly are. What
 the figures do not cover is the spread over random states, which is a matter of training.
+
+Blocks have 1,000 tokens or more: shorter ones are correlated with their neighbours, which makes
+an interval too narrow. A text of fewer than 20 such blocks is too short for an interval.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from scipy import stats
 
 Float64 = NDArray[np.float64]
 
-#: Tokens of a block, where the text is long enough for `FEWEST` of them.
+#: Tokens of a block, at least.
 BLOCK = 1000
+#: Blocks that an interval takes, at least.
 FEWEST = 20
 CONFIDENCE = 0.95
 
@@ -31,17 +35,18 @@ class Ratio:
     ----------
     ratio : float
         exp of the mean over blocks of the difference in nll a token.
-    low, high : float
-        Its 95% interval.
+    low, high : float or None
+        Its 95% interval; None where the text is too short to tell.
     p : float or None
-        Of the two-sided paired t-test that the ratio is 1; None where all blocks differ by the
-        same amount.
+        Of the two-sided paired t-test that the ratio is 1; None where the text is too short to
+        tell, or all blocks differ by the same amount.
     blocks : int
+        Blocks of `BLOCK` tokens or more; fewer than `FEWEST` are too few to tell.
     """
 
     ratio: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p: float | None
     blocks: int
 
@@ -59,17 +64,22 @@ def paired_ratio(own: Sequence[Float64], other: Sequence[Float64]) -> Ratio | No
     Returns
     -------
     Ratio or None
-        None where there are fewer than two tokens.
+        None where there is no token.
 
     Notes
     -----
-    Blocks are contiguous and of equal length, up to one token: T // 1000 of them, at least 20
-    (or T). The interval and p are those of a paired t-test over the blocks.
+    Blocks are contiguous and of equal length, up to one token: T // `BLOCK` of them. The interval
+    and p are those of a paired t-test over the blocks. With fewer than `FEWEST` of them there is
+    the ratio of the perplexities alone, unless the models gave every token the same.
     """
     difference = np.mean(own, axis=0) - np.mean(other, axis=0)
-    n_blocks = min(len(difference), max(FEWEST, len(difference) // BLOCK))
-    if n_blocks < 2:
+    n_blocks = len(difference) // BLOCK
+    if not difference.size:
         return None
+    if not difference.any():
+        return Ratio(1.0, 1.0, 1.0, None, n_blocks)
+    if n_blocks < FEWEST:
+        return Ratio(math.exp(difference.mean()), None, None, None, n_blocks)
     by_block = np.array([block.mean() for block in np.array_split(difference, n_blocks)])
     mean, error = float(by_block.mean()), float(stats.sem(by_block))
     if error == 0:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ from hstree.comparison import rows
 from hstree.comparison.bands import frequency_bands
 from hstree.comparison.baselines import as_run
 from hstree.comparison.choice import choice
-from hstree.comparison.entries import Baseline, Entry, MadeTree, entries
+from hstree.comparison.entries import Baseline, Entry, MadeTree, Method, entries
 from hstree.comparison.locking import locked
 from hstree.comparison.speeds import speeds
-from hstree.comparison.work import Work
+from hstree.comparison.work import SOURCE, Work
 from hstree.errors import InputError, OptionError
 from hstree.evaluation import Parts, seen, versions
 from hstree.modelkinds import predicts
@@ -135,7 +136,11 @@ def _rows(
     flat_nlls = None if flat is None else work.nlls(flat)
     bands = frequency_bands(work.parts)
     tokens = len(work.parts.train)
-    measured = speeds(trees, work.parts.train, rounds=ROUNDS, **work.config)
+    timed = dict(trees)
+    if any(isinstance(entry, Method) and entry.needs_vectors for entry in compared):
+        timed.setdefault(SOURCE.name, load(work.folder(SOURCE, work.seeds[0]) / "tree.json"))
+    measured = speeds(timed, work.parts.train, rounds=ROUNDS, **work.config)
+    per_epoch = {name: tokens / statistics.median(of_tree) for name, of_tree in measured.items()}
     found = []
     with progress.task("laying out the table", len(compared)) as task:
         for entry in compared:
@@ -144,11 +149,14 @@ def _rows(
             else:
                 row = _tree_row(work, entry, trained[entry.name], trees[entry.name])
                 row |= rows.speed_figures(measured, entry.name, flat_name, tokens)
+                costs = [work.from_text(entry, seed, per_epoch) for seed in work.seeds]
+                row["from_text"] = rows.from_text(costs)
             nlls = work.nlls(entry)
             row["seen"] = seen(work.parts, _tree_of(entry, trees))
             row |= {"to_flat": rows.to_flat(nlls, flat_nlls), "by_band": bands.perplexities(nlls)}
             found.append(row)
             task.advance()
+    rows.add_speed_ups(found, flat_name)
     return {"bands": bands.bands, "rows": found}
 
 
@@ -169,6 +177,7 @@ def _tree_row(work: Work, entry: Entry, trained: Sequence[Result], tree: Tree) -
             for seed, place, result in zip(work.seeds, places, trained, strict=True)
         ],
         "perplexity": rows.over_seeds(trained),
+        "at_epoch_limit": rows.at_epoch_limit(trained),
     }
 
 
@@ -182,10 +191,14 @@ def _baseline_row(work: Work, entry: Baseline, result: Result) -> dict[str, Any]
         "tree": None,
         "code_lengths": None,
         "parameters": result["parameters"],
+        "in_wordnet": None,
         "runs": [as_run(result, work.place(entry, 0))],
         "perplexity": rows.over_seeds([result]),
+        "at_epoch_limit": 0,
         **rows.NO_SPEED,
-        "fit_seconds": result["fit_seconds"],
+        "from_text": rows.from_text(
+            [{"vectors": 0.0, "tree": 0.0, "training": result["fit_seconds"]}]
+        ),
     }
 
 

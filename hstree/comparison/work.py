@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.bootstrap import grown
+from hstree.bootstrap import build_seconds, grown
 from hstree.comparison.baselines import run_baseline
 from hstree.comparison.entries import Baseline, Entry, MadeTree, Method, parse_method
 from hstree.evaluation import Parts
 from hstree.runs import Result, kept_nll, nll_of, run, vectors_of
 from hstree.tree import Tree
+
+#: The tree whose model learns the vectors that other trees are built from.
+SOURCE = parse_method("random")
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,41 @@ class Work:
 
     def learned(self, seed: int) -> Path:
         """Return the folder of the random tree's run, whose model's vectors others grow from."""
-        random = parse_method("random")
-        self.train(random, seed)
-        return self.folder(random, seed)
+        self.train(SOURCE, seed)
+        return self.folder(SOURCE, seed)
+
+    def from_text(
+        self, entry: Method | MadeTree, seed: int, per_epoch: Mapping[str, float]
+    ) -> dict[str, float] | None:
+        """Return the seconds from the text to the trained model of a finished run.
+
+        Parameters
+        ----------
+        entry : Method or MadeTree
+        seed : int
+        per_epoch : mapping of str to float
+            Seconds of an epoch for every tree, by name; `SOURCE` among them where trees are built
+            from vectors.
+
+        Returns
+        -------
+        dict or None
+            ``vectors``, from the text to the vectors that the tree was built from; ``tree``, to
+            build it; ``training``, the epochs. None where the tree or its vectors came from a
+            file, or nobody timed the building.
+        """
+        result = self.train(entry, seed)
+        built = build_seconds(self.folder(entry, seed), result["tree"]["sha256"])
+        if built is None or (isinstance(entry, Method) and entry.reads_vectors):
+            return None
+        vectors = 0.0
+        if isinstance(entry, Method) and entry.needs_vectors:
+            learned = self.from_text(SOURCE, seed, per_epoch)
+            if learned is None:
+                return None
+            vectors = sum(learned.values())
+        training = len(result["epochs"]) * per_epoch[entry.name]
+        return {"vectors": vectors, "tree": built, "training": training}
 
     def nlls(self, entry: Entry) -> list[NDArray[np.float64]]:
         """Return what an entry gives every test token, for each random state."""

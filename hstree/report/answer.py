@@ -1,13 +1,16 @@
 """The answer in words: which tree for this text, what it costs, and how sure that is.
 
-Everything is computed from the results; where they do not tell two rows apart, so it says.
+Trees are chosen by validation perplexity; the perplexities reported of them are of the test part,
+unless they are named as the validation's. Everything is computed from the results; where they do
+not tell two rows apart, so it says.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 from scipy.stats import ttest_ind_from_stats
@@ -51,7 +54,7 @@ def answers_of(results: Results) -> list[Answer]:
     if chosen is None or best is None:
         return [Answer("Which tree?", Markup("No tree was compared, so there is none to name."))]
     return [
-        Answer("Which tree?", _which(chosen, best, rows, results["choice"]["within"])),
+        Answer("Which tree?", _which(chosen, best, rows, results["choice"])),
         Answer("What does it cost?", _cost(chosen, flat_row(rows), results)),
         Answer("And if only perplexity counts?", _only_perplexity(chosen, best)),
         Answer("And if only speed counts?", _only_speed(chosen, rows)),
@@ -59,33 +62,35 @@ def answers_of(results: Results) -> list[Answer]:
     ]
 
 
-def _which(chosen: Row, best: Row, rows: Sequence[Row], within: float) -> Markup:
+def _which(chosen: Row, best: Row, rows: Sequence[Row], choice: Mapping[str, Any]) -> Markup:
+    trees = plural(choice["among"], "tree", "trees")
     if chosen.is_flat:
-        return _flat_itself(chosen, rows, within)
-    said = Markup("Use <strong>{}</strong>: test perplexity <strong>{}</strong>, ").format(
-        chosen.name, perplexity(chosen.perplexity())
-    )
-    trees = plural(sum(row.is_tree for row in rows), "tree", "trees")
+        return _flat_itself(chosen, rows, trees, choice["within"])
+    said = Markup(
+        "Use <strong>{}</strong>: test perplexity <strong>{}</strong>, chosen from {} by "
+        "validation perplexity: "
+    ).format(chosen.name, perplexity(chosen.perplexity()), trees)
     if chosen.index == best.index:
-        said += Markup("the lowest of {}, and none within {:.0%} of it is faster.").format(
-            trees, within
+        said += Markup("the lowest, {}, and none within {:.0%} of it is faster.").format(
+            _valid(best), choice["within"]
         )
     else:
-        said += Markup("the fastest of those within {:.0%} of the lowest ({}, by {}).").format(
-            within, perplexity(best.perplexity()), best.name
-        )
+        said += Markup(
+            "with {} the fastest of those within {:.0%} of the lowest, {} by {}."
+        ).format(_valid(chosen), choice["within"], _valid(best), best.name)
     return said + _beside_flat(chosen) + _beside_baselines(rows)
 
 
-def _flat_itself(flat: Row, rows: Sequence[Row], within: float) -> Markup:
+def _flat_itself(flat: Row, rows: Sequence[Row], trees: str, within: float) -> Markup:
     said = Markup(
-        "None: use the <strong>flat softmax</strong>, test perplexity <strong>{}</strong>. No "
-        "tree that is faster comes within {:.0%} of the lowest perplexity."
-    ).format(perplexity(flat.perplexity()), within)
+        "None: use the <strong>flat softmax</strong>, test perplexity <strong>{}</strong>, chosen "
+        "from {} by validation perplexity: no tree that is faster comes within {:.0%} of the "
+        "lowest, {}."
+    ).format(perplexity(flat.perplexity()), trees, within, _valid(flat))
     nearest = best_tree(rows)
     if nearest is None:
         return said
-    return said + Markup(" The nearest, {}, is {}.").format(
+    return said + Markup(" The nearest, {}, has a test perplexity {}.").format(
         nearest.name, change(_test(nearest) / _test(flat))
     )
 
@@ -94,6 +99,11 @@ def _beside_flat(chosen: Row) -> Markup:
     to_flat = chosen.result["to_flat"]
     if to_flat is None:
         return Markup(" The flat softmax was not compared.")
+    if to_flat["low"] is None:
+        return Markup(
+            " Its ratio to the flat softmax, {}, is of a test text too short to tell whether it "
+            "would hold on another one."
+        ).format(signed(to_flat["ratio"]))
     interval = Markup("95% interval {} to {}").format(
         signed(to_flat["low"]), signed(to_flat["high"])
     )
@@ -131,6 +141,16 @@ def _cost(chosen: Row, flat: Row | None, results: Results) -> Markup:
         said += Markup(", <strong>{} the flat softmax\u2019s speed</strong>").format(
             times(speed_up)
         )
+    if (from_text := chosen.result["from_text"]) is not None:
+        said += Markup("; {} seconds from the text to the model").format(
+            three_digits(from_text["seconds"])
+        )
+        if from_text["vectors"]:
+            said += Markup(", {} of them for the vectors that it is built from").format(
+                three_digits(from_text["vectors"])
+            )
+        if from_text["speed_up"] is not None and not chosen.is_flat:
+            said += Markup(" ({} flat\u2019s speed)").format(times(from_text["speed_up"]))
     if chosen.result["parameters"] is not None:
         said += Markup("; {} parameters").format(number(chosen.result["parameters"]))
     length = tree["code_length"]["weighted"] or tree["code_length"]["uniform"]
@@ -143,9 +163,13 @@ def _cost(chosen: Row, flat: Row | None, results: Results) -> Markup:
 
 def _only_perplexity(chosen: Row, best: Row) -> Markup:
     if chosen.index == best.index:
-        return Markup("The same: no tree here has a lower one.")
-    said = Markup("<strong>{}</strong> has the lowest: {}, {} than {}").format(
+        return Markup("The same: no tree here has a lower one on the validation text.")
+    said = Markup(
+        "<strong>{}</strong> has the lowest on the validation text, {}; its test perplexity, {}, "
+        "is {} than that of {}"
+    ).format(
         best.name,
+        _valid(best),
         perplexity(best.perplexity()),
         change(_test(best) / _test(chosen)),
         chosen.name,
@@ -180,7 +204,7 @@ def _sure(chosen: Row, rows: Sequence[Row]) -> Markup:
     if rival is None:
         return Markup("There was no other tree to compare it with.")
     ratio = _test(rival) / _test(chosen)
-    said = Markup("The best of the other trees, {}, has a perplexity {}").format(
+    said = Markup("The best of the other trees, {}, has a test perplexity {}").format(
         rival.name, change(ratio)
     )
     p = _p_over_seeds(chosen, rival)
@@ -207,6 +231,10 @@ def _p_over_seeds(a: Row, b: Row) -> float | None:
     (mean_a, sd_a, n_a), (mean_b, sd_b, n_b) = ((one["mean"], one["sd"], one["n"]) for one in found)
     welch = ttest_ind_from_stats(mean_a, sd_a, n_a, mean_b, sd_b, n_b, equal_var=False)
     return float(welch.pvalue)
+
+
+def _valid(row: Row) -> str:
+    return perplexity(row.perplexity("valid"))
 
 
 def _test(row: Row) -> float:

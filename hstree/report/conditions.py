@@ -36,6 +36,7 @@ def conditions_of(results: Results) -> list[tuple[str, str]]:
         ("perplexity", f"of each {predicts(options)}"),
         ("model", model),
         ("budget", budget),
+        *_at_epoch_limit(results),
         ("seeds", ", ".join(map(str, seeds))),
         ("unigram", f"test perplexity {perplexity(results['unigram'])}, for scale"),
         (
@@ -48,6 +49,16 @@ def conditions_of(results: Results) -> list[tuple[str, str]]:
             ", ".join(f"{name} {version}" for name, version in results["versions"].items()),
         ),
     ]
+
+
+def _at_epoch_limit(results: Results) -> list[tuple[str, str]]:
+    """Say how many rows stopped at the limit of epochs, if any did."""
+    rows = [row for row in results["rows"] if row["kind"] == "tree"]
+    number = sum(bool(row["at_epoch_limit"]) for row in rows)
+    if not number:
+        return []
+    said = f"{number} of {plural(len(rows), 'tree', 'trees')}, marked *, stopped at it"
+    return [("epoch limit", f"{said}; more epochs may lower their perplexity")]
 
 
 def title_of(results: Results) -> str:

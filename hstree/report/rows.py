@@ -81,9 +81,9 @@ def rows_of(results: Results) -> list[Row]:
 
 
 def best_tree(rows: Sequence[Row]) -> Row | None:
-    """Return the tree of the lowest test perplexity, flat aside; the first of equals."""
-    scored = [row for row in rows if row.is_tree and not row.is_flat and row.perplexity()]
-    return min(scored, key=lambda row: row.perplexity() or 0.0, default=None)
+    """Return the tree of the lowest validation perplexity, flat aside; the first of equals."""
+    scored = [row for row in rows if row.is_tree and not row.is_flat and row.perplexity("valid")]
+    return min(scored, key=lambda row: row.perplexity("valid") or 0.0, default=None)
 
 
 def flat_row(rows: Sequence[Row]) -> Row | None:
@@ -97,7 +97,7 @@ def recommended(results: Results, rows: Sequence[Row]) -> Row | None:
 
 
 def lowest(results: Results, rows: Sequence[Row]) -> Row | None:
-    """Return the tree of the lowest test perplexity, flat or not, as the comparison chose it."""
+    """Return the tree of the lowest validation perplexity, flat or not, as it was chosen."""
     return _chosen(results, rows, "best")
 
 

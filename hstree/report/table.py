@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hstree.comparison.significance import BLOCK, FEWEST
 from hstree.report.figures import (
     NONE,
     number,
@@ -42,27 +43,41 @@ def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
     without = [
         Column("no OOV", "perplexity", "of the test text without its unknown words", _without_oov)
     ]
+    wordnet = [
+        Column("WordNet", "% of tokens", "of the training text, that WordNet has", _in_wordnet)
+    ]
     return [
-        Column("codes", "a word", "ways from the root to a word, on average", _codes),
+        Column("codes", "a word", "paths from the root to a word, on average", _codes),
         Column(
-            "code length", "decisions", "of a word of running text, all its codes", _code_length
+            "length", "decisions", "of the codes of a word of running text, all its codes together",
+            _code_length,
         ),
         Column(
-            "node scores", "a target", "what one prediction costs: 1 at a binary node, k at one "
-            "with k branches", _scores,
+            "scores", "a target", "node scores, what one prediction costs: 1 at a binary node, k "
+            "at one with k branches", _scores,
         ),
         Column("parameters", "", "trained numbers", _parameters),
-        Column("valid", "perplexity", "lower is better", _perplexity_of("valid")),
-        Column("test", "perplexity", "lower is better; ± is the spread (sd) over seeds", _test),
+        *(wordnet if any(row.result["in_wordnet"] is not None for row in rows) else []),
+        Column("valid", "perplexity", "lower is better; trees are chosen by it",
+               _perplexity_of("valid")),
+        Column(
+            "test", "perplexity", "lower is better; ± is the spread (sd) over n seeds; * stopped "
+            "at the limit of epochs, before the validation perplexity had stopped falling: more "
+            "epochs may lower it", _test,
+        ),
         *(without if oov else []),
         Column(
-            "to flat", "% perplexity", "with its 95% interval over blocks of the test text",
+            "to flat", "% perplexity", "with its 95% interval over blocks of the test text, of "
+            f"{BLOCK:,} tokens or more; a text of fewer than {FEWEST} is too short to tell",
             _to_flat,
         ),
         Column("p", "", "of no difference to flat, paired t over test blocks", _p),
-        Column("an epoch", "seconds", "training pass, wall clock", _seconds),
-        Column("speed", "tokens/s", "in training", _speed),
-        Column("speed-up", "over flat", "", _speed_up),
+        Column("speed", "tokens/s", "in training, and how many times flat\u2019s", _speed),
+        Column(
+            "from text", "seconds", "to build the tree and train all epochs on it, those of the "
+            "model that learned its vectors included, and how many times as fast as flat that is; "
+            "validation is not counted", _from_text,
+        ),
     ]  # fmt: skip
 
 
@@ -96,14 +111,21 @@ def _parameters(row: Row) -> Cell:
     return Cell(f"{value / 1e6:.2f} M" if value >= 1e6 else number(value), value)
 
 
+def _in_wordnet(row: Row) -> Cell:
+    value = row.result["in_wordnet"]
+    return Cell(NONE if value is None else f"{value:.0%}", value)
+
+
 def _perplexity_of(part: str) -> Callable[[Row], Cell]:
     return lambda row: Cell(perplexity(row.perplexity(part)), row.perplexity(part))
 
 
 def _test(row: Row) -> Cell:
     found = row.result["perplexity"]["test"]
-    note = "" if found["sd"] is None else f"± {found['sd']:.2f}"
-    return Cell(perplexity(found["mean"]), found["mean"], note)
+    spread = "" if found["sd"] is None else f"± {found['sd']:.2f}, "
+    note = f"{spread}n = {found['n']}" if row.is_tree else ""
+    mark = "*" if row.result["at_epoch_limit"] else ""
+    return Cell(perplexity(found["mean"]) + mark, found["mean"], note)
 
 
 def _without_oov(row: Row) -> Cell:
@@ -117,6 +139,8 @@ def _to_flat(row: Row) -> Cell:
         return Cell(NONE, None)
     if row.is_flat:
         return Cell("0", 1.0)
+    if found["low"] is None:
+        return Cell(signed(found["ratio"]), found["ratio"], "too short to tell")
     note = f"{signed(found['low'])} to {signed(found['high'])}"
     return Cell(signed(found["ratio"]), found["ratio"], note)
 
@@ -126,15 +150,18 @@ def _p(row: Row) -> Cell:
     return Cell(significance(p), p)
 
 
-def _seconds(row: Row) -> Cell:
-    value = row.result["seconds_per_epoch"]
-    return Cell(three_digits(value), value)
-
-
 def _speed(row: Row) -> Cell:
-    return Cell(number(row.tokens_per_second), row.tokens_per_second)
+    note = _times_flat(row.result["speed_up"])
+    return Cell(number(row.tokens_per_second), row.tokens_per_second, note)
 
 
-def _speed_up(row: Row) -> Cell:
-    value = row.result["speed_up"]
-    return Cell(times(value), value)
+def _from_text(row: Row) -> Cell:
+    found = row.result["from_text"]
+    if found is None:
+        return Cell(NONE, None)
+    note = _times_flat(found["speed_up"])
+    return Cell(three_digits(found["seconds"]), found["seconds"], note)
+
+
+def _times_flat(value: float | None) -> str:
+    return "" if value is None else f"{times(value)} flat"

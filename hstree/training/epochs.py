@@ -56,10 +56,20 @@ class Epoch:
 
 @dataclass
 class History:
-    """The epochs of a training, and whether it was interrupted."""
+    """The epochs of a training, and how it ended.
+
+    Attributes
+    ----------
+    epochs : list of Epoch
+    interrupted : bool
+        By Ctrl-C.
+    converged : bool
+        Whether it ended because the validation perplexity fell no more, not at its limit of epochs.
+    """
 
     epochs: list[Epoch] = field(default_factory=list)
     interrupted: bool = False
+    converged: bool = False
 
 
 class EpochLoop(ABC, Generic[M]):
@@ -119,10 +129,10 @@ class EpochLoop(ABC, Generic[M]):
                 history.epochs.append(epoch)
                 if epoch.valid is None:
                     continue
-                stop = self.stalled_or_not(epoch.valid, best)
+                history.converged = self.stalled_or_not(epoch.valid, best)
                 if epoch.valid < best:
                     best, best_weights = epoch.valid, self._copy()
-                if stop:
+                if history.converged:
                     break
         except KeyboardInterrupt:
             history.interrupted = True

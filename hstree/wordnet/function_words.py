@@ -1,10 +1,13 @@
-"""English function words, which stand outside WordNet's tree though WordNet spells some of them.
+"""Words outside WordNet's tree though WordNet spells some of them: function words, single letters.
 
 "it" is information technology there, "he" is helium, "at" a coin of Laos and "a" an angstrom. A
 text seldom means any of these, so such words stand with "the" and "of", which WordNet lacks. Some
 it has in their own right, as adverbs and adjectives ("not", "all", "so"): a class stays together.
 Case is folded before, so that "May" and "US" stand with "may" and "us".
 Here are the closed classes alone; verbs that also help others (be, have, do) are verbs.
+
+A single letter is nitrogen, phosphorus or a kelvin in WordNet; in a text it is an initial, a label
+of a list or a mark such as the Penn Treebank's N, which is any number. It is no word of its own.
 """
 
 from __future__ import annotations
@@ -37,3 +40,8 @@ FUNCTION_WORDS = frozenset(
         (_ARTICLES_AND_DETERMINERS, _PRONOUNS, _PREPOSITIONS, _CONJUNCTIONS, _AUXILIARIES)
     ).split()
 )
+
+
+def is_outside(word: str) -> bool:
+    """Tell whether a word, in lower case, is a function word or a single letter."""
+    return word in FUNCTION_WORDS or (len(word) == 1 and word.isalpha())

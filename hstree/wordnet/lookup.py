@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.wordnet.function_words import FUNCTION_WORDS
+from hstree.wordnet.function_words import is_outside
 from hstree.wordnet.morphy import lemmas_of
 from hstree.wordnet.table import POS
 from hstree.wordnet.taxonomy import Taxonomy
@@ -49,7 +49,8 @@ def find_places(
     Parameters
     ----------
     words : sequence of str, length V
-        In any case; WordNet is asked in lower case, and not for `FUNCTION_WORDS`.
+        In any case; WordNet is asked in lower case, and not for function words and single
+        letters (`is_outside`).
     taxonomy : Taxonomy
     senses : {"first", "all"}
         The likeliest synset of each word, or all of them.
@@ -68,7 +69,7 @@ def find_places(
     lemmatised = np.zeros(len(words), bool)
     for number, text in enumerate(words):
         lower = text.lower()
-        ranked = [] if lower in FUNCTION_WORDS else sorted(_candidates(lower, taxonomy))
+        ranked = [] if is_outside(lower) else sorted(_candidates(lower, taxonomy))
         if not ranked:
             continue
         found = list(dict.fromkeys(sense for _, _, _, sense in ranked))

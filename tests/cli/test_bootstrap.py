@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from hstree.language_model import LanguageModel
 from tests.texts import markov_lines, write_lines
 
 SMALL = ("--dim", "8", "--context", "2", "--epochs", "1", "--batch-size", "64")
@@ -28,6 +29,29 @@ def test_every_round_is_kept_and_shown(hstree, text, tmp_path):
     before = (tmp_path / "b" / "round-2" / "result.json").stat().st_mtime_ns
     assert hstree(*arguments, *SMALL).status == 0
     assert (tmp_path / "b" / "round-2" / "result.json").stat().st_mtime_ns == before
+
+
+def test_the_best_round_is_that_of_validation_and_costs_add_up(hstree, text, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    ran = hstree("bootstrap", text, "-o", "b", "--rounds", "2", *SMALL, "--json", "all.json")
+    assert max(map(len, ran.out.splitlines())) <= 60
+    found = json.loads((tmp_path / "all.json").read_text())
+    best = min(found, key=lambda name: found[name]["perplexity"]["valid"])
+    told = " ".join(ran.out.split())
+    assert f"best round {best}, by validation perplexity" in told
+    assert f"of 3 rounds; test perplexity {found[best]['perplexity']['test']:.1f}" in told
+    assert "* stopped at the limit of 1 epoch" in told
+    spent = 0.0
+    for name, result in found.items():
+        spent += json.loads((tmp_path / "b" / name / "build.json").read_text())["seconds"]
+        spent += sum(epoch["seconds"] for epoch in result["epochs"])
+        of_round = [line.split() for line in ran.out.splitlines() if line.startswith(f" {name} ")]
+        bought, taken = of_round
+        assert bought[-1] == f"{result['perplexity']['test']:.1f}*"
+        assert taken[-1] == f"{spent:.1f}"
+        weights = LanguageModel.load(tmp_path / "b" / name / "model")
+        arrays = (*weights.model.tensors().values(), weights.layer.weight, weights.layer.bias)
+        assert bought[3] == str(sum(array.size for array in arrays))
 
 
 def test_another_method_brings_its_own_options(hstree, text, tmp_path):

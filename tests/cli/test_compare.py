@@ -11,6 +11,7 @@ import hstree as library
 from hstree import results
 from hstree.errors import MissingExtraError
 from hstree.training.lbl import Trainer
+from hstree_cli.comparison_table import bought
 from tests.comparison.test_study import timeless
 
 QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
@@ -40,13 +41,45 @@ def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
         if row["kind"] == "tree":
             assert f"{row['tree']['scores_per_target']:.1f}" in ran.out
             assert f"{row['tokens_per_second']:,.0f}" in ran.out
-    blocks = "20 test blocks of 9 tokens; neither covers other random states"
-    for said in ("± ", "95% interval", blocks, "41 words", "left in"):
+    short = "test tokens are too short to tell it from 1: an interval takes 20 blocks of 1,000"
+    for said in ("± ", "too short to tell", short, "41 words", "left in"):
         assert said in " ".join(ran.out.split())
-    assert f"Which tree? {found['choice']['best']} has the lowest test perplexity" in " ".join(
-        ran.out.split()
-    )
+    assert (
+        f"Which tree? Of 3 trees, {found['choice']['best']} has the lowest validation perplexity"
+    ) in " ".join(ran.out.split())
     assert (tmp_path / "c" / "results.csv").read_text().count("\n") == 5
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_every_figure_fits_the_terminal(hstree, corpus, tmp_path, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    methods = ("-m", "gmm --epsilon 0.4 --trees 2", "-m", "wordnet", "-m", "flat")
+    ran = hstree("compare", corpus, *methods, "--seeds", "2", "-o", "c", *QUICK)
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= columns
+    assert "in WordNet share of the training tokens that WordNet has" in " ".join(ran.out.split())
+    assert "* stopped at the limit of 2 epochs" in " ".join(ran.out.split())
+    for row in results.load(tmp_path / "c")["rows"]:
+        own = [line for line in ran.out.splitlines() if line.startswith(f" {row['name'][:7]}")]
+        test, cost = row["perplexity"]["test"], row["from_text"]
+        assert f" {row['perplexity']['valid']['mean']:.1f} " in own[0]
+        assert f" {test['mean']:.1f} ± {test['sd']:.1f}*  2 " in own[0]
+        assert f" {row['parameters']} " in own[1] or f"{row['parameters'] / 1000:#.3g}k" in own[1]
+        assert f" {cost['seconds']:.1f} " in own[2]
+        assert own[1].split()[-1] == ("-" if row["in_wordnet"] is None else "0%")
+
+
+def test_an_interval_where_the_text_is_long_enough():
+    """What a table says of one row for the two kinds of test texts."""
+    found = {"ratio": 1.306, "low": 1.278, "high": 1.334, "p": 0.0, "blocks": 82}
+    row = {
+        "name": "random", "to_flat": found, "at_epoch_limit": 0,
+        "perplexity": {part: {"mean": 164.0, "sd": None, "n": 1} for part in ("valid", "test")},
+    }  # fmt: skip
+    unknown = {**found, "low": None, "high": None, "p": None, "blocks": 8}
+    cells = [list(column.cells) for column in bought([row, {**row, "to_flat": unknown}]).columns]
+    assert cells[4] == ["1.306 [1.278,1.334]", "1.306 too short to tell"]
+    assert cells[5] == ["<0.001", "-"]
 
 
 def test_the_page_is_written_where_its_plots_can_be_drawn(hstree, corpus, tmp_path, monkeypatch):
@@ -61,7 +94,7 @@ def test_the_page_is_written_where_its_plots_can_be_drawn(hstree, corpus, tmp_pa
     monkeypatch.setattr("hstree.report.write", missing)
     ran = hstree(*given)
     assert (ran.status, ran.err) == (0, "")
-    assert "Which tree? huffman" in ran.out
+    assert "Which tree? Of 1 tree, huffman" in ran.out
     last = " ".join(ran.out.split())
     assert "There is no page to look at: get it with `pip install 'hstree[report]'`" in last
     assert "then `hstree report c`" in last

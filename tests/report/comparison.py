@@ -16,7 +16,7 @@ def leave(folder, trees, *, baselines=("kn3",), seeds=(0, 1), oov=12, **changed)
     first = next(iter(trees.values()))
     results = {
         "format": "hstree results",
-        "version": 1,
+        "version": 2,
         "corpus": {"train": part, "valid": part, "test": part},
         "tokens": {"train": 92_958, "valid": 7_376, "test": 8_243},
         "oov": {"train": 0, "valid": 0, "test": oov},
@@ -70,26 +70,31 @@ def _tree_row(folder, name, tree, place, seeds):
         "tree": statistics.as_dict(),
         "code_lengths": _code_lengths(tree),
         "parameters": 1_000_000 + 100 * tree.n_nodes,
+        "in_wordnet": 0.41 if tree.meta.get("method") == "wordnet" else None,
         "runs": runs,
         "perplexity": {part: _spread(test, part) for part in PARTS},
+        "at_epoch_limit": place % 2,
         "to_flat": {"ratio": 1.0 if flat else ratio, "low": ratio - 0.01, "high": ratio + 0.01,
                     "p": None if flat else 0.0004, "blocks": 82},
         "seconds_per_epoch": 929_589 / speed,
         "tokens_per_second": speed,
         "speed_up": speed / 14_000,
+        "from_text": {"seconds": 4e6 / speed + 30, "vectors": 25.0, "tree": 5.0,
+                      "training": 4e6 / speed, "speed_up": speed / 15_000},
         "by_band": [level * factor for factor in (90, 12, 3 + 0.1 * place, 0.4, 0.2)],
     }  # fmt: skip
 
 
 def _choice(rows):
     trees = [row for row in rows if row["kind"] == "tree"]
-    best = min(trees, key=lambda row: row["perplexity"]["test"]["mean"])
+    best = min(trees, key=lambda row: row["perplexity"]["valid"]["mean"])
     near = [
         row for row in trees
-        if row["perplexity"]["test"]["mean"] <= 1.03 * best["perplexity"]["test"]["mean"]
+        if row["perplexity"]["valid"]["mean"] <= 1.03 * best["perplexity"]["valid"]["mean"]
     ]  # fmt: skip
     fastest = max(near, key=lambda row: row["tokens_per_second"])
-    return {"best": best["name"], "within": 0.03, "fastest": fastest["name"]}
+    return {"by": "valid", "among": len(trees), "best": best["name"], "within": 0.03,
+            "fastest": fastest["name"]}  # fmt: skip
 
 
 def _baseline_row(name, place):
@@ -97,11 +102,13 @@ def _baseline_row(name, place):
     return {
         "name": name, "kind": "baseline", "method": name, "options": {"order": 3},
         "tree_file": None, "tree": None, "code_lengths": None, "parameters": None,
-        "runs": [run],
+        "in_wordnet": None, "runs": [run], "at_epoch_limit": 0,
         "perplexity": {part: _spread([148.0 - 7 * place], part) for part in PARTS},
         "to_flat": {"ratio": 1.18, "low": 1.16, "high": 1.2, "p": 0.0, "blocks": 82},
         "seconds_per_epoch": None, "tokens_per_second": None, "speed_up": None,
-        "fit_seconds": 12.0, "by_band": [11_000.0, 1_500.0, 410.0, 55.0, 30.0],
+        "from_text": {"seconds": 12.0, "vectors": 0.0, "tree": 0.0, "training": 12.0,
+                      "speed_up": 5.0},
+        "by_band": [11_000.0, 1_500.0, 410.0, 55.0, 30.0],
     }  # fmt: skip
 
 

@@ -170,6 +170,22 @@ def test_the_table_sorts_by_a_column(opened):
     assert last.find_element("css selector", "bdi").text == "kn3"  # without a speed
 
 
+def test_the_table_fits_a_wide_window_and_says_what_its_marks_mean(opened):
+    width = opened.run(
+        "const t = document.querySelector('.scrolling'); return [t.scrollWidth, t.clientWidth]"
+    )
+    assert width[0] <= width[1]
+    first, second, *_ = opened.all("#rows tbody tr")
+    titles = [button.text for button in opened.all("thead button")]
+    test, from_text = (titles.index(title) for title in ("test", "from text"))
+    cells = [row.find_elements("css selector", "th, td") for row in (first, second)]
+    assert "*" not in cells[0][test].text
+    assert cells[1][test].text.splitlines()[0].endswith("*")  # stopped at the limit of epochs
+    assert cells[0][test].text.endswith("n = 2")
+    assert cells[0][from_text].text.endswith("flat")
+    assert "marked *, stopped at it" in opened.one(".conditions").text
+
+
 def test_a_search_finds_a_word_and_shows_all_its_codes(opened):
     opened.search("bank")
     assert "2 codes of 4 decisions" in opened.one(".codes .summary").text

@@ -10,3 +10,11 @@ def test_function_words_are_outside_wordnet_in_any_case():
     inside = [word for word, n in zip(words, places.n_senses, strict=True) if n]
     assert inside == ["was", "helium", "dog", "bank"]
     assert [words[i] for i in places.word] == inside
+
+
+def test_a_single_letter_is_no_element_or_unit():
+    """Neither the Penn Treebank's N, which is any number, nor an initial."""
+    words = ["N", "n", "B", "k", "x", "2", "is", "nitrogen"]
+    places = find_places(words, open_taxonomy("builtin"), "all", 8)
+    inside = [word for word, n in zip(words, places.n_senses, strict=True) if n]
+    assert inside == ["2", "is", "nitrogen"]

@@ -110,7 +110,7 @@ def bootstrap(
             rounds_of(parts, output, rounds=rounds, method=method, build_options=options, **model)
         )
     with written((json, lambda path: write_json(path, results))):
-        say(table_of(results))
+        say(table_of(results, output))
         say(facts([*conditions(results, origin(parts.train)), ("kept in", f"{output}/")]))
 
 

@@ -118,7 +118,8 @@ def compare(
 
     Trees are built from the training part alone; those of vectors grow from what
     a model learned on a random tree. Rows stand in the order methods, trees,
-    baselines. With --tree and nothing that chooses words, the words are those of
+    baselines; the tree that is named below them is chosen by validation
+    perplexity. With --tree and nothing that chooses words, the words are those of
     the first tree; all trees must be over the same ones.
 
     Without any of them it compares random, huffman, semantic, gmm, gmm --epsilon
