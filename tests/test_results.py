@@ -22,6 +22,7 @@ ROW = {
         p: {"mean": 2.0, "sd": None, "n": 1} for p in ("valid", "test", "test_without_oov")
     },
     "at_epoch_limit": 0,
+    "seen": None,
     "to_flat": None,
     "seconds_per_epoch": None,
     "tokens_per_second": None,

@@ -73,7 +73,7 @@ def _tree_row(folder, name, tree, place, seeds):
         "in_wordnet": 0.41 if tree.meta.get("method") == "wordnet" else None,
         "runs": runs,
         "perplexity": {part: _spread(test, part) for part in PARTS},
-        "at_epoch_limit": place % 2,
+        "at_epoch_limit": place % 2, "seen": None,
         "to_flat": {"ratio": 1.0 if flat else ratio, "low": ratio - 0.01, "high": ratio + 0.01,
                     "p": None if flat else 0.0004, "blocks": 82},
         "seconds_per_epoch": 929_589 / speed,
@@ -102,7 +102,7 @@ def _baseline_row(name, place):
     return {
         "name": name, "kind": "baseline", "method": name, "options": {"order": 3},
         "tree_file": None, "tree": None, "code_lengths": None, "parameters": None,
-        "in_wordnet": None, "runs": [run], "at_epoch_limit": 0,
+        "in_wordnet": None, "runs": [run], "at_epoch_limit": 0, "seen": None,
         "perplexity": {part: _spread([148.0 - 7 * place], part) for part in PARTS},
         "to_flat": {"ratio": 1.18, "low": 1.16, "high": 1.2, "p": 0.0, "blocks": 82},
         "seconds_per_epoch": None, "tokens_per_second": None, "speed_up": None,
