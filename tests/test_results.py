@@ -32,7 +32,17 @@ FOUND = {
     "tokens": dict.fromkeys(PARTS, 9),
     "oov": dict.fromkeys(PARTS, 0),
     "vocabulary": {"size": 3, "sha256": "ab"},
-    "options": {"seeds": [0], "dim": 8, "epochs": 1, "batch_size": 64},
+    "options": {
+        "seeds": [0],
+        "dim": 8,
+        "epochs": 1,
+        "batch_size": 64,
+        "context": 5,
+        "full": False,
+        "learning_rate": 0.1,
+        "dropout": 0.3,
+        "weight_decay": 0.0,
+    },
     "versions": {},
     "machine": {"cores": 2, "system": "Linux", "processor": "x86_64"},
     "unigram": float("nan"),
@@ -44,6 +54,7 @@ BAND = {"least": 1, "most": 9, "words": 3, "tokens": 9}
 TREE = {
     **ROW,
     "kind": "tree",
+    "tree_file": "tree.json",
     "tree": {
         "sha256": "ab",
         "nodes": 2,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import FileFormatError
+from hstree.jsonfile import DEEPEST, nested_too_deep
 from hstree.segments import offsets
 from hstree.text.utf8 import BYTE_ORDER_MARK
 from hstree.tree import Tree
@@ -147,11 +148,13 @@ def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     FileFormatError
-        When it is not a JSON object.
+        When it is not a JSON object, or nested too deep.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
         raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
+    if nested_too_deep(meta):
+        raise FileFormatError(f'has "meta" nested more than {DEEPEST} deep; build it again')
     return meta
 
 
@@ -161,12 +164,14 @@ def dump_meta(meta: Mapping[str, Any]) -> str:
     Raises
     ------
     FileFormatError
-        When it holds what JSON, or UTF-8, cannot.
+        When it holds what JSON, or UTF-8, cannot, or is nested too deep.
     """
+    if nested_too_deep(meta):
+        raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
     try:
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise FileFormatError(f"the tree's meta cannot be written as JSON: {error}") from error
     return text
 

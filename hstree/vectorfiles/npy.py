@@ -129,9 +129,11 @@ def write_npy(
         raise FileFormatError(f"cannot write {name}: vectors are written as .npy; name it so")
     lines = labels_lines(name, labels, counts)
     beside = Path(name).with_suffix(".labels.tsv")
-    with replacing(name) as matrix_file, replacing(beside) as labels_file:
+    with replacing(name) as matrix_file:
         np.lib.format.write_array(matrix_file, vectors, allow_pickle=False)
-        labels_file.write(lines)
+        matrix_file.flush()
+        with replacing(beside) as labels_file:
+            labels_file.write(lines)
 
 
 def labels_lines(name: str, labels: Sequence[str], counts: NDArray[np.int64] | None) -> bytes:

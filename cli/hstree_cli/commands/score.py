@@ -41,7 +41,7 @@ def score(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Write the lines here."),
+        typer.Option("--output", "-o", metavar="OUT", help="Write the lines here.", readable=False),
     ] = None,
     json: JsonFile = None,
     quiet: Quiet = False,
@@ -52,12 +52,15 @@ def score(
     counted; with --per-word they are word<TAB>log-prob, and <TAB>OOV where the
     word is not in the vocabulary and scored as <unk>. A context reaches over line
     ends. Logarithms are natural: divide by 2.302585 for base 10, as in ARPA tools.
+    Control characters in words are printed escaped; a file named by -o has them as
+    they are.
     """
     from hstree.files import replacing
     from hstree.jsonfile import write_json
     from hstree.modelfile import load
     from hstree.scoring import in_text_order
     from hstree_cli.console import facts, say
+    from hstree_cli.messages import printable
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress
     from hstree_cli.reading import Reader
@@ -74,7 +77,7 @@ def score(
         parts = total.counting(in_text_order(loaded.model, loaded.layer, loaded.windows(text)))
         lines = _words(text, parts) if per_word else _lines(text, parts)
         if output is None:
-            sys.stdout.writelines(lines)
+            sys.stdout.writelines(printable(line, keep="\t\n") for line in lines)
         else:
             with replacing(output) as written:
                 written.writelines(line.encode() for line in lines)
