@@ -143,7 +143,7 @@ def build(
     given = as_taken(input, chosen, vocabulary)
     source = given.source | _files(values)
 
-    make = partial(_made, chosen, **values)
+    make = partial(_made, chosen, values)
     if isinstance(given, WordVectors) and vocabulary is not None:
         tree, coverage = over_vocabulary(make, given, vocabulary)
         source |= coverage
@@ -156,7 +156,7 @@ def build(
     return tree.with_meta(tree.meta | made)
 
 
-def _made(chosen: Builder, given: BuilderInput, **values: Any) -> Tree:
+def _made(chosen: Builder, values: Mapping[str, Any], given: BuilderInput) -> Tree:
     """Run a builder; what another package's does wrong is reported by its name.
 
     Raises

@@ -41,7 +41,9 @@ class Word2VecOptions:
     sample : float
         Sub-sampling of frequent words; see `hstree.training.surroundings.Surroundings`.
     random_state : int
-        Seeds the batches, the sub-sampling and the reach of windows.
+        Seeds the batches, the sub-sampling and the reach of windows. The same seed gives the same
+        weights, byte for byte, on the same number of BLAS threads; with another number, trees
+        with wide nodes differ in the last digits.
     """
 
     epochs: int
