@@ -60,10 +60,10 @@ def their_package(tmp_path, monkeypatch):
     site = tmp_path / "site"
     info = site / "their_trees-1.0.dist-info"
     info.mkdir(parents=True)
-    (site / "their_trees.py").write_text(MODULE)
-    (site / "their_exit.py").write_text("import sys\nsys.exit('no licence')\n")
+    (site / "failing_trees.py").write_text(MODULE)
+    (site / "exiting_trees.py").write_text("import sys\nsys.exit('no licence')\n")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-trees\nVersion: 1.0\n")
-    lines = [f"{name} = their_trees:{name}" for name in NAMES] + ["exits = their_exit:build"]
+    lines = [f"{name} = failing_trees:{name}" for name in NAMES] + ["exits = exiting_trees:build"]
     (info / "entry_points.txt").write_text("\n".join(["[hstree.builders]", *lines, ""]))
     monkeypatch.syspath_prepend(site)
     Vocabulary(["a", "b", "c"], [3, 2, 1]).save(tmp_path / "vocab.tsv")
@@ -117,7 +117,7 @@ def test_debug_prints_the_traceback(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_status(["--debug", "build", "-m", "raises", "vocab.tsv"]) == 1
     err = capsys.readouterr().err
-    assert "their_trees.py" in err
+    assert "failing_trees.py" in err
     assert "return words.nowhere" in err
     assert err.splitlines()[-1].startswith("hstree: error: the builder 'raises'")
     assert exit_status(["--debug", "check", "missing.json"]) == 1
