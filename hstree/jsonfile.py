@@ -38,15 +38,14 @@ def nested_too_deep(value: Any) -> bool:
     """Return whether lists and objects are nested more than `DEEPEST` deep in a JSON value."""
     level = [value]
     for _ in range(DEEPEST + 1):
-        below: list[Any] = []
-        for outer in level:
-            if isinstance(outer, Mapping):
-                below += outer.values()
-            elif isinstance(outer, list | tuple):
-                below += outer
-        if not below:
+        level = [outer for outer in level if isinstance(outer, Mapping | list | tuple)]
+        if not level:
             return False
-        level = below
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
     return True
 
 

@@ -152,7 +152,9 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileFormatError(f"{place} is not what `hstree compare` leaves")
     if (version := document.get("version")) != VERSION:
-        raise FileFormatError(f"{place}: version {brief(version)}; this hstree reads version {VERSION}")
+        raise FileFormatError(
+            f"{place}: version {brief(version)}; this hstree reads version {VERSION}; compare again"
+        )
     _check(document, _KEYS, f"{place}")
     _check_conditions(document, f"{place}")
     for number, band in enumerate(document["bands"]):

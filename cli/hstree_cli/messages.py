@@ -29,8 +29,8 @@ def printable(text: str, keep: str = "") -> str:
 
     Examples
     --------
-    >>> print(printable("\x1b[31mred\tand", keep="\t"))
-    \x1b[31mred	and
+    >>> print(printable("\x1b[31mred"))
+    \x1b[31mred
     """
     return _UNSAFE.sub(lambda one: one[0] if one[0] in keep else repr(one[0])[1:-1], text)
 
