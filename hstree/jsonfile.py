@@ -10,6 +10,10 @@ from typing import Any
 
 from hstree.files import replacing
 
+#: How deep lists and objects are nested in each other at the most, so that what goes through
+#: them by recursion, Python's own `repr` and `json` too, always comes to an end.
+DEEPEST = 100
+
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
     """Write an object of figures.
@@ -28,6 +32,21 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
     text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as file:
         file.write(f"{text}\n".encode())
+
+
+def nested_too_deep(value: Any) -> bool:
+    """Return whether lists and objects are nested more than `DEEPEST` deep in a JSON value."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [outer for outer in level if isinstance(outer, Mapping | list | tuple)]
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+    return True
 
 
 def _finite(value: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import FileFormatError
+from hstree.jsonfile import DEEPEST, nested_too_deep
 from hstree.segments import offsets
 from hstree.text.utf8 import BYTE_ORDER_MARK
 from hstree.tree import Tree
@@ -148,12 +149,14 @@ def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     FileFormatError
-        When it is not a JSON object, or could not be written again: ``1e999`` is infinite, and
-        ``"\ud800"`` half a character.
+        When it is not a JSON object, is nested too deep, or could not be written again:
+        ``1e999`` is infinite, and ``"\ud800"`` half a character.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
         raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
+    if nested_too_deep(meta):
+        raise FileFormatError(f'has "meta" nested more than {DEEPEST} deep; build it again')
     try:
         dump_meta(meta)
     except FileFormatError as error:
@@ -167,12 +170,14 @@ def dump_meta(meta: Mapping[str, Any]) -> str:
     Raises
     ------
     FileFormatError
-        When it holds what JSON, or UTF-8, cannot.
+        When it holds what JSON, or UTF-8, cannot, or is nested too deep.
     """
+    if nested_too_deep(meta):
+        raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
     try:
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise FileFormatError(f"the tree's meta cannot be written as JSON: {error}") from error
     return text
 

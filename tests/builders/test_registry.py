@@ -126,7 +126,8 @@ def test_values_are_converted_or_refused():
         ("choice", ["one"], "one of 'one', 'two'"),
         ("number", 4, "one of 2, 3"),
         ("maybe", "x", "a whole number or None"),
-        ("random_state", -1, "a whole number, 0 or more"),
+        ("random_state", -1, "a whole number from 0 to 4294967295"),
+        ("random_state", 2**32, "a whole number from 0 to 4294967295"),
         ("real", np.zeros((50, 50)), "a number"),
     ],
 )

@@ -27,6 +27,7 @@ BAD_JSON = [
     (b"\0\1\2\3", "is not JSON"),
     (b"\xef\xbb\xbf" + changed().encode(), "begins with a byte order mark"),
     ("[" * 100_000, "nested too deep"),
+    (changed(meta={"a": json.loads("[" * 100 + "]" * 100)}), "nested more than 100 deep"),
     ('{"a":' * 100_000, "nested too deep"),
     (changed(children=None).replace("null", "[" * 100_000 + "]" * 100_000), "nested too deep"),
     ("[1, 2]", "holds [1, 2], not a JSON object"),

@@ -82,12 +82,12 @@ def _drawn(words: list[str], found: list[tuple[str, float]], title: str) -> Rend
     from rich.console import Group
     from rich.text import Text
 
-    from hstree_cli.console import quoted, table
+    from hstree_cli.console import shortened, table
 
     drawn = table(title, "probability", text=(title,))
     for word, probability in found:
-        drawn.add_row(quoted(word), f"{probability:.6f}")
-    after = " ".join(quoted(word) for word in words) or "(no word)"
+        drawn.add_row(shortened(word), f"{probability:.6f}")
+    after = " ".join(shortened(word) for word in words) or "(no word)"
     return Group(Text(after, style="bold"), drawn)
 
 
