@@ -239,7 +239,8 @@ def _check_figures(row: Mapping[str, Any], what: str) -> None:
         _check(run.get("epochs") or [], [_EPOCH], f'{what}: "runs": "epochs"')
         epochs += run.get("epochs") or []
     ratio = row["to_flat"] or {}
-    if None in [ratio.get(key, 1) for key in ("ratio", "low", "high")]:
+    bounds = [ratio.get(key) for key in ("low", "high")]
+    if ratio and (ratio["ratio"] is None or bounds.count(None) == 1):
         raise FileFormatError(f"{what}: its ratio to flat lacks a figure; compare again")
     spreads = {part: row["perplexity"][part] for part in ("valid", "test", "test_without_oov")}
     for part, spread in spreads.items():
@@ -247,7 +248,8 @@ def _check_figures(row: Mapping[str, Any], what: str) -> None:
             raise FileFormatError(f'{what}: "{part}" has the spread of a single perplexity')
     positive = [
         *(spread["mean"] for spread in spreads.values()),
-        *(ratio.get(key) for key in ("ratio", "low", "high")),
+        ratio.get("ratio"),
+        *bounds,
         *(epoch[key] for epoch in epochs for key in ("seconds", "valid")),
         *(row["by_band"] or []),
         *(row[key] for key in ("seconds_per_epoch", "tokens_per_second", "speed_up")),

@@ -78,6 +78,15 @@ def test_what_is_written_is_read(tmp_path):
     assert (tmp_path / "results.csv").read_text().splitlines()[1].startswith("kn3,baseline,kn3,,")
 
 
+def test_a_ratio_without_an_interval_is_a_test_part_that_is_too_short_to_tell(tmp_path):
+    short = {"ratio": 1.1, "low": None, "high": None, "p": None, "blocks": 3}
+    results.save({**FOUND, "rows": [{**ROW, "to_flat": short}]}, tmp_path)
+    assert results.load(tmp_path)["rows"][0]["to_flat"] == short
+    results.save({**FOUND, "rows": [{**ROW, "to_flat": {**short, "low": 1.0}}]}, tmp_path)
+    with pytest.raises(FileFormatError, match="lacks a figure"):
+        results.load(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
