@@ -18,3 +18,11 @@ def test_what_is_no_number_becomes_null(tmp_path):
 def test_a_place_that_cannot_be_written(tmp_path):
     with pytest.raises(FileFormatError, match="cannot write"):
         write_json(tmp_path / "missing" / "figures.json", {})
+
+
+def test_half_a_character_is_written_as_its_escape(tmp_path):
+    """A word that was typed may hold one: Python reads a byte that is not UTF-8 as such."""
+    path = tmp_path / "figures.json"
+    write_json(path, {"context": ["caf\udce9", "é"]})
+    assert json.loads(path.read_bytes()) == {"context": ["caf\udce9", "é"]}
+    assert "caf\\udce9" in path.read_text(encoding="utf-8")
