@@ -22,7 +22,8 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
     ----------
     path : str or path
     document : mapping
-        JSON values; a figure that is no finite number becomes null, for JSON has no other word.
+        JSON values; a figure that is no finite number becomes null, for JSON has no other word,
+        and half a character its escape, for UTF-8 has no bytes for it.
 
     Raises
     ------
@@ -31,7 +32,7 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
     """
     text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as file:
-        file.write(f"{text}\n".encode())
+        file.write(f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
 def nested_too_deep(value: Any) -> bool:

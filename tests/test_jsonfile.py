@@ -28,3 +28,11 @@ def test_how_deep_values_may_be_nested(wrap):
     assert not nested_too_deep(value)
     assert nested_too_deep(wrap(value))
     assert not nested_too_deep(3)
+
+
+def test_half_a_character_is_written_as_its_escape(tmp_path):
+    """A word that was typed may hold one: Python reads a byte that is not UTF-8 as such."""
+    path = tmp_path / "figures.json"
+    write_json(path, {"context": ["caf\udce9", "é"]})
+    assert json.loads(path.read_bytes()) == {"context": ["caf\udce9", "é"]}
+    assert "caf\\udce9" in path.read_text(encoding="utf-8")

@@ -63,12 +63,14 @@ def test_standard_output_loses_nothing_of_a_training(
         (["bootstrap", "corpus.txt", "-o", "b", *QUICK, "--json", "r.json"], ["r.json"]),
         (["compare", "corpus.txt", "-o", "c", *QUICK, "-m", "flat"], ["c/report.html"]),
         (["stats", "huffman.json", "--json", "s.json"], ["s.json"]),
-        (["score", "m", "corpus.txt", "--json", "x.json"], ["x.json"]),
+        (["score", "m", "other.txt", "--json", "x.json"], ["x.json"]),
+        (["predict", "m", "w0 w1", "--json", "p.json"], ["p.json"]),
     ],
     ids=lambda value: value[0] if len(value) > 1 else "",
 )
 def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arguments, left):
-    if arguments[0] == "score":
+    (tmp_path / "other.txt").write_text("w0 w1\n")
+    if arguments[1] == "m":
         hstree("evaluate", tree, "corpus.txt", *QUICK, "--save", "m")
     ran = piped(">/dev/full", *arguments)
     assert ran.returncode == 1
@@ -203,6 +205,8 @@ REPLACED = [
     "score m corpus.txt -o corpus.txt",
     "score m corpus.txt --json m/weights.safetensors",
     "score m corpus.txt -o x.tsv --json x.tsv",
+    "predict m --contexts corpus.txt --json hard.txt",
+    "predict m w0 --json m/tree.json",
     "report c -o page.html",
 ]
 
