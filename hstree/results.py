@@ -207,6 +207,15 @@ def _check_conditions(document: Mapping[str, Any], what: str) -> None:
         _check(list(version), [str], f'{what}: "versions"')
 
 
+def read_before(results: Mapping[str, Any]) -> list[str]:
+    """Say which rows had read test lines before, each sentence once; [] where none is known to."""
+    by_sentence: dict[str, list[str]] = {}
+    for row in results["rows"]:
+        if row["seen"] is not None:
+            by_sentence.setdefault(row["seen"], []).append(row["name"])
+    return [f"{', '.join(names)}: {said}" for said, names in by_sentence.items()]
+
+
 def _check_row(row: Any, n_bands: int, what: str) -> None:
     _check(row, _ROW, what)
     is_tree = row["kind"] == "tree"
@@ -319,7 +328,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
         "seconds_per_epoch": row["seconds_per_epoch"],
         "tokens_per_second": row["tokens_per_second"],
         "speed_up": row["speed_up"],
-        "seen": row["seen"],
         "seconds_from_text": from_text.get("seconds"),
         "speed_up_from_text": from_text.get("speed_up"),
+        "seen": row["seen"],
     }

@@ -114,6 +114,19 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
     assert "perplexity" in ran.out
 
 
+def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path, monkeypatch):
+    from hstree.language_model import LanguageModel
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LanguageModel, "mean_predicted_vectors", interrupted)
+    saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
+    assert hstree("evaluate", tree, corpus, *QUICK, *saved).status == 130
+    assert library.LanguageModel.load(tmp_path / "m")
+    assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
+
+
 def test_scored_lines_that_cannot_be_written_lose_no_figures(
     hstree, tree, corpus, tmp_path, monkeypatch
 ):

@@ -169,8 +169,8 @@ def evaluate(
             loaded, text, figures = _train(tree, (corpus, valid, test), reading, options)
     with written(
         (save, loaded.save),
-        (vectors_out, lambda path: _save_vectors(loaded, text, path, quiet)),
         (json, lambda path: write_json(path, figures)),
+        (vectors_out, lambda path: _save_vectors(loaded, text, path, quiet)),
     ):
         print_evaluation(figures, origin(text))
     if figures.get("interrupted"):
