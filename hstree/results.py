@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from hstree.errors import FileFormatError
 from hstree.files import replacing
+from hstree.inputfiles import read_regular
 from hstree.jsonfile import DEEPEST, nested_too_deep, write_json
 
 FORMAT, VERSION = "hstree results", 2
@@ -156,7 +157,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     if place.is_dir():
         place = place / JSON
     try:
-        document = json.loads(place.read_bytes(), parse_constant=_no_constant)
+        document = json.loads(read_regular(place), parse_constant=_no_constant)
     except OSError as error:
         raise FileFormatError(
             f"cannot read {place}: {error.strerror}; `hstree compare` makes one"

@@ -1,6 +1,7 @@
 """Results are checked when they are read."""
 
 import json
+import os
 
 import pytest
 
@@ -76,6 +77,12 @@ def test_what_is_written_is_read(tmp_path):
     expected = {"format": "hstree results", "version": 2, **FOUND, "unigram": None}
     assert results.load(tmp_path) == results.load(tmp_path / "results.json") == expected
     assert (tmp_path / "results.csv").read_text().splitlines()[1].startswith("kn3,baseline,kn3,,")
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "results.json")
+    with pytest.raises(FileFormatError, match="it is a pipe, not a regular file"):
+        results.load(tmp_path)
 
 
 def test_a_ratio_without_an_interval_is_a_test_part_that_is_too_short_to_tell(tmp_path):

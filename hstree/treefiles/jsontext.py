@@ -90,6 +90,13 @@ def from_json(data: bytes) -> Content:
     return Content(_list(document, "labels"), start, child, counts, names, meta_of(document))
 
 
+#: The most opening brackets per byte: a node of two children takes six bytes, ``[1,2],``. Empty
+#: lists, at three bytes each, would take thirty times their size in memory.
+MOST_BRACKETS = 1 / 5
+#: Opening brackets that any file may have.
+FEW_BRACKETS = 1000
+
+
 def parse_json(data: bytes) -> dict[str, Any]:
     """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
 
@@ -102,6 +109,8 @@ def parse_json(data: bytes) -> dict[str, Any]:
         raise FileFormatError("is empty, not a tree; build it again")
     if data.startswith(BYTE_ORDER_MARK):
         raise FileFormatError("begins with a byte order mark, which JSON has none of; remove it")
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
+        raise FileFormatError("holds little but brackets, so not a tree; build it again")
     try:
         text = data.decode("utf-8")
         document = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
