@@ -83,10 +83,10 @@ def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkey
     from hstree import jsonfile
     from hstree.errors import FileFormatError
 
-    def full(path, document):
-        raise FileFormatError(f"cannot write {path}: No space left on device")
+    def full(_):
+        raise FileFormatError("cannot write r.json: No space left on device")
 
-    monkeypatch.setattr(jsonfile, "write_json", full)
+    monkeypatch.setattr(jsonfile, "_finite", full)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1
