@@ -30,7 +30,7 @@ BAD_JSON = [
     ("[],[]," * 100_000, "holds little but brackets"),
     (changed(meta={"a": json.loads("[" * 100 + "]" * 100)}), "nested more than 100 deep"),
     ('{"a":' * 100_000, "nested too deep"),
-    (changed(children=None).replace("null", "[" * 1100 + "]" * 1100), "nested too deep"),
+    (changed(children=None).replace("null", "[      " * 1100 + "]" * 1100), "nested too deep"),
     ("[1, 2]", "holds [1, 2], not a JSON object"),
     ('"hstree"', "holds 'hstree', not a JSON object"),
     ("{}", 'its "format" is None, not "hstree"'),
