@@ -29,5 +29,9 @@ class TrainingError(HstreeError):
     """A training went wrong: its loss is no longer a finite number."""
 
 
+class PluginError(HstreeError):
+    """A builder of another package cannot be used, failed, or made something else than a tree."""
+
+
 class MissingExtraError(HstreeError):
     """An optional package is not installed; the message gives the command that installs it."""

@@ -228,8 +228,8 @@ def read_by_model(model: TreeModel[Any], test: Corpus) -> str | None:
     """
     if (lines := shared(model.texts, test.source)) is not None:
         return (
-            f"the model was trained or validated on {lines}, which {_ARE_FLATTERED}; "
-            "score another text"
+            f"the model was trained or validated on {lines}, which are scored here: its figure is "
+            "flattered; score another text"
         )
     return read_by_builder(model.tree, test)
 

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 #: The most that gzip may unpack to, as a multiple of the file's size. Trees and vectors unpack to
 #: 2 to 13 times their size; a compression bomb to 1,000 times.
-MAX_RATIO = 32
+MAX_RATIO = 16
 #: What gzip may always unpack to, in bytes.
 ALWAYS = 1 << 24
 

@@ -10,6 +10,10 @@ from typing import Any
 
 from hstree.files import replacing
 
+#: How deep lists and objects are nested in each other at the most, so that what goes through
+#: them by recursion, Python's own `repr` and `json` too, always comes to an end.
+DEEPEST = 100
+
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
     """Write an object of figures.
@@ -18,7 +22,8 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
     ----------
     path : str or path
     document : mapping
-        JSON values; a figure that is no finite number becomes null, for JSON has no other word.
+        JSON values; a figure that is no finite number becomes null, for JSON has no other word,
+        and half a character its escape, for UTF-8 has no bytes for it.
 
     Raises
     ------
@@ -27,7 +32,22 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
     """
     text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as file:
-        file.write(f"{text}\n".encode())
+        file.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def nested_too_deep(value: Any) -> bool:
+    """Return whether lists and objects are nested more than `DEEPEST` deep in a JSON value."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [outer for outer in level if isinstance(outer, Mapping | list | tuple)]
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+    return True
 
 
 def _finite(value: Any) -> Any:

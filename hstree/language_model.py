@@ -17,6 +17,7 @@ from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
+from hstree.seeds import check_seed
 from hstree.training.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.training.lbl import Trainer, TrainingOptions
 from hstree.training.windows import Windows
@@ -109,11 +110,11 @@ class LanguageModel(TreeModel[LogBilinear]):
         Raises
         ------
         OptionError
-            When `length` or `random_state` is negative.
+            When `length` is negative, or `random_state` is not from 0 to 4294967295.
         """
-        for name, value in (("length", length), ("random_state", random_state)):
-            if value < 0:
-                raise OptionError(f"{name} is {value}; it must be 0 or more")
+        if length < 0:
+            raise OptionError(f"length is {length}; it must be 0 or more")
+        check_seed(random_state)
         rng = np.random.default_rng(random_state)
         ids = self._ids(contexts)
         drawn = np.empty((len(ids), length), np.int64)

@@ -109,8 +109,9 @@ def tree_statistics(tree: Tree, counts: Int64 | None = None) -> TreeStatistics:
     scores_of = np.bincount(label, scores, tree.n_labels)
     counts = tree.counts if counts is None else counts
     share = _shares(counts)
+    method = tree.meta.get("method")
     return TreeStatistics(
-        method=tree.meta.get("method"),
+        method=method if isinstance(method, str) else None,
         nodes=tree.n_nodes,
         labels=tree.n_labels,
         codes_per_label=len(codes.place) / tree.n_labels,

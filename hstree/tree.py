@@ -11,7 +11,6 @@ the figures (`statistics`).
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -216,7 +215,7 @@ class Tree:
     @cached_property
     def levels(self) -> list[Int64]:
         """The nodes of each depth, in their order: one array a level, from the root down."""
-        order = np.argsort(self.depth, kind="stable")
+        order = _frozen(np.argsort(self.depth, kind="stable"), "levels")
         return np.split(order, np.cumsum(np.bincount(self.depth))[:-1]) if self.n_nodes else []
 
     @cached_property
@@ -235,9 +234,14 @@ class Tree:
 
     def with_meta(self, meta: Mapping[str, Any]) -> Tree:
         """Return the same tree with other meta; the arrays are shared and not checked again."""
-        other = copy.copy(self)
-        other.meta = dict(meta)
+        other = object.__new__(Tree)
+        vars(other).update(vars(self), meta=dict(meta))
         return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and unpickle through `__init__`: arrays come out read-only, and are checked."""
+        content = (self.labels, self.child_start, self.child, self.counts, self.names, self.meta)
+        return _tree_of, content
 
     def stats(self) -> TreeStatistics:
         """Compute the tree's figures; see `hstree.statistics.TreeStatistics`."""
@@ -279,6 +283,17 @@ class Tree:
         from hstree.treefile import save
 
         save(self, path)
+
+
+def _tree_of(
+    labels: Sequence[str],
+    child_start: Int64,
+    child: Int64,
+    counts: Int64 | None,
+    names: Sequence[str | None] | None,
+    meta: Mapping[str, Any],
+) -> Tree:
+    return Tree(labels, child_start, child, counts=counts, names=names, meta=meta)
 
 
 def _frozen(values: ArrayLike, name: str) -> Int64:

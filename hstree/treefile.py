@@ -1,7 +1,8 @@
 """Tree files, format 1: one content, three endings. ``docs/tree-format.md`` describes them.
 
 ``.json`` is for people and diffs (one node a line), ``.json.gz`` is the same and smaller,
-``.npz`` is for speed. The text is made in `treejson`, the archive in `treenpz`.
+``.npz`` is for speed. `hstree.treefiles.jsontext` makes the
+text, `hstree.treefiles.npz` the archive.
 """
 
 from __future__ import annotations

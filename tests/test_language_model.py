@@ -244,6 +244,7 @@ def test_questions_that_cannot_be_answered(markov):
         model.log_prob(np.zeros((3, 5), int))
     with pytest.raises(InputError, match="ids outside 0 to"):
         model.log_prob(np.full((1, 2), 99))
+    assert np.isfinite(model.log_prob(np.zeros((1, 2), int))).all()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Results are checked when they are read."""
 
 import json
+import os
 
 import pytest
 
@@ -36,7 +37,17 @@ FOUND = {
     "tokens": dict.fromkeys(PARTS, 9),
     "oov": dict.fromkeys(PARTS, 0),
     "vocabulary": {"size": 3, "sha256": "ab"},
-    "options": {"seeds": [0], "dim": 8, "epochs": 1, "batch_size": 64},
+    "options": {
+        "seeds": [0],
+        "dim": 8,
+        "epochs": 1,
+        "batch_size": 64,
+        "context": 5,
+        "full": False,
+        "learning_rate": 0.1,
+        "dropout": 0.3,
+        "weight_decay": 0.0,
+    },
     "versions": {},
     "machine": {"cores": 2, "system": "Linux", "processor": "x86_64"},
     "unigram": float("nan"),
@@ -48,6 +59,7 @@ BAND = {"least": 1, "most": 9, "words": 3, "tokens": 9}
 TREE = {
     **ROW,
     "kind": "tree",
+    "tree_file": "tree.json",
     "tree": {
         "sha256": "ab",
         "nodes": 2,
@@ -65,6 +77,21 @@ def test_what_is_written_is_read(tmp_path):
     expected = {"format": "hstree results", "version": 2, **FOUND, "unigram": None}
     assert results.load(tmp_path) == results.load(tmp_path / "results.json") == expected
     assert (tmp_path / "results.csv").read_text().splitlines()[1].startswith("kn3,baseline,kn3,,")
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "results.json")
+    with pytest.raises(FileFormatError, match="it is a pipe, not a regular file"):
+        results.load(tmp_path)
+
+
+def test_a_ratio_without_an_interval_is_a_test_part_that_is_too_short_to_tell(tmp_path):
+    short = {"ratio": 1.1, "low": None, "high": None, "p": None, "blocks": 3}
+    results.save({**FOUND, "rows": [{**ROW, "to_flat": short}]}, tmp_path)
+    assert results.load(tmp_path)["rows"][0]["to_flat"] == short
+    results.save({**FOUND, "rows": [{**ROW, "to_flat": {**short, "low": 1.0}}]}, tmp_path)
+    with pytest.raises(FileFormatError, match="lacks a figure"):
+        results.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +118,19 @@ def test_what_is_written_is_read(tmp_path):
         ({"rows": [TREE]}, "the choice is no object"),
         ({"rows": [], "choice": {}}, 'the choice has no "by"'),
         ({"rows": [TREE], "choice": CHOICE}, "the choice is no tree of the table"),
+        ({"unigram": -1}, '"unigram" is -1, out of range'),
+        ({"unigram": 1e300}, '"unigram" is 1e.300, out of range'),
+        ({"versions": {"numpy": 2}}, '"versions".1. holds a int'),
+        ({"options": {**FOUND["options"], "model": "gpt"}}, "none of lbl, cbow, skipgram"),
+        ({"options": {**FOUND["options"], "full": 1}}, '"full" holds a int'),
+        ({"corpus": {**FOUND["corpus"], "test": {"lines": [1]}}}, '"lines" wants two numbers'),
+        ({"rows": [ROW, ROW]}, "two rows have the same name"),
+        ({"rows": [{**ROW, "name": "a\0b"}]}, "no page can hold"),
+        ({"rows": [{**ROW, "tree_file": "tree.json"}]}, "neither a tree's nor a baseline's"),
+        ({"rows": [{**ROW, "seconds_per_epoch": 0}]}, "time or speed of 0"),
+        ({"rows": [{**ROW, "runs": [1]}]}, '"runs" is no object'),
+        ({"bands": [{**BAND, "words": True}]}, '"words" holds a bool'),
+        ({"deep": json.loads("[" * 101 + "]" * 101)}, "nested more than 100 deep"),
     ],
 )
 def test_anything_else_is_refused(tmp_path, change, said):

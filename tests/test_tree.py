@@ -1,4 +1,6 @@
+import copy
 import hashlib
+import pickle
 
 import numpy as np
 import pytest
@@ -155,6 +157,32 @@ def test_the_hash_is_over_content_and_nothing_else():
 @given(trees())
 def test_repr_is_one_line(tree):
     assert repr(tree).startswith(f"Tree({tree.n_labels} labels, {tree.n_nodes} nodes")
+
+
+def arrays_of(tree):
+    """Every array of a tree, those that are computed when asked for among them."""
+    named = [tree.child_start, tree.child, tree.counts, *tree.levels]
+    return [*named, tree.fan_out, tree.edge_node, tree.node_edge, tree.parent, tree.depth]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree))]
+)
+def test_a_copy_is_as_immutable_as_its_tree(again, cached):
+    tree = Tree.from_children(
+        ["a", "b", "c"], THREE, counts=[3, 2, 1], names=["x", None], meta={"options": {"k": [1]}}
+    )
+    if cached:
+        assert arrays_of(tree)
+        assert tree.sha256
+    other = again(tree)
+    assert other == tree
+    assert (other.labels, other.names, other.meta) == (tree.labels, tree.names, tree.meta)
+    for array in [*arrays_of(tree), *arrays_of(other)]:
+        assert not array.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
 
 
 def test_other_meta_leaves_the_tree_as_it_is():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hstree.comparison.significance import BLOCK, FEWEST
 from hstree.modelkinds import described, predicts
+from hstree.results import read_before
 from hstree_cli.console import at_limit, count, facts, figure, large, no_wrap, say, share, table
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def _conditions(found: Mapping[str, Any], text: str) -> list[tuple[str, str]]:
         lines.append(("±", f"sample standard deviation over n = {n_seeds} random states"))
     if any(row["at_epoch_limit"] for row in rows):
         lines.append(at_limit(options["epochs"]))
+    lines += [("read before", said) for said in read_before(found)]
     blocks = next((row["to_flat"]["blocks"] for row in rows if row["to_flat"]), None)
     if blocks is not None:
         lines.append(("ratio to flat", _of_blocks(blocks, tokens["test"])))

@@ -8,17 +8,29 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 
 from hstree_cli.messages import printable
 
 
-class _Output(Console):
-    """Standard output; a pipe that somebody closed is left to whoever called."""
+class Output(Console):
+    """A console on which nothing but Rich itself moves the cursor or changes colours.
+
+    A closed pipe is for the caller to deal with.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render with the control characters of every text escaped."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else printable(segment.text, keep="\n")
+            yield Segment(text, segment.style, segment.control)
 
     def on_broken_pipe(self) -> None:
         """Pass the error on, where Rich would end the program."""
@@ -32,7 +44,7 @@ def say(what: RenderableType) -> None:
 
 def console() -> Console:
     """Return standard output as rich draws on it."""
-    return _Output(markup=False, highlight=False, emoji=False)
+    return Output(markup=False, highlight=False, emoji=False)
 
 
 def table(*columns: str, text: Sequence[str] = ()) -> Table:
@@ -103,7 +115,7 @@ def share(part: float, whole: float) -> str:
     return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
 
 
-def quoted(word: str, width: int = 24) -> str:
+def shortened(word: str, width: int = 24) -> str:
     """Return a word of a corpus, shortened and printable."""
     shown = printable(word)
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"

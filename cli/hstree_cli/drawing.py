@@ -13,7 +13,7 @@ from rich.tree import Tree as Drawing
 
 from hstree.codes import Codes
 from hstree.errors import InputError
-from hstree_cli.console import count, figure, quoted
+from hstree_cli.console import count, figure, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,7 +44,7 @@ def top_of(branches: Branches, depth: int) -> RenderableType:
     """Draw the branches that are at most `depth` decisions from the root."""
     tree = branches.tree
     if tree.n_nodes == 0:
-        return Text(f"one label and no node: {quoted(tree.labels[0])}")
+        return Text(f"one label and no node: {shortened(tree.labels[0])}")
     drawing = Drawing(Text(f"{_node(tree, 0)}  {count(tree.n_labels)} labels"))
     level = [(0, drawing)]
     for _ in range(depth):
@@ -68,7 +68,7 @@ def codes_of(branches: Branches, label: int, depth: int) -> Iterator[RenderableT
     """Draw the codes of a label, each to `depth` decisions; the shortest first."""
     tree = branches.tree
     codes = sorted(Codes(tree, cache_limit=0).of(label), key=len)
-    name = quoted(tree.labels[label])
+    name = shortened(tree.labels[label])
     counted = "" if tree.counts is None else f", counted {count(int(tree.counts[label]))} times"
     yield Text(f"{name}: label {label}, {_several(len(codes), 'code')}{counted}")
     for number, code in enumerate(codes[:CODES], start=1):
@@ -119,14 +119,14 @@ def _likeliest(branches: list[Branch], n: int = BRANCHES) -> tuple[list[Branch],
 def _holds(tree: Tree, branch: Branch) -> str:
     """Say what a branch leads to, and its most frequent words."""
     if branch.node is None:
-        return quoted(branch.words[0])
-    words = " ".join(quoted(word) for word in branch.words)
+        return shortened(branch.words[0])
+    words = " ".join(shortened(word) for word in branch.words)
     return f"{_node(tree, branch.node)}  {_several(branch.leaves, 'leaf', 'leaves')}: {words}"
 
 
 def _node(tree: Tree, node: int) -> str:
     name = None if tree.names is None else tree.names[node]
-    return f"node {node}" if name is None else f"node {node} {quoted(name)}"
+    return f"node {node}" if name is None else f"node {node} {shortened(name)}"
 
 
 def _share(part: float) -> str:

@@ -32,7 +32,7 @@ from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
 from hstree_cli.examples import epilogue
 from hstree_cli.exits import BAD_INPUT, INTERRUPTED, WRONG_USAGE
-from hstree_cli.messages import complain
+from hstree_cli.messages import complain, tracebacks
 from hstree_cli.method_options import for_typer
 from hstree_cli.usage import UsageError, explained
 
@@ -61,6 +61,9 @@ def hstree(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Print the traceback of an error, too.")
+    ] = False,
 ) -> None:
     """Find out which hierarchical-softmax tree to use.
 
@@ -83,7 +86,10 @@ def exit_status(arguments: Sequence[str]) -> int:
     program = typer.main.get_command(app)
     try:
         # Not `app()`: it would print errors, interruptions and closed pipes in ways of its own.
-        with program.make_context("hstree", list(arguments) or ["--help"]) as context:
+        with (
+            program.make_context("hstree", list(arguments) or ["--help"]) as context,
+            tracebacks(context.params["debug"]),
+        ):
             program.invoke(context)
         sys.stdout.flush()
         return 0
@@ -106,11 +112,13 @@ def exit_status(arguments: Sequence[str]) -> int:
         return BAD_INPUT
     except Exception as error:
         # Imported here: whoever gets this far has the library loaded already.
-        from hstree.errors import HstreeError, OptionError
+        from hstree.errors import HstreeError, OptionError, PluginError
 
         if not isinstance(error, HstreeError):
             raise
-        complain(str(error))
+        is_foreign = isinstance(error, PluginError) and error.__cause__ is not None
+        hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
+        complain(f"{error}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 
 

@@ -75,15 +75,30 @@ def for_typer(command: Callable[..., None], builder: Builder | None = None) -> C
 
     signature = inspect.signature(command, eval_str=True)
     kept = [p for p in signature.parameters.values() if p.name != "options"]
+    if builder is not None:
+        _refuse_twice(builder, {o.name for o in own} & {p.name for p in kept})
     panel = "" if builder is None else f"Options of {builder.name}"
     added = [_parameter(option, panel) for option in own]
     typed.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
     typed.__name__ = command.__name__
     typed.__doc__ = inspect.getdoc(command)
     if builder is not None:
+        from rich.markup import escape
+
         of_method = f"{builder.name}: {builder.summary} Takes {builder.takes_text}."
-        typed.__doc__ = f"{typed.__doc__}\n\n{of_method}"
+        typed.__doc__ = f"{typed.__doc__}\n\n{escape(of_method)}"
     return typed
+
+
+def _refuse_twice(builder: Builder, names: set[str]) -> None:
+    """Refuse a builder with options that the command has itself."""
+    from hstree.errors import PluginError
+
+    if names:
+        raise PluginError(
+            f"the builder {builder.name!r} of the package {builder.package} cannot be used here: "
+            f"its option {min(names)!r} is one of the command's own"
+        )
 
 
 def _parameter(option: Option, panel: str) -> inspect.Parameter:
@@ -92,7 +107,9 @@ def _parameter(option: Option, panel: str) -> inspect.Parameter:
     kind: Any = Literal[option.choices] if option.choices else option.type
     if option.optional:
         kind = kind | None
-    described = typer.Option(flags(option), help=escape(option.help), rich_help_panel=panel)
+    described = typer.Option(
+        flags(option), help=escape(option.help), rich_help_panel=panel, readable=False
+    )
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -1,4 +1,8 @@
-"""Options that several commands share, and opening what they name."""
+"""Options that several commands share.
+
+Every path has ``readable=False``: that a file cannot be read is for the library to say, as bad
+input; Typer would call it wrong usage.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ import typer
 #: What no training comes near; the library's own limits are in `hstree.training.contexts`.
 MAX_DIM, MAX_CONTEXT, MAX_BATCH_SIZE, MAX_EPOCHS = 1 << 16, 1 << 12, 1 << 22, 1_000_000
 MAX_WORDS = 10_000_000
+#: The largest random state, as in `hstree.seeds`.
+MAX_SEED = (1 << 32) - 1
 
 CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
 _READING = "Reading a corpus"
@@ -45,16 +51,20 @@ VocabularyFile = Annotated[
         metavar="FILE",
         help="Read the corpus through these words (word<TAB>count).",
         rich_help_panel=_READING,
+        readable=False,
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.", readable=False),
 ]
 TreeFile = Annotated[
     Path,
-    typer.Argument(metavar="TREE", help="A tree: .json, .json.gz or .npz.", show_default=False),
+    typer.Argument(
+        metavar="TREE", help="A tree: .json, .json.gz or .npz.", show_default=False, readable=False
+    ),
 ]
 ModelFolder = Annotated[
     Path,
@@ -62,6 +72,7 @@ ModelFolder = Annotated[
         metavar="MODEL_DIR",
         help="A model's folder, as `hstree evaluate --save` makes it.",
         show_default=False,
+        readable=False,
     ),
 ]
 
@@ -183,5 +194,6 @@ WeightDecay = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="S", min=0, help="Of everything that is drawn at random.")
+    int,
+    typer.Option("--seed", metavar="S", min=0, max=MAX_SEED, help="Random seed, up to 2**32 - 1."),
 ]

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Task as RichTask
 from rich.table import Column, Table
 from rich.text import Text
 
 from hstree.progress import Task, shown_by
+from hstree_cli.console import Output
 
 #: Seconds that a task lasts before it is drawn.
 PATIENCE = 0.5
@@ -38,7 +38,7 @@ def showing_progress(quiet: bool = False) -> Iterator[None]:
         _Rate(),
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[note]}", markup=False),
-        console=Console(stderr=True),
+        console=Output(stderr=True),
         transient=True,
         # Rich would send results to where the bars are, whatever standard output is.
         redirect_stdout=False,

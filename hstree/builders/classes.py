@@ -29,6 +29,7 @@ from hstree.classing.shapes import Shape, graft, huffman_shape, merged_shape, pr
 from hstree.classing.ways import Text, by_exchange, divide_by
 from hstree.corpus import Corpus
 from hstree.errors import InputError, OptionError
+from hstree.seeds import check_seed
 from hstree.segments import offsets
 from hstree.tree import Tree
 
@@ -217,8 +218,7 @@ def _check(
         raise OptionError(f"classes_by must be one of {', '.join(_WAYS)}, not {classes_by!r}")
     if levels not in (2, 3):
         raise OptionError(f"levels must be 2 or 3, not {levels}")
-    if random_state < 0:
-        raise OptionError(f"random_state must be 0 or more, not {random_state}")
+    check_seed(random_state)
     if classes is not None and classes_by != "exchange":
         raise OptionError(
             f"classes names a file of classes, so there are none to find: drop classes_by "

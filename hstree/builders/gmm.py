@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hstree import progress
 from hstree.builders.cuts import all_in_one, centred_rows, cut_in_order, free_stuck, scale_of
@@ -16,6 +17,7 @@ from hstree.builders.join import join_under_root
 from hstree.builders.mixture import Float64, Int64, Nodes, log_odds
 from hstree.builders.recursion import Cut, grow
 from hstree.errors import InputError, OptionError
+from hstree.seeds import check_seed
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 
@@ -48,7 +50,8 @@ def gmm(
         by the log-odds of the components and cut in the middle.
     epsilon : float
         Words whose responsibilities are within this of 0.5 go to both children, and so have
-        several codes: 0.4 is responsibilities from 0.1 to 0.9. From 0 to 0.5; adaptive only.
+        several codes: 0.4 is responsibilities from 0.1 to 0.9. From 0 to 0.5; adaptive only. At
+        0.5 all words go to both children, until they have `max_codes` codes.
     trees : int
         Trees from as many random starts, side by side under one root; up to 65,536.
     iterations : int
@@ -81,7 +84,9 @@ def gmm(
     above 1e-6 of the node's own (`mixture.VARIANCE_FLOOR`). A node in which either child would
     keep all words gives up its doubled words first; if one child still keeps all, the words are
     cut at the median of the node's widest axis, and in their order where that ties. So every
-    child is smaller than its parent, and two words always part.
+    child is smaller than its parent, and two words always part. With an epsilon of 0.5 either
+    child would keep all words at every node: there, the surest word of each child alone is not
+    doubled.
 
     Tree t of several is grown from child t of ``SeedSequence(random_state)``: the first of them
     is the tree that ``trees=1`` gives. O(V d) a level and round: a million words of 100 numbers
@@ -121,8 +126,7 @@ def _cut(
     """Make the rule that sends words to the components of their node's mixture."""
     weights = _weights(vectors) if weighted else np.ones(len(vectors.labels))
     scale = scale_of(vectors.vectors)
-    with np.errstate(divide="ignore"):
-        doubtful = np.log(0.5 + epsilon) - np.log(0.5 - epsilon)
+    doubtful = np.log(0.5 + epsilon) - np.log(0.5 - epsilon) if epsilon < 0.5 else np.inf
 
     def cut(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
         nodes, weight = Nodes(start), weights[words]
@@ -139,6 +143,11 @@ def _cut(
             return cut_in_order(nodes, odds)
         second = odds > 0
         branch = second.astype(np.int64)
+        if epsilon == 0.5:
+            free_stuck(branch, all_in_one(nodes, second) | all_in_one(nodes, ~second), nodes, X)
+            both = ~_surest(nodes, branch, odds)
+            branch[both] = ~branch[both]
+            return branch
         if epsilon > 0:
             both = np.abs(odds) <= doubtful
             full = all_in_one(nodes, second | both) | all_in_one(nodes, ~second | both)
@@ -148,6 +157,15 @@ def _cut(
         return branch
 
     return cut
+
+
+def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> NDArray[np.bool_]:
+    """Mark the word of each child of a node that is farthest from the other: bool array (n,)."""
+    order = np.lexsort((odds, branch, nodes.node))
+    surest = np.zeros(len(order), bool)
+    surest[order[nodes.start[:-1]]] = True
+    surest[order[nodes.start[1:] - 1]] = True
+    return surest
 
 
 def _weights(vectors: WordVectors) -> Float64:
@@ -174,5 +192,4 @@ def _check(
             raise OptionError(f"{name} must be 1 or more, not {value}")
     if trees > MOST_TREES:
         raise OptionError(f"trees must be {MOST_TREES:,} or fewer, not {trees}")
-    if random_state < 0:
-        raise OptionError(f"random_state must be 0 or more, not {random_state}")
+    check_seed(random_state)

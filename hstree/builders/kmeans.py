@@ -14,6 +14,7 @@ from hstree.builders.cuts import all_in_one, centred_rows, free_stuck, scale_of
 from hstree.builders.mixture import Float64, Int64, Matrix, Nodes
 from hstree.builders.recursion import Cut, grow
 from hstree.errors import OptionError
+from hstree.seeds import check_seed
 from hstree.segments import offsets
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
@@ -174,10 +175,7 @@ def _even_parts(nodes: Nodes, distance: Float64) -> Int64:
 
 def _check(arity: int, iterations: int, random_state: int) -> None:
     """Refuse what no tree can be built with."""
-    for name, value, least in (
-        ("arity", arity, 2),
-        ("iterations", iterations, 1),
-        ("random_state", random_state, 0),
-    ):
+    check_seed(random_state)
+    for name, value, least in (("arity", arity, 2), ("iterations", iterations, 1)):
         if value < least:
             raise OptionError(f"{name} must be {least} or more, not {value}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hstree.builders.complete import complete_tree
+from hstree.seeds import check_seed
 from hstree.tree import Tree
 from hstree.vocabulary import Vocabulary
 
@@ -31,7 +32,7 @@ def random(vocabulary: Vocabulary, *, arity: int = 2, random_state: int = 0) -> 
     Raises
     ------
     OptionError
-        When `arity` is below 2.
+        When `arity` is below 2, or `random_state` out of its range.
 
     References
     ----------
@@ -43,6 +44,7 @@ def random(vocabulary: Vocabulary, *, arity: int = 2, random_state: int = 0) -> 
     >>> random(Vocabulary(["a", "b", "c"], [1, 5, 2])).n_nodes
     2
     """
+    check_seed(random_state)
     start, child = complete_tree(len(vocabulary), arity)
     word = np.random.default_rng(random_state).permutation(len(vocabulary))
     return Tree(

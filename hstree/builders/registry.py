@@ -20,13 +20,21 @@ from typing import Any
 
 from hstree.builders.inputs import BuilderInput, as_taken, open_input
 from hstree.builders.join import over_vocabulary
-from hstree.builders.signature import Builder
+from hstree.builders.signature import OWN, Builder
 from hstree.corpus import Corpus
-from hstree.errors import HstreeError, InputError, OptionError
+from hstree.errors import (
+    FileFormatError,
+    HstreeError,
+    InputError,
+    MissingExtraError,
+    OptionError,
+    PluginError,
+)
 from hstree.files import recorded_name
 from hstree.inputfiles import open_regular
 from hstree.provenance import Text, texts
 from hstree.tree import Tree
+from hstree.treefiles.jsontext import dump_meta
 from hstree.vectorfiles.npy import texts_of_file
 from hstree.vectors import WordVectors
 from hstree.version import __version__
@@ -120,6 +128,9 @@ def build(
         For an unknown method or option, or a value that an option cannot have.
     InputError
         When the input cannot be read, or is not what the method takes.
+    PluginError
+        When the builder of another package fails, or makes something else than a tree over the
+        words that it was given.
 
     Examples
     --------
@@ -136,7 +147,7 @@ def build(
     given = as_taken(input, chosen, vocabulary)
     source = _source(given, values)
 
-    make = partial(chosen.function, **values)
+    make = partial(_made, chosen, values)
     if isinstance(given, WordVectors) and vocabulary is not None:
         tree, coverage = over_vocabulary(make, given, vocabulary)
         source |= coverage
@@ -147,6 +158,46 @@ def build(
     if isinstance(own := tree.meta.get("options"), dict):
         made["options"] |= own
     return tree.with_meta(tree.meta | made)
+
+
+def _made(chosen: Builder, values: Mapping[str, Any], given: BuilderInput) -> Tree:
+    """Run a builder; what another package's does wrong is reported by its name.
+
+    Raises
+    ------
+    PluginError
+    """
+    if chosen.package == OWN:
+        return chosen.function(given, **values)
+    whose = f"the builder {chosen.name!r} of the package {chosen.package}"
+    try:
+        tree: object = chosen.function(given, **values)
+    except (OptionError, InputError, FileFormatError, MissingExtraError):
+        raise  # what a builder says to its user
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{whose} failed: {_told(error)}") from error
+    if not isinstance(tree, Tree):
+        raise PluginError(f"{whose} returned a {type(tree).__name__}, not a Tree")
+    words = given.labels if isinstance(given, WordVectors) else _vocabulary(given).words
+    if len(tree.labels) != len(words) or set(tree.labels) != set(words):
+        raise PluginError(
+            f"{whose} returned a tree over other words: {tree.n_labels:,} labels for the "
+            f"{len(words):,} words of its input"
+        )
+    try:
+        dump_meta(tree.meta)
+    except FileFormatError as error:
+        raise PluginError(f"{whose}: {error}") from error
+    return tree
+
+
+def _vocabulary(given: Corpus | Vocabulary) -> Vocabulary:
+    return given.vocabulary if isinstance(given, Corpus) else given
+
+
+def _told(error: BaseException) -> str:
+    """Return what an error is and says, on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]:
@@ -225,18 +276,20 @@ def _plugins() -> list[tuple[str, Builder | HstreeError]]:
 
 
 def _plugin(entry: EntryPoint) -> Builder | HstreeError:
-    package = entry.dist.name if entry.dist else entry.module
+    package = (entry.dist and entry.dist.name) or entry.module
     try:
         if entry.name in NATIVE:
-            return HstreeError(
+            return PluginError(
                 f"the builder {entry.name!r} of the package {package} cannot be used: "
                 "hstree has one of that name"
             )
         return Builder.of(entry.name, entry.load(), package)
     except HstreeError as error:
         return error
-    except Exception as error:  # whatever a foreign module does while it is imported
-        return HstreeError(
+    except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
+        failure = PluginError(
             f"the builder {entry.name!r} of the package {package} cannot be loaded: "
-            f"{type(error).__name__}: {' '.join(str(error).split())}; update or uninstall {package}"
+            f"{_told(error)}; update or uninstall {package}"
         )
+        failure.__cause__ = error
+        return failure

@@ -22,7 +22,8 @@ from typing import Any, Literal, Union
 import numpy as np
 
 from hstree.corpus import Corpus
-from hstree.errors import HstreeError, OptionError
+from hstree.errors import OptionError, PluginError
+from hstree.seeds import SEED_RANGE, is_seed
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
@@ -33,6 +34,9 @@ INPUTS: dict[type, str] = {
     Corpus: "a corpus",
     WordVectors: "word vectors",
 }
+
+#: The package of hstree's own builders.
+OWN = "hstree"
 
 _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
@@ -85,7 +89,7 @@ class Option:
         except (TypeError, ValueError):
             converted = None
         fits = converted is not None and (not self.choices or converted in self.choices)
-        if not fits or (self.name == "random_state" and converted < 0):
+        if not fits or (self.name == "random_state" and not is_seed(converted)):
             raise OptionError(
                 f"{method}: {self.name} must be {self._expected()}, not {reprlib.repr(value)}"
             )
@@ -93,7 +97,7 @@ class Option:
 
     def _expected(self) -> str:
         if self.name == "random_state":
-            return "a whole number, 0 or more"
+            return SEED_RANGE
         if self.choices:
             expected = "one of " + ", ".join(map(repr, self.choices))
         else:
@@ -133,17 +137,17 @@ class Builder:
         return INPUTS[self.takes]
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Tree], package: str = "hstree") -> Builder:
+    def of(cls, name: str, function: Callable[..., Tree], package: str = OWN) -> Builder:
         """Describe a builder function.
 
         Raises
         ------
-        HstreeError
+        PluginError
             When the function does not look like a builder.
         """
 
-        def refuse(what: str) -> HstreeError:
-            return HstreeError(
+        def refuse(what: str) -> PluginError:
+            return PluginError(
                 f"the builder {name!r} of the package {package} cannot be used: {what}"
             )
 
@@ -169,7 +173,12 @@ class Builder:
                     "or Literal, perhaps with None"
                 )
             text = helps.get(parameter.name, "")
-            options.append(Option(parameter.name, found[0], parameter.default, *found[1:], text))
+            option = Option(parameter.name, found[0], parameter.default, *found[1:], text)
+            try:
+                option.checked(option.default, name)
+            except OptionError as error:
+                raise refuse(f"by default, {error}") from error
+            options.append(option)
         return cls(name, function, takes, _summary(function), tuple(options), package)
 
     def effective(self, given: Mapping[str, object]) -> dict[str, Any]:

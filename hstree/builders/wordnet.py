@@ -22,6 +22,7 @@ from hstree.builders.semantic import semantic
 from hstree.builders.tfidf import tfidf_vectors
 from hstree.corpus import Corpus
 from hstree.errors import OptionError
+from hstree.seeds import check_seed
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
@@ -105,6 +106,7 @@ def wordnet(
     for name, value, least in (("max_senses", max_senses, 1), ("block", block, 1)):
         if value < least:
             raise OptionError(f"{name} must be {least} or more, not {value}")
+    check_seed(random_state)
     with progress.task("reading WordNet"):
         taxonomy = open_taxonomy(wordnet)
     words, counts = np.array(corpus.vocabulary.words, object), corpus.counts

@@ -34,10 +34,11 @@ def tree_costs(tree: Tree, train: Corpus, model: Path) -> dict[str, Any]:
     """
     options = tree.meta.get("options")
     counts = train.with_vocabulary(Vocabulary(tree.labels, [0] * tree.n_labels)).counts
+    figures = tree_statistics(tree, counts)
     return {
-        "method": tree.meta.get("method"),
+        "method": figures.method,
         "options": options if isinstance(options, dict) else {},
-        "tree": tree_statistics(tree, counts).as_dict(),
+        "tree": figures.as_dict(),
         "code_lengths": code_lengths(tree, counts),
         "parameters": parameters_of(model),
         "in_wordnet": in_wordnet(tree),

@@ -26,6 +26,7 @@ from hstree.evaluation import Parts, seen, versions
 from hstree.modelkinds import predicts
 from hstree.runs import Result, config_of
 from hstree.scoring import unigram_score
+from hstree.seeds import check_seed
 from hstree.text.overlap import overlap
 from hstree.tree import Tree
 from hstree.treefile import load
@@ -97,6 +98,7 @@ def compare(
         overlap(part)
     _check_words(compared, parts.train.vocabulary)
     first = config.pop("random_state")
+    check_seed(first + seeds - 1)
     work = Work(parts, Path(folder), config, range(first, first + seeds))
     with locked(work.home):
         work.build(compared)

@@ -1,5 +1,5 @@
 """Bridges to the tools that people already use: gensim, PyTorch, scikit-learn.
 
-One module a bridge, each behind an extra of its own: nothing is imported here, so that the core
-needs none of them.
+Nothing is imported here, so that the core needs neither gensim nor PyTorch: each is an extra of
+hstree, "gensim" and "torch". scikit-learn is one of hstree's own dependencies.
 """

@@ -18,6 +18,7 @@ from hstree.builders.registry import builder as builder_named
 from hstree.corpus import Corpus
 from hstree.errors import InputError
 from hstree.interop.linear import Rows, is_sparse
+from hstree.segments import offsets, ranges
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
@@ -29,6 +30,8 @@ Float64 = NDArray[np.float64]
 MOST_DIMENSIONS = 100
 #: What weights that are no whole numbers are made to sum to, before they are rounded to counts.
 COUNTS_OF_WEIGHTS = 1_000_000
+#: Sum of whole weights up to which float64 and int64 are exact.
+MOST_COUNTS = 1 << 53
 
 
 def tree_of_classes(
@@ -66,31 +69,78 @@ def tree_of_classes(
     return build(method, vectors, **options)
 
 
+def pruned_to_classes(tree: Tree, names: Sequence[str]) -> Tree:
+    """Remove the labels of a tree that are not classes; nodes left with one child collapse.
+
+    Parameters
+    ----------
+    tree : Tree
+    names : sequence of str
+        The classes as text.
+
+    Returns
+    -------
+    Tree
+        `tree` itself where every label is a class. Otherwise labels, nodes and children keep
+        their order, and nodes their names; a label that collapsing leaves twice under one node
+        remains there once.
+    """
+    classes = set(names)
+    kept = np.array([label in classes for label in tree.labels])
+    if kept.all() or not kept.any():
+        return tree
+    none = -1 - tree.n_labels
+    # Where each edge leads once nodes have collapsed, as in `tree.child`; `none` for nowhere.
+    target = np.where(tree.child < 0, np.where(kept[~tree.child], tree.child, none), none)
+    for nodes in reversed(tree.levels):
+        start = offsets(tree.fan_out[nodes])
+        edges = ranges(tree.child_start[nodes], start)
+        pairs = np.stack([tree.edge_node[edges], target[edges]])
+        repeated = np.ones(len(edges), bool)
+        repeated[np.unique(pairs, axis=1, return_index=True)[1]] = False
+        target[edges[repeated]] = none
+        n_children = np.add.reduceat(target[edges] != none, start[:-1], dtype=np.int64)
+        only_child = np.maximum.reduceat(target[edges], start[:-1])
+        below_root = nodes > 0
+        target[tree.node_edge[nodes[below_root]]] = np.where(n_children > 1, nodes, only_child)[
+            below_root
+        ]
+    fan_out = np.bincount(tree.edge_node[target != none], minlength=tree.n_nodes)
+    choice = np.flatnonzero(fan_out > 1)
+    child = target[(target != none) & (fan_out[tree.edge_node] > 1)]
+    node_number = np.cumsum(fan_out > 1) - 1
+    label_number = np.cumsum(kept) - 1
+    is_node = child >= 0
+    child[is_node] = node_number[child[is_node]]
+    child[~is_node] = ~label_number[~child[~is_node]]
+    return Tree(
+        [label for label, keep in zip(tree.labels, kept.tolist(), strict=True) if keep],
+        offsets(fan_out[choice]),
+        child,
+        counts=None if tree.counts is None else tree.counts[kept],
+        names=None if tree.names is None else [tree.names[n] for n in choice.tolist()],
+        meta=tree.meta,
+    )
+
+
 def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
     """Return the label id (V,) of each class in a tree.
 
     Raises
     ------
     InputError
-        When the labels of the tree are not the classes.
+        When a class is not among the labels of the tree.
     """
     if len(set(names)) < len(names):
         raise InputError("two classes read the same as text; the labels of a tree are str(class)")
-    place = {label: number for number, label in enumerate(tree.labels)}
-    missing = [name for name in names if name not in place]
+    number = {label: i for i, label in enumerate(tree.labels)}
+    missing = [name for name in names if name not in number]
     if missing:
         raise InputError(
             f"the tree has no label {missing[0]!r} ({len(missing)} of the {len(names)} classes "
             "are missing); its labels must be str(class)"
         )
-    if len(place) > len(names):
-        known = set(names)
-        more = next(label for label in tree.labels if label not in known)
-        raise InputError(
-            f"the tree has the label {more!r}, of which the data have no sample; "
-            "build a tree of these classes alone, or name all classes in partial_fit"
-        )
-    return np.array([place[name] for name in names], np.int64)
+    return np.array([number[name] for name in names], np.int64)
 
 
 def class_vectors(
@@ -140,9 +190,10 @@ def class_vectors(
 def class_counts(y: Int64, sample_weight: Float64, n_classes: int) -> Int64:
     """Return the weights (V,) of classes as counts.
 
-    Where one of them is no whole number, they are in millionths of their sum.
+    Where one of them is no whole number, or is too large for one, they are in millionths of
+    their sum.
     """
     total = np.bincount(y, sample_weight, minlength=n_classes)
-    if not (total == np.rint(total)).all():
+    if not (total == np.rint(total)).all() or total.sum() > MOST_COUNTS:
         total *= COUNTS_OF_WEIGHTS / total.sum()
     return np.rint(total).astype(np.int64)

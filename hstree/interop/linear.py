@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hstree.layers import decision, pairs
+from hstree.layers import batch_search, decision, pairs
+from hstree.layers.batch_search import TopK
 from hstree.layers.groups import NARROW
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.segments import offsets, ranges
@@ -31,6 +33,16 @@ Rows = Any
 PRODUCTS = 1 << 20
 #: Elements of the tables of scores and edges that a prediction holds at a time.
 TABLE_LIMIT = 1 << 22
+#: Samples of a prediction that are searched together.
+SEARCHED_TOGETHER = 2048
+#: A search ends without an answer when it has scored this share of the edges ...
+PATIENCE = 1 / 8
+#: ... or this one, where each score is a sparse product of its own, ...
+SPARSE_PATIENCE = 1 / 256
+#: ... and this many more.
+LEAST_PATIENCE = 64
+#: Edges of the smallest tree that is searched; on smaller ones all log-probabilities are cheaper.
+LEAST_EDGES = 1024
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,8 @@ class LinearTree:
     ----------
     tree : Tree
     n_features : int
+    counts : int array (V,), optional
+        Frequencies of the labels for the starting biases; `tree.counts` by default.
     sparse : bool
         Whether it is trained on a sparse X. Then `table` is (n_features, R), so that the weights
         of a feature stand together; for a dense X it is (R, n_features).
@@ -69,12 +83,20 @@ class LinearTree:
     ----------
     table : float array, zero at the start
     bias : float array (R,)
-        At the start such that the model is the distribution of ``tree.counts``.
+        At the start such that the model is the distribution of `counts`.
     """
 
-    def __init__(self, tree: Tree, n_features: int, *, sparse: bool, dtype: Any) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        n_features: int,
+        *,
+        counts: NDArray[np.integer] | None = None,
+        sparse: bool,
+        dtype: Any,
+    ) -> None:
         self.tree, self.sparse = tree, sparse
-        self.layer = HierarchicalSoftmax(tree, 0, dtype=dtype)
+        self.layer = HierarchicalSoftmax(tree, 0, counts=counts, dtype=dtype)
         self.bias = self.layer.bias
         shape = (len(self.bias), n_features)
         self.table: Array = np.zeros(shape[::-1] if sparse else shape, dtype)
@@ -100,11 +122,58 @@ class LinearTree:
 
     def log_prob(self, X: Rows) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of the samples, and all labels' log-probabilities (samples, V)."""
+        for rows, score in self._all_scores(X):
+            yield rows, self.layer.log_prob_of_scores(score.T)
+
+    def top_k(self, X: Rows, k: int) -> TopK:
+        """Return the k most probable labels of each sample where a search finds them for certain.
+
+        Sparse samples are first searched with few scores each; those that need more then get the
+        scores of all nodes by one sparse product. Small trees, and those with several codes per
+        label, are not searched.
+
+        Parameters
+        ----------
+        X : float array or CSR array (n, n_features)
+        k : int
+            From 1 to V.
+        """
+        n, n_edges = X.shape[0], len(self.tree.child)
+        found = TopK(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n, bool))
+        most_patience = LEAST_PATIENCE + PATIENCE * n_edges
+        if not self.one_code or n_edges < LEAST_EDGES or self.tree.fan_out[0] > most_patience:
+            return found
+
+        def search(samples: Int64, score: batch_search.Score, patience: float) -> None:
+            answer = batch_search.best_first(
+                self.tree,
+                self.layer.row_start,
+                score,
+                len(samples),
+                k,
+                # Beyond the rounding of scores by far, in whatever order products are summed.
+                margin=float(np.sqrt(np.finfo(self.table.dtype).eps)),
+                patience=LEAST_PATIENCE + patience * n_edges,
+            )
+            for whole, part in zip(found, answer, strict=True):
+                whole[samples] = part
+
+        for a in range(0, n, SEARCHED_TOGETHER):
+            samples = np.arange(a, min(a + SEARCHED_TOGETHER, n))
+            score = partial(self.pair_scores, self.suited(X[samples]))
+            search(samples, score, SPARSE_PATIENCE if self.sparse else PATIENCE)
+        others = np.flatnonzero(~found.certain)
+        if self.sparse and others.size:
+            for rows, all_scores in self._all_scores(X[others]):
+                search(others[rows], partial(_looked_up, all_scores), PATIENCE)
+        return found
+
+    def _all_scores(self, X: Rows) -> Iterator[tuple[slice, Array]]:
+        """Yield slices of the samples, and the scores of all weight rows (samples, R)."""
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
         weight = np.asarray(self.weight.T, order="C" if is_sparse(X) else None)
         for a in range(0, X.shape[0], step):
-            score = X[a : a + step] @ weight + self.bias
-            yield slice(a, a + step), self.layer.log_prob_of_scores(score.T)
+            yield slice(a, a + step), X[a : a + step] @ weight + self.bias
 
     def loss(
         self, X: Rows, labels: NDArray[np.integer], sample_weight: Array
@@ -157,7 +226,8 @@ class LinearTree:
             few = stored[a : a + per_chunk]
             at = ranges(X.indptr[item[a : a + per_chunk]].astype(np.int64), offsets(few))
             pair = np.repeat(np.arange(len(few)), few)
-            products = X.data[at] * self.table[X.indices[at], row[a : a + per_chunk][pair]]
+            where = X.indices[at] * np.int64(self.table.shape[1]) + row[a : a + per_chunk][pair]
+            products = X.data[at] * self.table.ravel().take(where)
             result[a : a + per_chunk] += np.bincount(pair, products, minlength=len(few))
         return result
 
@@ -242,6 +312,11 @@ class _Wide:
 
 
 _Part = _Binary | _Narrow | _Wide
+
+
+def _looked_up(all_scores: Array, item: Int64, row: Int64) -> Array:
+    scores: Array = all_scores[item, row]
+    return scores
 
 
 def _met_features(X: Rows, rows: slice, sparse: bool) -> tuple[Rows, Any]:

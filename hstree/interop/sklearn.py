@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,7 +25,12 @@ from hstree import progress
 from hstree.errors import OptionError
 from hstree.interop import lbfgs
 from hstree.interop.adagrad import Adagrad
-from hstree.interop.class_tree import label_ids, tree_of_classes
+from hstree.interop.class_tree import (
+    class_counts,
+    label_ids,
+    pruned_to_classes,
+    tree_of_classes,
+)
 from hstree.interop.class_weights import ClassWeight, check_class_weight, weights_of_classes
 from hstree.interop.linear import LinearTree, Rows, is_sparse
 from hstree.tree import Tree
@@ -50,7 +55,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     builder_options : mapping, optional
         The builder's own options.
     tree : Tree, str or path, optional
-        The tree itself, or its file, in place of a builder; its labels are ``str(class)``.
+        The tree itself, or its file, in place of a builder; its labels are ``str(class)``. Labels
+        that are not classes of the data are pruned, so that `tree_` has the classes alone.
     C : float, default 1.0
         Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
         the summed negative log-likelihood, plus half the squared norm of the weights.
@@ -94,7 +100,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     Notes
     -----
     A binary tree of V classes costs a sample about ``log2(V)`` node scores in training in place
-    of V. All classes' probabilities still cost every node's score.
+    of V. `predict` and `top_k` search the tree, the likeliest branches first, where it is large
+    and every class has one code; `predict_proba` costs every node's score.
 
     Examples
     --------
@@ -148,14 +155,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         OptionError
             For a parameter that cannot have its value.
         InputError
-            When the tree's labels are not the classes, or the builder cannot use centroids.
+            When a class is no label of the tree, or the builder cannot use centroids.
         """
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
         classes = np.unique(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        labels = self._start(X, y, weight, classes)
-        weight = self._weighted(y, weight)
+        labels, weight = self._start(X, y, weight, classes)
         if self._chosen_solver() == "lbfgs":
             self._solve(X, labels, weight)
         else:
@@ -196,18 +202,16 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if first:
-            labels = self._start(X, y, weight, known)
+            labels, weight = self._start(X, y, weight, known)
         else:
-            labels = self._label_of_class[np.searchsorted(known, y)]
-        return self._train(X, labels, self._weighted(y, weight), 1)
+            number = np.searchsorted(known, y)
+            labels, weight = self._label_of_class[number], self._weighted(known, number, weight)
+        return self._train(X, labels, weight, 1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each sample, an array (n,); ties by class order."""
-        X = self._seen(X)
-        best = np.empty(X.shape[0], np.int64)
-        for rows, log_prob in self._model.log_prob(X):
-            best[rows] = np.exp(log_prob[:, self._label_of_class]).argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[best]
+        best, _ = self._best(self._seen(X), 1, lambda log_prob: -np.exp(log_prob))
+        predicted: NDArray[Any] = self.classes_[best[:, 0]]
         return predicted
 
     def predict_log_proba(self, X: Any) -> Float64:
@@ -233,15 +237,24 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise OptionError(f"k is {k!r}; ask for at least 1 class")
-        X = self._seen(X)
-        k = min(int(k), len(self.classes_))
-        best = np.empty((X.shape[0], k), np.int64)
-        values = np.empty((X.shape[0], k))
-        for rows, log_prob in self._model.log_prob(X):
+        best, log_proba = self._best(self._seen(X), min(int(k), len(self.classes_)), np.negative)
+        return self.classes_[best], log_proba
+
+    def _best(self, X: Rows, k: int, cost: Callable[[Float64], Float64]) -> tuple[Int64, Float64]:
+        """Return the numbers of the k most probable classes and their log-probabilities.
+
+        Both are (n, k). `cost` orders the log-probabilities of all classes, ties by class order,
+        where the search is not certain.
+        """
+        labels, values, certain = self._model.top_k(X, k)
+        best = np.argsort(self._label_of_class)[labels]
+        others = np.flatnonzero(~certain)
+        for rows, log_prob in self._model.log_prob(X[others]) if others.size else ():
             log_prob = log_prob[:, self._label_of_class]
-            best[rows] = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
-            values[rows] = np.take_along_axis(log_prob, best[rows], axis=1)
-        return self.classes_[best], values
+            first = np.argsort(cost(log_prob), axis=1, kind="stable")[:, :k]
+            best[others[rows]] = first
+            values[others[rows]] = np.take_along_axis(log_prob, first, axis=1)
+        return best, values
 
     @property
     def weight_(self) -> NDArray[Any]:
@@ -276,39 +289,53 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         )
 
-    def _start(self, X: Rows, y: NDArray[Any], weight: Float64, classes: NDArray[Any]) -> Int64:
-        """Make the tree and an untrained model; return the samples' label ids."""
+    def _start(
+        self, X: Rows, y: NDArray[Any], weight: Float64, classes: NDArray[Any]
+    ) -> tuple[Int64, Float64]:
+        """Make the tree and an untrained model.
+
+        Returns
+        -------
+        labels : int64 array (n,)
+            The samples' label ids.
+        weight : float64 array (n,)
+            The samples' weights times those of their classes.
+        """
         names = [str(name) for name in classes.tolist()]
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
         self._rng = np.random.default_rng(int(seed))
         number = np.searchsorted(classes, y)
-        self.tree_ = self._given_tree() or tree_of_classes(
-            self.builder,
-            self.builder_options or {},
-            X,
-            number,
-            weight,
-            names,
-            random_state=int(seed),
+        if self.tree is not None:
+            tree = self.tree if isinstance(self.tree, Tree) else load(self.tree)
+            tree = pruned_to_classes(tree, names)
+        else:
+            tree = tree_of_classes(
+                self.builder,
+                self.builder_options or {},
+                X,
+                number,
+                weight,
+                names,
+                random_state=int(seed),
+            )
+        label_of_class = label_ids(tree, names)
+        labels, weighted = label_of_class[number], self._weighted(classes, number, weight)
+        counts = class_counts(labels, weighted, len(names))
+        self._model = LinearTree(
+            tree, X.shape[1], counts=counts, sparse=is_sparse(X), dtype=X.dtype
         )
-        self._label_of_class = label_ids(self.tree_, names)
-        self.classes_ = classes
-        self._model = LinearTree(self.tree_, X.shape[1], sparse=is_sparse(X), dtype=X.dtype)
+        self.tree_, self.classes_, self._label_of_class = tree, classes, label_of_class
         self._optimiser: Adagrad | None = None
         self._samples_seen = 0
         self.loss_curve_: list[float] = []
         self.n_iter_ = 0
-        return self._label_of_class[number]
+        return labels, weighted
 
-    def _given_tree(self) -> Tree | None:
-        return self.tree if self.tree is None or isinstance(self.tree, Tree) else load(self.tree)
-
-    def _weighted(self, y: NDArray[Any], sample_weight: Float64) -> Float64:
+    def _weighted(self, classes: NDArray[Any], number: Int64, sample_weight: Float64) -> Float64:
         """Return the weights (n,) of the samples times those of their classes."""
-        number = np.searchsorted(self.classes_, y)
-        of_class = weights_of_classes(self.class_weight, self.classes_, number, sample_weight)
+        of_class = weights_of_classes(self.class_weight, classes, number, sample_weight)
         weighted: Float64 = sample_weight * of_class[number]
         return weighted
 

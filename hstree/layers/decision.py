@@ -1,7 +1,8 @@
-"""The one primitive of a decision: its log-probability and the error that flows back.
+"""Log-probabilities of binary decisions and of softmaxes over segments, and their gradients.
 
-Loss, log_prob, top-k and sampling all come here. Nothing is tabulated, clipped or skipped:
-``log sigmoid(x) = min(x, 0) - log1p(exp(-|x|))`` is exact at both ends.
+Nodes with many targets in a batch have their softmax as matrix products in `hstree.layers.wide`.
+Nothing is tabulated, clipped or skipped: ``log sigmoid(x) = min(x, 0) - log1p(exp(-|x|))`` is
+exact at both ends.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 from hstree.modelkinds import described, predicts
 from hstree.report.figures import number, perplexity, plural
 from hstree.report.rows import Results
+from hstree.results import read_before
 
 _PARTS = {"train": "training", "valid": "validation", "test": "test"}
 
@@ -37,6 +38,7 @@ def conditions_of(results: Results) -> list[tuple[str, str]]:
         ("model", model),
         ("budget", budget),
         *_at_epoch_limit(results),
+        *(("test lines read before", said) for said in read_before(results)),
         ("seeds", ", ".join(map(str, seeds))),
         ("unigram", f"test perplexity {perplexity(results['unigram'])}, for scale"),
         (

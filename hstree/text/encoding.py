@@ -1,9 +1,9 @@
-r"""Text to numbers, once: every word becomes the int32 id of its type, in a file of its own.
+r"""Texts as int32 type ids, encoded in one pass and kept in a file of the cache folder.
 
-One pass writes the ids to a cache folder; from then on the text is a memory-mapped array, so that
-a corpus larger than memory works, and whatever looks at it again does so at once. A type is a
-distinct word; types are numbered in the order in which they first appear, whatever vocabulary
-is laid over them later (`corpus`).
+The ids are memory-mapped from that file, so that a corpus may be larger than memory; later runs
+check the file's CRC-32 and do not read the text's words again. A type is a distinct word; types are
+numbered in the order in which they first appear, independently of any vocabulary
+(`hstree.corpus`).
 
 Words stand between ASCII white space (space, tab, carriage return, vertical tab, form feed), as
 for word2vec, fastText and awk: a no-break space is part of its word. Lines end at ``\n`` alone.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
+from hstree.seeds import SEED_RANGE, is_seed
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.epochs import EpochLoop
 from hstree.training.numbered import check_numbers, check_ranges
@@ -48,7 +49,9 @@ class TrainingOptions:
         The L2 penalty on word and node vectors, for each token trained on; 0 or more. On the
         scale of PyTorch's, whose losses are means over tokens.
     random_state : int
-        Seeds the batches and the dropout.
+        Seeds the batches and the dropout. The same seed gives the same weights, byte for byte, on
+        the same number of BLAS threads; with another number, trees with wide nodes and full
+        matrices differ in the last digits.
     """
 
     epochs: int = 20
@@ -67,7 +70,7 @@ class TrainingOptions:
             ("learning_rate", 0 < self.learning_rate < math.inf, "above 0"),
             ("dropout", 0 <= self.dropout < 1, "at least 0 and below 1"),
             ("weight_decay", 0 <= self.weight_decay < math.inf, "0 or more"),
-            ("random_state", self.random_state >= 0, "0 or more"),
+            ("random_state", is_seed(self.random_state), SEED_RANGE),
         )
 
 

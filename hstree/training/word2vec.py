@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.rows import row_curvature
 from hstree.models.cbow import Cbow, Loss
+from hstree.seeds import SEED_RANGE, is_seed
 from hstree.training.epochs import EpochLoop
 from hstree.training.numbered import check_numbers, check_ranges
 from hstree.training.sgd import DampedSGD
@@ -40,7 +41,9 @@ class Word2VecOptions:
     sample : float
         Sub-sampling of frequent words; see `hstree.training.surroundings.Surroundings`.
     random_state : int
-        Seeds the batches, the sub-sampling and the reach of windows.
+        Seeds the batches, the sub-sampling and the reach of windows. The same seed gives the same
+        weights, byte for byte, on the same number of BLAS threads; with another number, trees
+        with wide nodes differ in the last digits.
     """
 
     epochs: int
@@ -57,7 +60,7 @@ class Word2VecOptions:
             ("batch_size", self.batch_size >= 1, "1 or more"),
             ("learning_rate", 0 < self.learning_rate < math.inf, "above 0"),
             ("sample", 0 <= self.sample < math.inf, "0 or more"),
-            ("random_state", self.random_state >= 0, "0 or more"),
+            ("random_state", is_seed(self.random_state), SEED_RANGE),
         )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import FileFormatError
+from hstree.jsonfile import DEEPEST, nested_too_deep
 from hstree.segments import offsets
 from hstree.text.utf8 import BYTE_ORDER_MARK
 from hstree.tree import Tree
@@ -89,6 +90,13 @@ def from_json(data: bytes) -> Content:
     return Content(_list(document, "labels"), start, child, counts, names, meta_of(document))
 
 
+#: The most opening brackets per byte: a node of two children takes six bytes, ``[1,2],``. Empty
+#: lists, at three bytes each, would take thirty times their size in memory.
+MOST_BRACKETS = 1 / 5
+#: Opening brackets that any file may have.
+FEW_BRACKETS = 1000
+
+
 def parse_json(data: bytes) -> dict[str, Any]:
     """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
 
@@ -101,6 +109,8 @@ def parse_json(data: bytes) -> dict[str, Any]:
         raise FileFormatError("is empty, not a tree; build it again")
     if data.startswith(BYTE_ORDER_MARK):
         raise FileFormatError("begins with a byte order mark, which JSON has none of; remove it")
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
+        raise FileFormatError("holds little but brackets, so not a tree; build it again")
     try:
         text = data.decode("utf-8")
         document = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
@@ -148,12 +158,14 @@ def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     FileFormatError
-        When it is not a JSON object, or could not be written again: ``1e999`` is infinite, and
-        ``"\ud800"`` half a character.
+        When it is not a JSON object, is nested too deep, or could not be written again:
+        ``1e999`` is infinite, and ``"\ud800"`` half a character.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
         raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
+    if nested_too_deep(meta):
+        raise FileFormatError(f'has "meta" nested more than {DEEPEST} deep; build it again')
     try:
         dump_meta(meta)
     except FileFormatError as error:
@@ -167,12 +179,14 @@ def dump_meta(meta: Mapping[str, Any]) -> str:
     Raises
     ------
     FileFormatError
-        When it holds what JSON, or UTF-8, cannot.
+        When it holds what JSON, or UTF-8, cannot, or is nested too deep.
     """
+    if nested_too_deep(meta):
+        raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
     try:
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise FileFormatError(f"the tree's meta cannot be written as JSON: {error}") from error
     return text
 

@@ -1,7 +1,7 @@
 """The arrays of a tree file: format 1 as an ``.npz``, for speed.
 
-Between bytes and `Content`, like `treejson`. A zip of ``.npy`` members, stored as they are, with
-a fixed date, and never a pickle; ``docs/tree-format.md`` lists the members.
+Between bytes and `Content`, like `hstree.treefiles.jsontext`. A zip of ``.npy`` members, stored as
+they are, with a fixed date, and never a pickle; ``docs/tree-format.md`` lists the members.
 """
 
 from __future__ import annotations

@@ -65,6 +65,12 @@ def test_frequency_order_gives_frequent_words_the_short_codes():
     assert tree.labels == vocabulary.words
 
 
+def test_equally_frequent_words_stay_in_the_vocabularys_order():
+    counts = [2, 1] * 50
+    tree = balanced(Vocabulary([f"w{i}" for i in range(100)], counts))
+    assert leaves(tree) == [*range(0, 100, 2), *range(1, 100, 2)]
+
+
 def test_file_order_keeps_the_vocabularys_order():
     vocabulary = Vocabulary(list("abcdef"), [1, 9, 9, 4, 0, 5])
     assert leaves(balanced(vocabulary, order="file")) == [0, 1, 2, 3, 4, 5]

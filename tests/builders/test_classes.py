@@ -8,6 +8,7 @@ import pytest
 
 import hstree
 from hstree.builders.classes import classes
+from hstree.classing.adaptive import adaptive_boundaries
 from hstree.classing.bigrams import bigram_counts, bigram_perplexity
 from hstree.classing.merging import merge_by_information
 from hstree.corpus import Corpus
@@ -162,6 +163,17 @@ def test_adaptive_has_frequent_words_beside_clusters(tmp_path):
     smallest_above = min(tree.counts[: found["head"]])
     assert all(tree.counts[tree.labels.index(w)] <= smallest_above for w in parts[-1])
     assert tree.names[1:] == tuple(f"cluster {i}" for i in range(found["number"]))
+
+
+def test_adaptive_clusters_are_those_of_the_boundaries(tmp_path):
+    counts = np.sort(np.r_[[4000] * 4, [40] * 60, [1] * 1500])[::-1]
+    line = " ".join(f"w{i:04}" for i, n in enumerate(counts) for _ in range(n))
+    corpus = corpus_of(tmp_path, [line])
+    boundaries = adaptive_boundaries(np.sort(corpus.counts)[::-1])
+    assert len(boundaries) > 2
+    sizes = [1] * boundaries[0] + np.diff(boundaries).tolist()
+    tree = classes(corpus, classes_by="adaptive")
+    assert [len(part) for part in classes_of(tree)] == sizes
 
 
 def test_a_file_of_classes(tmp_path):

@@ -133,6 +133,17 @@ def test_the_probabilities_of_the_dag_sum_to_one_and_it_ends(epsilon, d, trees):
     assert Codes(tree).codes_per_label.max() <= 9 * trees
 
 
+@pytest.mark.parametrize("X", [normal(200, 30), normal(200, 2), np.ones((200, 3))])
+def test_at_an_epsilon_of_half_every_word_is_doubled_up_to_the_bound(X):
+    tree = gmm(words(X), epsilon=0.5, max_codes=8)
+    codes = Codes(tree).codes_per_label
+    assert codes.max() == 8
+    assert mean_codes(gmm(words(X), epsilon=0.499, max_codes=8)) <= codes.mean()
+    assert codes.mean() > 7.5
+    assert tree.meta["max_codes_reached"] == (codes == 8).sum()
+    assert gmm(words(X), epsilon=0.5, max_codes=1) == gmm(words(X))
+
+
 def test_max_codes_bounds_and_says_how_often():
     X = words(normal(200, 2))
     free = gmm(X, epsilon=0.3, max_codes=10**6)

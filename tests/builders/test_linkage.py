@@ -102,6 +102,13 @@ def test_a_chain_is_no_problem():
     assert Codes(tree).uniform_mass() == pytest.approx(1)
 
 
+def test_nodes_of_a_level_are_numbered_from_the_last_merge_back():
+    pairs = np.arange(2 * 63).reshape(63, 2)  # a complete tree of 64 labels, bottom-up
+    tree = tree_from_linkage(pairs, [f"w{i}" for i in range(64)])
+    merge = tree.child[tree.child_start[-17:-1]]  # the last 16 nodes: the first merges of all
+    assert (~merge).tolist() == list(range(30, -1, -2))
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("criterion", ["ward", "single"])
 def test_very_few_words_and_identical_vectors(n, criterion):

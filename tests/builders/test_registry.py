@@ -126,7 +126,8 @@ def test_values_are_converted_or_refused():
         ("choice", ["one"], "one of 'one', 'two'"),
         ("number", 4, "one of 2, 3"),
         ("maybe", "x", "a whole number or None"),
-        ("random_state", -1, "a whole number, 0 or more"),
+        ("random_state", -1, "a whole number from 0 to 4294967295"),
+        ("random_state", 2**32, "a whole number from 0 to 4294967295"),
         ("real", np.zeros((50, 50)), "a number"),
     ],
 )
@@ -357,6 +358,8 @@ def test_a_vocabulary_lies_over_a_corpus(files):
 def test_what_cannot_serve_is_refused_with_the_way_out(files):
     with pytest.raises(InputError, match=r"kmeans takes word vectors, not nltk:brown.*vectors-out"):
         hstree.build("kmeans", "nltk:brown")
+    with pytest.raises(InputError, match=r"kmeans takes word vectors, not .*vocab\.tsv; give"):
+        hstree.build("kmeans", files / "vocab.tsv")
     with pytest.raises(InputError, match=r"kmeans takes word vectors, not a corpus.*vectors-out"):
         hstree.build("kmeans", Corpus.read(files / "text.txt"))
     with pytest.raises(InputError, match=r"line 1: no word with numbers.*hstree bootstrap CORPUS"):

@@ -140,7 +140,8 @@ def run(full: bool = False, seed: int = 0) -> Summary:
         inputs = _inputs(Path(folder), full)
         subjects = [_Subject(name, inputs, Path(folder)) for name in names]
         for number in range(wanted):
-            _kill(subjects[number % len(subjects)], number, draw, summary)
+            turn, place = divmod(number, len(subjects))
+            _kill(subjects[place], turn % 2 == 0, draw, summary)
     summary.seconds = time.perf_counter() - start
     return summary
 
@@ -208,12 +209,12 @@ class _Subject:
         return found
 
 
-def _kill(subject: _Subject, number: int, draw: random.Random, summary: Summary) -> None:
+def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary: Summary) -> None:
     """Kill a command once, look at what it left, and run it again."""
     while True:  # until it was there to be killed
         over_old = draw.random() < 0.7
         subject.prepare(over_old)
-        if number % 2:
+        if at_an_operation:
             how: dict[str, Any] = {"operation": draw.randint(1, subject.operations)}
         else:
             how = {"after": draw.uniform(0, subject.seconds)}
@@ -225,8 +226,9 @@ def _kill(subject: _Subject, number: int, draw: random.Random, summary: Summary)
     left = subject.outputs(subject.work)
     for name in sorted({*old, *left}):
         state = _state(subject, name, left.get(name), old.get(name))
-        summary.states[state] += 1
-        if state not in ("old", "new", "none", "refused"):
+        if state in ("old", "new", "none", "refused"):
+            summary.states[state] += 1
+        else:
             summary.faults.append(f"{what}: {name}: {state}")
     status, _, said = _run(subject.work, subject.line)
     if status != 0:
@@ -267,7 +269,7 @@ def _read(path: Path) -> None:
     """Read an output as the library does."""
     if path.is_dir():
         LanguageModel.load(path)
-    elif path.name.endswith((".napkinxc", "l.npy")):
+    elif path.suffix == ".napkinxc" or path.name == "l.npy":
         formats.read(path, "napkinxc" if path.suffix == ".napkinxc" else "linkage")
     elif path.suffix == ".npy" and path.name != "test_nll.npy":
         WordVectors.read(path)

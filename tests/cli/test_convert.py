@@ -62,7 +62,8 @@ def test_a_linkage_with_labels(hstree, tmp_path):
 
 
 def test_nothing_is_overwritten_unasked(hstree, refused, tree, tmp_path):
-    refused("convert", tree, tree, saying="add --force to replace it")
+    (tmp_path / "x.json").write_text("mine\n")
+    refused("convert", tree, "x.json", saying="add --force to replace it")
     (tmp_path / "x.labels.tsv").write_text("mine\n")
     refused("convert", tree, "x.napkinxc", saying="x.labels.tsv exists")
     assert hstree("convert", tree, "x.napkinxc", "--force").status == 0

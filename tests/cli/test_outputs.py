@@ -63,12 +63,14 @@ def test_standard_output_loses_nothing_of_a_training(
         (["bootstrap", "corpus.txt", "-o", "b", *QUICK, "--json", "r.json"], ["r.json"]),
         (["compare", "corpus.txt", "-o", "c", *QUICK, "-m", "flat"], ["c/report.html"]),
         (["stats", "huffman.json", "--json", "s.json"], ["s.json"]),
-        (["score", "m", "corpus.txt", "--json", "x.json"], ["x.json"]),
+        (["score", "m", "other.txt", "--json", "x.json"], ["x.json"]),
+        (["predict", "m", "w0 w1", "--json", "p.json"], ["p.json"]),
     ],
     ids=lambda value: value[0] if len(value) > 1 else "",
 )
 def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arguments, left):
-    if arguments[0] == "score":
+    (tmp_path / "other.txt").write_text("w0 w1\n")
+    if arguments[1] == "m":
         hstree("evaluate", tree, "corpus.txt", *QUICK, "--save", "m")
     ran = piped(">/dev/full", *arguments)
     assert ran.returncode == 1
@@ -81,10 +83,10 @@ def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkey
     from hstree import jsonfile
     from hstree.errors import FileFormatError
 
-    def full(path, document):
-        raise FileFormatError(f"cannot write {path}: No space left on device")
+    def full(_):
+        raise FileFormatError("cannot write r.json: No space left on device")
 
-    monkeypatch.setattr(jsonfile, "write_json", full)
+    monkeypatch.setattr(jsonfile, "_finite", full)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1
@@ -110,6 +112,19 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
     assert ran.errors[1] == "hstree: error: cannot write v.npy: there is not enough memory"
     assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
     assert "perplexity" in ran.out
+
+
+def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path, monkeypatch):
+    from hstree.language_model import LanguageModel
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LanguageModel, "mean_predicted_vectors", interrupted)
+    saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
+    assert hstree("evaluate", tree, corpus, *QUICK, *saved).status == 130
+    assert library.LanguageModel.load(tmp_path / "m")
+    assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
 
 
 def test_scored_lines_that_cannot_be_written_lose_no_figures(
@@ -203,6 +218,8 @@ REPLACED = [
     "score m corpus.txt -o corpus.txt",
     "score m corpus.txt --json m/weights.safetensors",
     "score m corpus.txt -o x.tsv --json x.tsv",
+    "predict m --contexts corpus.txt --json hard.txt",
+    "predict m w0 --json m/tree.json",
     "report c -o page.html",
 ]
 

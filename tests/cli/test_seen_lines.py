@@ -6,6 +6,7 @@ import pytest
 
 import hstree as library
 from hstree import results
+from hstree.report.conditions import conditions_of
 
 QUICK = ("--dim", "4", "--epochs", "1", "--batch-size", "64")
 
@@ -140,6 +141,18 @@ def test_a_row_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, 
     rows = results.load(tmp_path / "c")["rows"]
     assert "the tree's builder read lines 181 to 200" in rows[0]["seen"]
     assert rows[1]["seen"] is None
+    expected = [("test lines read before", f"clean.json: {rows[0]['seen']}")]
+    conditions = conditions_of(results.load(tmp_path / "c"))
+    assert [fact for fact in conditions if "before" in fact[0]] == expected
+
+
+def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done, tree, corpus):
+    done("evaluate", tree, corpus, "--test", corpus, "--vectors-out", "v.npy", *QUICK)
+    method = "classes --classes-by vectors --vectors v.npy --n-classes 3"
+    vocabulary = ("--vocabulary", "v.labels.tsv")
+    compared = hstree("compare", corpus, "-m", method, *vocabulary, "-o", "c", *QUICK)
+    assert compared.status == 0, compared.err
+    assert f"read before {method}: {BY_FILES}" in " ".join(compared.out.split())
 
 
 def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, tree, corpus, tmp_path):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,13 +12,14 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hstree import HstreeError, Tree, build
 from hstree.errors import InputError, OptionError
+from hstree.interop.class_tree import pruned_to_classes
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
 from hstree.vocabulary import Vocabulary
 
@@ -31,12 +33,19 @@ CONFIGURATIONS = {
     "adagrad": {"solver": "adagrad", "epochs": 20, "learning_rate": 0.5},
     "adagrad, several codes": {"solver": "adagrad", **SEVERAL_CODES},
 }
-CHECKED = ("gmm", "flat", "several codes", "adagrad")
+CHECKED = [
+    CONFIGURATIONS["gmm"] | {"solver": "lbfgs"},
+    CONFIGURATIONS["gmm"] | {"solver": "adagrad"},
+    CONFIGURATIONS["flat"],
+    CONFIGURATIONS["flat"] | {"solver": "adagrad"},
+    CONFIGURATIONS["several codes"],
+    CONFIGURATIONS["adagrad"],
+]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@parametrize_with_checks([Classifier(**CONFIGURATIONS[name]) for name in CHECKED])
+@parametrize_with_checks([Classifier(**parameters) for parameters in CHECKED])
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
 
@@ -239,6 +248,109 @@ def test_a_given_tree_is_used_as_it_is(tmp_path):
     assert a.score(X, y) > 0.5
 
 
+def test_a_given_tree_may_name_more_classes():
+    X, y = problem(6)
+    names = [f"class {c}" for c in (3, 1, 5, 0, 2, 4)]
+    tree = Tree.from_children(names, [[1, 2, 3], [~0, ~1], [~2, ~3], [~4, ~5]])
+    part = ~np.isin(y, ["class 3", "class 5"])
+    model = Classifier(tree=tree).fit(X[part], y[part])
+    assert model.classes_.tolist() == ["class 0", "class 1", "class 2", "class 4"]
+    left = Tree.from_children([f"class {c}" for c in (1, 0, 2, 4)], [[~0, ~1, 1], [~2, ~3]])
+    assert model.tree_ == left
+    expected = Classifier(tree=left).fit(X[part], y[part])
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+    parts = Classifier(tree=tree).partial_fit(X[part], y[part], classes=np.unique(y[part]))
+    assert parts.tree_ == left
+
+
+def test_pruning_leaves_a_label_once_under_a_node():
+    tree = Tree.from_children(
+        list("abcd"),
+        [[1, ~0, 2], [~0, ~1], [~2, 3], [~3, ~1]],
+        counts=[1, 2, 3, 4],
+        names=["root", "x", "y", "z"],
+        meta={"method": "by hand"},
+    )
+    left = pruned_to_classes(tree, ["d", "a", "c"])
+    expected = Tree.from_children(
+        list("acd"), [[~0, 1], [~1, ~2]], counts=[1, 3, 4], names=["root", "y"]
+    )
+    assert left == expected
+    assert left.meta == tree.meta
+    assert pruned_to_classes(tree, list("dcba")) is tree
+    assert pruned_to_classes(tree, ["b"]) == Tree(["b"], [0], [], counts=[2], names=[])
+
+
+def test_a_fold_may_lack_a_class_of_a_given_tree():
+    X, y = problem(6, n=60)
+    y = np.unique(y, return_inverse=True)[1]  # cross_val_predict gives numbers to the estimator
+    y[y == 5] = 4
+    y[0] = 5
+    tree = Tree.from_children(list("012345"), [[1, 2], [~0, ~1, ~2], [~3, ~4, ~5]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the class with one sample
+        scores = cross_val_score(Classifier(tree=tree), X, y, cv=3, error_score="raise")
+        proba = cross_val_predict(Classifier(tree=tree), X, y, cv=3, method="predict_proba")
+    assert (scores > 0.3).all()
+    assert proba.shape == (60, 6)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("builder", ["gmm", "flat"])
+def test_training_starts_at_the_weighted_frequencies_of_the_classes(builder):
+    X, y = problem(4)
+    weights = {"class 0": 30.0, "class 2": 0.01}
+    names = np.unique(y)
+    model = Classifier(
+        builder, class_weight=weights, solver="adagrad", epochs=1, learning_rate=1e-12
+    ).fit(X, y)
+    mass = np.array([(y == name).sum() * weights.get(name, 1.0) for name in names])
+    np.testing.assert_allclose(model.predict_proba(X[:1])[0], mass / mass.sum(), rtol=2e-3)
+
+
+def test_weights_may_be_larger_than_counts():
+    X, y = problem(4)
+    huge = Classifier("huffman", C=1e-18).fit(X, y, np.full(len(y), 1e18))
+    expected = Classifier("huffman").fit(X, y)
+    close(huge.predict_proba(X), expected.predict_proba(X), 1e-3)
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Have the smallest trees searched."""
+    monkeypatch.setattr("hstree.interop.linear.LEAST_EDGES", 0)
+
+
+@pytest.mark.parametrize("patience", [0, 12, 1000])
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_search_finds_what_all_log_probabilities_say(
+    searched, monkeypatch, name, layout, patience
+):
+    monkeypatch.setattr("hstree.interop.linear.LEAST_PATIENCE", patience)
+    monkeypatch.setattr("hstree.interop.linear.SEARCHED_TOGETHER", 100)
+    X, y = problem(n_classes=36)
+    model = Classifier(**CONFIGURATIONS[name]).set_params(epochs=2).fit(layout(X), y)
+    log_proba = model.predict_log_proba(X)
+    assert (model.predict(X) == model.classes_[log_proba.argmax(axis=1)]).all()
+    for k in (1, 2, 7, 36):
+        classes, values = model.top_k(layout(X), k)
+        order = np.argsort(-log_proba, axis=1, kind="stable")[:, :k]
+        assert (classes == model.classes_[order]).all()
+        close(values, np.take_along_axis(log_proba, order, axis=1), 1e-9)
+    if model._model.one_code and patience == 1000:
+        assert model._model.top_k(layout(X), 1).certain.all()
+
+
+def test_ties_are_in_the_order_of_the_classes(searched):
+    names = [f"class {c}" for c in (3, 1, 0, 2)]
+    tree = Tree.from_children(names, [[1, 2], [~0, ~1], [~2, ~3]])
+    X, y = np.zeros((8, 2)), np.repeat(sorted(names), 2)
+    model = Classifier(tree=tree).fit(X, y)
+    assert model.top_k(X[:1], 4)[0].tolist() == [sorted(names)]
+    assert model.predict(X[:1]).tolist() == ["class 0"]
+
+
 def test_same_seed_same_weights():
     X, y = problem()
     model = Classifier(solver="adagrad", epochs=2, random_state=3)
@@ -353,9 +465,9 @@ def test_class_weights_of_some_classes_in_parts():
 def test_labels_that_do_not_fit_the_classes():
     X, _ = problem(3)
     y = np.arange(len(X)) % 3
-    wider = build("flat", Vocabulary(["0", "1", "2", "3"], [1, 1, 1, 1]))
-    with pytest.raises(InputError, match="the label '3'"):
-        Classifier(tree=wider).fit(X, y)
+    narrower = build("flat", Vocabulary(["0", "1"], [1, 1]))
+    with pytest.raises(InputError, match="no label '2'"):
+        Classifier(tree=narrower).fit(X, y)
     model = Classifier().fit(X, y)
     for k in (0, 1.5, True):
         with pytest.raises(OptionError, match="k is"):

@@ -60,3 +60,10 @@ def test_context_words(monkeypatch, capsys, tmp_path):
     assert len(rows) == 7
     assert all(row["fit s"] > 0 for row in rows)
     assert all(0 < row["log-loss"] < 3 for row in rows[:-1])
+
+
+def test_class_search(monkeypatch, capsys, tmp_path):
+    few = ("--classes", 1000, "--words", 200, "--train", 2000, "--samples", 60, "--epochs", 1)
+    rows = run("class_search", monkeypatch, capsys, tmp_path, *few, "--builders", "huffman")
+    assert [row["method"] for row in rows] == ["predict", "top_k(5)"] * 2
+    assert all(row["differ"] == 0 for row in rows)

@@ -49,6 +49,15 @@ def test_gradients_agree_with_finite_differences(full):
     assert by_word.rows.tolist() == np.unique(contexts).tolist()
 
 
+def test_vectors_are_drawn_small_and_positions_start_as_the_sum_of_words():
+    model = LogBilinear([str(i) for i in range(1000)], 20, 3, np.random.default_rng(0))
+    assert model.embedding.std() == pytest.approx(0.1, rel=0.02)
+    assert model.embedding.mean() == pytest.approx(0, abs=0.005)
+    np.testing.assert_array_equal(model.position, 1)
+    full = LogBilinear(["a", "b"], 4, 3, np.random.default_rng(0), full=True)
+    np.testing.assert_array_equal(full.position, [np.eye(4)] * 3)
+
+
 def test_a_word_starts_alike_whatever_the_order_of_the_labels():
     words = ["b", "a", "c"]
     one = LogBilinear(words, 4, 2, np.random.default_rng(0))

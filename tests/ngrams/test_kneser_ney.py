@@ -182,16 +182,18 @@ def test_batches_change_nothing(tmp_path, monkeypatch, sentences):
     assert np.array_equal(KneserNey(4, sentences=sentences).fit(corpus).nll(corpus), whole)
 
 
-def test_oov_is_scored_as_unk_and_told_apart(tmp_path):
+@pytest.mark.parametrize("batch", [1, 1000])
+def test_oov_is_scored_as_unk_and_told_apart(tmp_path, monkeypatch, batch):
+    monkeypatch.setattr(kneser_ney, "BATCH", batch)
     train = corpus_of(tmp_path, ["a b a x", "a b y"], min_count=2)
-    test = corpus_of(tmp_path, ["a z", "b"], "test.txt")
+    test = corpus_of(tmp_path, ["a z", "b z"], "test.txt")
     model = KneserNey(3).fit(train)
     score = model.score(test)
     nll = model.nll(test)
-    assert (score.tokens, score.oov) == (5, 1)
+    assert (score.tokens, score.oov) == (6, 2)
     assert score.nll == pytest.approx(nll.sum(), rel=1e-14)
-    assert score.nll_of_oov == nll[1]
-    unk = corpus_of(tmp_path, ["a <unk>", "b"], "unk.txt", vocabulary=train.vocabulary)
+    assert score.nll_of_oov == pytest.approx(nll[1] + nll[4], rel=1e-14)
+    unk = corpus_of(tmp_path, ["a <unk>", "b <unk>"], "unk.txt", vocabulary=train.vocabulary)
     assert np.array_equal(model.nll(unk), nll)
 
 

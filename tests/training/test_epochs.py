@@ -12,12 +12,13 @@ SIZES = [3, 4, 1]
 
 
 class Counting(EpochLoop):
-    """A training that adds one to its only weight in every batch, at a loss of two nats a token."""
+    """A training that adds one to every weight in every batch, at a loss of two nats a token."""
 
     def __init__(self, epochs, interrupt_at=None):
-        self.weight = np.zeros(1)
-        model = SimpleNamespace(tensors=lambda: {"embedding": self.weight})
-        layer = SimpleNamespace(weight=np.zeros(0), bias=np.zeros(0))
+        self.weights = [np.zeros(1) for _ in range(4)]
+        words, positions, weight, bias = self.weights
+        model = SimpleNamespace(tensors=lambda: {"embedding": words, "position": positions})
+        layer = SimpleNamespace(weight=weight, bias=bias)
         super().__init__(model, layer, epochs)
         self.rates, self.interrupt_at = [], interrupt_at
 
@@ -29,7 +30,8 @@ class Counting(EpochLoop):
         if len(self.rates) == self.interrupt_at:
             raise KeyboardInterrupt
         self.rates.append(learning_rate)
-        self.weight += 1
+        for weight in self.weights:
+            weight += 1
         return 2.0 * len(targets)
 
     def learning_rate(self, done):
@@ -64,7 +66,7 @@ def test_the_rate_follows_the_tokens_and_the_perplexity_is_theirs():
     assert [epoch.valid for epoch in history.epochs] == [None, None]
     for epoch in history.epochs:
         assert epoch.tokens_per_second == pytest.approx(8 / epoch.seconds)
-    assert loop.weight == [6]  # without a validation, the last
+    assert loop.weights == [6] * 4  # without a validation, the last
 
 
 def test_more_tokens_than_expected_do_not_run_the_rate_past_the_epoch():
@@ -77,13 +79,13 @@ def test_the_best_weights_are_left_in_place(validations):
     loop = Counting(4)
     history = loop.fit(range(8), range(1))
     assert [epoch.valid for epoch in history.epochs] == validations
-    assert loop.weight == [6]  # those after two epochs of three batches
+    assert loop.weights == [6] * 4  # those after two epochs of three batches
 
 
 def test_a_training_stops_where_its_trainer_says(validations):
     loop = Stopping(4)
     assert [epoch.valid for epoch in loop.fit(range(8), range(1)).epochs] == validations[:3]
-    assert loop.weight == [6]
+    assert loop.weights == [6] * 4
 
 
 @pytest.mark.parametrize(("batch", "left"), [(2, 2), (4, 3), (11, 6)])
@@ -91,4 +93,4 @@ def test_a_training_stops_where_its_trainer_says(validations):
 def test_an_interrupt_leaves_the_best_so_far_or_what_there_is(batch, left):
     loop = Counting(4, interrupt_at=batch)
     assert loop.fit(range(8), range(1)).interrupted
-    assert loop.weight == [left]
+    assert loop.weights == [left] * 4

@@ -92,3 +92,15 @@ def test_frequent_words_are_kept_as_by_word2vec(tmp_path):
     windows = Surroundings(corpus, 2, 0.05)
     n = sum(len(t) for _, t, _ in windows.training_batches(100, np.random.default_rng(0)))
     assert n == pytest.approx((corpus.counts * windows.kept).sum(), rel=0.05)
+
+
+def test_the_training_counts_are_those_of_the_batches_on_average(text):
+    windows = Surroundings(text[0], 2, 0.02)
+    rng = np.random.default_rng(0)
+    seen = np.zeros(len(text[0].vocabulary))
+    for _ in range(2000):
+        for _, targets, _ in windows.training_batches(50, rng):
+            seen += np.bincount(targets, minlength=len(seen))
+    expected = windows.training_counts()
+    assert expected.sum() < 0.8 * len(windows)
+    np.testing.assert_allclose(seen / 2000, expected, atol=0.1)

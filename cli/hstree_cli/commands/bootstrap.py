@@ -44,7 +44,12 @@ def bootstrap(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="Where every round is kept.", show_default=False
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Where every round is kept.",
+            show_default=False,
+            readable=False,
         ),
     ],
     rounds: Annotated[

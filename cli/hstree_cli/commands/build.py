@@ -43,7 +43,13 @@ def build(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The tree: .json, .json.gz or .npz."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The tree: .json, .json.gz or .npz.",
+            readable=False,
+        ),
     ] = Path("tree.json"),
     force: Force = False,
     seed: Seed = 0,
@@ -61,7 +67,12 @@ def build(
     vocabulary: VocabularyFile = None,
     labels: Annotated[
         Path | None,
-        typer.Option("--labels", metavar="FILE", help="The words of a .npy's rows, one a line."),
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            help="The words of a .npy's rows, one a line.",
+            readable=False,
+        ),
     ] = None,
     quiet: Quiet = False,
     options: dict[str, Any],

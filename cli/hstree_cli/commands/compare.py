@@ -61,6 +61,7 @@ def compare(
             metavar="DIR",
             help="Where every run and the results are kept.",
             show_default=False,
+            readable=False,
         ),
     ],
     method: Annotated[
@@ -80,6 +81,7 @@ def compare(
             metavar="TREE",
             help="A tree that is there already; repeat it.",
             show_default=False,
+            readable=False,
         ),
     ] = None,
     baseline: Annotated[

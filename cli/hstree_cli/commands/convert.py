@@ -18,10 +18,16 @@ from hstree_cli.options import Force, Quiet
 )
 def convert(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A tree in any format.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="IN", help="A tree in any format.", show_default=False, readable=False
+        ),
     ],
     target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Where to write it.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT", help="Where to write it.", show_default=False, readable=False
+        ),
     ],
     from_: Annotated[
         str | None,
@@ -37,6 +43,7 @@ def convert(
             "--labels",
             metavar="FILE",
             help="Labels of a linkage or a napkinXC tree: lines of word or word<TAB>count.",
+            readable=False,
         ),
     ] = None,
     force: Force = False,

@@ -20,7 +20,13 @@ BASELINES = ("kn3",)
 def demo(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="DIR", help="Where the trees and results are left."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Where the trees and results are left.",
+            readable=False,
+        ),
     ] = Path("demo"),
     quiet: Quiet = False,
 ) -> None:

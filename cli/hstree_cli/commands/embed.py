@@ -51,11 +51,14 @@ def embed(
             help="word2vec text (.vec, .txt) or binary (.bin), .npy, or gensim's "
             "KeyedVectors (.kv).",
             show_default=False,
+            readable=False,
         ),
     ],
     tree: Annotated[
         Path | None,
-        typer.Option("--tree", metavar="TREE", help="Huffman's over the corpus without it."),
+        typer.Option(
+            "--tree", metavar="TREE", help="Huffman's over the corpus without it.", readable=False
+        ),
     ] = None,
     model: Annotated[
         Literal["cbow", "skipgram"],

@@ -67,7 +67,10 @@ def evaluate(
     tree: Annotated[
         Path,
         typer.Argument(
-            metavar="TREE", help="A tree; with --no-train, a model's folder.", show_default=False
+            metavar="TREE",
+            help="A tree; with --no-train, a model's folder.",
+            show_default=False,
+            readable=False,
         ),
     ],
     corpus: Annotated[
@@ -95,7 +98,8 @@ def evaluate(
     lower: Lower = False,
     vocabulary: VocabularyFile = None,
     save: Annotated[
-        Path | None, typer.Option("--save", metavar="MODEL_DIR", help="Keep the trained model.")
+        Path | None,
+        typer.Option("--save", metavar="MODEL_DIR", help="Keep the trained model.", readable=False),
     ] = None,
     vectors_out: Annotated[
         Path | None,
@@ -103,6 +107,7 @@ def evaluate(
             "--vectors-out",
             metavar="FILE.npy",
             help="Write each word's mean predicted vector, from which trees can be built.",
+            readable=False,
         ),
     ] = None,
     json: JsonFile = None,
@@ -164,8 +169,8 @@ def evaluate(
             loaded, text, figures = _train(tree, (corpus, valid, test), reading, options)
     with written(
         (save, loaded.save),
-        (vectors_out, lambda path: _save_vectors(loaded, text, path, quiet)),
         (json, lambda path: write_json(path, figures)),
+        (vectors_out, lambda path: _save_vectors(loaded, text, path, quiet)),
     ):
         print_evaluation(figures, origin(text))
     if figures.get("interrupted"):

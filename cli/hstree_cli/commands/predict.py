@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,10 @@ from hstree_cli.usage import UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hstree.vocabulary import Vocabulary
+    from hstree.treemodel import TreeModel
+
+#: The words of a context, and the most probable ones with their probabilities.
+Answer = tuple[list[str], list[tuple[str, float]]]
 
 #: Contexts answered at a time.
 BATCH = 256
@@ -53,48 +57,59 @@ def predict(
     """
     from hstree.jsonfile import write_json
     from hstree.language_model import LanguageModel
-    from hstree.modelfile import load
+    from hstree.modelfile import FILES, load
     from hstree_cli.console import say
-    from hstree_cli.contexts import read_contexts, split, warn_of_unknown
-    from hstree_cli.outputs import check_file
+    from hstree_cli.contexts import read_contexts, split
+    from hstree_cli.outputs import check_file, written
     from hstree_cli.progressbar import showing_progress
 
     if (context is None) == (contexts is None):
         raise UsageError("give a context, or a file of them with --contexts", ctx)
     if json is not None:
-        check_file(json, "--json")
-    answers: list[dict[str, Any]] = []
+        check_file(json, "--json", apart_from=[contexts, *(model / name for name in FILES)])
     with showing_progress(quiet or sys.stdout.isatty()):
         loaded = load(model)
-        next_word = isinstance(loaded, LanguageModel)
+        title = "next word" if isinstance(loaded, LanguageModel) else "word"
         given = iter([split(context)]) if context is not None else read_contexts(contexts or "-")
-        while some := list(islice(given, BATCH)):
-            warn_of_unknown(some, loaded.vocabulary)
-            for words, found in zip(some, loaded.predict(some, k), strict=True):
-                say(_drawn(words, found, "next word" if next_word else "word"))
-                if json is not None:
-                    answers.append(_answer(words, found, loaded.vocabulary))
-    if json is not None:
-        write_json(json, {"k": k, "predictions": answers})
+        answers: Iterable[Answer] = _answers(loaded, given, k)
+        if json is not None:
+            answers = list(answers)
+        with written((json, lambda path: write_json(path, _document(answers, k, loaded)))):
+            for words, found in answers:
+                say(_drawn(words, found, title))
+
+
+def _answers(model: TreeModel[Any], contexts: Iterator[list[str]], k: int) -> Iterator[Answer]:
+    """Yield each context with its most probable words, as the contexts come."""
+    from hstree_cli.contexts import warn_of_unknown
+
+    while some := list(islice(contexts, BATCH)):
+        warn_of_unknown(some, model.vocabulary)
+        yield from zip(some, model.predict(some, k), strict=True)
 
 
 def _drawn(words: list[str], found: list[tuple[str, float]], title: str) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from hstree_cli.console import quoted, table
+    from hstree_cli.console import shortened, table
 
     drawn = table(title, "probability", text=(title,))
     for word, probability in found:
-        drawn.add_row(quoted(word), f"{probability:.6f}")
-    after = " ".join(quoted(word) for word in words) or "(no word)"
+        drawn.add_row(shortened(word), f"{probability:.6f}")
+    after = " ".join(shortened(word) for word in words) or "(no word)"
     return Group(Text(after, style="bold"), drawn)
 
 
-def _answer(
-    words: list[str], found: list[tuple[str, float]], vocabulary: Vocabulary
-) -> dict[str, Any]:
+def _document(answers: Iterable[Answer], k: int, model: TreeModel[Any]) -> dict[str, Any]:
     from hstree_cli.contexts import unknown
 
-    best = [{"word": word, "probability": probability} for word, probability in found]
-    return {"context": words, "unknown": unknown(words, vocabulary), "words": best}
+    predictions = [
+        {
+            "context": words,
+            "unknown": unknown(words, model.vocabulary),
+            "words": [{"word": word, "probability": probability} for word, probability in found],
+        }
+        for words, found in answers
+    ]
+    return {"k": k, "predictions": predictions}

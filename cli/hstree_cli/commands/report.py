@@ -15,12 +15,18 @@ from hstree_cli.options import Quiet
 def report(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="What `hstree compare` left.", show_default=False),
+        typer.Argument(
+            metavar="DIR", help="What `hstree compare` left.", show_default=False, readable=False
+        ),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The page; DIR/report.html by default."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The page; DIR/report.html by default.",
+            readable=False,
         ),
     ] = None,
     quiet: Quiet = False,

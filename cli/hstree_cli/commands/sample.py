@@ -33,10 +33,12 @@ def sample(
     """Draw words from a model, each given the ones before it, and print the text.
 
     A drawn <eos> ends its line. Without --context the text begins a new line.
+    Control characters in words are printed escaped.
     """
     from hstree.language_model import LanguageModel
     from hstree.vocabulary import EOS
     from hstree_cli.contexts import split, warn_of_unknown
+    from hstree_cli.messages import printable
     from hstree_cli.progressbar import showing_progress
 
     with showing_progress(quiet):
@@ -50,4 +52,4 @@ def sample(
             lines.append([])
         else:
             lines[-1].append(word)
-    typer.echo("\n".join(map(" ".join, lines)), nl=bool(lines[-1]))
+    typer.echo(printable("\n".join(map(" ".join, lines)), keep="\n"), nl=bool(lines[-1]))

@@ -41,7 +41,7 @@ def score(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Write the lines here."),
+        typer.Option("--output", "-o", metavar="OUT", help="Write the lines here.", readable=False),
     ] = None,
     json: JsonFile = None,
     quiet: Quiet = False,
@@ -52,6 +52,8 @@ def score(
     counted; with --per-word they are word<TAB>log-prob, and <TAB>OOV where the
     word is not in the vocabulary and scored as <unk>. A context reaches over line
     ends. Logarithms are natural: divide by 2.302585 for base 10, as in ARPA tools.
+    Control characters in words are printed escaped; a file named by -o has them as
+    they are.
     """
     from hstree.evaluation import read_by_model
     from hstree.jsonfile import write_json
@@ -94,10 +96,11 @@ def _write_lines(lines: Iterator[str], output: Path | None) -> Exception | None:
     """Write lines to a file or to standard output; return what prevented it."""
     from hstree.errors import FileFormatError
     from hstree.files import replacing
+    from hstree_cli.messages import printable
 
     try:
         if output is None:
-            sys.stdout.writelines(lines)
+            sys.stdout.writelines(printable(line, keep="\t\n") for line in lines)
         else:
             with replacing(output) as file:
                 file.writelines(line.encode() for line in lines)

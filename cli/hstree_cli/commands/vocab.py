@@ -25,7 +25,10 @@ def vocab(
         str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the words.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write the words.", readable=False
+        ),
     ] = Path("vocab.tsv"),
     force: Force = False,
     min_count: MinCount = 1,

@@ -1,0 +1,117 @@
+"""Prediction over many classes: best-first search beside the pass over all nodes, in one process.
+
+Texts are drawn from a topic of words for each class, which shares most of its words with the
+classes beside it, so that probabilities are spread as those of real texts are. The features are
+TF-IDF (sparse), or their projection to a hundred numbers (dense); the model is trained by
+Adagrad. Both methods predict the same samples in turns; figures are medians over the turns.
+
+    python -m benchmarks.class_search [--classes 10000] [--samples 2048] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.random_projection import GaussianRandomProjection
+
+from benchmarks import table
+from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
+
+#: Words of a text, and words that a class has of its own.
+TEXT, TOPIC = 60, 20
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    parser.add_argument("--classes", type=int, default=10_000)
+    parser.add_argument("--words", type=int, default=5_000)
+    parser.add_argument("--samples", type=int, default=2_048)
+    parser.add_argument("--train", type=int, default=40_000)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--builders", nargs="+", default=["huffman", "gmm"])
+    parser.add_argument("--features", nargs="+", default=["sparse", "dense"])
+    given = parser.parse_args()
+    table.report("class_search", compare(given), given.json)
+
+
+def compare(given: Any) -> Iterator[dict[str, Any]]:
+    """Train a classifier on each tree, then time `predict` and `top_k`."""
+    rng = np.random.default_rng(0)
+    topics = rng.integers(given.words, size=(given.classes, TOPIC))
+    near = np.arange(given.classes) // 10 * 10  # ten classes share half of their words
+    topics[:, : TOPIC // 2] = topics[near, : TOPIC // 2]
+    share = 1 / np.arange(1, given.classes + 1)
+    y = rng.choice(given.classes, given.train + given.samples, p=share / share.sum())
+    y[: given.classes] = np.arange(given.classes)
+    X = texts(y, topics, given.words, rng)
+    parts = {"sparse": X, "dense": GaussianRandomProjection(100, random_state=0).fit_transform(X)}
+    for features in given.features:
+        X_train, X_test = parts[features][: given.train], parts[features][given.train :]
+        for builder in given.builders:
+            model = HierarchicalSoftmaxClassifier(
+                builder, solver="adagrad", epochs=given.epochs, learning_rate=0.3
+            )
+            model.fit(X_train.astype(np.float32), y[: given.train])
+            for k in (1, 5):
+                yield {
+                    "features": features,
+                    "tree": builder,
+                    "method": "predict" if k == 1 else f"top_k({k})",
+                    "accuracy": 100 * model.score(X_test, y[given.train :]),
+                    **timed(model, X_test.astype(np.float32), k, given.turns),
+                }
+
+
+def texts(y: NDArray[Any], topics: NDArray[Any], n_words: int, rng: Any) -> Any:
+    """Draw texts of the classes `y`: half of the words from the topic, half common ones."""
+    common = (n_words * rng.random((len(y), TEXT)) ** 3).astype(np.int64)
+    own = topics[y[:, None], rng.integers(TOPIC, size=(len(y), TEXT))]
+    words = np.where(rng.random((len(y), TEXT)) < 0.5, own, common)
+    counts = scipy.sparse.csr_array(
+        (np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, TEXT)),
+        shape=(len(y), n_words),
+    )
+    counts.sum_duplicates()
+    return scipy.sparse.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts))
+
+
+def timed(model: HierarchicalSoftmaxClassifier, X: Any, k: int, turns: int) -> dict[str, Any]:
+    """Time both methods in turns, and count the answers that differ."""
+
+    def search() -> Any:
+        return model.predict(X)[:, None] if k == 1 else model.top_k(X, k)[0]
+
+    def all_nodes() -> Any:
+        log_prob = model.predict_log_proba(X)
+        if k == 1:
+            return model.classes_[np.exp(log_prob).argmax(axis=1)][:, None]
+        return model.classes_[np.argsort(-log_prob, axis=1, kind="stable")[:, :k]]
+
+    seconds: dict[str, list[float]] = {"search": [], "all nodes": []}
+    answers = {}
+    for _ in range(turns):
+        for name, method in (("search", search), ("all nodes", all_nodes)):
+            began = time.process_time()
+            answers[name] = method()
+            seconds[name].append(time.process_time() - began)
+    by_search, by_all = (
+        1e3 * statistics.median(seconds[name]) / X.shape[0] for name in ("search", "all nodes")
+    )
+    return {
+        "search ms": by_search,
+        "all nodes ms": by_all,
+        "ratio": by_all / by_search,
+        "differ": int((answers["search"] != answers["all nodes"]).any(axis=1).sum()),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Input that is refused in one line, and output that no terminal acts on."""
+
+import inspect
+import json
+import os
+import resource
+import subprocess
+
+import numpy as np
+import pytest
+
+import hstree as library
+from hstree.builders import build, builders
+from hstree.errors import OptionError
+from hstree.vocabulary import Vocabulary
+from hstree.word2vec import Word2Vec
+from hstree_cli.commands.build import build as build_command
+from hstree_cli.main import app
+from hstree_cli.messages import printable
+from hstree_cli.method_options import for_typer
+
+TOO_LARGE = 2**32
+
+
+def test_a_file_that_may_not_be_read_is_bad_input(refused, tree, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    monkeypatch.setattr("hstree.treefile.read_regular", denied)
+    for command in ("check", "stats", "show"):
+        refused(command, tree, status=1, saying="Permission denied")
+
+
+def test_no_command_leaves_it_to_typer_whether_a_file_can_be_read():
+    commands = [command.callback for command in app.registered_commands]
+    commands += [for_typer(build_command, chosen) for chosen in builders().values()]
+    described = [
+        parameter.annotation.__metadata__[0]
+        for command in commands
+        for parameter in inspect.signature(command, eval_str=True).parameters.values()
+        if "Path" in str(parameter.annotation)
+    ]
+    assert len(described) > 20
+    assert not any(one.readable for one in described)
+
+
+def nested(depth):
+    return json.loads("[" * depth + "]" * depth)
+
+
+@pytest.mark.parametrize("key", ["method", "options", "input", "mine"])
+def test_meta_that_is_nested_too_deep_is_refused(refused, hstree, tmp_path, key):
+    document = {"format": "hstree", "version": 1, "labels": ["a", "b"], "children": [[-1, -2]]}
+    for depth, name in ((90, "deep.json"), (900, "deeper.json")):
+        meta = {key: {"name": nested(depth)}}
+        (tmp_path / name).write_text(json.dumps(document | {"meta": meta}))
+    ran = hstree("stats", "deep.json", "--json", "figures.json")
+    assert ran.status == 0
+    assert json.loads((tmp_path / "figures.json").read_text())["tree"]["method"] is None
+    refused("stats", "deeper.json", "--json", "deeper.figures.json", saying="nested more than 100")
+
+
+def test_a_full_disk_names_the_file_that_did_not_fit(program, corpus, tmp_path):
+    command, environment = program
+    ran = subprocess.run(
+        [*command, "embed", corpus, "--dim", "200", "--epochs", "0", "-o", "v.npy"],
+        cwd=tmp_path,
+        env=environment | {"HSTREE_CACHE": str(tmp_path / "cache")},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.startswith("hstree: error: cannot write v.npy: ")
+    assert not list(tmp_path.glob("v.*"))
+
+
+#: Red, the title of a window, C1's version of the same, a bell, and a text from right to left.
+EVIL = ["\x1b[31mred", "\x1b]0;title\x07", "\x9b31m", "\x7f", "a\u202etxt.exe"]
+
+
+@pytest.fixture
+def evil(hstree, tmp_path):
+    (tmp_path / "evil.txt").write_text(f"{' '.join(EVIL)} plain\n" * 30)
+    assert hstree("build", "-m", "huffman", "evil.txt", "-o", "evil.json", "-q").status == 0
+    arguments = ["--epochs", 0, "--dim", 4, "--save", "model", "-q"]
+    assert hstree("evaluate", "evil.json", "evil.txt", *arguments).status == 0
+    return tmp_path / "evil.txt"
+
+
+def test_words_are_printed_without_control_characters(hstree, evil, tmp_path):
+    commands = [
+        ["sample", "model", "--words", 60],
+        ["score", "model", evil],
+        ["score", "model", evil, "--per-word"],
+        ["predict", "model", EVIL[0], "-k", 7],
+        ["show", "evil.json"],
+        ["show", "evil.json", "--word", EVIL[1]],
+    ]
+    for arguments in commands:
+        ran = hstree(*arguments)
+        assert ran.status == 0
+        assert printable(ran.out, keep="\n\t") == ran.out
+        assert printable(ran.err, keep="\n") == ran.err
+        assert "\\x1b" in ran.out
+    ran = hstree("score", "model", evil, "-o", "scores.tsv")
+    assert EVIL[0] in (tmp_path / "scores.tsv").read_text(), "a file has the words themselves"
+
+
+def test_names_of_files_and_methods_are_printed_without_control_characters(hstree, evil):
+    evil.rename(evil.with_name("\x1b[2J.txt"))
+    ran = hstree("build", "-m", "flat", "\x1b[2J.txt", "-o", "\x1b[2J.json")
+    assert ran.status == 0
+    assert "\x1b" not in ran.out
+    assert "\\x1b[2J.json" in ran.out
+
+
+def test_other_characters_are_printed_as_they_are():
+    text = "naïve\u00a0fi\u200cle 👩\u200d🔬 \\x"
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize("seed", [-1, TOO_LARGE, 10**30])
+def test_a_seed_out_of_range_is_refused_by_every_command(refused, tree, corpus, seed):
+    commands = [
+        *(["build", "-m", name, corpus, "-o", "t.json"] for name in ("wordnet", "random", "flat")),
+        ["evaluate", tree, corpus],
+        ["embed", corpus, "-o", "v.vec"],
+        ["sample", "model"],
+        ["bootstrap", corpus, "-o", "d"],
+        ["compare", corpus, "-m", "flat", "-o", "d"],
+    ]
+    for command in commands:
+        refused(*command, "--seed", seed, status=2, saying="--seed")
+
+
+def test_the_last_random_state_of_a_comparison_is_in_range_too(refused, corpus):
+    command = ["compare", corpus, "-m", "flat", "--seed", 2**32 - 1, "--seeds", 2, "-o", "d"]
+    refused(*command, status=2, saying="4294967295")
+
+
+def test_a_seed_out_of_range_is_refused_by_every_builder_and_trainer():
+    words = Vocabulary(["a", "b", "c", "<eos>"], [4, 3, 2, 1])
+    vectors = library.WordVectors(words.words, np.eye(4), counts=words.counts)
+    tree = build("huffman", words)
+    seeded = [b for b in builders().values() if any(o.name == "random_state" for o in b.options)]
+    assert len(seeded) >= 5
+    for chosen in seeded:
+        given = vectors if chosen.takes_text == "word vectors" else words
+        with pytest.raises(OptionError, match=r"random_state must be .* 0 to 4294967295"):
+            build(chosen.name, given, random_state=TOO_LARGE)
+    build("random", words, random_state=TOO_LARGE - 1)
+    for model in (library.LanguageModel, Word2Vec):
+        with pytest.raises(OptionError, match=r"random_state .* 0 to 4294967295"):
+            model(tree, random_state=TOO_LARGE)
+        model(tree, random_state=TOO_LARGE - 1)
+    with pytest.raises(OptionError, match=r"random_state .* 0 to 4294967295"):
+        library.LanguageModel(tree, epochs=0).sample(3, random_state=TOO_LARGE)

@@ -1,0 +1,80 @@
+"""The search of many items at once, beside all log-probabilities of the layer."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree import Tree
+from hstree.layers import batch_search, pairs
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from tests.chains import chain
+from tests.layers.test_hierarchical import random_layer
+from tests.strategies import trees
+
+
+def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
+    def score(item, row):
+        return pairs.score(layer.weight, layer.bias, hidden, item, row)
+
+    return batch_search.best_first(
+        layer.tree, layer.row_start, score, len(hidden), k, margin=margin, patience=patience
+    )
+
+
+@given(trees(plain_labels=True), st.integers(0, 99), st.data())
+@settings(deadline=None, max_examples=60)
+def test_answers_are_the_head_of_a_full_sort(tree, seed, data):
+    layer, rng = random_layer(tree, seed, scale=data.draw(st.sampled_from([0.1, 5.0])))
+    if tree.n_nodes == 0 or len(layer.codes.place) > tree.n_labels:
+        return
+    k = data.draw(st.integers(1, tree.n_labels))
+    patience = data.draw(st.sampled_from([np.inf, 2 * k]))
+    hidden = rng.standard_normal((5, 3))
+    labels, log_prob, certain = searched(layer, hidden, k, patience=patience)
+    everything = layer.log_prob(hidden)
+    order = np.argsort(-everything, axis=1)[:, :k]
+    np.testing.assert_array_equal(labels[certain], order[certain])
+    expected = np.take_along_axis(everything, order, axis=1)
+    np.testing.assert_allclose(log_prob[certain], expected[certain], rtol=1e-9, atol=1e-9)
+    gaps = -np.diff(-np.sort(-everything, axis=1), axis=1)[:, :k]
+    if patience == np.inf:
+        np.testing.assert_array_equal(
+            certain[(gaps > 1e-6 * np.abs(everything).max()).all(1)], True
+        )
+
+
+def test_a_close_label_below_a_node_makes_the_order_uncertain():
+    tree = Tree.from_children(list("abc"), [[~0, 1], [~1, ~2]])
+    layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
+    layer.bias[:] = [-1e-12, 50.0]  # b has all but e**-50 of its node
+    assert not searched(layer, np.zeros((1, 1)), 1).certain.any()
+    layer.bias[1] = 0.0  # b and c have half of it each
+    assert searched(layer, np.zeros((1, 1)), 1).certain.all()
+
+
+def test_only_the_nodes_on_the_path_are_scored(monkeypatch):
+    tree = chain(200)
+    layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
+    layer.bias[:] = 5.0  # the first child, a label, nearly always
+    scored = []
+    of_pairs = pairs.score
+
+    def counted(weight, bias, hidden, item, row):
+        scored.extend(zip(item.tolist(), row.tolist(), strict=True))
+        return of_pairs(weight, bias, hidden, item, row)
+
+    monkeypatch.setattr(pairs, "score", counted)
+    monkeypatch.setattr(batch_search, "EDGES_PER_ROUND", 1)
+    _, log_prob, certain = searched(layer, np.zeros((3, 1)), 2)
+    assert certain.all()
+    assert sorted(scored) == [(item, row) for item in range(3) for row in range(2)]
+    np.testing.assert_allclose(np.exp(log_prob).sum(axis=1), 1 - np.exp(-5.0) ** 2, atol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_have_no_answer(wrong):
+    tree = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])
+    layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        assert not searched(layer, np.array([[1.0], [wrong]]) * wrong, 2).certain.any()

@@ -1,0 +1,83 @@
+"""Damaged results: each change of ``results.json`` is refused in one line, or leaves a page."""
+
+import copy
+import json
+
+import pytest
+
+from hstree import results
+from hstree.builders import build
+from hstree.errors import FileFormatError
+from hstree.vocabulary import Vocabulary
+from tests.report.comparison import leave
+
+#: JSON that takes the place of a value.
+REPLACEMENTS = [
+    *("null", '"x"', '"\\ud800"', '"a\\u0000"', "true", "[]", "[null]", "{}", '{"a": null}'),
+    *("-1", "0", "0.5", "NaN", "1e999", "1e308", "1e-310", "1" + "0" * 400, "1" + "0" * 4400),
+    "[" * 900 + "]" * 900,
+]
+MARK = "to be replaced"
+
+
+@pytest.fixture
+def comparison(tmp_path):
+    vocabulary = Vocabulary(["the", "of", "bank"], [5, 3, 1])
+    trees = {method: build(method, vocabulary) for method in ("huffman", "flat")}
+    return leave(tmp_path / "compared", trees)
+
+
+def places(value, path=()):
+    """Yield the path to every value; of a list of values alike, to the first."""
+    yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from places(inner, (*path, key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value[:1] if path != ("rows",) else value):
+            yield from places(inner, (*path, i))
+
+
+def changes(document):
+    """Yield what was changed, and the text of the changed document."""
+    for path in places(document):
+        changed = copy.deepcopy(document)
+        if not path:
+            yield from ((path, text) for text in REPLACEMENTS)
+            continue
+        holder = changed
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = MARK
+        text = json.dumps(changed)
+        yield from ((path, text.replace(f'"{MARK}"', new)) for new in REPLACEMENTS)
+        del holder[path[-1]]
+        yield (path, json.dumps(changed))
+
+
+def loaded(folder):
+    """Return the results, or None and why they are refused."""
+    try:
+        return results.load(folder), ""
+    except FileFormatError as error:
+        return None, str(error)
+
+
+def test_every_damage_is_refused_in_one_line_or_gives_a_page(comparison, monkeypatch):
+    page = pytest.importorskip("hstree.report.page", reason="the report extra is not installed")
+    monkeypatch.setattr(page, "_bokeh", str)
+    file = comparison / "results.json"
+    refused = read = 0
+    for path, text in changes(json.loads(file.read_text())):
+        file.write_text(text)
+        found, said = loaded(comparison)
+        if found is None:
+            refused += 1
+            assert "\n" not in said, path
+            assert len(said.removeprefix(str(file))) < 200, path
+            continue
+        read += 1
+        if read % 150 == 1:  # drawing a page takes most of a second
+            page.page_of(found, comparison).encode()
+    assert refused > 1_000
+    assert read > 300
