@@ -237,7 +237,7 @@ def _check_pair(labels: str, expected: object, path: str) -> None:
     if found != expected:
         raise InputError(
             f"{labels} was not written with {path}, one of them has been replaced since "
-            f"(sha256 {found[:16]}, line 1 of the labels says {str(expected)[:16]}); write both "
+            f"(sha256 {found[:16]}, line 1 of the labels says {str(expected)[:16]!r}); write both "
             "again, or delete that line if the labels are right"
         )
 
