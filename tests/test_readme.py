@@ -70,6 +70,7 @@ def test_run_it(tmp_path):
     assert (copy / "demo" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_every_other_block(tmp_path, environment):
     folder = tmp_path / "work"
     folder.mkdir()
