@@ -279,6 +279,8 @@ def test_arrays_hold_ids_alone(markov, contexts):
         {"epochs": -1},
         {"dropout": 1.0},
         {"learning_rate": 0},
+        {"batch_size": 0},
+        {"weight_decay": -1e-9},
         {"random_state": -1},
         {"dim": 10**30},
         {"context": 10**30},

@@ -7,7 +7,8 @@ import pytest
 
 import hstree
 from hstree.language_model import LanguageModel
-from hstree.scoring import BATCH, by_line
+from hstree.scoring import BATCH, by_line, unigram_score
+from hstree.vocabulary import Vocabulary
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 1, "dropout": 0.0}
@@ -61,3 +62,13 @@ def test_lines_are_summed_wherever_the_parts_are_cut():
         np.testing.assert_allclose(np.concatenate([part for part, _ in found]), expected)
         counted = np.concatenate([part for _, part in found]).tolist()
         assert counted == [int(oov[a:b].sum()) for a, b in lines]
+
+
+def test_the_unigram_score_takes_a_count_of_0_as_half(tmp_path):
+    vocabulary = Vocabulary(["a", "b", "<unk>", "<eos>"], [1, 1, 1, 1])
+    corpus = corpus_of(tmp_path, ["a b b x"], vocabulary=vocabulary)
+    score = unigram_score(corpus, np.array([1, 0, 2, 4]))
+    cost = dict(zip("abxe", -np.log(np.array([1, 0.5, 2, 4]) / 7.5), strict=True))
+    assert score.nll == pytest.approx(sum(cost[c] for c in "abbxe"))
+    assert (score.tokens, score.oov) == (5, 1)
+    assert score.nll_of_oov == pytest.approx(cost["x"])

@@ -74,7 +74,7 @@ def kmeans(
     """
     _check(arity, iterations, random_state)
     arity = min(arity, max(2, len(vectors.labels)))  # more children change nothing
-    cut = kmeans_cut(vectors.vectors, arity, balanced, iterations)
+    cut = kmeans_cut(vectors.vectors, arity, balanced, iterations=iterations)
     n_words = len(vectors.labels)
     rng = np.random.default_rng(random_state)
     with progress.task("building the tree", total=n_words, unit="words") as task:
@@ -82,9 +82,7 @@ def kmeans(
     return Tree(vectors.labels, grown.child_start, grown.child, counts=vectors.counts)
 
 
-def kmeans_cut(
-    vectors: Matrix, arity: int = 2, balanced: bool = False, iterations: int = 10
-) -> Cut:
+def kmeans_cut(vectors: Matrix, arity: int = 2, balanced: bool = False, *, iterations: int) -> Cut:
     """Return the rule that cuts nodes by k-means: see `kmeans`, whose options these are.
 
     Parameters

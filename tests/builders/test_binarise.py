@@ -27,6 +27,7 @@ def test_huffman_splits_each_node_on_its_own():
     tree = binarise_huffman(WIDE, WIDE.counts)
     assert (tree.fan_out == 2).all()
     assert sets_by_name(tree) == sets_by_name(WIDE)
+    assert tree.counts.tolist() == WIDE.counts.tolist()
     # Over the root's children, 5, 8, 4 and 10 words: 4 + 5, 8 + 9, 10 + 17. Below: 1 + 2, 2 + 3.
     lengths = dict(zip(tree.labels, code_lengths(tree), strict=True))
     assert lengths == {"a": [2], "b": [3], "c": [5], "d": [4], "e": [5], "f": [2], "g": [2]}
@@ -48,6 +49,18 @@ def test_two_means_puts_together_what_points_the_same_way():
     tree = binarise_two_means(Tree(labels, [0, 8], ~np.arange(8)), vectors)
     assert frozenset(labels[1::2]) in label_sets(tree)
     assert frozenset(labels[::2]) in label_sets(tree)
+
+
+def test_two_means_starts_from_random_state_0_and_takes_10_rounds():
+    wide = Tree([f"w{i}" for i in range(400)], [0, 400], ~np.arange(400))
+    vectors = np.random.default_rng(0).standard_normal((400, 8))
+    given = ((10, 0), (11, 0), (10, 1))
+    default, *others = (
+        binarise_two_means(wide, vectors, iterations=n, random_state=seed).child.tolist()
+        for n, seed in given
+    )
+    assert binarise_two_means(wide, vectors).child.tolist() == default
+    assert default not in others
 
 
 def test_a_nodes_vector_is_the_mean_of_the_words_below():

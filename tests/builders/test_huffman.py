@@ -101,6 +101,8 @@ def test_equal_counts_give_a_complete_tree():
 def test_only_zeros_are_refused_but_have_a_tree():
     with pytest.raises(InputError, match="every count of the 3 words is zero"):
         huffman(vocabulary([0, 0, 0]))
+    with pytest.raises(InputError, match="every count of the 2 words is zero"):
+        huffman(vocabulary([0, 0]))
     assert huffman_tree(["a", "b", "c"], np.zeros(3, np.int64)).n_nodes == 2
     assert huffman(vocabulary([0])).n_nodes == 0
 

@@ -9,7 +9,7 @@ from hstree import progress
 from hstree.builders import recursion
 from hstree.builders.cuts import cut_in_order, free_stuck, scale_of
 from hstree.builders.mixture import Nodes
-from hstree.builders.recursion import grow
+from hstree.builders.recursion import _double, grow
 from hstree.codes import Codes
 from hstree.tree import Tree
 
@@ -40,6 +40,13 @@ def test_doubled_words_hang_under_both():
     tree, bounded = tree_of(4, cut, max_codes=1)
     assert tree.child.tolist() == [1, 2, ~0, ~1, ~2, ~3]
     assert bounded.tolist() == [False, True, False, False]
+
+
+def test_of_a_words_places_the_first_are_doubled():
+    word, places = np.tile(np.arange(50), 4), np.full(50, 4)
+    item, _ = _double(word, np.full(200, -1), places, 5, np.zeros(50, bool))
+    assert np.flatnonzero(np.bincount(item) == 2).tolist() == list(range(50))
+    assert (places == 5).all()
 
 
 @settings(max_examples=100, deadline=None)

@@ -19,6 +19,7 @@ from hstree.errors import HstreeError, InputError, OptionError
 from hstree.tree import Tree
 from hstree.vectors import WordVectors
 from hstree.vocabulary import Vocabulary
+from tests.texts import corpus_of
 
 VOCABULARY = Vocabulary(["a", "b", "c"], [1, 5, 2])
 
@@ -61,6 +62,10 @@ def every_kind(
     return Tree(words.words, [0, len(words)], ~np.arange(len(words)), meta={"own": choice})
 
 
+def silent(words: Vocabulary, *, arity: int = 2) -> Tree:
+    return Tree(words.words, [0, len(words)], ~np.arange(len(words)))
+
+
 EVERY = Builder.of("every", every_kind)
 
 
@@ -87,6 +92,11 @@ def test_help_comes_from_the_docstring():
     assert helps["flag"] == helps["whole"] == "Shared by two, on two lines, with code."
     assert helps["real"] == "A ratio: 0 to 1. A second paragraph."
     assert helps["choice"] == helps["text"] == ""
+
+
+def test_a_builder_needs_no_docstring():
+    described = Builder.of("silent", silent)
+    assert (described.summary, described.options[0].help) == ("", "")
 
 
 @pytest.mark.parametrize("method", NATIVE)
@@ -168,6 +178,10 @@ def mixed(words: Vocabulary, *, arity: int | str = 2) -> Tree:
     """Take either."""
 
 
+def mixed_or_none(words: Vocabulary, *, arity: int | str | None = 2) -> Tree:
+    """Take either, or neither."""
+
+
 def taken(words: Vocabulary, *, min_count: int = 2) -> Tree:
     """Use a name of build's own."""
 
@@ -188,6 +202,7 @@ def nothing() -> Tree:
         (no_default, "'arity' needs a default"),
         (odd_type, "'arity' must be annotated bool"),
         (mixed, "'arity' must be annotated bool"),
+        (mixed_or_none, "'arity' must be annotated bool"),
         (taken, "'min_count' must be keyword-only, and not a name"),
         (unknown_name, "cannot be read .*Nowhere"),
         (nothing, "cannot be read"),
@@ -277,6 +292,10 @@ def test_a_file_given_as_an_option_is_recorded_by_name_and_hash(monkeypatch, tmp
     meta = hstree.build("every", VOCABULARY, file=path).meta
     assert meta["options"]["file"] == "classes.tsv"
     assert meta["input"]["files"] == {"file": hashlib.sha256(b"a\t1\n").hexdigest()}
+    corpus = corpus_of(tmp_path, ["a b"])
+    corpus.counted_vocabulary().save(path)
+    made_from = hstree.build("every", VOCABULARY, file=path).meta["input"]["texts_of_files"]
+    assert [text["name"] for text in made_from] == [corpus.name]
     assert hstree.build("every", VOCABULARY, file=tmp_path).meta["input"] == VOCABULARY.source
     with pytest.raises(InputError, match=r"cannot read .*nowhere\.tsv"):
         hstree.build("every", VOCABULARY, file=tmp_path / "nowhere.tsv")

@@ -50,3 +50,6 @@ def test_the_projection_keeps_what_is_near_near(tmp_path, monkeypatch):
     near = unit @ unit.T
     assert near[:6, :6].min() > near[:6, 6:].max() + 0.3
     assert (vectors == tfidf_vectors(corpus, words, 10, random_state=3)).all()
+    zero, one = (tfidf_vectors(corpus, words, 10, random_state=seed) for seed in (0, 1))
+    assert (tfidf_vectors(corpus, words, 10) == zero).all()
+    assert (zero != one).any()

@@ -99,6 +99,19 @@ def test_max_senses_bounds_the_codes(tmp_path, small):
     assert tree.meta["coverage"]["senses_unused"] == 1
 
 
+def test_the_least_that_options_take(tmp_path, small):
+    corpus = corpus_of(tmp_path, LINES)
+    tree = hstree.build("wordnet", corpus, wordnet=small, senses="all", max_senses=1, block=1)
+    assert max(map(len, code_lengths(tree))) == 1
+
+
+def test_words_that_the_text_lacks_are_beside_too(tmp_path, small):
+    vocabulary = Vocabulary(["dog", "the", "xyzzy", "frob", "<eos>"], [1, 1, 1, 1, 1])
+    corpus = corpus_of(tmp_path, LINES).with_vocabulary(vocabulary)
+    tree = hstree.build("wordnet", corpus, wordnet=small, block=5)
+    assert sets_by_name(tree)[OUTSIDE] == {"the", "xyzzy", "frob", "<eos>"}
+
+
 @pytest.mark.parametrize("binarise", BINARISE)
 @pytest.mark.parametrize("senses", ["first", "all"])
 @pytest.mark.parametrize(

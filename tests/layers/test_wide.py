@@ -52,6 +52,14 @@ def test_crowded_nodes_give_what_sparse_ones_give(crowded, monkeypatch):
     assert len(set(every.tolist())) == len(every)  # no row stands in two of them
 
 
+def test_gradients_have_the_precision_of_the_weights():
+    layer = HierarchicalSoftmax(TREE, 4)
+    hidden, targets = batch(1)
+    _, gradients = layer.loss(hidden.astype(np.float32), targets)
+    arrays = [gradients.hidden, *(a for g in gradients.rows for a in (g.weight, g.bias))]
+    assert {a.dtype for a in arrays} == {np.dtype(np.float32)}
+
+
 def test_gradients_outlive_the_next_batch():
     layer, first = layer_of(), batch(1)
     _, gradients = layer.loss(*first)

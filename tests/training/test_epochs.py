@@ -1,11 +1,14 @@
 """The loop over epochs: rates and figures of every batch, and which weights are left in place."""
 
 import math
+import time
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from hstree.errors import TrainingError
 from hstree.training.epochs import EpochLoop
 
 SIZES = [3, 4, 1]
@@ -58,7 +61,9 @@ def validations(monkeypatch):
 
 def test_the_rate_follows_the_tokens_and_the_perplexity_is_theirs():
     loop = Counting(2)
+    start = time.perf_counter()
     history = loop.fit(range(8))
+    took = time.perf_counter() - start
     assert loop.rates == [0, 3 / 8, 7 / 8, 1, 1 + 3 / 8, 1 + 7 / 8]
     assert [epoch.epoch for epoch in history.epochs] == [1, 2]
     assert [epoch.learning_rate for epoch in history.epochs] == [0, 1]
@@ -66,6 +71,7 @@ def test_the_rate_follows_the_tokens_and_the_perplexity_is_theirs():
     assert [epoch.valid for epoch in history.epochs] == [None, None]
     for epoch in history.epochs:
         assert epoch.tokens_per_second == pytest.approx(8 / epoch.seconds)
+        assert 0 < epoch.seconds <= took
     assert loop.weights == [6] * 4  # without a validation, the last
 
 
@@ -94,3 +100,18 @@ def test_an_interrupt_leaves_the_best_so_far_or_what_there_is(batch, left):
     loop = Counting(4, interrupt_at=batch)
     assert loop.fit(range(8), range(1)).interrupted
     assert loop.weights == [left] * 4
+
+
+class Diverging(Counting):
+    """One whose numbers overflow."""
+
+    def step(self, contexts, targets, learning_rate):
+        huge = np.full(1, 1e308) * 10
+        return float(((huge - huge) / np.zeros(1) + huge / np.zeros(1))[0])
+
+
+def test_what_diverges_is_an_error_and_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TrainingError, match="training perplexity of epoch 1 is nan"):
+            Diverging(2).fit(range(8))

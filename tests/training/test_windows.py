@@ -32,6 +32,7 @@ def test_contexts_run_over_line_ends_and_start_with_eos(tmp_path, monkeypatch, b
         [end, "c"],
     ]
     assert not oov.any()
+    assert (contexts.dtype, targets.dtype) == (np.int32, np.int32)
 
 
 @pytest.mark.parametrize("block", [3, 100])
