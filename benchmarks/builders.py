@@ -26,9 +26,9 @@ from benchmarks import table
 from benchmarks.fresh import measured
 from hstree.builders.gmm import gmm
 from hstree.builders.kmeans import kmeans
-from hstree.builders.mixture import VARIANCE_FLOOR
+from hstree.builders.shared.mixture import VARIANCE_FLOOR
+from hstree.data.vectors import WordVectors
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
 
 DIMENSION = 100
 LEVELS = 8

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from benchmarks import table
 from benchmarks.fresh import measured
 from benchmarks.study import add_ptb, ptb_parts
-from hstree.evaluation import Parts
+from hstree.experiments.evaluation import Parts
 from hstree.ngrams.kneser_ney import KneserNey
 
 Discount = Literal["modified"] | float

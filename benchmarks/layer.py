@@ -22,11 +22,11 @@ from scipy.special import logsumexp
 
 import hstree
 from benchmarks import table
-from hstree.classing.bins import equal_mass_bins
+from hstree._ragged import offsets
+from hstree.builders.word_classes.bins import equal_mass_bins
+from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.segments import offsets
 from hstree.training.adagrad import RowAdagrad
-from hstree.vocabulary import Vocabulary
 
 #: Above this many labels a flat softmax takes minutes a step and is left out.
 LARGEST_FLAT = 100_000

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks import study, table
 from benchmarks.study import Row, Study
-from hstree.runs import Result
+from hstree.experiments.runs import Result
 
 ROWS = {
     "RANDOM": Row("random"),

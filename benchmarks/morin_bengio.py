@@ -17,7 +17,7 @@ import numpy as np
 import hstree
 from benchmarks import study, table
 from benchmarks.study import Row, Study
-from hstree.evaluation import Parts
+from hstree.experiments.evaluation import Parts
 
 ROWS = {
     "random": Row("random"),

@@ -22,15 +22,15 @@ import numpy as np
 import hstree
 from benchmarks import table
 from benchmarks.layer import take_turns, tree_step
-from hstree.bootstrap import build_seconds, grown
 from hstree.builders import builder
-from hstree.comparison.baselines import run_baseline
-from hstree.comparison.entries import Baseline
-from hstree.comparison.rows import at_epoch_limit, in_wordnet, parameters_of
-from hstree.comparison.speeds import speeds
-from hstree.evaluation import Parts
+from hstree.experiments.baselines import run_baseline
+from hstree.experiments.bootstrap import build_seconds, grown
+from hstree.experiments.entries import Baseline
+from hstree.experiments.evaluation import Parts
+from hstree.experiments.rows import at_epoch_limit, in_wordnet, parameters_of
+from hstree.experiments.runs import Result, run, vectors_of
+from hstree.experiments.speeds import speeds
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.runs import Result, run, vectors_of
 
 #: Targets scored in one call where "one word" is not measured alone.
 MANY = 1024

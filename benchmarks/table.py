@@ -17,8 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from hstree.jsonfile import write_json
-from hstree.version import __version__
+from hstree._jsonfile import write_json
+from hstree._version import __version__
 
 Row = Mapping[str, Any]
 

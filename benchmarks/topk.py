@@ -19,9 +19,9 @@ import numpy as np
 
 import hstree
 from benchmarks import table
-from hstree.builders.join import join_under_root
+from hstree.builders.shared.join import join_under_root
+from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.vocabulary import Vocabulary
 
 Answer = Callable[[Any, int], tuple[Any, Any]]
 

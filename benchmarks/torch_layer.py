@@ -24,8 +24,8 @@ import torch
 import hstree
 from benchmarks import table
 from benchmarks.layer import Step, take_turns
+from hstree.data.vocabulary import Vocabulary
 from hstree.interop.torch import HierarchicalSoftmax
-from hstree.vocabulary import Vocabulary
 
 OPTIMISERS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from hstree.comparison.speeds import speeds
+from hstree.experiments.speeds import speeds
 
 METHODS = ("huffman", "balanced", "random", "flat")
 

@@ -21,10 +21,10 @@ from hstree.builders.balanced import balanced
 from hstree.builders.flat import flat
 from hstree.builders.huffman import huffman
 from hstree.builders.random import random
-from hstree.codes import Codes
+from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.treefile import ENDINGS, load
-from hstree.vocabulary import Vocabulary
+from hstree.tree.codes import Codes
+from hstree.tree.files import ENDINGS, load
 
 BUILDERS: dict[str, Callable[[Vocabulary], Tree]] = {
     "huffman": huffman,

@@ -20,11 +20,11 @@ from typing import Any
 
 import hstree
 from benchmarks import table
+from hstree.data.symmetric_windows import Surroundings
 from hstree.interop.gensim import layer_of
 from hstree.models.cbow import Cbow
-from hstree.scoring import score
-from hstree.training.surroundings import Surroundings
-from hstree.word2vec import Word2Vec
+from hstree.models.word2vec import Word2Vec
+from hstree.training.scoring import score
 
 #: Trains, and returns the seconds that it took and the mean nll of the held-out text.
 Contestant = Callable[[], tuple[float, float]]

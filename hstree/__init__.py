@@ -1,15 +1,15 @@
 """Hierarchical-softmax trees: build them, train on them, and find out which one to use."""
 
+from hstree._version import __version__
 from hstree.builders import build, builders
-from hstree.corpus import Corpus
+from hstree.data.corpus import Corpus
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
-from hstree.language_model import LanguageModel
+from hstree.models.language_model import LanguageModel
+from hstree.models.word2vec import Word2Vec
 from hstree.tree import Tree
-from hstree.treefile import load
-from hstree.vectors import WordVectors
-from hstree.version import __version__
-from hstree.vocabulary import Vocabulary
-from hstree.word2vec import Word2Vec
+from hstree.tree.files import load
 
 __all__ = [
     "Corpus",

@@ -17,11 +17,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+from hstree._files import replacing
+from hstree.builders.wordnet.sources import folder_files
+from hstree.builders.wordnet.taxonomy import Taxonomy
+from hstree.builders.wordnet.wndb import ReadFile, read_database
 from hstree.errors import HstreeError, InputError
-from hstree.files import replacing
-from hstree.wordnet.sources import folder_files
-from hstree.wordnet.taxonomy import Taxonomy
-from hstree.wordnet.wndb import ReadFile, read_database
 
 TABLE = Path(__file__).parents[1] / "hstree" / "wordnet" / "wordnet30.tsv.xz"
 

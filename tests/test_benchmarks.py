@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.layer import take_turns
-from hstree.evaluation import Parts
+from hstree.experiments.evaluation import Parts
 from hstree.ngrams.kneser_ney import KneserNey
 from tests.texts import corpus_of, markov_lines, write_lines
 
@@ -34,7 +34,7 @@ def test_layer(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def short_turns(monkeypatch):
-    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.01)
+    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.01)
 
 
 @pytest.mark.usefixtures("short_turns")
@@ -63,7 +63,9 @@ def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     assert mixture["s from text"] >= random["s from text"] + mixture["s/epoch"]
     ratio = flat["s from text"] / mixture["s from text"]
     assert mixture["from text, times flat"] == pytest.approx(ratio)
-    monkeypatch.setattr("hstree.runs.evaluate", lambda *given, **more: pytest.fail("trained again"))
+    monkeypatch.setattr(
+        "hstree.experiments.runs.evaluate", lambda *given, **more: pytest.fail("trained again")
+    )
     again = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
     assert [row["test"] for row in again] == [row["test"] for row in first]
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.bootstrap import bootstrap, grown
 from hstree.errors import InputError, OptionError
-from hstree.evaluation import corpus_parts
-from hstree.language_model import LanguageModel
-from hstree.runs import run, vectors_of
-from hstree.training.lbl import Trainer
+from hstree.experiments.bootstrap import bootstrap, grown
+from hstree.experiments.evaluation import corpus_parts
+from hstree.experiments.runs import run, vectors_of
+from hstree.models.language_model import LanguageModel
+from hstree.models.lbl_training import Trainer
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
@@ -126,7 +126,8 @@ def builds(monkeypatch):
     seen = []
     build = hstree.build
     monkeypatch.setattr(
-        "hstree.bootstrap.build", lambda *given, **more: seen.append(given) or build(*given, **more)
+        "hstree.experiments.bootstrap.build",
+        lambda *given, **more: seen.append(given) or build(*given, **more),
     )
     return seen
 

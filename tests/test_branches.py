@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 
-from hstree.branches import Branches, most_frequent
 from hstree.tree import Tree
+from hstree.tree.branches import Branches, most_frequent
 from tests.strategies import children_of, trees
 
 

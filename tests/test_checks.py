@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.checks import broken_rules
 from hstree.errors import TreeError
 from hstree.tree import Tree
+from hstree.tree.rules import broken_rules
 from tests.strategies import children_of, trees
 
 LABELS = ["a", "b", "c"]

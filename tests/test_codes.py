@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hstree.codes import Codes
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
 from tests.strategies import children_of, trees
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree import corpus as corpus_module
-from hstree.corpus import Corpus
+from hstree.data import corpus as corpus_module
+from hstree.data.corpus import Corpus
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.vocabulary import Vocabulary
 from tests import needs
 from tests.shared_data import shared
 from tests.texts import corpus_of

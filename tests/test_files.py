@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from hstree._files import recorded_name, replacing, replacing_together, standing
 from hstree.errors import FileFormatError
-from hstree.files import recorded_name, replacing, replacing_together, standing
 
 
 def write(path, content=b"new"):
@@ -83,7 +83,7 @@ def test_folders_and_circles_are_refused(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from hstree.files import replacing, replacing_together
+from hstree._files import replacing, replacing_together
 with replacing("one") as file, replacing_together("two") as folder:
     file.write(b"half")
     (folder / "a").write_bytes(b"half")

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from hstree._jsonfile import DEEPEST, nested_too_deep, write_json
 from hstree.errors import FileFormatError
-from hstree.jsonfile import DEEPEST, nested_too_deep, write_json
 
 
 def test_what_is_no_number_becomes_null(tmp_path):

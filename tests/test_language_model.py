@@ -10,10 +10,10 @@ import pytest
 
 import hstree
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.evaluation import corpus_parts, evaluate, read_by_builder, score_saved
-from hstree.language_model import LanguageModel
-from hstree.scoring import perplexity
-from hstree.training.lbl import Trainer, TrainingOptions
+from hstree.experiments.evaluation import corpus_parts, evaluate, read_by_builder, score_saved
+from hstree.models.language_model import LanguageModel
+from hstree.models.lbl_training import Trainer, TrainingOptions
+from hstree.training.scoring import perplexity
 from hstree.tree import Tree
 from tests.texts import corpus_of, markov_lines
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hstree.errors import InputError, OptionError
-from hstree.optimal import merge_order, optimal_length
+from hstree.tree.code_lengths import merge_order, optimal_length
 
 
 def shapes_of_equal_cost():

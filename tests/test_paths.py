@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman
-from hstree.codes import Codes
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.paths import path_batches
-from hstree.pathtree import tree_of_paths
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
+from hstree.tree.codes import Codes
+from hstree.tree.from_paths import tree_of_paths
+from hstree.tree.paths import path_batches
 from tests.chains import chain
 from tests.strategies import trees
 
@@ -117,7 +117,7 @@ def test_a_chain_of_100_000_labels_gives_batches_and_no_table():
 
 def test_batches_are_the_whole(monkeypatch):
     tree = huffman(Vocabulary([f"w{i}" for i in range(50)], np.arange(50) ** 3 + 1))
-    monkeypatch.setattr("hstree.paths._AT_ONCE", 40)
+    monkeypatch.setattr("hstree.tree.paths._AT_ONCE", 40)
     batches = list(path_batches(tree, "a test", 1 << 30))
     assert len(batches) > 3
     assert [s for paths in batches for s in paths.strings] == tree.to_paths().strings

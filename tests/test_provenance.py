@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hstree.data.provenance import header, parse_header, shared, texts
 from hstree.errors import InputError
-from hstree.provenance import header, parse_header, shared, texts
 
 TEXT = {"name": "c.txt", "sha256": "ab"}
 

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from hstree import results
 from hstree.errors import FileFormatError
+from hstree.experiments import results
 
 ROW = {
     "name": "kn3",

@@ -7,10 +7,10 @@ import pytest
 
 import hstree
 from hstree.errors import OptionError
-from hstree.evaluation import corpus_parts
-from hstree.language_model import LanguageModel
+from hstree.experiments.evaluation import corpus_parts
+from hstree.experiments.runs import config_of, finished, nll_of, run
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.runs import config_of, finished, nll_of, run
+from hstree.models.language_model import LanguageModel
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 1, "batch_size": 64}
@@ -27,7 +27,7 @@ def parts(tmp_path):
 
 def test_a_key_is_what_it_was_when_runs_were_first_kept(tmp_path, monkeypatch):
     """Long runs are kept under keys; a change of this figure would throw them all away."""
-    monkeypatch.setattr("hstree.runs.__version__", "0.1.0")
+    monkeypatch.setattr("hstree.experiments.runs.__version__", "0.1.0")
     corpus = corpus_of(tmp_path, ["a b c", "b a"] * 20)
     tree = hstree.build("huffman", corpus)
     result = run(tree, corpus_parts(corpus), tmp_path / "r", **SMALL)

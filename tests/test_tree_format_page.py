@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from hstree.treefile import load, save
+from hstree.tree.files import load, save
 from tests.strategies import children_of, trees
 from tests.test_checks import ONCE
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from hstree.errors import FileFormatError
 from hstree.tree import Tree
-from hstree.treefile import ENDINGS, load, save
+from hstree.tree.files import ENDINGS, load, save
 from tests.strategies import children_of, trees
 from tests.tree_documents import DOCUMENT, TREE, refusal
 
@@ -51,7 +51,7 @@ def test_every_tree_comes_back_from_every_ending(tmp_path_factory, tree):
 
 
 def test_more_nodes_than_are_written_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("hstree.treefiles.jsontext._NODES_AT_ONCE", 2)
+    monkeypatch.setattr("hstree.tree.json_format._NODES_AT_ONCE", 2)
     save(TREE, tmp_path / "few.json")
     monkeypatch.undo()
     save(TREE, tmp_path / "all.json")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hstree.errors import HstreeError
 from hstree.tree import Tree
-from hstree.treefile import ENDINGS, load, save
+from hstree.tree.files import ENDINGS, load, save
 from tests.strategies import children_of, json_values, trees
 from tests.tree_documents import TREE, members_of
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hstree.data.vector_files import reading as vectortext
+from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
-from hstree.vectorfiles import reading as vectortext
-from hstree.vectors import WordVectors
 from tests.shared_data import shared
 
 WORDS = ["the", "café", ". . .", "17", "-0.5"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.vocabulary import EOS, UNK, Vocabulary
 
 WORDS = st.text(
     st.characters(blacklist_categories=("Cs",), blacklist_characters="\0\t\n\r"), min_size=1

@@ -9,14 +9,14 @@ import pytest
 
 import hstree
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.evaluation import corpus_parts, evaluate
-from hstree.language_model import LanguageModel
+from hstree.experiments.evaluation import corpus_parts, evaluate
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.rows import row_curvature
-from hstree.modelfile import load
-from hstree.modelkinds import described, new_model, predicts
+from hstree.models.files import load
+from hstree.models.kinds import described, new_model, predicts
+from hstree.models.language_model import LanguageModel
+from hstree.models.word2vec import Word2Vec
 from hstree.tree import Tree
-from hstree.word2vec import Word2Vec
+from hstree.tree.weight_rows import row_curvature
 from tests.texts import corpus_of, markov_lines
 
 KINDS = ["cbow", "skipgram"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hstree.corpus import Corpus
+from hstree.data.corpus import Corpus
 
 
 def write_lines(path, lines):

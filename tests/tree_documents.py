@@ -7,8 +7,8 @@ import pytest
 
 from hstree.errors import HstreeError
 from hstree.tree import Tree
-from hstree.treefile import load
-from hstree.treefiles.npz import to_npz
+from hstree.tree.files import load
+from hstree.tree.npz_format import to_npz
 
 META = {
     "method": "wordnet",

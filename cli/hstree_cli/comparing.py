@@ -10,7 +10,7 @@ import typer
 from hstree_cli.exits import INTERRUPTED
 
 if TYPE_CHECKING:
-    from hstree.evaluation import Parts
+    from hstree.experiments.evaluation import Parts
 
 #: What is written in the folder of a comparison.
 KEPT = ("results.json", "results.csv", "report.html", "runs")
@@ -26,14 +26,14 @@ def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None
     quiet : bool
         Show no progress.
     **what
-        Methods, trees, baselines, seeds and options, as `hstree.comparison.compare` takes them.
+        Methods, trees, baselines, seeds and options, as `hstree.experiments.compare` takes them.
 
     Raises
     ------
     typer.Exit
         After Ctrl-C, having said what is kept.
     """
-    from hstree.comparison import compare
+    from hstree.experiments import compare
     from hstree.report import PAGE
     from hstree_cli.comparison_table import print_comparison
     from hstree_cli.console import say

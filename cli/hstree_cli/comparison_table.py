@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hstree.comparison.significance import BLOCK, FEWEST
-from hstree.modelkinds import described, predicts
-from hstree.results import read_before
+from hstree.experiments.results import read_before
+from hstree.experiments.significance import BLOCK, FEWEST
+from hstree.models.kinds import described, predicts
 from hstree_cli.console import at_limit, count, facts, figure, large, no_wrap, say, share, table
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def time(rows: Sequence[Row]) -> Table:
 
 
 def advice(rows: Sequence[Row], choice: Mapping[str, Any]) -> str:
-    """Say which tree to take, by the rule that `hstree.comparison.choice` states."""
+    """Say which tree to take, by the rule that `hstree.experiments.choice` states."""
     by_name = {row["name"]: row for row in rows}
     best, fastest = by_name[choice["best"]], by_name[choice["fastest"]]
     within = f"within {100 * choice['within']:g}% of it"

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import InputError
-from hstree.vocabulary import UNK, Vocabulary
 from hstree_cli.messages import warn
 
 #: Unknown words that a warning names.

@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from hstree.codes import Codes
 from hstree.errors import InputError
+from hstree.tree.codes import Codes
 from hstree_cli.console import count, figure, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hstree.branches import Branch, Branches
     from hstree.tree import Tree
+    from hstree.tree.branches import Branch, Branches
 
 #: Branches of a node, and codes of a label, that are drawn; of the rest it is said how many.
 BRANCHES, CODES = 10, 8

@@ -47,7 +47,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from hstree.version import __version__
+        from hstree._version import __version__
 
         typer.echo(f"hstree {__version__}")
         raise typer.Exit

@@ -19,7 +19,7 @@ _NAMES = {"seed": "random_state"}
 
 
 def model_options(ctx: typer.Context, **values: Any) -> dict[str, Any]:
-    """Return the options of `hstree.modelkinds.new_model`.
+    """Return the options of `hstree.models.kinds.new_model`.
 
     Those of the log-bilinear model are the command's, with its defaults. For another model,
     whose defaults are others, they are those that were given.
@@ -38,7 +38,7 @@ def model_options(ctx: typer.Context, **values: Any) -> dict[str, Any]:
     OptionError
         When one has a value that it cannot have: before anything is read.
     """
-    from hstree.runs import config_of
+    from hstree.experiments.runs import config_of
 
     model = values.pop("model")
     given = {name for name in values if _is_given(ctx, name)}

@@ -91,8 +91,8 @@ def check_file(
     OptionError
         When the ending is another.
     """
+    from hstree._files import resolved
     from hstree.errors import FileFormatError, OptionError
-    from hstree.files import resolved
 
     if endings and not path.name.endswith(endings):
         raise OptionError(f"{option} {path}: the file's name must end in {' or '.join(endings)}")

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from hstree.corpus import Corpus
+from hstree.data.corpus import Corpus
+from hstree.data.overlap import overlap, shared_words
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.evaluation import (
+from hstree.experiments.evaluation import (
     Parts,
     corpus_parts,
     read_by_builder,
     read_by_vocabulary,
     shared_lines,
 )
-from hstree.text.overlap import overlap, shared_words
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
 from hstree_cli.console import count, share
 from hstree_cli.messages import warn
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 
-from hstree.bootstrap import build_seconds
-from hstree.comparison.rows import at_epoch_limit, parameters_of
+from hstree.experiments.bootstrap import build_seconds
+from hstree.experiments.rows import at_epoch_limit, parameters_of
 from hstree_cli.console import at_limit, count, figure, large, no_wrap, share, table
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hstree_cli.console import count, figure
 
 if TYPE_CHECKING:
-    from hstree.statistics import TreeStatistics
     from hstree.tree import Tree
+    from hstree.tree.statistics import TreeStatistics
 
 
 def tree_facts(stats: TreeStatistics) -> list[tuple[str, str]]:

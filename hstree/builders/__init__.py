@@ -4,10 +4,10 @@ A builder is a plain function from one main input to a `Tree`. What it takes and
 from its signature (`signature`); `registry` finds it, checks its options and runs it.
 """
 
-from hstree.builders.inputs import open_input
-from hstree.builders.join import join_under_root
 from hstree.builders.registry import broken_builders, build, builder, builders
-from hstree.builders.signature import Builder, Option
+from hstree.builders.shared.inputs import open_input
+from hstree.builders.shared.join import join_under_root
+from hstree.builders.shared.signature import Builder, Option
 
 __all__ = [
     "Builder",

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from hstree.builders.complete import complete_tree
+from hstree.builders.shared.complete import complete_tree
+from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
 
 
 def balanced(

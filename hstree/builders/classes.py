@@ -1,7 +1,7 @@
 """Class trees (Goodman 2001): first the class of the next word, then the word within it.
 
 Here the ways to find classes meet the shapes that are made of them. How each way finds its
-classes is in `hstree.classing`, one file a way.
+classes is in `hstree.builders.word_classes`, one file a way.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from hstree.classing.adaptive import adaptive_boundaries
-from hstree.classing.bigrams import bigram_counts, bigram_perplexity, class_sums
-from hstree.classing.classfile import read_classes
-from hstree.classing.merging import merge_by_information
-from hstree.classing.nesting import (
+from hstree._ragged import offsets
+from hstree._seeds import check_seed
+from hstree.builders.word_classes.adaptive import adaptive_boundaries
+from hstree.builders.word_classes.bigrams import bigram_counts, bigram_perplexity, class_sums
+from hstree.builders.word_classes.classfile import read_classes
+from hstree.builders.word_classes.merging import merge_by_information
+from hstree.builders.word_classes.nesting import (
     Arrange,
     class_node,
     divided,
@@ -25,12 +27,17 @@ from hstree.classing.nesting import (
     nested_shape,
     numbered,
 )
-from hstree.classing.shapes import Shape, graft, huffman_shape, merged_shape, prefix_shape, wide
-from hstree.classing.ways import Text, by_exchange, divide_by
-from hstree.corpus import Corpus
+from hstree.builders.word_classes.shapes import (
+    Shape,
+    graft,
+    huffman_shape,
+    merged_shape,
+    prefix_shape,
+    wide,
+)
+from hstree.builders.word_classes.ways import Text, by_exchange, divide_by
+from hstree.data.corpus import Corpus
 from hstree.errors import InputError, OptionError
-from hstree.seeds import check_seed
-from hstree.segments import offsets
 from hstree.tree import Tree
 
 Int64 = NDArray[np.int64]
@@ -97,7 +104,7 @@ def classes(
     Notes
     -----
     ``P(w | h) = P(class(w) | h) P(w | class(w), h)`` [1]_. Sources, ties and cost of each way to
-    find classes are stated in the modules of `hstree.classing`.
+    find classes are stated in the modules of `hstree.builders.word_classes`.
 
     References
     ----------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
 
 
 def flat(vocabulary: Vocabulary) -> Tree:

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.builders.cuts import all_in_one, centred_rows, cut_in_order, free_stuck, scale_of
-from hstree.builders.join import join_under_root
-from hstree.builders.mixture import Float64, Int64, Nodes, log_odds
-from hstree.builders.recursion import Cut, grow
+from hstree._seeds import check_seed
+from hstree.builders.shared.cuts import all_in_one, centred_rows, cut_in_order, free_stuck, scale_of
+from hstree.builders.shared.join import join_under_root
+from hstree.builders.shared.mixture import Float64, Int64, Nodes, log_odds
+from hstree.builders.shared.recursion import Cut, grow
+from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
-from hstree.seeds import check_seed
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
 
 #: What a count of zero weighs, so that no node is without weight.
 LEAST_COUNT = 0.5

@@ -1,6 +1,6 @@
 """Huffman's tree: the shortest mean code that any tree with one code a word can have.
 
-It looks at counts alone. The merging itself is `hstree.optimal`; here it becomes a `Tree`.
+It looks at counts alone. The merging itself is `hstree.tree.code_lengths`; here it becomes a `Tree`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree._ragged import offsets
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
-from hstree.optimal import merge_order
-from hstree.segments import offsets
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
+from hstree.tree.code_lengths import merge_order
 
 
 def huffman(vocabulary: Vocabulary, *, arity: int = 2) -> Tree:

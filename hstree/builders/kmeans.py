@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.builders.cuts import all_in_one, centred_rows, free_stuck, scale_of
-from hstree.builders.mixture import Float64, Int64, Matrix, Nodes
-from hstree.builders.recursion import Cut, grow
+from hstree._ragged import offsets
+from hstree._seeds import check_seed
+from hstree.builders.shared.cuts import all_in_one, centred_rows, free_stuck, scale_of
+from hstree.builders.shared.mixture import Float64, Int64, Matrix, Nodes
+from hstree.builders.shared.recursion import Cut, grow
+from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
-from hstree.seeds import check_seed
-from hstree.segments import offsets
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
 
 
 def kmeans(

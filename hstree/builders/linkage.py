@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 
 from hstree import progress
+from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
 
 Int64 = NDArray[np.int64]
 

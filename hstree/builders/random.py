@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hstree.builders.complete import complete_tree
-from hstree.seeds import check_seed
+from hstree._seeds import check_seed
+from hstree.builders.shared.complete import complete_tree
+from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
 
 
 def random(vocabulary: Vocabulary, *, arity: int = 2, random_state: int = 0) -> Tree:

@@ -18,10 +18,17 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from hstree.builders.inputs import BuilderInput, as_taken, open_input
-from hstree.builders.join import over_vocabulary
-from hstree.builders.signature import OWN, Builder
-from hstree.corpus import Corpus
+from hstree._files import recorded_name
+from hstree._input_files import open_regular
+from hstree._version import __version__
+from hstree.builders.shared.inputs import BuilderInput, as_taken, open_input
+from hstree.builders.shared.join import over_vocabulary
+from hstree.builders.shared.signature import OWN, Builder
+from hstree.data.corpus import Corpus
+from hstree.data.provenance import Text, texts
+from hstree.data.vector_files.npy import texts_of_file
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import (
     FileFormatError,
     HstreeError,
@@ -30,15 +37,8 @@ from hstree.errors import (
     OptionError,
     PluginError,
 )
-from hstree.files import recorded_name
-from hstree.inputfiles import open_regular
-from hstree.provenance import Text, texts
 from hstree.tree import Tree
-from hstree.treefiles.jsontext import dump_meta
-from hstree.vectorfiles.npy import texts_of_file
-from hstree.vectors import WordVectors
-from hstree.version import __version__
-from hstree.vocabulary import Vocabulary
+from hstree.tree.json_format import dump_meta
 
 GROUP = "hstree.builders"
 

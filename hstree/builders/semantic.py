@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.builders.cuts import centred_rows, scale_of
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.mixture import Float64, Int64, Matrix, Nodes
-from hstree.builders.recursion import grow
-from hstree.codes import Codes
+from hstree.builders.shared.cuts import centred_rows, scale_of
+from hstree.builders.shared.mixture import Float64, Int64, Matrix, Nodes
+from hstree.builders.shared.recursion import grow
+from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
+from hstree.tree.codes import Codes
 
 #: What a count of zero weighs, so that no mean is without weight.
 LEAST_COUNT = 0.5

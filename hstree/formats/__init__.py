@@ -10,14 +10,15 @@ import hashlib
 import os
 from pathlib import Path
 
-from hstree import progress, treefile
+from hstree import progress
+from hstree._input_files import read_regular
+from hstree._version import __version__
+from hstree.data.vector_files.npy import labels_path, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick, word2vec
 from hstree.formats.base import PARTS, Format
-from hstree.inputfiles import read_regular
 from hstree.tree import Tree
-from hstree.vectorfiles.npy import labels_path, texts_of_file
-from hstree.version import __version__
+from hstree.tree import files as treefile
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from hstree.errors import InputError
-from hstree.provenance import texts
-from hstree.tree import Tree
-from hstree.vectorfiles.npy import (
+from hstree.data.provenance import texts
+from hstree.data.vector_files.npy import (
     labels_beside,
     labels_path,
     read_labels,
     replacing_with_labels,
 )
+from hstree.errors import InputError
+from hstree.tree import Tree
 
 #: Reads a file; the second is the file of labels that was named, or None.
 Read = Callable[[Path, Path | None], Tree]

@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.classing.classfile import read_classes
-from hstree.classing.nesting import class_node, members
-from hstree.classing.shapes import graft, huffman_shape, prefix_shape
+from hstree._files import replacing
+from hstree._ragged import offsets
+from hstree.builders.word_classes.classfile import read_classes
+from hstree.builders.word_classes.nesting import class_node, members
+from hstree.builders.word_classes.shapes import graft, huffman_shape, prefix_shape
 from hstree.errors import InputError
-from hstree.files import replacing
 from hstree.formats.base import Format, check_labels
-from hstree.paths import path_batches
-from hstree.segments import offsets
 from hstree.tree import Tree
+from hstree.tree.paths import path_batches
 
 Int64 = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree.files import replacing
+from hstree._files import replacing
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.tree import Tree
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree.builders.linkage import tree_from_linkage
+from hstree.data.vector_files.npy import read_npy
 from hstree.errors import InputError
 from hstree.formats.base import Format, labels_for, replacing_labelled
-from hstree.paths import check_binary
 from hstree.tree import Tree
-from hstree.vectorfiles.npy import read_npy
+from hstree.tree.paths import check_binary
 
 
 def from_linkage(

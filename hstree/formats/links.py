@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
+from hstree._ragged import offsets, ranges
 from hstree.errors import InputError
-from hstree.segments import offsets, ranges
 
 Int64 = NDArray[np.int64]
 

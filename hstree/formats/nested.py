@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hstree._files import replacing
 from hstree.errors import InputError
-from hstree.files import replacing
 from hstree.formats.base import Format, expected
 from hstree.formats.bracketed import bracketed
 from hstree.formats.textlines import read_text

@@ -18,11 +18,11 @@ from xml.sax.saxutils import escape
 import networkx
 import numpy as np
 
+from hstree._files import replacing
+from hstree._input_files import read_regular
 from hstree.errors import InputError
-from hstree.files import replacing
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.formats.links import linked
-from hstree.inputfiles import read_regular
 from hstree.tree import Tree
 
 _QUOTABLE = re.compile("[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hstree._files import replacing
 from hstree.errors import InputError
-from hstree.files import replacing
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.formats.bracketed import bracketed
 from hstree.tree import Tree

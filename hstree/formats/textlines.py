@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hstree._input_files import read_regular
+from hstree._utf8 import BYTE_ORDER_MARK, strict_text
 from hstree.errors import InputError
-from hstree.inputfiles import read_regular
-from hstree.text.utf8 import BYTE_ORDER_MARK, strict_text
 
 
 def read_text(path: Path) -> str:

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
+from hstree._files import replacing
+from hstree._ragged import offsets
+from hstree._utf8 import BYTE_ORDER_MARK
 from hstree.errors import InputError
-from hstree.files import replacing
 from hstree.formats.base import Format, check_labels, expected
 from hstree.formats.textlines import read_text
-from hstree.paths import path_batches
-from hstree.pathtree import tree_of_paths
-from hstree.segments import offsets
-from hstree.text.utf8 import BYTE_ORDER_MARK
 from hstree.tree import Tree
+from hstree.tree.from_paths import tree_of_paths
+from hstree.tree.paths import path_batches
 
 #: Decisions of a file, up to ten bytes each.
 LARGEST = 1 << 27

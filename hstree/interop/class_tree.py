@@ -13,15 +13,15 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
+from hstree._ragged import offsets, ranges
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
-from hstree.corpus import Corpus
+from hstree.data.corpus import Corpus
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.interop.linear import Rows, is_sparse
-from hstree.segments import offsets, ranges
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
-from hstree.vocabulary import Vocabulary
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

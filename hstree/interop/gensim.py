@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree._optional import require
+from hstree._ragged import offsets
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.interop.extras import require
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.paths import paths_of
-from hstree.pathtree import tree_of_paths
-from hstree.segments import offsets
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
-from hstree.vocabulary import Vocabulary
+from hstree.tree.from_paths import tree_of_paths
+from hstree.tree.paths import paths_of
 
 #: gensim before it needs NumPy 1, hstree needs NumPy 2.
 OLDEST = "4.4"

@@ -17,11 +17,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from hstree._ragged import offsets, ranges
 from hstree.layers import batch_search, decision, pairs
 from hstree.layers.batch_search import TopK
 from hstree.layers.groups import NARROW
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.segments import offsets, ranges
 from hstree.tree import Tree
 
 Array = NDArray[Any]

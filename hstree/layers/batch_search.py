@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree._ragged import offsets, ranges
 from hstree.layers import decision
-from hstree.segments import offsets, ranges
 from hstree.tree import Tree
 
 Array = NDArray[Any]
@@ -66,7 +66,7 @@ def best_first(
     tree : Tree
         With at least one node.
     row_start : int64 array (N + 1,)
-        Weight rows of each node, as `hstree.layers.rows.row_start` returns them.
+        Weight rows of each node, as `hstree.tree.weight_rows.row_start` returns them.
     score : callable
     n_items : int
     k : int

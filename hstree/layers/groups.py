@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree._ragged import offsets, ranges
 from hstree.layers import decision, pairs
 from hstree.layers.pairs import RowGradient
-from hstree.segments import offsets, ranges
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]

@@ -16,22 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree.codes import Codes
+from hstree._ragged import offsets, ranges
 from hstree.layers import decision, sampling, search
-from hstree.layers.groups import (
-    CROWDED,
-    NARROW,
-    BinaryNodes,
-    Decisions,
-    Group,
-    NarrowNodes,
-)
+from hstree.layers.groups import CROWDED, NARROW, BinaryNodes, Decisions, Group, NarrowNodes
 from hstree.layers.pairs import RowGradient
-from hstree.layers.rows import row_start, unigram_bias
 from hstree.layers.scratch import Scratch
 from hstree.layers.wide import WideNodes
-from hstree.segments import offsets, ranges
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import row_start, unigram_bias
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]
@@ -70,7 +63,7 @@ class HierarchicalSoftmax:
     Attributes
     ----------
     weight : float array (R, d)
-        Node vectors, zero at the start; rows as `hstree.layers.rows` lays them out.
+        Node vectors, zero at the start; rows as `hstree.tree.weight_rows` lays them out.
     bias : float array (R,)
         So that the untrained layer is the unigram distribution of `counts`, whatever the tree.
     """

@@ -15,11 +15,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from hstree._ragged import offsets, ranges
 from hstree.layers.groups import Decisions
 from hstree.layers.pairs import RowGradient
 from hstree.layers.scratch import Scratch
 from hstree.layers.threads import one_blas_thread
-from hstree.segments import offsets, ranges
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]

@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from hstree._ragged import offsets
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.pairs import RowGradient
 from hstree.models.drawing import in_sorted_order
-from hstree.segments import offsets
 
 Array = NDArray[Any]
 Ids = NDArray[np.integer]

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.corpus import Corpus
+from hstree._ragged import offsets, ranges
+from hstree.data.corpus import Corpus
+from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.ngrams.counts import NGrams, count_ngrams, find
 from hstree.ngrams.discounts import modified_discounts
-from hstree.scoring import Score
-from hstree.segments import offsets, ranges
-from hstree.training.windows import Windows
-from hstree.vocabulary import EOS, Vocabulary
+from hstree.training.scoring import Score
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

@@ -25,15 +25,7 @@ from hstree.report.figures import (
     three_digits,
     times,
 )
-from hstree.report.rows import (
-    Results,
-    Row,
-    best_tree,
-    flat_row,
-    lowest,
-    recommended,
-    rows_of,
-)
+from hstree.report.rows import Results, Row, best_tree, flat_row, lowest, recommended, rows_of
 
 #: Two means over seeds are told apart below this p value.
 SIGNIFICANT = 0.05

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hstree.modelkinds import described, predicts
+from hstree.experiments.results import read_before
+from hstree.models.kinds import described, predicts
 from hstree.report.figures import number, perplexity, plural
 from hstree.report.rows import Results
-from hstree.results import read_before
 
 _PARTS = {"train": "training", "valid": "validation", "test": "test"}
 

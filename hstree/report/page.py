@@ -19,8 +19,9 @@ from bokeh.resources import Resources
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from hstree import treefile
+from hstree._version import __version__
 from hstree.builders.registry import builder
+from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError
 from hstree.report import plots
 from hstree.report.answer import answers_of
@@ -29,8 +30,7 @@ from hstree.report.packing import pack
 from hstree.report.rows import Results, Row, best_tree, flat_row, recommended, rows_of
 from hstree.report.table import columns_of
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
-from hstree.version import __version__
+from hstree.tree import files as treefile
 
 _ASSETS = files("hstree.report") / "assets"
 _SCRIPTS = ("treedata.js", "treeview.js", "codes.js", "explorer.js", "page.js")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hstree.comparison.significance import BLOCK, FEWEST
+from hstree.experiments.significance import BLOCK, FEWEST
 from hstree.report.figures import (
     NONE,
     number,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hstree import progress, results
-from hstree.files import replacing
-from hstree.interop.extras import require
+from hstree import progress
+from hstree._files import replacing
+from hstree._optional import require
+from hstree.experiments import results
 
 #: What the page is called, in the comparison's folder.
 PAGE = "report.html"

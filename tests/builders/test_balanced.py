@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hstree.builders.balanced import balanced
-from hstree.builders.complete import complete_tree
+from hstree.builders.shared.complete import complete_tree
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
 from tests.builders.oracle import children_of, code_lengths
 
 

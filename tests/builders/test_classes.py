@@ -8,13 +8,13 @@ import pytest
 
 import hstree
 from hstree.builders.classes import classes
-from hstree.classing.adaptive import adaptive_boundaries
-from hstree.classing.bigrams import bigram_counts, bigram_perplexity
-from hstree.classing.merging import merge_by_information
-from hstree.corpus import Corpus
+from hstree.builders.word_classes.adaptive import adaptive_boundaries
+from hstree.builders.word_classes.bigrams import bigram_counts, bigram_perplexity
+from hstree.builders.word_classes.merging import merge_by_information
+from hstree.data.corpus import Corpus
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.vectors import WordVectors
-from hstree.vocabulary import EOS, Vocabulary
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import children_of, code_lengths
 from tests.shared_data import shared

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import hstree
 from hstree.builders import broken_builders
-from hstree.corpus import Corpus
-from hstree.vectors import WordVectors
-from hstree.vocabulary import EOS, Vocabulary
+from hstree.data.corpus import Corpus
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import EOS, Vocabulary
 from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows
 
 #: Options to try beside the defaults.

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 
 from hstree.builders.flat import flat
-from hstree.vocabulary import Vocabulary
+from hstree.data.vocabulary import Vocabulary
 from tests.builders.oracle import leaf_probabilities
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
 from hstree import progress
-from hstree.builders.cuts import cut_in_order
 from hstree.builders.gmm import gmm
-from hstree.builders.mixture import VARIANCE_FLOOR, Nodes
-from hstree.codes import Codes
+from hstree.builders.shared.cuts import cut_in_order
+from hstree.builders.shared.mixture import VARIANCE_FLOOR, Nodes
+from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
-from hstree.vectors import WordVectors
+from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman, huffman_tree
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.vocabulary import Vocabulary
 from tests.builders.oracle import (
     code_lengths,
     shortest_by_heap,

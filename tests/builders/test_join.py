@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hstree
-from hstree.builders.join import join_under_root, over_vocabulary
+from hstree.builders.shared.join import join_under_root, over_vocabulary
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError, TreeError
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
-from hstree.vocabulary import Vocabulary
 from tests.builders.oracle import children_of, code_lengths, leaf_probabilities, n_rows
 from tests.strategies import trees
 

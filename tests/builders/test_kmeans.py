@@ -8,10 +8,10 @@ from sklearn.cluster import KMeans
 
 from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
-from hstree.builders.mixture import Nodes
-from hstree.codes import Codes
+from hstree.builders.shared.mixture import Nodes
+from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
-from hstree.vectors import WordVectors
+from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -7,10 +7,10 @@ from sklearn.cluster import AgglomerativeClustering
 
 from hstree.builders import linkage as module
 from hstree.builders.linkage import linkage, tree_from_linkage
-from hstree.codes import Codes
+from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
+from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, label_sets
 
 pytestmark = pytest.mark.filterwarnings("error")

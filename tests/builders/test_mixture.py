@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
-from hstree.builders.mixture import VARIANCE_FLOOR, Nodes, log_odds
+from hstree.builders.shared.mixture import VARIANCE_FLOOR, Nodes, log_odds
 
 
 def two_clouds(rng, n, d):

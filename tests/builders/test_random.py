@@ -8,7 +8,7 @@ import numpy as np
 
 from hstree.builders.balanced import balanced
 from hstree.builders.random import random
-from hstree.vocabulary import Vocabulary
+from hstree.data.vocabulary import Vocabulary
 
 
 def test_the_shape_is_the_complete_trees():

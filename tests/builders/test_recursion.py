@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree import progress
-from hstree.builders import recursion
-from hstree.builders.cuts import cut_in_order, free_stuck, scale_of
-from hstree.builders.mixture import Nodes
-from hstree.builders.recursion import _double, grow
-from hstree.codes import Codes
+from hstree.builders.shared import recursion
+from hstree.builders.shared.cuts import cut_in_order, free_stuck, scale_of
+from hstree.builders.shared.mixture import Nodes
+from hstree.builders.shared.recursion import _double, grow
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
 
 
 def tree_of(n, cut, **options):

@@ -14,11 +14,11 @@ import hstree
 from hstree.builders import Builder, broken_builders, builder, builders, open_input
 from hstree.builders.huffman import huffman
 from hstree.builders.registry import NATIVE
-from hstree.corpus import Corpus
+from hstree.data.corpus import Corpus
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError, OptionError
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
-from hstree.vocabulary import Vocabulary
 from tests.texts import corpus_of
 
 VOCABULARY = Vocabulary(["a", "b", "c"], [1, 5, 2])
@@ -219,7 +219,7 @@ def other_packages(tmp_path, monkeypatch):
     """Install a package with a good builder and several bad ones."""
     (tmp_path / "their_trees.py").write_text(
         "from hstree.tree import Tree\n"
-        "from hstree.vocabulary import Vocabulary\n"
+        "from hstree.data.vocabulary import Vocabulary\n"
         "def chain(words: Vocabulary, *, turn: bool = False) -> Tree:\n"
         "    '''Hang every word under the one before it.'''\n"
         "    n = len(words)\n"

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.mixture import Nodes
 from hstree.builders.semantic import along_principal_axis, fill_half, semantic, shares
+from hstree.builders.shared.mixture import Nodes
+from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
-from hstree.vectors import WordVectors
 from tests.builders.label_sets import child_sets, label_sets
 from tests.builders.oracle import code_lengths, shortest_by_heap, weighted_length
 

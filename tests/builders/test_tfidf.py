@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hstree.builders import tfidf
-from hstree.builders.tfidf import tfidf_vectors
+from hstree.builders.shared import tfidf
+from hstree.builders.shared.tfidf import tfidf_vectors
 from tests.texts import corpus_of
 
 LINES = ["the cat sat", "the dog", "the the cat", "sat on on on the cat", "dog"]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.builders.wordnet import OUTSIDE
+from hstree.builders.wordnet import built_in, open_taxonomy
+from hstree.builders.wordnet.builder import OUTSIDE
+from hstree.builders.wordnet.lookup import find_places
+from hstree.builders.wordnet.morphy import _ENDINGS, lemmas_of
+from hstree.builders.wordnet.table import POS
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.vocabulary import Vocabulary
-from hstree.wordnet import built_in, open_taxonomy
-from hstree.wordnet.lookup import find_places
-from hstree.wordnet.morphy import _ENDINGS, lemmas_of
-from hstree.wordnet.table import POS
 from tests import needs
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import code_lengths
@@ -288,7 +288,7 @@ def theirs_above(synset):
 def test_the_notice_is_beside_the_table():
     from importlib.resources import files
 
-    folder = files("hstree.wordnet")
+    folder = files("hstree.builders.wordnet")
     assert "Princeton University" in folder.joinpath("LICENSE").read_text(encoding="utf-8")
     packed = folder.joinpath("wordnet30.tsv.xz").read_bytes()
     assert len(packed) < 1_500_000

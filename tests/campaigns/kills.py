@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from hstree import LanguageModel, WordVectors, formats
+from hstree._files import PREFIX, standing
 from hstree.errors import HstreeError
-from hstree.files import PREFIX, standing
-from hstree.modelfile import FILES
+from hstree.models.files import FILES
 from tests.texts import markov_lines, write_lines
 
 QUICK = "--epochs 1 --dim 4 --context 2"
@@ -98,8 +98,13 @@ _EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod",
 #: What takes time to import; only then does most of a command's time go to its work.
 _PRELOADED = [
     *("hstree_cli.main", "hstree_cli.progressbar", "hstree_cli.rounds_table", "hstree_cli.scores"),
-    *("hstree_cli.treefacts", "hstree_cli.comparison_table", "hstree.formats", "hstree.bootstrap"),
-    *("hstree.comparison", "hstree.builders.kmeans", "hstree.report.page"),
+    *(
+        "hstree_cli.treefacts",
+        "hstree_cli.comparison_table",
+        "hstree.formats",
+        "hstree.experiments.bootstrap",
+    ),
+    *("hstree.experiments", "hstree.builders.kmeans", "hstree.report.page"),
 ]
 
 

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree import formats, modelfile, results, treefile
+from hstree import formats
 from hstree.builders.random import random as random_tree
-from hstree.checks import broken_rules
-from hstree.classing.classfile import read_classes
+from hstree.builders.word_classes.classfile import read_classes
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
-from hstree.modelkinds import new_model
+from hstree.experiments import results
+from hstree.models import files as modelfile
+from hstree.models.kinds import new_model
 from hstree.tree import Tree
-from hstree.treefiles.jsontext import from_json, to_json
-from hstree.vectors import WordVectors
-from hstree.vocabulary import Vocabulary
+from hstree.tree import files as treefile
+from hstree.tree.json_format import from_json, to_json
+from hstree.tree.rules import broken_rules
 from tests.report.comparison import leave
 from tests.tree_documents import TREE
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hstree.classing import adaptive as module
-from hstree.classing.adaptive import CLUSTER_COST, adaptive_boundaries
+from hstree.builders.word_classes import adaptive as module
+from hstree.builders.word_classes.adaptive import CLUSTER_COST, adaptive_boundaries
 
 
 def cost(counts, boundaries):

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.classing import bigrams as module
-from hstree.classing.bigrams import bigram_counts, bigram_perplexity, class_sums, x_log_x
-from hstree.vocabulary import EOS, Vocabulary
+from hstree.builders.word_classes import bigrams as module
+from hstree.builders.word_classes.bigrams import (
+    bigram_counts,
+    bigram_perplexity,
+    class_sums,
+    x_log_x,
+)
+from hstree.data.vocabulary import EOS, Vocabulary
 from tests.classing.brute import drawn_pairs, matrix, perplexity
 from tests.texts import corpus_of
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.classing.bins import equal_mass_bins
+from hstree.builders.word_classes.bins import equal_mass_bins
 
 
 def by_rnnlm(mass, n_bins):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from hstree.classing import centres as module
-from hstree.classing.centres import around_centres
+from hstree.builders.word_classes import centres as module
+from hstree.builders.word_classes.centres import around_centres
 
 
 def same_parts(a, b):

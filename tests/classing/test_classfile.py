@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from hstree.classing.classfile import read_classes
+from hstree.builders.word_classes.classfile import read_classes
 from hstree.errors import InputError
 from tests.shared_data import shared
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree import progress
-from hstree.classing import exchange as module
-from hstree.classing.exchange import exchange
+from hstree.builders.word_classes import exchange as module
+from hstree.builders.word_classes.exchange import exchange
 from tests.classing.brute import drawn_pairs, log_likelihood, matrix, perplexity
 
 

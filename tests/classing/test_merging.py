@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hstree.classing.merging import merge_by_information
+from hstree.builders.word_classes.merging import merge_by_information
 from tests.classing.brute import drawn_pairs, matrix, mutual_information
 
 

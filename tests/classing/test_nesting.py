@@ -1,8 +1,8 @@
 import numpy as np
 
-from hstree.classing.nesting import divided, members, nested_shape, numbered
-from hstree.classing.shapes import huffman_shape, wide
-from hstree.segments import offsets
+from hstree._ragged import offsets
+from hstree.builders.word_classes.nesting import divided, members, nested_shape, numbered
+from hstree.builders.word_classes.shapes import huffman_shape, wide
 from hstree.tree import Tree
 from tests.builders.oracle import children_of, code_lengths
 

@@ -2,10 +2,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.classing.shapes import Shape, graft, huffman_shape, merged_shape, prefix_shape, wide
-from hstree.optimal import optimal_length
-from hstree.segments import offsets
+from hstree._ragged import offsets
+from hstree.builders.word_classes.shapes import (
+    Shape,
+    graft,
+    huffman_shape,
+    merged_shape,
+    prefix_shape,
+    wide,
+)
 from hstree.tree import Tree
+from hstree.tree.code_lengths import optimal_length
 from tests.builders.oracle import children_of, code_lengths
 
 

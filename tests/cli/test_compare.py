@@ -8,9 +8,9 @@ import time
 import pytest
 
 import hstree as library
-from hstree import results
 from hstree.errors import MissingExtraError
-from hstree.training.lbl import Trainer
+from hstree.experiments import results
+from hstree.models.lbl_training import Trainer
 from hstree_cli.comparison_table import bought
 from tests.comparison.test_study import timeless
 
@@ -20,7 +20,7 @@ QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Measure speeds for a moment only, and draw no plots."""
-    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.001)
     monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 

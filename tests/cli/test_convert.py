@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hstree.tree import Tree
-from hstree.treefile import load
+from hstree.tree.files import load
 
 
 @pytest.mark.parametrize("ending", ["json", "json.gz", "npz"])

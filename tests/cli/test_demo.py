@@ -3,7 +3,7 @@
 import pytest
 
 import hstree as library
-from hstree import results
+from hstree.experiments import results
 from hstree_cli.commands import demo
 
 
@@ -12,7 +12,7 @@ def small(corpus, monkeypatch):
     monkeypatch.setattr(demo, "CORPUS", str(corpus))
     monkeypatch.setattr(demo, "LINES", 100)
     monkeypatch.setattr(demo, "EPOCHS", 1)
-    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.001)
     monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import hstree as library
+from hstree.data.vectors import WordVectors
 from hstree.errors import MissingExtraError
-from hstree.vectors import WordVectors
-from hstree.word2vec import Word2Vec
+from hstree.models.word2vec import Word2Vec
 from hstree_cli.commands.embed import _write
 
 QUICK = ["--epochs", "1", "--dim", "6"]
@@ -67,7 +67,7 @@ def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, mon
     def missing(*_, **__):
         raise MissingExtraError("gensim is not installed; get it with `pip install`")
 
-    monkeypatch.setattr("hstree.interop.extras.require", missing)
+    monkeypatch.setattr("hstree._optional.require", missing)
     refused("embed", corpus, "-o", "v.kv", saying="pip install")
 
 
@@ -75,7 +75,7 @@ def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, mo
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hstree.training.word2vec.Word2VecTrainer.step", interrupted)
+    monkeypatch.setattr("hstree.models.word2vec_training.Word2VecTrainer.step", interrupted)
     ran = hstree("embed", corpus, *QUICK, "-o", "v.vec")
     assert ran.status == 130
     assert "interrupted" in ran.warnings[0]

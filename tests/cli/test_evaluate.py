@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hstree as library
-from hstree.training.contexts import LARGEST
-from hstree.training.lbl import Trainer
+from hstree.data.contexts import LARGEST
+from hstree.models.lbl_training import Trainer
 from hstree_cli.options import MAX_CONTEXT, MAX_DIM
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]

@@ -24,7 +24,7 @@ runpy.run_module("hstree_cli", run_name="__main__")
 #: Starts the program, which gets a signal at its twentieth training step.
 WHILE_TRAINING = """
 import os, runpy, signal, sys
-from hstree.training.lbl import Trainer
+from hstree.models.lbl_training import Trainer
 number, steps, step = getattr(signal, sys.argv.pop(1)), [], Trainer.step
 def interrupted(*arguments):
     steps.append(None)

@@ -80,7 +80,7 @@ def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arg
 
 def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkeypatch):
     """A figures file that cannot be written loses neither the model nor the table."""
-    from hstree import jsonfile
+    from hstree import _jsonfile as jsonfile
     from hstree.errors import FileFormatError
 
     def full(_):
@@ -97,7 +97,7 @@ def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkey
 
 
 def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp_path, monkeypatch):
-    from hstree.language_model import LanguageModel
+    from hstree.models.language_model import LanguageModel
 
     def full(*_):
         raise MemoryError
@@ -115,7 +115,7 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
 
 
 def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path, monkeypatch):
-    from hstree.language_model import LanguageModel
+    from hstree.models.language_model import LanguageModel
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -130,7 +130,7 @@ def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path
 def test_scored_lines_that_cannot_be_written_lose_no_figures(
     hstree, tree, corpus, tmp_path, monkeypatch
 ):
-    from hstree import files
+    from hstree import _files as files
 
     def full(*_):
         raise OSError(28, "No space left on device")

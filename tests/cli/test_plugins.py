@@ -2,14 +2,14 @@
 
 import pytest
 
-from hstree.vocabulary import Vocabulary
+from hstree.data.vocabulary import Vocabulary
 from hstree_cli.main import exit_status
 
 MODULE = """
-from hstree.corpus import Corpus
+from hstree.data.corpus import Corpus
 from hstree.errors import OptionError
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
+from hstree.data.vocabulary import Vocabulary
 
 def raises(words: Vocabulary) -> Tree:
     '''Take [/it] apart.'''

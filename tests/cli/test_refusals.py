@@ -11,9 +11,9 @@ import pytest
 
 import hstree as library
 from hstree.builders import build, builders
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.vocabulary import Vocabulary
-from hstree.word2vec import Word2Vec
+from hstree.models.word2vec import Word2Vec
 from hstree_cli.commands.build import build as build_command
 from hstree_cli.main import app
 from hstree_cli.messages import printable
@@ -27,7 +27,7 @@ def test_a_file_that_may_not_be_read_is_bad_input(refused, tree, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
-    monkeypatch.setattr("hstree.treefile.read_regular", denied)
+    monkeypatch.setattr("hstree.tree.files.read_regular", denied)
     for command in ("check", "stats", "show"):
         refused(command, tree, status=1, saying="Permission denied")
 

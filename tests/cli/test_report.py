@@ -3,7 +3,7 @@
 import pytest
 
 from hstree.builders import build
-from hstree.vocabulary import Vocabulary
+from hstree.data.vocabulary import Vocabulary
 from tests.report.comparison import leave
 
 pytest.importorskip("bokeh", reason="the report extra is not installed")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import hstree as library
-from hstree import results
+from hstree.experiments import results
 from hstree.report.conditions import conditions_of
 
 QUICK = ("--dim", "4", "--epochs", "1", "--batch-size", "64")
@@ -14,7 +14,7 @@ QUICK = ("--dim", "4", "--epochs", "1", "--batch-size", "64")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Measure speeds for a moment only, and draw no plots."""
-    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.001)
     monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 

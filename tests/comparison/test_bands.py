@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hstree.comparison.bands import frequency_bands
-from hstree.evaluation import Parts
+from hstree.experiments.bands import frequency_bands
+from hstree.experiments.evaluation import Parts
 from tests.texts import corpus_of
 
 

@@ -1,6 +1,6 @@
 """Which tree the closing sentence names."""
 
-from hstree.comparison.choice import WITHIN, choice
+from hstree.experiments.choice import WITHIN, choice
 
 
 def row(name, valid, speed, kind="tree", test=100.0):

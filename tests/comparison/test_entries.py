@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hstree.comparison.entries import entries, parse_baseline, parse_method
 from hstree.errors import OptionError
+from hstree.experiments.entries import entries, parse_baseline, parse_method
 from hstree.tree import Tree
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 import hstree
-from hstree.comparison import speeds as module
-from hstree.comparison.speeds import speeds
-from hstree.training.lbl import Trainer
+from hstree.experiments import speeds as module
+from hstree.experiments.speeds import speeds
+from hstree.models.lbl_training import Trainer
 from tests.texts import corpus_of, markov_lines
 
 

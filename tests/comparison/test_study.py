@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree import results
-from hstree.comparison import compare
-from hstree.comparison.locking import locked
 from hstree.errors import InputError, OptionError
-from hstree.evaluation import corpus_parts, evaluate
-from hstree.language_model import LanguageModel
-from hstree.runs import nll_of, vectors_of
+from hstree.experiments import compare, results
+from hstree.experiments.evaluation import corpus_parts, evaluate
+from hstree.experiments.locking import locked
+from hstree.experiments.runs import nll_of, vectors_of
+from hstree.models.language_model import LanguageModel
 from tests.texts import corpus_of, markov_lines
 
 QUICK = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
@@ -21,7 +20,7 @@ METHODS = ("random", "huffman", "gmm --epsilon 0.4", "classes --classes-by vecto
 
 @pytest.fixture(autouse=True)
 def short_turns(monkeypatch):
-    monkeypatch.setattr("hstree.comparison.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.001)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def timeless(found):
 def compared(parts, tmp_path_factory):
     home = tmp_path_factory.mktemp("compared")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("hstree.comparison.speeds.TURN", 0.001)
+        patched.setattr("hstree.experiments.speeds.TURN", 0.001)
         found = compare(parts, home, methods=METHODS, baselines=["kn2"], seeds=2, **QUICK)
     return home, found
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from hstree import formats
 from hstree.builders.huffman import huffman
-from hstree.codes import Codes
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import FORMATS
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
+from hstree.tree.codes import Codes
 from tests.chains import chain
 from tests.strategies import trees
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from scipy.cluster import hierarchy
 
 from hstree import formats
-from hstree.codes import Codes
 from hstree.errors import InputError
 from hstree.formats.linkage import from_linkage, to_linkage
 from hstree.formats.nested import from_nested, to_nested
 from hstree.formats.newick import newick
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
 from tests.shared_data import shared
 from tests.strategies import trees
 

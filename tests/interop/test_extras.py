@@ -5,8 +5,8 @@ import types
 
 import pytest
 
+from hstree._optional import require
 from hstree.errors import MissingExtraError
-from hstree.interop.extras import require
 
 
 def test_a_module_that_is_there_is_returned():

@@ -7,10 +7,10 @@ import pytest
 
 import hstree
 from hstree.builders.huffman import huffman
+from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, MissingExtraError, OptionError
 from hstree.interop import gensim as bridge
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
 
 models = pytest.importorskip("gensim.models", reason="gensim is not installed: hstree[gensim]")
 

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse
 
 from hstree import Tree, WordVectors, build
+from hstree.data.vocabulary import Vocabulary
 from hstree.interop.linear import LinearTree, met_features
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.vocabulary import Vocabulary
 
 
 def tree_of(name, n_labels=50):

@@ -18,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hstree import HstreeError, Tree, build
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.interop.class_tree import pruned_to_classes
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
-from hstree.vocabulary import Vocabulary
 
 SEVERAL_CODES = {"builder_options": {"epsilon": 0.4, "trees": 3}}
 CONFIGURATIONS = {

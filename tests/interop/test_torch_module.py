@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import chisquare
 
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.language_model import LanguageModel
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
+from hstree.models.language_model import LanguageModel
+from hstree.models.word2vec import Word2Vec
 from hstree.tree import Tree
-from hstree.word2vec import Word2Vec
 from tests import needs
 from tests.interop.torch_layers import (
     TREES,

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from scipy.stats import chisquare
 
-from hstree.codes import Codes
 from hstree.errors import OptionError
 from hstree.layers import groups, hierarchical, search, wide
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
 from tests.strategies import random_children, trees
 
 LITERATURE = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])

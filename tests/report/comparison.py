@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from hstree.codes import Codes
-from hstree.jsonfile import write_json
+from hstree._jsonfile import write_json
+from hstree.tree.codes import Codes
 
 
 def leave(folder, trees, *, baselines=("kn3",), seeds=(0, 1), oov=12, **changed):

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from hstree import results
 from hstree.builders import build
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError
-from hstree.vocabulary import Vocabulary
+from hstree.experiments import results
 from tests.report.comparison import leave
 
 #: JSON that takes the place of a value.

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from hstree.branches import most_frequent
 from hstree.builders import build
-from hstree.layers.rows import edge_mass
+from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.vocabulary import Vocabulary
+from hstree.tree.branches import most_frequent
+from hstree.tree.weight_rows import edge_mass
 from tests.report import browser
 from tests.report.comparison import leave
 
@@ -296,7 +296,7 @@ def test_a_word_is_only_ever_text(opened, word):
 
 @pytest.mark.parametrize("place", range(4))
 def test_the_page_computes_what_the_library_does(opened, place):
-    """Masses and most frequent words of every node: `hstree.branches` is the oracle."""
+    """Masses and most frequent words of every node: `hstree.tree.branches` is the oracle."""
     tree = list(trees().values())[place]
     mass, words = opened.driver.execute_async_script(
         "const [place, done] = arguments;"

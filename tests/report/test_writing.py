@@ -10,9 +10,9 @@ pytest.importorskip("bokeh", reason="the report extra is not installed")
 
 from hstree import report
 from hstree.builders import build
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.vectors import WordVectors
-from hstree.vocabulary import Vocabulary
 from tests.report.comparison import leave
 
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from hstree.corpus import Corpus
+from hstree.data import docstrings as docstrings_module
+from hstree.data.corpus import Corpus
+from hstree.data.docstrings import Docstrings, docstrings
+from hstree.data.encoding import encode
+from hstree.data.sources import open_source
 from hstree.errors import InputError
-from hstree.text import docstrings as docstrings_module
-from hstree.text.docstrings import Docstrings, docstrings
-from hstree.text.encoding import encode
-from hstree.text.sources import open_source
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_the_standard_library_is_english_prose(tmp_path):
 def test_nothing_is_imported():
     code = """
         import sys
-        from hstree.text.docstrings import Docstrings
+        from hstree.data.docstrings import Docstrings
         before = set(sys.modules)
         lines = Docstrings("networkx").lines()
         first = next(lines)

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hstree.data import encoding
+from hstree.data.encoding import encode
+from hstree.data.sources import BLOCK_BYTES, TextFile
 from hstree.errors import FileFormatError, InputError
-from hstree.text import encoding
-from hstree.text.encoding import encode
-from hstree.text.sources import BLOCK_BYTES, TextFile
 
 PIECES = [
     "a",
@@ -260,9 +260,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
     said = in_a_process(
         """
         import resource, sys
-        from hstree.text.encoding import encode
+        from hstree.data.encoding import encode
         from hstree.errors import FileFormatError
-        from hstree.text.sources import TextFile
+        from hstree.data.sources import TextFile
         from pathlib import Path
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
         try:
@@ -288,7 +288,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
     grown = in_a_process(
         """
         import resource, sys
-        from hstree.text.encoding import encode
+        from hstree.data.encoding import encode
 
         class Long:
             name, versions = "long", {}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from hstree.data.overlap import overlap
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
-from hstree.text.overlap import overlap
-from hstree.vocabulary import Vocabulary
 from tests.texts import corpus_of
 
 LINES = ["a b c", "a <unk> d", "", "a a b"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.text.prose import sentences
+from hstree.data.prose import sentences
 
 NUMPYDOC = """
     Compute the mean of some numbers.

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from hstree import progress
+from hstree.data.encoding import encode
+from hstree.data.sources import BLOCK_BYTES, open_source
 from hstree.errors import InputError
-from hstree.text.encoding import encode
-from hstree.text.sources import BLOCK_BYTES, open_source
 from tests.shared_data import shared
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hstree.errors import TrainingError
-from hstree.training.epochs import EpochLoop
+from hstree.training.loop import EpochLoop
 
 SIZES = [3, 4, 1]
 
@@ -54,7 +54,7 @@ def validations(monkeypatch):
     found = [9.0, 5.0, 7.0, 8.0]
     left = iter(found)
     monkeypatch.setattr(
-        "hstree.training.epochs.score", lambda *given: SimpleNamespace(perplexity=next(left))
+        "hstree.training.loop.score", lambda *given: SimpleNamespace(perplexity=next(left))
     )
     return found
 

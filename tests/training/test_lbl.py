@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hstree.models.lbl import LogBilinear
-from hstree.training.lbl import PATIENCE, Trainer, TrainingOptions
+from hstree.models.lbl_training import PATIENCE, Trainer, TrainingOptions
 from tests.training.trainers import WORDS, Noted, random_layer, slope
 
 DIM = 4
@@ -14,7 +14,7 @@ DIM = 4
 def optimisers(monkeypatch):
     """Return the optimisers of the last trainer: of words, positions, node vectors, biases."""
     monkeypatch.setattr(Noted, "made", [])
-    monkeypatch.setattr("hstree.training.lbl.RowAdagrad", Noted)
+    monkeypatch.setattr("hstree.models.lbl_training.RowAdagrad", Noted)
     return Noted.made
 
 

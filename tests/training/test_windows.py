@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from hstree.data import windows as windows_module
+from hstree.data.vocabulary import Vocabulary
+from hstree.data.windows import Windows
 from hstree.errors import InputError
-from hstree.training import windows as windows_module
-from hstree.training.windows import Windows
-from hstree.vocabulary import Vocabulary
 from tests.texts import corpus_of
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hstree.layers.rows import row_curvature
 from hstree.models.cbow import Cbow
 from hstree.models.skipgram import SkipGram
-from hstree.training.word2vec import Word2VecOptions, Word2VecTrainer
+from hstree.models.word2vec_training import Word2VecOptions, Word2VecTrainer
+from hstree.tree.weight_rows import row_curvature
 from tests.training.trainers import TREE, WORDS, Noted, random_layer, slope
 
 COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
@@ -25,7 +25,7 @@ class Text:
 def optimisers(monkeypatch):
     """Return the optimisers of the last trainer: of words, node vectors, biases."""
     monkeypatch.setattr(Noted, "made", [])
-    monkeypatch.setattr("hstree.training.word2vec.DampedSGD", Noted)
+    monkeypatch.setattr("hstree.models.word2vec_training.DampedSGD", Noted)
     return Noted.made
 
 

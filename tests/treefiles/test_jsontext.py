@@ -6,7 +6,7 @@ import json
 import pytest
 
 from hstree.errors import FileFormatError, TreeError
-from hstree.treefile import read_content, save
+from hstree.tree.files import read_content, save
 from tests.tree_documents import DOCUMENT, TREE, refusal
 
 

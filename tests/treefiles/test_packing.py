@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.treefiles.packing import pack, unpack
+from hstree.tree.packing import pack, unpack
 from tests.strategies import texts
 
 

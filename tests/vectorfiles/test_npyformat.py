@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hstree import WordVectors, formats
+from hstree._npy_format import read_array
 from hstree.errors import FileFormatError, InputError
-from hstree.vectorfiles.npyformat import read_array
 
 
 def npy(header, data=b"", version=(1, 0), magic=b"\x93NUMPY"):

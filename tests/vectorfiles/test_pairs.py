@@ -8,9 +8,9 @@ import pytest
 
 import hstree
 from hstree import formats
+from hstree.data.vector_files.npy import texts_of_file
+from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
-from hstree.vectorfiles.npy import texts_of_file
-from hstree.vectors import WordVectors
 
 CORPUS = {"lines": [0, 9], "name": "c.txt", "sha256": "ab"}
 
@@ -56,7 +56,7 @@ def test_killed_between_the_two_renames_they_are_refused(
         labels.write_text("".join(labels.read_text().splitlines(keepends=True)[1:]))
     if before == "no labels":
         labels.unlink()
-    rename = hstree.files.os.replace
+    rename = hstree._files.os.replace
     done = []
 
     def killed_after_one(*paths):
@@ -64,7 +64,7 @@ def test_killed_between_the_two_renames_they_are_refused(
             raise KeyboardInterrupt
         done.append(rename(*paths))
 
-    monkeypatch.setattr("hstree.files.os.replace", killed_after_one)
+    monkeypatch.setattr("hstree._files.os.replace", killed_after_one)
     with pytest.raises(KeyboardInterrupt):
         write(path, reverse=True)
     monkeypatch.undo()

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
-from hstree.vectors import WordVectors
 
 EXTREME = [[1e-38, -3.4e38, 0.1], [1 / 3, -0.0, 1e-45], [16777217, 2.5, -1e-7], [0, 0, 0]]
 
@@ -15,7 +15,7 @@ def vectors():
 
 @pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.bin"])
 def test_the_same_vectors_come_back(vectors, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("hstree.vectorfiles.writing.BLOCK", 3)
+    monkeypatch.setattr("hstree.data.vector_files.writing.BLOCK", 3)
     vectors.save(tmp_path / name)
     found = WordVectors.read(tmp_path / name)
     assert found.labels == vectors.labels

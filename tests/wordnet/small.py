@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hstree.wordnet.table import POS, TableSynset, table_text
-from hstree.wordnet.taxonomy import Taxonomy
+from hstree.builders.wordnet.table import POS, TableSynset, table_text
+from hstree.builders.wordnet.taxonomy import Taxonomy
 
 FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 KEY_TYPE = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}

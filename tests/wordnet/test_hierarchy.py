@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.wordnet.hierarchy import resolve, wide_tree
-from hstree.wordnet.lookup import find_places
-from hstree.wordnet.table import TableSynset
+from hstree.builders.wordnet.hierarchy import resolve, wide_tree
+from hstree.builders.wordnet.lookup import find_places
+from hstree.builders.wordnet.table import TableSynset
 from tests.builders.oracle import children_of
 from tests.wordnet.small import SYNSETS, taxonomy_of
 

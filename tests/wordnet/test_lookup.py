@@ -1,7 +1,7 @@
 """Words that WordNet spells, but a text does not mean so."""
 
-from hstree.wordnet import open_taxonomy
-from hstree.wordnet.lookup import find_places
+from hstree.builders.wordnet import open_taxonomy
+from hstree.builders.wordnet.lookup import find_places
 
 
 def test_function_words_are_outside_wordnet_in_any_case():

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hstree.builders.wordnet import Taxonomy, open_taxonomy
+from hstree.builders.wordnet.lookup import find_places
+from hstree.builders.wordnet.morphy import lemmas_of
+from hstree.builders.wordnet.sources import folder_files
+from hstree.builders.wordnet.wndb import read_database
 from hstree.errors import FileFormatError, InputError
-from hstree.wordnet import Taxonomy, open_taxonomy
-from hstree.wordnet.lookup import find_places
-from hstree.wordnet.morphy import lemmas_of
-from hstree.wordnet.sources import folder_files
-from hstree.wordnet.wndb import read_database
 from tests.wordnet.small import SYNSETS, taxonomy_of, text_of, write_database
 
 SMALL = taxonomy_of(SYNSETS)

@@ -16,8 +16,8 @@ from hstree_cli.options import Force, Lower, MaxSize, MinCount, Quiet, Seed, Voc
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
-    from hstree.builders.inputs import BuilderInput
-    from hstree.vocabulary import Vocabulary
+    from hstree.builders.shared.inputs import BuilderInput
+    from hstree.data.vocabulary import Vocabulary
 
 
 @examples(
@@ -85,8 +85,8 @@ def build(
     """
     import hstree
     from hstree.builders import builder
-    from hstree.corpus import Corpus
-    from hstree.treefile import ENDINGS
+    from hstree.data.corpus import Corpus
+    from hstree.tree.files import ENDINGS
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress
@@ -124,8 +124,8 @@ def _opened(
 ) -> BuilderInput:
     """Open the input; refuse options that are for another kind of input."""
     from hstree.builders import open_input
-    from hstree.corpus import Corpus
-    from hstree.vectors import WordVectors
+    from hstree.data.corpus import Corpus
+    from hstree.data.vectors import WordVectors
     from hstree_cli.reading import refuse_options, training_lines
 
     given = open_input(source, method, vocabulary=words, labels=labels, lower=lower, **selection)

@@ -15,8 +15,8 @@ def check(tree: TreeFile, quiet: Quiet = False) -> None:
 
     For a sound tree it prints the mass that a uniform walk puts on its codes, which is 1.
     """
-    from hstree.codes import Codes
-    from hstree.treefile import read_content
+    from hstree.tree.codes import Codes
+    from hstree.tree.files import read_content
     from hstree_cli.console import say
     from hstree_cli.messages import complain
     from hstree_cli.progressbar import showing_progress

@@ -32,8 +32,8 @@ from hstree_cli.options import (
 )
 
 if TYPE_CHECKING:
+    from hstree.data.vocabulary import Vocabulary
     from hstree.tree import Tree
-    from hstree.vocabulary import Vocabulary
 
 #: What is compared where nothing is named.
 METHODS = (
@@ -132,8 +132,8 @@ def compare(
     for; finished runs in DIR are not done again, so that a comparison goes on
     where it was stopped, and a new method only adds its row.
     """
-    from hstree.files import recorded_name
-    from hstree.treefile import load
+    from hstree._files import recorded_name
+    from hstree.tree.files import load
     from hstree_cli.comparing import KEPT, run_comparison
     from hstree_cli.models import model_options
     from hstree_cli.outputs import check_folder
@@ -183,8 +183,8 @@ def compare(
 
 def _words_of(tree: Tree, sources: tuple[str, str | None, str | None], lower: bool) -> Vocabulary:
     """Return a tree's labels in the order that the training part itself would give them."""
-    from hstree.provenance import texts
-    from hstree.vocabulary import Vocabulary
+    from hstree.data.provenance import texts
+    from hstree.data.vocabulary import Vocabulary
     from hstree_cli.reading import parts_of
 
     labels = Vocabulary(tree.labels, [0] * tree.n_labels)

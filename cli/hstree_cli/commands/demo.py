@@ -37,8 +37,8 @@ def demo(
     takes less than two minutes on two cores, and downloads nothing. It is what
     `hstree compare` does for a text of your own.
     """
-    from hstree.corpus import Corpus
-    from hstree.evaluation import corpus_parts
+    from hstree.data.corpus import Corpus
+    from hstree.experiments.evaluation import corpus_parts
     from hstree_cli.comparing import run_comparison
     from hstree_cli.outputs import check_folder
     from hstree_cli.progressbar import showing_progress

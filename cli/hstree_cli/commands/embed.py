@@ -27,9 +27,9 @@ from hstree_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from hstree.corpus import Corpus
+    from hstree.data.corpus import Corpus
+    from hstree.data.vectors import WordVectors
     from hstree.tree import Tree
-    from hstree.vectors import WordVectors
 
 ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
 
@@ -98,9 +98,9 @@ def embed(
     KeyedVectors.load. Only .npy records the text that they were trained on, so
     that trees built from them warn of a test part among it.
     """
+    from hstree.data.vector_files.writing import check_words
     from hstree.formats.base import labels_path
-    from hstree.vectorfiles.writing import check_words
-    from hstree.word2vec import Word2Vec
+    from hstree.models.word2vec import Word2Vec
     from hstree_cli.console import facts, say
     from hstree_cli.messages import warn
     from hstree_cli.outputs import check_file
@@ -152,7 +152,7 @@ def embed(
 def _require_gensim(output: Path) -> None:
     """Refuse a file that gensim alone can write where it is missing, before anything is trained."""
     if output.suffix == ".kv":
-        from hstree.interop.extras import require
+        from hstree._optional import require
         from hstree.interop.gensim import OLDEST
 
         require("gensim.models", "gensim", at_least=OLDEST)
@@ -161,8 +161,8 @@ def _require_gensim(output: Path) -> None:
 def _tree_and_text(path: Path | None, source: str, reading: dict[str, Any]) -> tuple[Tree, Corpus]:
     """Return the tree, or Huffman's over the corpus, and the corpus through its labels."""
     from hstree.builders import build
-    from hstree.corpus import Corpus
-    from hstree.treefile import load
+    from hstree.data.corpus import Corpus
+    from hstree.tree.files import load
     from hstree_cli.reading import Reader, vocabulary_of
 
     if path is not None:
@@ -177,7 +177,7 @@ def _write(vectors: WordVectors, output: Path) -> None:
     if output.suffix != ".kv":
         vectors.save(output)
         return
-    from hstree.files import replacing
+    from hstree._files import replacing
     from hstree.interop.gensim import to_keyed_vectors
 
     keyed = to_keyed_vectors(vectors)

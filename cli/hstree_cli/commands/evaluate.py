@@ -35,8 +35,8 @@ from hstree_cli.options import (
 from hstree_cli.usage import UsageError
 
 if TYPE_CHECKING:
-    from hstree.corpus import Corpus
-    from hstree.treemodel import TreeModel
+    from hstree.data.corpus import Corpus
+    from hstree.models.base import TreeModel
 
 #: Options that mean nothing to a model that is already trained.
 _OF_TRAINING = (
@@ -121,9 +121,9 @@ def evaluate(
     weights so far. cbow and skipgram predict a word from words on both sides:
     their perplexity compares with no language model's.
     """
+    from hstree._jsonfile import write_json
     from hstree.formats.base import labels_path
-    from hstree.jsonfile import write_json
-    from hstree.modelfile import FILES
+    from hstree.models.files import FILES
     from hstree_cli.messages import warn
     from hstree_cli.models import model_options
     from hstree_cli.outputs import check_file, check_folder, written
@@ -219,8 +219,8 @@ def _train(
     options: dict[str, Any],
 ) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Train on a tree; return the model, the text that it was trained on, and the figures."""
-    from hstree.evaluation import evaluate
-    from hstree.treefile import load
+    from hstree.experiments.evaluation import evaluate
+    from hstree.tree.files import load
     from hstree_cli.reading import Reader, warn_of_seen_lines
 
     tree = load(path)
@@ -234,8 +234,8 @@ def _score(
     path: Path, source: str, reading: dict[str, Any]
 ) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Score a saved model; return it, the text, and the figures."""
-    from hstree.evaluation import score_saved
-    from hstree.modelfile import load
+    from hstree.experiments.evaluation import score_saved
+    from hstree.models.files import load
     from hstree_cli.messages import warn
     from hstree_cli.reading import Reader
 

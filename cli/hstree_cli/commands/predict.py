@@ -16,7 +16,7 @@ from hstree_cli.usage import UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hstree.treemodel import TreeModel
+    from hstree.models.base import TreeModel
 
 #: The words of a context, and the most probable ones with their probabilities.
 Answer = tuple[list[str], list[tuple[str, float]]]
@@ -55,9 +55,9 @@ def predict(
     they are typed: write them as the corpus does, in lower case where it does.
     Of a cbow or skipgram model they are words that stand near those of TEXT.
     """
-    from hstree.jsonfile import write_json
-    from hstree.language_model import LanguageModel
-    from hstree.modelfile import FILES, load
+    from hstree._jsonfile import write_json
+    from hstree.models.files import FILES, load
+    from hstree.models.language_model import LanguageModel
     from hstree_cli.console import say
     from hstree_cli.contexts import read_contexts, split
     from hstree_cli.outputs import check_file, written

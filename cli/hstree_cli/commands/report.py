@@ -36,8 +36,8 @@ def report(
     It opens in any browser and asks nothing of a network. It needs the
     "report" extra; without it, the message says how to install that.
     """
+    from hstree.experiments.results import JSON
     from hstree.report import PAGE, write
-    from hstree.results import JSON
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress

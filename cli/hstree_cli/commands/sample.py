@@ -35,8 +35,8 @@ def sample(
     A drawn <eos> ends its line. Without --context the text begins a new line.
     Control characters in words are printed escaped.
     """
-    from hstree.language_model import LanguageModel
-    from hstree.vocabulary import EOS
+    from hstree.data.vocabulary import EOS
+    from hstree.models.language_model import LanguageModel
     from hstree_cli.contexts import split, warn_of_unknown
     from hstree_cli.messages import printable
     from hstree_cli.progressbar import showing_progress

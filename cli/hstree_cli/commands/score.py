@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hstree.corpus import Corpus
+    from hstree.data.corpus import Corpus
 
     Parts = Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]]
 
@@ -55,10 +55,10 @@ def score(
     Control characters in words are printed escaped; a file named by -o has them as
     they are.
     """
-    from hstree.evaluation import read_by_model
-    from hstree.jsonfile import write_json
-    from hstree.modelfile import FILES, load
-    from hstree.scoring import in_text_order
+    from hstree._jsonfile import write_json
+    from hstree.experiments.evaluation import read_by_model
+    from hstree.models.files import FILES, load
+    from hstree.training.scoring import in_text_order
     from hstree_cli.console import facts, say
     from hstree_cli.messages import warn
     from hstree_cli.outputs import check_file, written
@@ -94,8 +94,8 @@ def score(
 
 def _write_lines(lines: Iterator[str], output: Path | None) -> Exception | None:
     """Write lines to a file or to standard output; return what prevented it."""
+    from hstree._files import replacing
     from hstree.errors import FileFormatError
-    from hstree.files import replacing
     from hstree_cli.messages import printable
 
     try:
@@ -139,7 +139,7 @@ class _Total:
 
     def as_dict(self, text: Corpus) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        from hstree.scoring import Score
+        from hstree.training.scoring import Score
 
         score = Score(self.nll, len(text), self.nll_of_oov, self.oov)
         return {
@@ -167,7 +167,7 @@ def _words(text: Corpus, parts: Parts) -> Iterator[str]:
 
 
 def _lines(text: Corpus, parts: Parts) -> Iterator[str]:
-    from hstree.scoring import by_line
+    from hstree.training.scoring import by_line
 
     start = text.line_start
     line = 0

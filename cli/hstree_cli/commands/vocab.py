@@ -8,15 +8,7 @@ from typing import Annotated
 import typer
 
 from hstree_cli.examples import examples
-from hstree_cli.options import (
-    CORPUS_KINDS,
-    Force,
-    Lower,
-    MaxSize,
-    MinCount,
-    Quiet,
-    VocabularyFile,
-)
+from hstree_cli.options import CORPUS_KINDS, Force, Lower, MaxSize, MinCount, Quiet, VocabularyFile
 
 
 @examples("hstree vocab builtin:python --min-count 5 -o vocab.tsv")
@@ -43,7 +35,7 @@ def vocab(
     first line records the text and its lines, so that a test part among them is
     noticed later.
     """
-    from hstree.corpus import Corpus
+    from hstree.data.corpus import Corpus
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file
     from hstree_cli.progressbar import showing_progress

@@ -6,7 +6,7 @@ shows it at work. What it computes is what the NumPy layer computes
 """
 
 # ruff: noqa: E402 - torch is asked for first, so that its absence is one clear line
-from hstree.interop.extras import require
+from hstree._optional import require
 
 require("torch", "torch", at_least="2.3")
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from hstree.codes import Codes
+from hstree._ragged import offsets
 from hstree.interop.torch.index import index_tensor
 from hstree.interop.torch.precision import at_least_float32
 from hstree.interop.torch.segments import log_sum_exp
-from hstree.layers.rows import row_start
-from hstree.segments import offsets
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import row_start
 
 Int64 = NDArray[np.int64]
 

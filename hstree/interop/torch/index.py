@@ -1,6 +1,6 @@
 """The tree as index tensors on a device: from targets to the decisions they take.
 
-The arrays are those of `hstree.codes`, laid out flat; there is never a padded table of codes.
+The arrays are those of `hstree.tree.codes`, laid out flat; there is never a padded table of codes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from hstree.codes import Codes
 from hstree.interop.torch.segments import ranges
-from hstree.layers.rows import row_start
+from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import row_start
 
 #: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
 #: more are laid out on the host, batch by batch.

@@ -11,17 +11,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hstree.codes import Codes
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch import sampling, targets
 from hstree.interop.torch.all_labels import AllLabels
 from hstree.interop.torch.index import TreeIndex
 from hstree.interop.torch.precision import as_given
 from hstree.interop.torch.state import note_tree, of_another_tree
-from hstree.layers.rows import row_start, unigram_bias
-from hstree.modelfile import load
+from hstree.models.base import TreeModel
+from hstree.models.files import load
 from hstree.tree import Tree
-from hstree.treemodel import TreeModel
+from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import row_start, unigram_bias
 
 #: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
 TABLE_LIMIT = 1 << 26

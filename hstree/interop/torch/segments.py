@@ -1,4 +1,4 @@
-"""Runs of a flat tensor: the arithmetic of `hstree.segments`, on any device."""
+"""Runs of a flat tensor: the arithmetic of `hstree._ragged`, on any device."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What tree methods share."""

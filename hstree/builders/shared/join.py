@@ -1,0 +1,145 @@
+"""Several trees as one: side by side under a new root, and vectors stretched over a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hstree._ragged import offsets
+from hstree.builders.huffman import huffman_tree
+from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import InputError
+from hstree.tree import Tree
+
+Int64 = NDArray[np.int64]
+
+
+def join_under_root(
+    trees: Sequence[Tree], labels: Sequence[str], *, counts: ArrayLike | None = None
+) -> Tree:
+    """Hang trees side by side under a new root.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+        At least one. A label may be in several of them; it then has codes in each.
+    labels : sequence of str, length V
+        The labels of the result, which every tree's labels are among and which they cover.
+    counts : array_like of int, shape (V,), optional
+
+    Returns
+    -------
+    Tree
+        Its root's children are the trees' roots, in their order; a tree of one label is that
+        label (once). Where this leaves one child, there is no new root. Names of nodes are kept,
+        meta is not.
+
+    Raises
+    ------
+    TreeError
+        When a label stands in no tree.
+    KeyError
+        When a tree has a label that is not among `labels`.
+
+    Notes
+    -----
+    O(V + E). Nodes keep their order within a tree, and trees theirs.
+
+    Examples
+    --------
+    >>> pair = Tree.from_children(["a", "b"], [[~0, ~1]])
+    >>> join_under_root([pair, Tree(["c"], [0], [])], ["c", "b", "a"]).child.tolist()
+    [1, -1, -3, -2]
+    """
+    number = {label: i for i, label in enumerate(labels)}
+    root: list[int] = []
+    names: list[str | None] = [None]
+    fan_out, child = [], []
+    for tree in trees:
+        place = np.fromiter((number[label] for label in tree.labels), np.int64, tree.n_labels)
+        if tree.n_nodes == 0:
+            leaf = ~int(place[0])
+            root += [] if leaf in root else [leaf]
+            continue
+        first = len(names)
+        root.append(first)
+        fan_out.append(tree.fan_out)
+        moved = tree.child + first
+        leaf_edge = tree.child < 0
+        moved[leaf_edge] = ~place[~tree.child[leaf_edge]]
+        child.append(moved)
+        names += tree.names or [None] * tree.n_nodes
+
+    fans = np.concatenate([[len(root)], *fan_out])
+    children = np.concatenate([root, *child])
+    if len(root) == 1:  # nothing to decide at a new root
+        fans, children, names = fans[1:], children[1:] - (children[1:] >= 0), names[1:]
+    return Tree(
+        labels,
+        offsets(fans),
+        children,
+        counts=counts,
+        names=names if any(name is not None for name in names) else None,
+    )
+
+
+def over_vocabulary(
+    build: Callable[[WordVectors], Tree], vectors: WordVectors, vocabulary: Vocabulary
+) -> tuple[Tree, dict[str, object]]:
+    """Build a tree over a vocabulary of which only some words have a vector.
+
+    Parameters
+    ----------
+    build : callable
+        Makes the tree of the words that have a vector.
+    vectors : WordVectors
+        Those of words outside the vocabulary are left out; counts are the vocabulary's.
+    vocabulary : Vocabulary
+
+    Returns
+    -------
+    tree : Tree
+        Over the vocabulary, in its order. The words without a vector are in a Huffman tree of
+        their own, the second child of a new root. Where every word has a vector, there is no
+        such root.
+    coverage : dict
+        For meta["input"]: ``vocabulary``, its source; ``words_without_vector``;
+        ``tokens_without_vector``, their share of all tokens (None where all counts are zero);
+        ``vectors_left_out``.
+
+    Raises
+    ------
+    InputError
+        When no word of the vocabulary has a vector.
+    """
+    row_of = {label: row for row, label in enumerate(vectors.labels)}
+    row = np.fromiter((row_of.get(word, -1) for word in vocabulary.words), np.int64)
+    with_vector, without = np.flatnonzero(row >= 0), np.flatnonzero(row < 0)
+    if with_vector.size == 0:
+        raise InputError(
+            f"none of the vocabulary's {len(vocabulary)} words ({vocabulary.words[0]!r}, ...) is "
+            f"among the {len(vectors)} words with a vector ({vectors.labels[0]!r}, ...); "
+            "are both in the same language and case?"
+        )
+    covered = WordVectors(
+        [vocabulary.words[i] for i in with_vector],
+        vectors.vectors[row[with_vector]],
+        counts=vocabulary.counts[with_vector],
+        source=vectors.source,
+    )
+    tree = build(covered)
+    meta = tree.meta
+    if without.size:
+        others = huffman_tree([vocabulary.words[i] for i in without], vocabulary.counts[without])
+        tree = join_under_root([tree, others], vocabulary.words, counts=vocabulary.counts)
+    tokens = int(vocabulary.counts.sum())
+    coverage: dict[str, object] = {
+        "vocabulary": vocabulary.source,
+        "words_without_vector": without.size,
+        "tokens_without_vector": int(vocabulary.counts[without].sum()) / tokens if tokens else None,
+        "vectors_left_out": len(vectors) - with_vector.size,
+    }
+    return tree.with_meta(meta), coverage

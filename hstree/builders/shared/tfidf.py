@@ -1,0 +1,76 @@
+"""tf-idf vectors of words: where in a corpus each one stands, block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from hstree import progress
+from hstree.data.corpus import Corpus
+
+Int64 = NDArray[np.int64]
+
+#: Vectors longer than this are projected by truncated SVD.
+DIMENSIONS = 100
+
+_TOKENS_AT_ONCE = 1 << 20
+
+
+def tfidf_vectors(
+    corpus: Corpus, words: Int64, block: int, *, random_state: int = 0
+) -> NDArray[np.float64]:
+    """Return a vector for each of some words: its column of the tf-idf matrix.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Its documents are blocks of `block` tokens, whatever lines they come from.
+    words : int64 array (W,)
+        Numbers of words of the corpus's vocabulary.
+    block : int
+        Tokens in a document; 1 or more.
+    random_state : int
+        Of the SVD.
+
+    Returns
+    -------
+    float64 array (W, d)
+        One entry a document; where there are more than 100 documents, and more than 100 words, the
+        projection onto the first 100 singular vectors.
+
+    Notes
+    -----
+    The term frequency is ``1 + log tf``, the weight ``1 + log((1 + D) / (1 + df))``, as in
+    scikit-learn's `TfidfTransformer`; documents are not brought to one length, being of one size.
+    """
+    # scikit-learn takes over a second to import, and few runs need it.
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    counted = _document_counts(corpus, block)[:, words]
+    weighted = TfidfTransformer(norm=None, sublinear_tf=True).fit_transform(counted)
+    columns = weighted.T.tocsr()
+    if min(columns.shape) <= DIMENSIONS:
+        return np.asarray(columns.toarray())
+    with progress.task("projecting tf-idf vectors"):
+        svd = TruncatedSVD(DIMENSIONS, random_state=random_state)
+        return np.asarray(svd.fit_transform(columns))
+
+
+def _document_counts(corpus: Corpus, block: int) -> csr_array:
+    """Count each word in each document: (D, V). OOV tokens are left out, and fill their block."""
+    n_tokens, n_words = len(corpus), len(corpus.vocabulary)
+    step = max(1, _TOKENS_AT_ONCE // block) * block
+    keys, counts = [], []
+    with progress.task("counting words in blocks", total=n_tokens, unit="tokens") as task:
+        for start in range(0, n_tokens, step):
+            ids = corpus.ids(slice(start, min(start + step, n_tokens))).astype(np.int64)
+            document = (start + np.arange(len(ids))) // block
+            key, count = np.unique((document * n_words + ids)[ids >= 0], return_counts=True)
+            keys.append(key)
+            counts.append(count)
+            task.advance(len(ids))
+    document, word = np.divmod(np.concatenate(keys), n_words)
+    shape = (-(-n_tokens // block), n_words)
+    return csr_array((np.concatenate(counts).astype(np.float64), (document, word)), shape=shape)

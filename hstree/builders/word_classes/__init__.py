@@ -1,0 +1,1 @@
+"""Word classes: exchange, merging, bins, k-means."""

@@ -1,0 +1,120 @@
+r"""Files that say which class a word is in: ``word<TAB>class``, or Brown's ``paths``.
+
+It reads and checks the lines. What becomes of words that the file or the vocabulary lacks is not
+decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from hstree._input_files import read_gzip, read_regular
+from hstree._utf8 import BYTE_ORDER_MARK, strict_text
+from hstree.errors import InputError
+
+_BITS = re.compile("[01]*")
+_COUNT = re.compile("[0-9]{1,19}")
+_FORMS = "word<TAB>class lines, or bits<TAB>word<TAB>count lines as Brown clustering writes them"
+
+
+@dataclass(frozen=True)
+class ClassFile:
+    """What a file of classes says.
+
+    Attributes
+    ----------
+    class_of : dict
+        Word -> the name of its class, or its bit string.
+    is_paths : bool
+        Whether the classes are bit strings, and so have a hierarchy.
+    counts : tuple of int
+        Of the words, in the order of `class_of`; empty where `is_paths` is False.
+    """
+
+    class_of: dict[str, str]
+    is_paths: bool
+    counts: tuple[int, ...] = ()
+
+
+def read_classes(path: Path) -> ClassFile:
+    r"""Read a file of classes.
+
+    Parameters
+    ----------
+    path : Path
+        UTF-8; compressed where the name ends in ``.gz``. Lines ``word<TAB>class``, or ``paths`` of
+        Brown clustering, ``bits<TAB>word<TAB>count``; the first line decides which. Empty lines
+        are skipped.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read as that, with the line that is wrong; when a word stands twice, or
+        one bit string is the beginning of another.
+    """
+    class_of: dict[str, str] = {}
+    line_of: dict[str, int] = {}
+    counts: list[int] = []
+    n_fields = 0
+    for number, line in enumerate(_lines(path), start=1):
+        if not line:
+            continue
+        fields = line.split("\t")
+        n_fields = n_fields or len(fields)
+        if n_fields not in (2, 3):
+            raise InputError(f"{path}, line {number}: {_shortened(line)}; give {_FORMS}")
+        is_right = _is_path(fields) if n_fields == 3 else len(fields) == 2 and all(fields)
+        if not is_right:
+            expected = "bits of 0 and 1, a tab, a word, a tab and a count"
+            expected = expected if n_fields == 3 else "a word, a tab and a class"
+            raise InputError(
+                f"{path}, line {number}: expected {expected}, found {_shortened(line)}"
+            )
+        word, name = (fields[1], fields[0]) if n_fields == 3 else fields
+        counts += map(int, fields[2:])
+        if word in class_of:
+            raise InputError(
+                f"{path}, line {number}: the word {word!r} stands on line {line_of[word]} too; "
+                "give each word one class"
+            )
+        class_of[word], line_of[word] = name, number
+    if not class_of:
+        raise InputError(f"{path}: no line in it; give {_FORMS}")
+    if n_fields == 3:
+        _check_prefixes(path, set(class_of.values()))
+    return ClassFile(class_of, n_fields == 3, tuple(counts))
+
+
+def _is_path(fields: list[str]) -> bool:
+    """Say whether fields are bits, a word and a count."""
+    if len(fields) != 3:
+        return False
+    bits, word, count = fields
+    return bool(_BITS.fullmatch(bits) and word and _COUNT.fullmatch(count))
+
+
+def _check_prefixes(path: Path, strings: set[str]) -> None:
+    ordered = sorted(strings)
+    for before, after in pairwise(ordered):
+        if after.startswith(before):
+            raise InputError(
+                f"{path}: the bit string {before!r} is the beginning of {after!r}, so it leads to "
+                "no one place in a tree; give the paths as the clustering wrote them"
+            )
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot read the classes {path}: {reason}") from error
+    text = strict_text(data.removeprefix(BYTE_ORDER_MARK), str(path))
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def _shortened(line: str) -> str:
+    return repr(line if len(line) <= 40 else f"{line[:40]}...")

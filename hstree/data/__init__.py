@@ -1,0 +1,1 @@
+"""Text and vectors as arrays."""

@@ -1,0 +1,238 @@
+"""Where text comes from: a file, a corpus of NLTK, or the built-in docstrings.
+
+The three differ in nothing but how they yield their bytes and what key says that the bytes are
+the same as last time. What the bytes mean (lines, words, ids) is for `encoding`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from hstree import progress
+from hstree._files import recorded_name
+from hstree._utf8 import BYTE_ORDER_MARK
+from hstree.data import docstrings
+from hstree.errors import InputError
+
+BLOCK_BYTES = 1 << 20
+_BLOCK_LINES = 4096
+_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
+_AS_VECTORS = ("word vectors", "`hstree build -m gmm` takes vectors")
+_AS_TREE = ("a tree", "trees are for `hstree show TREE` or `hstree evaluate TREE CORPUS`")
+_OF_A_PDF = "give the text alone, such as `pdftotext FILE.pdf FILE.txt` makes of it"
+#: What other files than texts are, by their endings, and where they are wanted.
+_NO_TEXTS = {
+    ".tsv": ("a vocabulary", "`--vocabulary FILE` reads a corpus through its words"),
+    **dict.fromkeys((".vec", ".vec.gz", ".npy", ".bin", ".bin.gz"), _AS_VECTORS),
+    **dict.fromkeys((".json", ".json.gz", ".npz"), _AS_TREE),
+    ".paths": ("words' paths in a tree", "`hstree convert` makes a tree of them"),
+}
+
+
+class Source(Protocol):
+    """A text: UTF-8 bytes, one sentence a line, words between white space."""
+
+    name: str
+    """How people call it; without any folder."""
+    versions: dict[str, str]
+    """The packages that the text was taken from; empty for a file."""
+
+    def key(self) -> str:
+        """Return a hash that is another one whenever the text may be another one."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the text in blocks of any length, from its beginning."""
+
+
+def open_source(source: str | Path) -> Source:
+    """Find what `source` names; a `Path` is always a file.
+
+    Raises
+    ------
+    InputError
+        When there is no such text; the message says how to get it.
+    """
+    if isinstance(source, str) and source.startswith("nltk:"):
+        return NltkCorpus(source)
+    if isinstance(source, str) and source.startswith("builtin:"):
+        return BuiltIn(source)
+    return TextFile(Path(source))
+
+
+class TextFile:
+    """A plain file, or with a name that ends in ``.gz`` a compressed one; its key is its content.
+
+    A byte order mark at the beginning is no part of the text.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # os.path says no, where Path raises, to a name that no file can have.
+        if not os.path.exists(path):
+            raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
+        if not os.path.isfile(path):
+            raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
+        _refuse_other_endings(path)
+        self.name = recorded_name(path.name)
+        self.versions: dict[str, str] = {}
+        self._path = path
+        self._key = ""
+
+    def key(self) -> str:
+        """Return the sha256 of the (uncompressed) text."""
+        if not self._key:
+            self._key = _sha256(self._read())
+        return self._key
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the (uncompressed) text, and make sure that it is what the key says."""
+        expected = self.key()
+        digest = hashlib.sha256()
+        for block in self._read():
+            digest.update(block)
+            yield block
+        if digest.hexdigest() != expected:
+            raise InputError(f"{self._path} changed while it was read; try again")
+
+    def _read(self) -> Iterator[bytes]:
+        try:
+            size = self._path.stat().st_size
+            with (
+                progress.task(f"reading {self.name}", total=size, unit="bytes") as task,
+                self._path.open("rb") as raw,
+                gzip.open(raw) if self._path.suffix == ".gz" else raw as file,
+            ):
+                before = 0
+                skip = BYTE_ORDER_MARK
+                while block := file.read(BLOCK_BYTES):
+                    if before == 0 and block.startswith(b"%PDF-"):
+                        raise InputError(f"{self._path} is a PDF, not a text; {_OF_A_PDF}")
+                    yield block.removeprefix(skip)
+                    skip = b""
+                    task.advance(raw.tell() - before)
+                    before = raw.tell()
+        except (OSError, EOFError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"cannot read {self._path}: {reason}") from error
+
+
+def _refuse_other_endings(path: Path) -> None:
+    """Refuse a file that would be read as prose and is none; the words would be nonsense."""
+    for ending, (what, instead) in _NO_TEXTS.items():
+        if path.name.lower().endswith(ending):
+            raise InputError(
+                f"{path} looks like {what} ({ending}); a corpus is {_KINDS}, and {instead}"
+            )
+
+
+class NltkCorpus:
+    """A corpus of NLTK that has sentences, read by NLTK's own reader.
+
+    White space inside a word becomes ``_``, since words stand between white space here.
+    """
+
+    def __init__(self, source: str) -> None:
+        # NLTK takes over a second to import, and few runs need it.
+        import nltk.corpus
+        from nltk.corpus.reader.api import CorpusReader
+        from nltk.corpus.util import LazyCorpusLoader
+
+        self.name = source
+        self.versions = {"nltk": nltk.__version__}
+        self._corpus = source.removeprefix("nltk:")
+        reader = getattr(nltk.corpus, self._corpus, None)
+        if not isinstance(reader, LazyCorpusLoader | CorpusReader):
+            raise InputError(f"{source}: NLTK knows no corpus {self._corpus!r}; try nltk:brown")
+        with self._reading():
+            reader.ensure_loaded()
+        if not hasattr(reader, "sents"):
+            raise InputError(f"{source} has no sentences; choose another one, such as nltk:brown")
+        self._reader: Any = reader
+
+    def key(self) -> str:
+        """Return a hash of all the corpus's files, its reader and the version of NLTK."""
+        with self._reading():
+            paths = self._reader.abspaths()
+            return _sha256(
+                [
+                    f"{self.name}\n{self.versions}\n{type(self._reader).__name__}\n".encode(),
+                    *(f"{path}\n".encode() for path in self._reader.fileids()),
+                    *(_file_hash(path) for path in paths),
+                ]
+            )
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the sentences, a line each."""
+        with self._reading(), progress.task(f"reading {self.name}", unit="sentences") as task:
+            for block, n_lines in _blocks(map(_line, self._reader.sents())):
+                yield block
+                task.advance(n_lines)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn whatever a reader of NLTK raises on missing or bad data into one line."""
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:
+            missing = re.search(r"nltk\.download\('([^']+)'\)", str(error))
+            if missing or "sentence tokenizer" in str(error):
+                resource = missing[1] if missing else "punkt_tab"
+                raise InputError(
+                    f"{self.name} needs NLTK's {resource}: get it with `python -m nltk.downloader "
+                    f"{resource}`, or set NLTK_DATA to the folder that holds it"
+                ) from error
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"{self.name} cannot be read: {type(error).__name__}: {reason}"
+            ) from error
+
+
+class BuiltIn:
+    """The docstrings that every installation already has (`docstrings`)."""
+
+    def __init__(self, source: str) -> None:
+        self.name = source
+        self._docstrings = docstrings.Docstrings(source.removeprefix("builtin:"))
+        self.versions = self._docstrings.versions
+
+    def key(self) -> str:
+        """Return a hash of the packages' source files and versions and the rules of extraction."""
+        return self._docstrings.key()
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the sentences, a line each."""
+        return (block for block, _ in _blocks(self._docstrings.lines()))
+
+
+def _sha256(blocks: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _file_hash(path: Any) -> bytes:
+    """Hash one file of an NLTK corpus, which may lie inside a zip archive."""
+    with path.open() as file:
+        return hashlib.sha256(file.read()).digest()
+
+
+def _line(words: Iterable[str]) -> str:
+    return " ".join(re.sub(r"[ \t\n\r\v\f]+", "_", word.strip(" \t\n\r\v\f")) for word in words)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[bytes, int]]:
+    """Join lines to blocks of bytes, each with its number of lines."""
+    rest = iter(lines)
+    while block := list(islice(rest, _BLOCK_LINES)):
+        yield "".join(f"{line}\n" for line in block).encode(), len(block)

@@ -1,0 +1,265 @@
+"""Train a model on a tree, score it, and say everything that the figure depends on.
+
+The parts of a corpus, the training, the scores of every part with token and OOV counts, the
+vocabulary, the tree's cost and the unigram figure beside it: one `Evaluation`.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from hstree._version import __version__
+from hstree.data.corpus import Corpus
+from hstree.data.overlap import overlap
+from hstree.data.provenance import shared
+from hstree.models.base import TreeModel
+from hstree.models.kinds import new_model
+from hstree.training.loop import History
+from hstree.training.scoring import Score, unigram_score
+from hstree.tree import Tree
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The three parts of an evaluation's text, all seen through the tree's labels."""
+
+    train: Corpus
+    valid: Corpus
+    test: Corpus
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a tree buys: a trained model and its scores.
+
+    Attributes
+    ----------
+    model : TreeModel
+    parts : Parts
+    train, valid, test : Score
+        Of the trained model, without dropout.
+    unigram : Score
+        Of the training part's unigram distribution on the test part.
+    history : History
+    seconds : float
+        Wall-clock time of training and scoring.
+    """
+
+    model: TreeModel[Any]
+    parts: Parts
+    train: Score
+    valid: Score
+    test: Score
+    unigram: Score
+    history: History
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON values; the keys are described in the README."""
+        scores = {"train": self.train, "valid": self.valid, "test": self.test}
+        perplexities = {name: score.perplexity for name, score in scores.items()}
+        return {
+            "predicts": self.model.predicts,
+            "perplexity": {
+                **perplexities,
+                "test_without_oov": self.test.perplexity_without_oov,
+                "unigram": self.unigram.perplexity,
+            },
+            "tokens": {name: score.tokens for name, score in scores.items()},
+            "oov": {name: score.oov for name, score in scores.items()},
+            "vocabulary": {
+                "size": len(self.model.vocabulary),
+                "sha256": self.model.vocabulary.sha256,
+            },
+            "tree": self.model.tree.stats().as_dict(),
+            "epochs": [asdict(epoch) for epoch in self.history.epochs],
+            "interrupted": self.history.interrupted,
+            "converged": self.history.converged,
+            "seconds": self.seconds,
+            "options": self.model.config(),
+            "corpus": {
+                name: dict(getattr(self.parts, name).source) for name in ("train", "valid", "test")
+            },
+            "seen": seen(self.parts, self.model.tree),
+            "versions": versions(),
+        }
+
+
+def corpus_parts(corpus: Corpus, valid: Corpus | None = None, test: Corpus | None = None) -> Parts:
+    """Divide a corpus by the rule that every command follows.
+
+    Without `valid` and `test`, the last 10% of the lines are the test part and the 10% before
+    them the validation part; with both, all of `corpus` trains; with one of them, the other is
+    the last 10% of `corpus`.
+    """
+    if valid is not None and test is not None:
+        return Parts(corpus, valid, test)
+    if valid is None and test is None:
+        return Parts(*corpus.parts())
+    train, last = corpus.last_tenth()
+    if valid is None and test is not None:
+        return Parts(train, last, test)
+    return Parts(train, valid or last, test or last)
+
+
+def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
+    """Train a model on a tree and score it on all three parts.
+
+    Parameters
+    ----------
+    tree : Tree
+    parts : Parts
+    **options
+        Those of `hstree.models.kinds.new_model`: `model`, "lbl" by default, and for that those of
+        `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
+        weight_decay, random_state.
+
+    Raises
+    ------
+    InputError
+        Before anything is trained, when a part holds words that the labels cannot stand for.
+    """
+    start = time.perf_counter()
+    model = new_model(tree, **options)
+    own = Parts(*(model.seen(part) for part in (parts.train, parts.valid, parts.test)))
+    for part in (own.train, own.valid, own.test):
+        overlap(part)
+    model.fit(own.train, own.valid)
+    train, valid, test = (model.score(part) for part in (own.train, own.valid, own.test))
+    seconds = time.perf_counter() - start
+    unigram = unigram_score(own.test, own.train.counts)
+    return Evaluation(model, own, train, valid, test, unigram, model.history_, seconds)
+
+
+def score_saved(model: TreeModel[Any], corpus: Corpus) -> dict[str, Any]:
+    """Score a trained model on every line of a corpus; the figures as JSON values."""
+    start = time.perf_counter()
+    found = model.score(corpus)
+    return {
+        "predicts": model.predicts,
+        "perplexity": {
+            "test": found.perplexity,
+            "test_without_oov": found.perplexity_without_oov,
+        },
+        "tokens": {"test": found.tokens},
+        "oov": {"test": found.oov},
+        "vocabulary": {"size": len(model.vocabulary), "sha256": model.vocabulary.sha256},
+        "tree": model.tree.stats().as_dict(),
+        "seconds": time.perf_counter() - start,
+        "options": model.config(),
+        "corpus": {"test": dict(corpus.source)},
+        "seen": read_by_model(model, corpus),
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a figure depends on."""
+    return {"python": platform.python_version(), "numpy": np.__version__, "hstree": __version__}
+
+
+def seen(parts: Parts, tree: Tree | None = None) -> str | None:
+    """Say by what lines of the test part were read that should not have read them.
+
+    Parameters
+    ----------
+    parts : Parts
+        The training and the validation part must share no line with the test part, nor may their
+        vocabulary's words be chosen on it.
+    tree : Tree, optional
+        Its meta says what it was built from.
+
+    Returns
+    -------
+    str or None
+        One sentence that names the lines, or None where nothing is known to have read them.
+    """
+    found = [
+        _in_two_parts(parts, "train", "test"),
+        _in_two_parts(parts, "valid", "test"),
+        None if tree is None else read_by_builder(tree, parts.test),
+        read_by_vocabulary(parts),
+    ]
+    return next(filter(None, found), None)
+
+
+def shared_lines(parts: Parts) -> list[str]:
+    """Say which lines are in two of the parts: one sentence for every two that share some."""
+    pairs = [("train", "test"), ("valid", "test"), ("train", "valid")]
+    return [said for pair in pairs if (said := _in_two_parts(parts, *pair)) is not None]
+
+
+def read_by_builder(tree: Tree, test: Corpus) -> str | None:
+    """Say whether a tree was made from lines of the test part, as far as its meta records it.
+
+    Returns
+    -------
+    str or None
+        One sentence that names the lines, or None.
+    """
+    source = tree.meta.get("input")
+    if isinstance(source, dict):
+        corpus = {key: source.get(key) for key in ("name", "sha256", "lines")}
+        if (lines := shared(corpus, test.source)) is not None:
+            return (
+                f"the tree's builder read {lines}, which {_ARE_FLATTERED}; build from the "
+                "training lines alone (--holdout)"
+            )
+    if (lines := shared(source, test.source)) is not None:
+        return (
+            f"the vocabulary or the vectors that the tree was built from were made from {lines}, "
+            f"which {_ARE_FLATTERED}; make them from the training lines alone"
+        )
+    return None
+
+
+def read_by_model(model: TreeModel[Any], test: Corpus) -> str | None:
+    """Say whether a model was trained on lines that it is to be scored on, or its tree built.
+
+    Returns
+    -------
+    str or None
+        One sentence that names the lines, or None.
+    """
+    if (lines := shared(model.texts, test.source)) is not None:
+        return (
+            f"the model was trained or validated on {lines}, which are scored here: its figure is "
+            "flattered; score another text"
+        )
+    return read_by_builder(model.tree, test)
+
+
+def read_by_vocabulary(parts: Parts) -> str | None:
+    """Say whether the vocabulary's words were chosen on lines of the test part.
+
+    Returns
+    -------
+    str or None
+        One sentence that names the lines, or None.
+    """
+    lines = shared(parts.train.record.get("vocabulary"), parts.test.source)
+    if lines is None:
+        return None
+    return (
+        f"the words of the vocabulary were chosen on {lines}, which {_ARE_FLATTERED}; choose them "
+        "on the training lines alone"
+    )
+
+
+_ARE_FLATTERED = "are in the test part: its figure is flattered"
+_PARTS = {"train": "training part", "valid": "validation part", "test": "test part"}
+
+
+def _in_two_parts(parts: Parts, one: str, other: str) -> str | None:
+    lines = shared(getattr(parts, one).source, getattr(parts, other).source)
+    if lines is None:
+        return None
+    return (
+        f"{lines} are in the {_PARTS[one]} and in the {_PARTS[other]}: the figure of the "
+        f"{_PARTS[other]} is flattered; give it other lines"
+    )

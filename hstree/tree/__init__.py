@@ -1,0 +1,6 @@
+"""Trees: structure, rules, codes, statistics and files."""
+
+from hstree.tree.codes import Codes
+from hstree.tree.tree import Tree
+
+__all__ = ["Codes", "Tree"]

@@ -1,0 +1,115 @@
+"""Tree files, format 1: one content, three endings. ``docs/tree-format.md`` describes them.
+
+``.json`` is for people and diffs (one node a line), ``.json.gz`` is the same and smaller,
+``.npz`` is for speed. `hstree.tree.json_format` makes the
+text, `hstree.tree.npz_format` the archive.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from hstree import progress
+from hstree._files import replacing
+from hstree._input_files import largest_unpacked, read_gzip, read_regular
+from hstree.errors import FileFormatError, TreeError
+from hstree.tree.document import Content
+from hstree.tree.json_format import from_json, to_json
+from hstree.tree.npz_format import from_npz, to_npz
+from hstree.tree.tree import Tree
+
+#: The endings of a tree file.
+ENDINGS = (".json", ".json.gz", ".npz")
+
+_GZIP_LEVEL = 6
+
+
+def save(tree: Tree, path: str | os.PathLike[str]) -> None:
+    """Write a tree as ``.json``, ``.json.gz`` or ``.npz``, by the ending of `path`.
+
+    A file that stands there is replaced, and only when the new one is whole. The same tree
+    gives the same bytes.
+
+    Raises
+    ------
+    FileFormatError
+        When the ending is unknown, the file cannot be written or the tree's meta holds what
+        JSON cannot.
+    """
+    ending = _ending(path)
+    with progress.task(f"writing {path}"), replacing(path) as file:
+        if ending == ".npz":
+            to_npz(tree, file)
+        elif ending == ".json":
+            file.writelines(to_json(tree))
+        else:
+            _write_gzip(to_json(tree), file)
+
+
+def load(path: str | os.PathLike[str]) -> Tree:
+    """Read a tree and check it.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be read, or is not of this format.
+    TreeError
+        When it is, and breaks a rule.
+
+    Examples
+    --------
+    >>> load("tree.json")  # doctest: +SKIP
+    Tree(10000 labels, 9999 nodes, method='huffman')
+    """
+    content = read_content(path)
+    try:
+        return content.tree()
+    except TreeError as error:
+        raise TreeError(f"{path}: {error}; `hstree check` names every broken rule") from error
+
+
+def read_content(path: str | os.PathLike[str]) -> Content:
+    """Read what a tree file says, without asking whether it is a tree.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be read, or is not of this format.
+    """
+    ending = _ending(path)
+    with progress.task(f"reading {path}"):
+        try:
+            if ending == ".json.gz":
+                return from_json(read_gzip(path))
+            data = read_regular(path)
+            return from_npz(data) if ending == ".npz" else from_json(data)
+        except FileFormatError as error:
+            raise FileFormatError(f"{path} {error}") from error
+        except gzip.BadGzipFile as error:
+            raise FileFormatError(f"{path} is not sound gzip: {error}") from error
+        except OSError as error:
+            raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _ending(path: str | os.PathLike[str]) -> str:
+    name = Path(path).name
+    for ending in ENDINGS:
+        if name.endswith(ending):
+            return ending
+    raise FileFormatError(f"{path} has no known ending; a tree file ends in {', '.join(ENDINGS)}")
+
+
+def _write_gzip(pieces: Iterable[bytes], file: BinaryIO) -> None:
+    """Compress without a name or a time in the header, so that the bytes do not change."""
+    with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
+        packed.writelines(pieces)
+        size = packed.tell()
+    if size > largest_unpacked(file.tell()):
+        raise FileFormatError(
+            "cannot write the tree as .json.gz: its text packs to so little that a reader would "
+            "take it for a compression bomb; write .json or .npz"
+        )

@@ -1,0 +1,243 @@
+"""The text of a tree file: format 1 as JSON, one label, count, node and name a line.
+
+Between bytes and `Content`; files, endings and the rules of a tree are not looked at here.
+``docs/tree-format.md`` describes the format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from reprlib import repr as brief
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree._jsonfile import DEEPEST, nested_too_deep
+from hstree._ragged import offsets
+from hstree._utf8 import BYTE_ORDER_MARK
+from hstree.errors import FileFormatError
+from hstree.tree.document import Content
+from hstree.tree.tree import Tree
+
+Int64 = NDArray[np.int64]
+
+#: The versions of the format that this hstree reads; it writes the last.
+VERSIONS = (1,)
+
+_KEYS = ("format", "version", "labels", "counts", "children", "names", "meta")
+_REQUIRED = ("format", "version", "labels", "children")
+_NODES_AT_ONCE = 1 << 17
+
+
+def to_json(tree: Tree) -> Iterator[bytes]:
+    """Write a tree as UTF-8 JSON, a piece at a time; the same tree gives the same bytes.
+
+    Raises
+    ------
+    FileFormatError
+        When `tree.meta` holds what JSON cannot.
+    """
+    meta = dump_meta(tree.meta)
+    counts = None if tree.counts is None else tree.counts.tolist()
+    yield f'{{"format": "hstree", "version": {VERSIONS[-1]},\n"labels": '.encode()
+    yield _one_a_line(list(tree.labels))
+    yield b',\n"counts": '
+    yield _one_a_line(counts)
+    yield b',\n"children": ['
+    for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
+        yield b",\n" if first else b"\n"
+        yield _children_lines(tree, first, min(first + _NODES_AT_ONCE, tree.n_nodes))
+    yield b'\n],\n"names": '
+    yield _one_a_line(None if tree.names is None else list(tree.names))
+    yield f',\n"meta": {meta}}}\n'.encode()
+
+
+def from_json(data: bytes) -> Content:
+    """Read the content of a tree from UTF-8 JSON.
+
+    Raises
+    ------
+    FileFormatError
+        When the bytes are no JSON object of this format and version. The message does not name
+        the file.
+    """
+    document = parse_json(data)
+    check_version(document)
+    missing = [key for key in _REQUIRED if key not in document]
+    unknown = [key for key in document if key not in _KEYS]
+    if missing or unknown:
+        fault = f'has no "{missing[0]}"' if missing else f"has the unknown key {brief(unknown[0])}"
+        raise FileFormatError(f"{fault}; a tree has the keys {', '.join(_KEYS)}")
+
+    children = _list(document, "children")
+    lists = set(map(type, children)) <= {list}
+    if not lists:
+        node = next(i for i, given in enumerate(children) if type(given) is not list)
+        raise FileFormatError(f"node {node} is {brief(children[node])}, not a list of children")
+    start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
+    child = _integers(
+        list(chain.from_iterable(children)),
+        lambda place: f"node {int(np.searchsorted(start, place, 'right')) - 1} holds",
+    )
+    counts = None
+    if document.get("counts") is not None:
+        counts = _integers(_list(document, "counts"), lambda place: f"label {place} has the count")
+    names = None if document.get("names") is None else _list(document, "names")
+    return Content(_list(document, "labels"), start, child, counts, names, meta_of(document))
+
+
+#: The most opening brackets per byte: a node of two children takes six bytes, ``[1,2],``. Empty
+#: lists, at three bytes each, would take thirty times their size in memory.
+MOST_BRACKETS = 1 / 5
+#: Opening brackets that any file may have.
+FEW_BRACKETS = 1000
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
+
+    Raises
+    ------
+    FileFormatError
+        When the bytes are anything else.
+    """
+    if not data:
+        raise FileFormatError("is empty, not a tree; build it again")
+    if data.startswith(BYTE_ORDER_MARK):
+        raise FileFormatError("begins with a byte order mark, which JSON has none of; remove it")
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
+        raise FileFormatError("holds little but brackets, so not a tree; build it again")
+    try:
+        text = data.decode("utf-8")
+        document = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"is not UTF-8 text (byte {error.start}), so not a tree in JSON; build it again"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise FileFormatError(
+            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; "
+            "if the file was cut short, build it again"
+        ) from error
+    except RecursionError as error:
+        raise FileFormatError("is JSON nested too deep; a tree nests only two lists") from error
+    except ValueError as error:  # what is left is Python's limit on the digits of a number
+        raise FileFormatError("holds a number of thousands of digits; 64 bits fit") from error
+    if type(document) is not dict:
+        raise FileFormatError(f"holds {brief(document)}, not a JSON object")
+    return document
+
+
+def check_version(document: Mapping[str, Any]) -> None:
+    """Refuse what is no tree or a version that is not read.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the versions that are read.
+    """
+    if document.get("format") != "hstree":
+        given = brief(document.get("format"))
+        raise FileFormatError(f'is no tree file: its "format" is {given}, not "hstree"')
+    version = document.get("version")
+    if type(version) is not int or version not in VERSIONS:
+        read = ", ".join(map(str, VERSIONS))
+        raise FileFormatError(
+            f"is of version {brief(version)}; this hstree reads version {read}: "
+            "upgrade hstree or build the tree again"
+        )
+
+
+def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    r"""Return the document's "meta", {} where it has none.
+
+    Raises
+    ------
+    FileFormatError
+        When it is not a JSON object, is nested too deep, or could not be written again:
+        ``1e999`` is infinite, and ``"\ud800"`` half a character.
+    """
+    meta = document.get("meta", {})
+    if type(meta) is not dict:
+        raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
+    if nested_too_deep(meta):
+        raise FileFormatError(f'has "meta" nested more than {DEEPEST} deep; build it again')
+    try:
+        dump_meta(meta)
+    except FileFormatError as error:
+        raise FileFormatError(f'has a "meta" that no file can hold: {error.__cause__}') from error
+    return meta
+
+
+def dump_meta(meta: Mapping[str, Any]) -> str:
+    """Write a tree's meta as one line of JSON.
+
+    Raises
+    ------
+    FileFormatError
+        When it holds what JSON, or UTF-8, cannot, or is nested too deep.
+    """
+    if nested_too_deep(meta):
+        raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
+    try:
+        text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(f"the tree's meta cannot be written as JSON: {error}") from error
+    return text
+
+
+def _one_a_line(values: list[Any] | None) -> bytes:
+    if not values:
+        return json.dumps(values).encode()
+    text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))
+    return b"[\n%b\n]" % text[1:-1].encode("utf-8")
+
+
+def _children_lines(tree: Tree, first: int, stop: int) -> bytes:
+    """Write the children of the nodes from `first` up to `stop`, one node a line."""
+    start = tree.child_start[first : stop + 1]
+    child = tree.child[start[0] : start[-1]]
+    is_last = np.zeros(len(child), np.intp)
+    is_last[start[1:] - start[0] - 1] = 1
+    pieces = [""] * (2 * len(child))
+    pieces[::2] = map(str, child.tolist())
+    pieces[1::2] = np.array([", ", "],\n["], object)[is_last].tolist()
+    return ("[" + "".join(pieces).removesuffix(",\n[")).encode()
+
+
+def _list(document: Mapping[str, Any], key: str) -> list[Any]:
+    values = document[key]
+    if type(values) is not list:
+        raise FileFormatError(f'has {brief(values)} as "{key}"; that wants a list')
+    return values
+
+
+def _integers(values: list[Any], place_of: Callable[[int], str]) -> Int64:
+    """Return JSON numbers as int64; `place_of` tells where the one at a place stands."""
+    if not set(map(type, values)) <= {int}:
+        place = next(i for i, given in enumerate(values) if type(given) is not int)
+        raise FileFormatError(f"{place_of(place)} {brief(values[place])}, not an integer")
+    try:
+        return np.array(values, np.int64)
+    except OverflowError as error:
+        place = next(i for i, given in enumerate(values) if not -(1 << 63) <= given < 1 << 63)
+        raise FileFormatError(
+            f"{place_of(place)} {brief(values[place])}, more than 64 bits hold"
+        ) from error
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise FileFormatError(f"has the key {brief(twice)} twice in one object")
+    return found
+
+
+def _no_constant(constant: str) -> NoReturn:
+    raise FileFormatError(f"holds {constant}, which is not a number in JSON")

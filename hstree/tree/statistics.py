@@ -1,0 +1,142 @@
+"""A tree's figures: what its codes cost, and what no binary tree with one code a label can beat.
+
+Nothing here knows what a tree buys; that takes a trained model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstree.tree.code_lengths import optimal_length
+from hstree.tree.codes import Codes
+from hstree.tree.tree import Tree
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TreeStatistics:
+    """The figures of one tree.
+
+    Attributes
+    ----------
+    method : str or None
+        The builder, where the tree says so.
+    nodes, labels : int
+        N inner nodes, V labels.
+    codes_per_label : float
+        Mean over labels; 1 for all but the trees that place labels several times. 0 where V = 1.
+    max_codes_per_label : int
+    length_uniform : float
+        Mean code length in decisions, every label alike; several codes of one label add up.
+    length_weighted : float or None
+        The same, weighted by the counts. None without counts, as all that follow from them.
+    scores_per_target : float
+        Node scores that one target costs: 1 for a binary node on its way, k for one with k > 2
+        children, summed over its codes (V for the flat tree). Weighted by the counts where known.
+    entropy : float or None
+        Of the distribution of the counts, in bits.
+    huffman_length : float or None
+        The weighted code length of a binary Huffman tree: the bound for binary trees with one
+        code a label, and for those only.
+    depth : int
+        Decisions of the longest code.
+    sha256 : str
+        The tree's hash.
+    lengths : int64 array (depth + 1,)
+        How many codes there are of each length.
+    """
+
+    method: str | None
+    nodes: int
+    labels: int
+    codes_per_label: float
+    max_codes_per_label: int
+    length_uniform: float
+    length_weighted: float | None
+    scores_per_target: float
+    entropy: float | None
+    huffman_length: float | None
+    depth: int
+    sha256: str
+    lengths: Int64 = field(repr=False, compare=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as the ``tree`` object of ``--json``."""
+        return {
+            "method": self.method,
+            "nodes": self.nodes,
+            "labels": self.labels,
+            "codes_per_label": self.codes_per_label,
+            "code_length": {"uniform": self.length_uniform, "weighted": self.length_weighted},
+            "scores_per_target": self.scores_per_target,
+            "entropy": self.entropy,
+            "huffman_length": self.huffman_length,
+            "depth": self.depth,
+            "sha256": self.sha256,
+        }
+
+
+def tree_statistics(tree: Tree, counts: Int64 | None = None) -> TreeStatistics:
+    """Compute a tree's figures in O(V log V + E log depth), no code expanded.
+
+    Parameters
+    ----------
+    tree : Tree
+    counts : int64 array (V,), optional
+        What to weight by, as of another text; the tree's own counts without.
+
+    Returns
+    -------
+    TreeStatistics
+
+    Examples
+    --------
+    >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 1])
+    >>> stats = tree_statistics(tree)
+    >>> stats.length_weighted, stats.entropy, stats.huffman_length
+    (1.5, 1.5, 1.5)
+    """
+    codes = Codes(tree, cache_limit=0)
+    label = np.repeat(np.arange(tree.n_labels), codes.codes_per_label)
+    node_scores = np.where(tree.fan_out == 2, 1, tree.fan_out)
+    scores = tree.sum_to_root(node_scores)[tree.edge_node[codes.place]]
+    length_of = np.bincount(label, codes.length, tree.n_labels)
+    scores_of = np.bincount(label, scores, tree.n_labels)
+    counts = tree.counts if counts is None else counts
+    share = _shares(counts)
+    method = tree.meta.get("method")
+    return TreeStatistics(
+        method=method if isinstance(method, str) else None,
+        nodes=tree.n_nodes,
+        labels=tree.n_labels,
+        codes_per_label=len(codes.place) / tree.n_labels,
+        max_codes_per_label=int(codes.codes_per_label.max()),
+        length_uniform=float(length_of.mean()),
+        length_weighted=None if share is None else float(share @ length_of),
+        scores_per_target=float(scores_of.mean() if share is None else share @ scores_of),
+        entropy=None if share is None else _entropy(share),
+        huffman_length=None if counts is None or share is None else optimal_length(counts),
+        depth=int(codes.length.max(initial=0)),
+        sha256=tree.sha256,
+        lengths=np.bincount(codes.length),
+    )
+
+
+def _shares(counts: Int64 | None) -> NDArray[np.float64] | None:
+    """Return each label's share of the counts; None where there is nothing to share."""
+    if counts is None or not counts.any():
+        return None
+    weight = counts.astype(np.float64)  # the sum may exceed 64 bits
+    share: NDArray[np.float64] = weight / weight.sum()
+    return share
+
+
+def _entropy(share: NDArray[np.float64]) -> float:
+    """Return the entropy of a distribution in bits."""
+    positive = share[share > 0]
+    return float(-(positive @ np.log2(positive))) + 0.0  # no -0.0

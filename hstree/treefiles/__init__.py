@@ -1,1 +1,0 @@
-"""The two layouts of a tree file, JSON and .npz, and what they share."""

@@ -1,1 +1,0 @@
-"""Files of word vectors: NumPy's, word2vec's and GloVe's."""
