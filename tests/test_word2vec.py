@@ -11,8 +11,7 @@ import hstree
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.experiments.evaluation import corpus_parts, evaluate
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.files import load
-from hstree.models.kinds import described, new_model, predicts
+from hstree.models.base import describe, load, new_model, predicts
 from hstree.models.language_model import LanguageModel
 from hstree.models.word2vec import Word2Vec
 from hstree.tree import Tree
@@ -131,7 +130,7 @@ def test_the_same_seed_gives_the_same_folder_and_that_the_same_model(markov, kin
     assert again.config() == model.config() == json_config(tmp_path / "one")
     np.testing.assert_array_equal(again.nll(markov[2]), model.nll(markov[2]))
     assert Word2Vec.load(tmp_path / "one").predicts == model.predicts
-    with pytest.raises(FileFormatError, match="of the kind Word2Vec, not LanguageModel"):
+    with pytest.raises(FileFormatError, match="of the class Word2Vec, not LanguageModel"):
         LanguageModel.load(tmp_path / "one")
 
 
@@ -234,6 +233,6 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
 )
 def test_a_model_is_put_in_words(markov, given, said):
     model = new_model(hstree.build("huffman", markov[0]), **given)
-    told = "; ".join(described(model.config()))
+    told = "; ".join(describe(model.config()))
     assert all(part in told for part in said), told
     assert predicts(model.config()) == model.predicts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hstree.experiments.results import read_before
 from hstree.experiments.significance import BLOCK, FEWEST
-from hstree.models.kinds import described, predicts
+from hstree.models.base import describe, predicts
 from hstree_cli.console import at_limit, count, facts, figure, large, no_wrap, say, share, table
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _conditions(found: Mapping[str, Any], text: str) -> list[tuple[str, str]]:
     """Return what the figures depend on, and what their signs mean."""
     tokens, oov, words = found["tokens"], found["oov"], found["vocabulary"]
     options, rows = found["options"], found["rows"]
-    model, budget = described(options)
+    model, budget = describe(options)
     lines = [
         (
             "perplexity",

@@ -19,7 +19,7 @@ _NAMES = {"seed": "random_state"}
 
 
 def model_options(ctx: typer.Context, **values: Any) -> dict[str, Any]:
-    """Return the options of `hstree.models.kinds.new_model`.
+    """Return the options of `hstree.models.new_model`.
 
     Those of the log-bilinear model are the command's, with its defaults. For another model,
     whose defaults are others, they are those that were given.

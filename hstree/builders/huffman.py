@@ -1,6 +1,6 @@
 """Huffman's tree: the shortest mean code that any tree with one code a word can have.
 
-It looks at counts alone. The merging itself is `hstree.tree.code_lengths`; here it becomes a `Tree`.
+It looks at counts alone. `hstree.tree.code_lengths` merges; here the result becomes a `Tree`.
 """
 
 from __future__ import annotations

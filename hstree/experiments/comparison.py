@@ -27,7 +27,7 @@ from hstree.experiments.locking import locked
 from hstree.experiments.runs import Result, config_of
 from hstree.experiments.speeds import speeds
 from hstree.experiments.work import SOURCE, Work
-from hstree.models.kinds import predicts
+from hstree.models.base import predicts
 from hstree.training.scoring import unigram_score
 from hstree.tree import Tree
 from hstree.tree.files import load
@@ -68,7 +68,7 @@ def compare(
         Random states, at most `MOST_SEEDS`: `random_state` and those after it. Each has its own
         random trees, starting vectors and batches, the same for all rows.
     **options
-        Those of `hstree.models.kinds.new_model`; baselines are for the log-bilinear model alone.
+        Those of `hstree.models.new_model`; baselines are for the log-bilinear model alone.
 
     Returns
     -------

@@ -17,8 +17,7 @@ from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.provenance import shared
-from hstree.models.base import TreeModel
-from hstree.models.kinds import new_model
+from hstree.models.base import TreeModel, new_model
 from hstree.training.loop import History
 from hstree.training.scoring import Score, unigram_score
 from hstree.tree import Tree
@@ -115,7 +114,7 @@ def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
     tree : Tree
     parts : Parts
     **options
-        Those of `hstree.models.kinds.new_model`: `model`, "lbl" by default, and for that those of
+        Those of `hstree.models.new_model`: `model`, "lbl" by default, and for that those of
         `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
         weight_decay, random_state.
 

@@ -27,8 +27,8 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 from hstree.experiments.evaluation import Parts, evaluate
-from hstree.models.files import load as load_model
-from hstree.models.kinds import new_model
+from hstree.models.base import load as load_model
+from hstree.models.base import new_model
 from hstree.training.scoring import perplexity
 from hstree.tree import Tree
 from hstree.tree import files as treefile

@@ -13,7 +13,7 @@ from typing import Any
 from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
-from hstree.models.kinds import new_model
+from hstree.models.base import new_model
 from hstree.training.loop import EpochLoop
 from hstree.tree import Tree
 
@@ -34,7 +34,7 @@ def speeds(
     rounds : int
         Turns of each tree, `TURN` seconds each or two batches.
     **options
-        Those of `hstree.models.kinds.new_model`.
+        Those of `hstree.models.new_model`.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The work of a comparison: trees built, models trained, test tokens scored, each of it once.
 
-Every finished run is kept in the comparison's folder (`hstree.experiments.runs`), so that the work goes on
-where it stopped, and a new method costs only its own training.
+Every finished run is kept in the comparison's folder (`runs`), so that the work goes on where it
+stopped, and a new method costs only its own training.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What every model over a tree answers: the score of a text, the next word, a distribution.
+"""Models: a context model and an output layer; scoring, prediction, saving, and the registry.
 
-A model is a context model, from words to a hidden vector, and the tree's output layer. How they
-are trained, and which words a context holds, is for each kind to say (`language_model`); the
-folder that a model is kept in is described in `modelfile`.
+A subclass defines its context model, its windows and its trainer, and registers itself under its
+names. A model is saved as a folder (`files`).
 """
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -20,12 +20,14 @@ from hstree.data.provenance import Text, texts
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError
+from hstree.errors import FileFormatError, HstreeError, OptionError
 from hstree.layers.context_model import ContextModel
 from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.models import files
 from hstree.training.loop import EpochLoop, History
 from hstree.training.scoring import Score, nlls, score
 from hstree.tree import Tree
+from hstree.tree.weight_rows import row_start
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]
@@ -51,6 +53,11 @@ class TreeModel(ABC, Generic[M]):
     """
 
     predicts: str
+
+    def __init_subclass__(cls, *, names: tuple[str, ...] = (), **more: Any) -> None:
+        """Register a model under the names that commands, files and comparisons use."""
+        super().__init_subclass__(**more)
+        MODELS.update(dict.fromkeys(names, cls))
 
     def __init__(self, tree: Tree, dim: int) -> None:
         self.tree, self.dim = tree, checked_size("dim", dim)
@@ -136,7 +143,7 @@ class TreeModel(ABC, Generic[M]):
         return score(self.model, self.layer, self.windows(corpus))
 
     def nll(self, corpus: Corpus) -> NDArray[np.float64]:
-        """Return the nll in nats of every token in the order of the text; `hstree.training.scoring.nlls`."""
+        """Return the nll in nats of every token in the order of the text (`scoring.nlls`)."""
         return nlls(self.model, self.layer, self.windows(corpus))
 
     def perplexity(self, corpus: Corpus) -> float:
@@ -222,26 +229,155 @@ class TreeModel(ABC, Generic[M]):
         return texts([self.tree.meta.get("input"), self.texts, corpus.record])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model as a folder; see `hstree.models.files`."""
-        from hstree.models.files import save
-
-        save(self, folder)
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a model from its folder; see `hstree.models.files`.
+        """Write the model as a folder; see `hstree.models.files`.
 
         Raises
         ------
         FileFormatError
-            When it cannot be read, or holds a model of another kind.
+            When the folder cannot be made or written.
         """
-        from hstree.models.files import load
+        files.write(folder, self.tree, self.config(), self._tensors(), self.texts)
 
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read a model from its folder; see `load`.
+
+        Raises
+        ------
+        FileFormatError
+            When it cannot be read, or holds a model of another class.
+        """
         model = load(folder)
         if not isinstance(model, cls):
             raise FileFormatError(
-                f"{folder} holds a model of the kind {type(model).__name__}, not {cls.__name__}; "
-                f"load it with hstree.models.files.load"
+                f"{folder} holds a model of the class {type(model).__name__}, not {cls.__name__}; "
+                f"load it with hstree.models.load"
             )
         return model
+
+    @classmethod
+    def of_name(cls, name: str, tree: Tree, options: Mapping[str, Any]) -> Self:
+        """Return an untrained model; `name` is one of those that the class is registered under."""
+        return cls(tree, **options)
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Describe the model and how it is trained, from what `config` returns."""
+
+    @classmethod
+    def predicts_of(cls, options: Mapping[str, Any]) -> str:
+        """Return what the probabilities are of, from what `config` returns."""
+        return cls.predicts
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of `_tensors`, from the options and the tree alone."""
+        rows = int(row_start(self.tree)[-1])
+        return {
+            "embedding": (self.tree.n_labels, self.dim),
+            "node_weight": (rows, self.dim),
+            "node_bias": (rows,),
+        }
+
+    def _tensors(self) -> dict[str, NDArray[np.float32]]:
+        """Return all parameters by their names in a file."""
+        return {
+            **self.model.tensors(),
+            "node_weight": self.layer.weight,
+            "node_bias": self.layer.bias,
+        }
+
+
+#: The classes of models by name; a subclass of `TreeModel` registers itself.
+MODELS: dict[str, type[TreeModel[Any]]] = {}
+
+
+def model_class(name: str) -> type[TreeModel[Any]]:
+    """Return the class of a model.
+
+    Raises
+    ------
+    OptionError
+        When there is no model of this name.
+    """
+    if name not in MODELS:
+        raise OptionError(f"model is {name!r}; it must be one of {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def new_model(tree: Tree, *, model: str = "lbl", **options: Any) -> TreeModel[Any]:
+    """Return an untrained model.
+
+    Parameters
+    ----------
+    tree : Tree
+    model : str, default "lbl"
+        One of `MODELS`: "lbl", "cbow", "skipgram".
+    **options
+        Those of its class: `LanguageModel` for "lbl", `Word2Vec` for the others.
+
+    Raises
+    ------
+    OptionError
+        When there is no such model, or an option cannot have its value.
+    TypeError
+        When it does not have such an option.
+    """
+    return model_class(model).of_name(model, tree, options)
+
+
+def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
+    """Read a model of any class from its folder.
+
+    Raises
+    ------
+    FileFormatError
+        When a file is missing, damaged, of another version or does not fit the others.
+    """
+    saved = files.read(folder)
+    try:
+        model = new_model(saved.tree, **saved.config)
+    except (TypeError, ValueError, KeyError, OverflowError, HstreeError) as error:
+        reason = " ".join(str(error).split())
+        raise FileFormatError(f"{folder}: no model can be made of it: {reason}") from error
+    # Checked before the model allocates its own, which may claim far more than the file holds.
+    for name, shape in model._shapes().items():
+        _check(saved.tensors.get(name), shape, f"{folder}: {name}")
+    for name, parameter in model._tensors().items():
+        parameter[...] = saved.tensors[name]
+    model.texts = saved.texts
+    return model
+
+
+def describe(options: Mapping[str, Any]) -> tuple[str, str]:
+    """Describe a model and how it is trained, for readers of a figure.
+
+    Parameters
+    ----------
+    options : mapping
+        As `TreeModel.config` returns them.
+
+    Returns
+    -------
+    model, budget : str
+    """
+    return model_class(options.get("model", "lbl")).describe(options)
+
+
+def predicts(options: Mapping[str, Any]) -> str:
+    """Return what the perplexities of a model are of; `options` as for `describe`."""
+    return model_class(options.get("model", "lbl")).predicts_of(options)
+
+
+def several(number: int, one: str) -> str:
+    """Return a number and its noun, the plural with an s."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
+def _check(tensor: NDArray[Any] | None, shape: tuple[int, ...], what: str) -> None:
+    """Refuse a tensor that is missing, of another type or shape, or not finite."""
+    if tensor is None or tensor.shape != shape or tensor.dtype != np.float32:
+        found = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
+        raise FileFormatError(f"{what} wants float32 of shape {shape}, found {found}")
+    if not np.isfinite(tensor).all():
+        raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")

@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +23,33 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._files import replacing_together, standing
 from hstree._input_files import read_regular
-from hstree.data.provenance import texts
-from hstree.errors import FileFormatError, HstreeError
-from hstree.models.base import TreeModel
-from hstree.models.kinds import new_model
-from hstree.models.language_model import LanguageModel
+from hstree.data.provenance import Text, texts
+from hstree.errors import FileFormatError
+from hstree.tree import Tree
 from hstree.tree import files as treefile
 from hstree.tree.json_format import to_json
-from hstree.tree.weight_rows import row_start
 
 FORMAT, VERSION = "hstree model", 1
 #: The files of a model's folder.
 CONFIG, TREE, WEIGHTS = FILES = "config.json", "tree.json", "weights.safetensors"
 
 
-def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
+class Saved(NamedTuple):
+    """The content of a model's folder; the tensors are not checked against the options."""
+
+    config: dict[str, Any]
+    tree: Tree
+    tensors: dict[str, NDArray[Any]]
+    texts: list[Text]
+
+
+def write(
+    folder: str | os.PathLike[str],
+    tree: Tree,
+    config: Mapping[str, Any],
+    tensors: Mapping[str, NDArray[np.float32]],
+    texts: list[Text],
+) -> None:
     """Write a model's folder, made if it is missing; files of these names are replaced together.
 
     A process that is killed here leaves the old model or the new one.
@@ -46,23 +59,23 @@ def save(model: TreeModel[Any], folder: str | os.PathLike[str]) -> None:
     FileFormatError
         When the folder cannot be made or written.
     """
-    weights = tensors_to_bytes(_tensors(model))
-    config = {
+    weights = tensors_to_bytes(dict(tensors))
+    content = {
         "format": FORMAT,
         "version": VERSION,
-        "tree_sha256": model.tree.sha256,
+        "tree_sha256": tree.sha256,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
-        "texts": model.texts,
-        **model.config(),
+        "texts": texts,
+        **config,
     }
     with replacing_together(folder) as new:
         with (new / TREE).open("wb") as file:
-            file.writelines(to_json(model.tree))
+            file.writelines(to_json(tree))
         (new / WEIGHTS).write_bytes(weights)
-        (new / CONFIG).write_bytes((json.dumps(config, indent=2) + "\n").encode())
+        (new / CONFIG).write_bytes((json.dumps(content, indent=2) + "\n").encode())
 
 
-def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
+def read(folder: str | os.PathLike[str]) -> Saved:
     """Read a model's folder.
 
     Raises
@@ -86,44 +99,11 @@ def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
             "written for; save the model again"
         )
     try:
-        model = new_model(tree, **config)
-        read = load_tensors(content)
-    except (TypeError, ValueError, KeyError, OverflowError, SafetensorError, HstreeError) as error:
+        tensors = load_tensors(content)
+    except (ValueError, KeyError, OverflowError, SafetensorError) as error:
         reason = " ".join(str(error).split())
         raise FileFormatError(f"{home}: no model can be made of it: {reason}") from error
-    # Checked before the model allocates its own, which may claim far more than the file holds.
-    for name, shape in _shapes(model).items():
-        _check(read.get(name), shape, f"{weights}: {name}")
-    for name, own in _tensors(model).items():
-        own[...] = read[name]
-    model.texts = trained_on
-    return model
-
-
-def _check(read: NDArray[Any] | None, shape: tuple[int, ...], what: str) -> None:
-    """Refuse a tensor that is missing, of another type or shape, or not finite."""
-    if read is None or read.shape != shape or read.dtype != np.float32:
-        found = "nothing" if read is None else f"{read.dtype} of shape {read.shape}"
-        raise FileFormatError(f"{what} wants float32 of shape {shape}, found {found}")
-    if not np.isfinite(read).all():
-        raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")
-
-
-def _shapes(model: TreeModel[Any]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of `_tensors`, from the model's options and tree alone."""
-    d, rows = model.dim, int(row_start(model.tree)[-1])
-    shapes = {"embedding": (model.tree.n_labels, d), "node_weight": (rows, d), "node_bias": (rows,)}
-    if isinstance(model, LanguageModel):
-        shapes["position"] = (model.context, d, d) if model.full else (model.context, d)
-    return shapes
-
-
-def _tensors(model: TreeModel[Any]) -> dict[str, NDArray[np.float32]]:
-    return {
-        **model.model.tensors(),
-        "node_weight": model.layer.weight,
-        "node_bias": model.layer.bias,
-    }
+    return Saved(config, tree, tensors, trained_on)
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ What it answers is in `treemodel`; here are the model itself, its training, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,7 +20,7 @@ from hstree.data.vocabulary import EOS
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.base import TreeModel
+from hstree.models.base import TreeModel, several
 from hstree.models.lbl import LogBilinear
 from hstree.models.lbl_training import Trainer, TrainingOptions
 from hstree.tree import Tree
@@ -28,7 +28,7 @@ from hstree.tree import Tree
 Int64 = NDArray[np.int64]
 
 
-class LanguageModel(TreeModel[LogBilinear]):
+class LanguageModel(TreeModel[LogBilinear], names=("lbl",)):
     """A log-bilinear language model over a tree's labels.
 
     Parameters
@@ -130,6 +130,22 @@ class LanguageModel(TreeModel[LogBilinear]):
         """Return the parameters that `__init__` takes besides the tree."""
         sizes = {"dim": self.dim, "context": self.context, "full": self.full}
         return {**sizes, **asdict(self.options)}
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Describe the model and how it is trained."""
+        matrices = "full" if options["full"] else "diagonal"
+        return (
+            f"log-bilinear, {several(options['context'], 'word')} of context, "
+            f"{options['dim']} numbers a word, {matrices} matrices",
+            f"{several(options['epochs'], 'epoch')} at the most, "
+            f"{options['batch_size']} positions a batch, Adagrad from {options['learning_rate']}, "
+            f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
+        )
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        d, n = self.dim, self.context
+        return {**super()._shapes(), "position": (n, d, d) if self.full else (n, d)}
 
     def _lay_out(self, counts: Int64 | None) -> tuple[LogBilinear, HierarchicalSoftmax]:
         """Return drawn word vectors, and the unigram distribution of `counts`."""

@@ -6,6 +6,7 @@ which holds words after it too: it is no language model's, and compares with non
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from hstree.data.symmetric_windows import Surroundings
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.base import TreeModel
+from hstree.models.base import TreeModel, several
 from hstree.models.cbow import Cbow
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec_training import Word2VecOptions, Word2VecTrainer
@@ -35,7 +36,7 @@ PREDICTS = {
 }
 
 
-class Word2Vec(TreeModel[Cbow]):
+class Word2Vec(TreeModel[Cbow], names=("cbow", "skipgram")):
     """CBOW or skip-gram over a tree's labels.
 
     Parameters
@@ -108,6 +109,26 @@ class Word2Vec(TreeModel[Cbow]):
         """Return the parameters that `__init__` takes besides the tree."""
         sizes = {"model": self.kind, "dim": self.dim, "window": self.window}
         return {**sizes, **asdict(self.options)}
+
+    @classmethod
+    def of_name(cls, name: str, tree: Tree, options: Mapping[str, Any]) -> Word2Vec:
+        """Return an untrained model."""
+        return cls(tree, model="cbow" if name == "cbow" else "skipgram", **options)
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Describe the model and how it is trained."""
+        return (
+            f"{options['model']}, {several(options['window'], 'word')} on either side, "
+            f"{options['dim']} numbers a word",
+            f"{several(options['epochs'], 'epoch')}, {options['batch_size']} positions a batch, "
+            f"a rate falling from {options['learning_rate']}, sub-sampling {options['sample']}",
+        )
+
+    @classmethod
+    def predicts_of(cls, options: Mapping[str, Any]) -> str:
+        """Return what the probabilities are of."""
+        return PREDICTS[options["model"]]
 
     def _lay_out(self, counts: Int64 | None) -> tuple[Cbow, HierarchicalSoftmax]:
         """Return drawn word vectors, and the unigram distribution of `counts`."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hstree.experiments.results import read_before
-from hstree.models.kinds import described, predicts
+from hstree.models.base import describe, predicts
 from hstree.report.figures import number, perplexity, plural
 from hstree.report.rows import Results
 
@@ -17,7 +17,7 @@ def conditions_of(results: Results) -> list[tuple[str, str]]:
     """Return names and values, the same for every row of the table."""
     options, machine, words = results["options"], results["machine"], results["vocabulary"]
     tokens, oov = results["tokens"], results["oov"]
-    model, budget = described(options)
+    model, budget = describe(options)
     seeds = options["seeds"]
     return [
         *[(_PARTS[part] + " text", _text(results, part)) for part in _PARTS],

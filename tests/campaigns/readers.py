@@ -17,7 +17,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
 from hstree.experiments import results
 from hstree.models import files as modelfile
-from hstree.models.kinds import new_model
+from hstree.models.base import new_model
 from hstree.tree import Tree
 from hstree.tree import files as treefile
 from hstree.tree.json_format import from_json, to_json

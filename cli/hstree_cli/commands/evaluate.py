@@ -235,7 +235,7 @@ def _score(
 ) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Score a saved model; return it, the text, and the figures."""
     from hstree.experiments.evaluation import score_saved
-    from hstree.models.files import load
+    from hstree.models.base import load
     from hstree_cli.messages import warn
     from hstree_cli.reading import Reader
 

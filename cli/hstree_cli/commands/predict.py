@@ -56,7 +56,8 @@ def predict(
     Of a cbow or skipgram model they are words that stand near those of TEXT.
     """
     from hstree._jsonfile import write_json
-    from hstree.models.files import FILES, load
+    from hstree.models.base import load
+    from hstree.models.files import FILES
     from hstree.models.language_model import LanguageModel
     from hstree_cli.console import say
     from hstree_cli.contexts import read_contexts, split

@@ -57,7 +57,8 @@ def score(
     """
     from hstree._jsonfile import write_json
     from hstree.experiments.evaluation import read_by_model
-    from hstree.models.files import FILES, load
+    from hstree.models.base import load
+    from hstree.models.files import FILES
     from hstree.training.scoring import in_text_order
     from hstree_cli.console import facts, say
     from hstree_cli.messages import warn

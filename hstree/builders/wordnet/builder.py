@@ -89,9 +89,9 @@ def wordnet(
     -----
     Is-a are hypernyms and instance hypernyms; a satellite adjective stands below its head, an
     adverb below its adjective. Words are looked up in lower case, through morphy [2]_.
-    Which of several parents is kept, how cycles are cut: `hstree.builders.wordnet.hierarchy.resolve`; what
-    becomes of chains: `wide_tree` there; which sense is the first: `hstree.builders.wordnet.lookup`; which
-    words are outside though WordNet has their spelling: `hstree.builders.wordnet.function_words`.
+    Beside this file: which of several parents is kept and how cycles are cut (`hierarchy.resolve`),
+    what becomes of chains (`hierarchy.wide_tree`), which sense is the first (`lookup`), which words
+    are outside though WordNet has their spelling (`function_words`).
     The documents for tf-idf are blocks of tokens; a node's vector is the mean over the words
     below it; two-means compares directions (`hstree.builders.shared.binarise`).
 

@@ -3,7 +3,7 @@ r"""Vectors as a NumPy matrix in `.npy`, with the words of its rows in a file of
 ``NAME.labels.tsv`` holds one line for each row of ``NAME.npy``: the word or, for all lines alike,
 ``word<TAB>count``; UTF-8, ``\n`` or ``\r\n``. Nothing is ever unpickled.
 
-A labels file that hstree writes opens with a record (`hstree.data.provenance`): ``file_sha256``, the
+A labels file that hstree writes opens with a record (`data.provenance`): ``file_sha256``, the
 hash of the file whose rows it names, and ``texts``, what that was made from. The two files are two
 renames, so the hash is checked whenever they are read. The labels are renamed first: a file left
 beside them by a kill in between is refused, whether it had labels or not. Labels without a record

@@ -17,8 +17,7 @@ from hstree.interop.torch.all_labels import AllLabels
 from hstree.interop.torch.index import TreeIndex
 from hstree.interop.torch.precision import as_given
 from hstree.interop.torch.state import note_tree, of_another_tree
-from hstree.models.base import TreeModel
-from hstree.models.files import load
+from hstree.models.base import TreeModel, load
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import row_start, unigram_bias
