@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree.data.text_score import perplexity
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.experiments.evaluation import corpus_parts, evaluate, read_by_builder, score_saved
 from hstree.models.language_model import LanguageModel
 from hstree.models.lbl_training import Trainer, TrainingOptions
-from hstree.training.scoring import perplexity
 from hstree.tree import Tree
 from tests.texts import corpus_of, markov_lines
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree.data.text_score import by_line, unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.models.language_model import LanguageModel
-from hstree.training.scoring import BATCH, by_line, unigram_score
+from hstree.training.scoring import BATCH
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 1, "dropout": 0.0}

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree.data.text_score import perplexity
 from hstree.experiments.evaluation import Parts
-from hstree.training.scoring import perplexity
 
 #: The least count of each band but the first, which is of words that never stand there.
 _LEAST = 10 ** np.arange(18)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hstree._files import make_folder
 from hstree._jsonfile import write_json
 from hstree._version import __version__
+from hstree.data.text_score import perplexity
 from hstree.experiments.entries import Baseline
 from hstree.experiments.evaluation import Parts
 from hstree.experiments.runs import (
@@ -23,7 +24,6 @@ from hstree.experiments.runs import (
     kept_nll,
     kept_result,
 )
-from hstree.training.scoring import perplexity
 
 #: As Chen & Goodman (1999) recommend: three discounts, estimated from the counts.
 DISCOUNT: Literal["modified"] = "modified"

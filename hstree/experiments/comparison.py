@@ -15,6 +15,7 @@ from typing import Any
 from hstree import progress
 from hstree._seeds import check_seed
 from hstree.data.overlap import overlap
+from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.experiments import results, rows
@@ -28,7 +29,6 @@ from hstree.experiments.runs import Result, config_of
 from hstree.experiments.speeds import speeds
 from hstree.experiments.work import SOURCE, Work
 from hstree.models.base import predicts
-from hstree.training.scoring import unigram_score
 from hstree.tree import Tree
 from hstree.tree.files import load
 

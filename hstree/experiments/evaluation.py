@@ -17,9 +17,9 @@ from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.provenance import shared
+from hstree.data.text_score import TextScore, unigram_score
 from hstree.models.base import TreeModel, new_model
 from hstree.training.loop import History
-from hstree.training.scoring import Score, unigram_score
 from hstree.tree import Tree
 
 
@@ -40,9 +40,9 @@ class Evaluation:
     ----------
     model : TreeModel
     parts : Parts
-    train, valid, test : Score
+    train, valid, test : TextScore
         Of the trained model, without dropout.
-    unigram : Score
+    unigram : TextScore
         Of the training part's unigram distribution on the test part.
     history : History
     seconds : float
@@ -51,10 +51,10 @@ class Evaluation:
 
     model: TreeModel[Any]
     parts: Parts
-    train: Score
-    valid: Score
-    test: Score
-    unigram: Score
+    train: TextScore
+    valid: TextScore
+    test: TextScore
+    unigram: TextScore
     history: History
     seconds: float
 

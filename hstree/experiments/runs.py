@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hstree._files import make_folder, replacing
 from hstree._jsonfile import write_json
 from hstree._version import __version__
+from hstree.data.text_score import perplexity
 from hstree.data.vector_files.npy import read_npy
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS
@@ -29,7 +30,6 @@ from hstree.errors import InputError
 from hstree.experiments.evaluation import Parts, evaluate
 from hstree.models.base import load as load_model
 from hstree.models.base import new_model
-from hstree.training.scoring import perplexity
 from hstree.tree import Tree
 from hstree.tree import files as treefile
 

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from hstree.data.contexts import Contexts, checked_size
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
+from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, HstreeError, OptionError
-from hstree.layers.context_model import ContextModel
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models import files
+from hstree.training.context_model import ContextModel
 from hstree.training.loop import EpochLoop, History
-from hstree.training.scoring import Score, nlls, score
+from hstree.training.scoring import nlls, score
 from hstree.tree import Tree
 from hstree.tree.weight_rows import row_start
 
@@ -138,8 +139,8 @@ class TreeModel(ABC, Generic[M]):
             return corpus
         return corpus.with_vocabulary(self.vocabulary)
 
-    def score(self, corpus: Corpus) -> Score:
-        """Score every position of a corpus; see `hstree.training.scoring.Score`."""
+    def score(self, corpus: Corpus) -> TextScore:
+        """Score every position of a corpus; see `hstree.data.text_score.TextScore`."""
         return score(self.model, self.layer, self.windows(corpus))
 
     def nll(self, corpus: Corpus) -> NDArray[np.float64]:

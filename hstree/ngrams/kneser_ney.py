@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from hstree import progress
 from hstree._ragged import offsets, ranges
 from hstree.data.corpus import Corpus
+from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.ngrams.counts import NGrams, count_ngrams, find
 from hstree.ngrams.discounts import modified_discounts
-from hstree.training.scoring import Score
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -185,7 +185,7 @@ class KneserNey:
         """
         return np.concatenate([nll for nll, _ in self._scored(corpus)])
 
-    def score(self, corpus: Corpus) -> Score:
+    def score(self, corpus: Corpus) -> TextScore:
         """Score every token of a text in batches of a fixed size; raises as `nll` does."""
         nll = nll_of_oov = 0.0
         oov_tokens = 0
@@ -193,7 +193,7 @@ class KneserNey:
             nll += float(losses.sum())
             nll_of_oov += float(losses[oov].sum())
             oov_tokens += int(oov.sum())
-        return Score(nll, len(corpus), nll_of_oov, oov_tokens)
+        return TextScore(nll, len(corpus), nll_of_oov, oov_tokens)
 
     def perplexity(self, corpus: Corpus) -> float:
         """Return the perplexity over all tokens of a text, ``<unk>`` and ``<eos>`` included."""

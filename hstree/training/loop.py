@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
+from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
 from hstree.errors import TrainingError
-from hstree.layers.context_model import ContextModel
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.training.scoring import perplexity, score
+from hstree.training.context_model import ContextModel
+from hstree.training.scoring import score
 
 Array = NDArray[Any]
 M = TypeVar("M", bound=ContextModel)

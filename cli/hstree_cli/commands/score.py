@@ -140,9 +140,9 @@ class _Total:
 
     def as_dict(self, text: Corpus) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        from hstree.training.scoring import Score
+        from hstree.data.text_score import TextScore
 
-        score = Score(self.nll, len(text), self.nll_of_oov, self.oov)
+        score = TextScore(self.nll, len(text), self.nll_of_oov, self.oov)
         return {
             "log_prob": -score.nll,
             "log_prob_of_oov": -score.nll_of_oov,
@@ -168,7 +168,7 @@ def _words(text: Corpus, parts: Parts) -> Iterator[str]:
 
 
 def _lines(text: Corpus, parts: Parts) -> Iterator[str]:
-    from hstree.training.scoring import by_line
+    from hstree.data.text_score import by_line
 
     start = text.line_start
     line = 0
