@@ -16,21 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree._ragged import offsets, ranges
-from hstree.layers import decision, sampling, search
+from hstree.layers import sampling, search
 from hstree.layers.groups import CROWDED, NARROW, BinaryNodes, Decisions, Group, NarrowNodes
 from hstree.layers.pairs import RowGradient
 from hstree.layers.scratch import Scratch
+from hstree.layers.tree_probabilities import TreeProbabilities
 from hstree.layers.wide import WideNodes
 from hstree.tree import Tree
-from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import row_start, unigram_bias
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]
-
-#: Elements of the (E, batch) table of edge log-probabilities that `log_prob` holds at a time.
-TABLE_LIMIT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class Gradients:
     rows: list[RowGradient]
 
 
-class HierarchicalSoftmax:
+class HierarchicalSoftmax(TreeProbabilities):
     """The output layer of one tree.
 
     Parameters
@@ -76,12 +71,7 @@ class HierarchicalSoftmax:
         counts: NDArray[np.integer] | None = None,
         dtype: Any = np.float32,
     ) -> None:
-        self.tree = tree
-        self.codes = Codes(tree)
-        self.row_start = row_start(tree)
-        bias = unigram_bias(tree, tree.counts if counts is None else counts)
-        self.weight: Array = np.zeros((len(bias), dim), dtype)
-        self.bias: Array = bias.astype(dtype)
+        super().__init__(tree, dim, counts=counts, dtype=dtype)
         width = tree.fan_out[tree.edge_node]
         self._edge_row = self.row_start[tree.edge_node]
         self._edge_branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
@@ -93,7 +83,6 @@ class HierarchicalSoftmax:
             NarrowNodes,
             partial(WideNodes, scratch),
         )
-        self._one_code = len(self.codes.place) == tree.n_labels
 
     def nll(self, hidden: Array, targets: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the negative log-likelihoods in nats, a float64 array (B,).
@@ -113,19 +102,6 @@ class HierarchicalSoftmax:
         forward = _Pass(self, hidden, targets)
         return forward.nll, forward.gradients()
 
-    def log_prob(self, hidden: Array) -> NDArray[np.float64]:
-        """Return the log-probabilities of all labels, a float64 array (B, V).
-
-        One dense product for all node scores, then one pass a level: O(B (R d + E)).
-        """
-        n_labels, edges = self.tree.n_labels, max(1, len(self.tree.child))
-        result = np.empty((len(hidden), n_labels))
-        step = max(1, TABLE_LIMIT // edges)
-        for a in range(0, len(hidden), step):
-            score = self.weight @ hidden[a : a + step].T + self.bias[:, None]
-            result[a : a + step] = self.log_prob_of_scores(score)
-        return result
-
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, NDArray[np.float64]]:
         """Return the k most probable labels of each hidden vector, exactly.
 
@@ -140,46 +116,6 @@ class HierarchicalSoftmax:
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector by descending the tree; int64 array (B,)."""
         return sampling.sample(self, hidden, rng)
-
-    def edge_log_prob(self, score: Array) -> NDArray[np.float64]:
-        """Turn the scores of all rows (R, B) into the log-probabilities of all edges (E, B)."""
-        tree = self.tree
-        result = np.empty((len(tree.child), score.shape[1]))
-        binary = np.flatnonzero(tree.fan_out == 2)
-        z = score[self.row_start[binary]].astype(np.float64)
-        first = tree.child_start[binary]
-        result[first] = decision.log_sigmoid(z)
-        result[first + 1] = decision.log_sigmoid(-z)
-        wide = np.flatnonzero(tree.fan_out > 2)
-        if wide.size:
-            start = offsets(tree.fan_out[wide])
-            z = score[ranges(self.row_start[wide], start)].astype(np.float64)
-            edges = ranges(tree.child_start[wide], start)
-            result[edges] = decision.segment_log_softmax(z, start)
-        return result
-
-    def log_prob_of_scores(self, score: Array) -> NDArray[np.float64]:
-        """Turn the scores of all rows (R, B) into the log-probabilities of all labels (B, V)."""
-        tree, codes = self.tree, self.codes
-        if tree.n_nodes == 0:
-            return np.zeros((score.shape[1], 1))
-        way = self.edge_log_prob(score)
-        for nodes in tree.levels[:-1]:
-            start = offsets(tree.fan_out[nodes])
-            edges = ranges(tree.child_start[nodes], start)
-            below = tree.child[edges]
-            inner = below >= 0
-            self._carry_down(way, edges[inner], below[inner])
-        of_code = way[codes.place]
-        if self._one_code:
-            return of_code.T
-        return np.logaddexp.reduceat(of_code, codes.label_start[:-1], axis=0).T
-
-    def _carry_down(self, way: NDArray[np.float64], edges: Int64, nodes: Int64) -> None:
-        """Add the log-probability of the edges that lead to nodes to all edges that leave them."""
-        fan_out = self.tree.fan_out[nodes]
-        below = ranges(self.tree.child_start[nodes], offsets(fan_out))
-        way[below] += np.repeat(way[edges], fan_out, axis=0)
 
 
 class _Pass:

@@ -5,20 +5,18 @@ Exact for labels with several codes too: a label is drawn with the sum of its co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hstree.layers import decision, pairs
-
-if TYPE_CHECKING:
-    from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.tree_probabilities import TreeProbabilities
 
 Int64 = NDArray[np.int64]
 
 
-def sample(layer: HierarchicalSoftmax, hidden: NDArray[Any], rng: np.random.Generator) -> Int64:
+def sample(layer: TreeProbabilities, hidden: NDArray[Any], rng: np.random.Generator) -> Int64:
     """Draw one label for each hidden vector; int64 array (B,).
 
     O(B d) a level for binary nodes; a node with k children costs its k rows.
@@ -37,7 +35,7 @@ def sample(layer: HierarchicalSoftmax, hidden: NDArray[Any], rng: np.random.Gene
 
 
 def _branches(
-    layer: HierarchicalSoftmax,
+    layer: TreeProbabilities,
     hidden: NDArray[Any],
     item: Int64,
     node: Int64,
@@ -56,9 +54,7 @@ def _branches(
     return branch
 
 
-def _wide_branch(
-    layer: HierarchicalSoftmax, hidden: NDArray[Any], node: int, uniform: float
-) -> int:
+def _wide_branch(layer: TreeProbabilities, hidden: NDArray[Any], node: int, uniform: float) -> int:
     rows = slice(int(layer.row_start[node]), int(layer.row_start[node + 1]))
     z = (layer.weight[rows] @ hidden + layer.bias[rows]).astype(np.float64)
     cumulative = np.cumsum(np.exp(z - z.max()))

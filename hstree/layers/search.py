@@ -14,16 +14,14 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hstree.errors import OptionError
 from hstree.layers import decision
-
-if TYPE_CHECKING:
-    from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.tree_probabilities import TreeProbabilities
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -46,12 +44,12 @@ class _OutOfPatienceError(Exception):
     """A dense pass is cheaper than going on."""
 
 
-def top_k(layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int) -> tuple[Int64, Float64]:
+def top_k(layer: TreeProbabilities, hidden: NDArray[Any], k: int) -> tuple[Int64, Float64]:
     """Return the k most probable labels of each hidden vector and their log-probabilities.
 
     Parameters
     ----------
-    layer : HierarchicalSoftmax
+    layer : TreeProbabilities
     hidden : float array (B, d)
     k : int
         At least 1; more than V means V.
@@ -85,7 +83,7 @@ def top_k(layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int) -> tuple[Int
     return labels, log_prob
 
 
-def _full_sort(layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int) -> tuple[Int64, Float64]:
+def _full_sort(layer: TreeProbabilities, hidden: NDArray[Any], k: int) -> tuple[Int64, Float64]:
     cost = -layer.log_prob(hidden[None])[0]
     some = min(len(cost), 4 * k + 64)
     nearest = np.argpartition(cost, some - 1)[:some]
@@ -96,7 +94,7 @@ def _full_sort(layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int) -> tupl
 
 
 def _search(
-    layer: HierarchicalSoftmax, hidden: NDArray[Any], k: int, most_codes: int
+    layer: TreeProbabilities, hidden: NDArray[Any], k: int, most_codes: int
 ) -> tuple[Int64, Float64]:
     ways = _Ways(layer, hidden)
     heap = [(0.0, 0)]  # (-log_prob of the way, child as in `tree.child`)
@@ -154,7 +152,7 @@ def _apart(cost: float, higher: float) -> bool:
 class _Ways:
     """The costs (-log_prob) of the ways from the root to a tree's edges, each computed once."""
 
-    def __init__(self, layer: HierarchicalSoftmax, hidden: NDArray[Any]) -> None:
+    def __init__(self, layer: TreeProbabilities, hidden: NDArray[Any]) -> None:
         self._layer, self._hidden = layer, hidden
         self._patience = LEAST_PATIENCE + PATIENCE * len(layer.tree.child)
         self._below: dict[int, list[tuple[float, int]]] = {}
