@@ -22,9 +22,9 @@ from hstree.builders.flat import flat
 from hstree.builders.huffman import huffman
 from hstree.builders.random import random
 from hstree.data.vocabulary import Vocabulary
-from hstree.tree import Tree
+from hstree.tree import Tree, load
 from hstree.tree.codes import Codes
-from hstree.tree.files import ENDINGS, load
+from hstree.tree.files import ENDINGS
 
 BUILDERS: dict[str, Callable[[Vocabulary], Tree]] = {
     "huffman": huffman,

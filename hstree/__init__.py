@@ -8,8 +8,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
 from hstree.models.language_model import LanguageModel
 from hstree.models.word2vec import Word2Vec
-from hstree.tree import Tree
-from hstree.tree.files import load
+from hstree.tree import Tree, load
 
 __all__ = [
     "Corpus",

@@ -15,7 +15,7 @@ from hstree.builders.word_classes.classfile import read_classes
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
 from hstree.models import files as modelfile
-from hstree.tree.files import load
+from hstree.tree import load
 from tests.tree_documents import TREE
 
 READERS = {

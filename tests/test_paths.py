@@ -12,7 +12,7 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.from_paths import tree_of_paths
-from hstree.tree.paths import path_batches
+from hstree.tree.paths import path_batches, paths_of
 from tests.chains import chain
 from tests.strategies import trees
 
@@ -22,7 +22,7 @@ binary_trees = trees(several_codes=False, wide=False)
 @given(binary_trees)
 @settings(max_examples=30)
 def test_paths_are_the_codes(tree):
-    paths = tree.to_paths()
+    paths = paths_of(tree)
     codes = Codes(tree)
     for label, (point, code) in enumerate(zip(paths.point, paths.code, strict=True)):
         (way,) = codes.of(label) or [[]]
@@ -35,7 +35,7 @@ def test_paths_are_the_codes(tree):
 @settings(max_examples=25)
 def test_labels_choose_the_rows(tree, data):
     wanted = data.draw(st.lists(st.integers(0, tree.n_labels - 1), max_size=5))
-    whole, some = tree.to_paths(), tree.to_paths(wanted)
+    whole, some = paths_of(tree), paths_of(tree, wanted)
     assert some.strings == [whole.strings[label] for label in wanted]
 
 
@@ -58,7 +58,7 @@ def test_paddles_loss_over_the_tables_is_the_layers_nll(tree):
     layer.weight[:] = draw.normal(size=layer.weight.shape)
     layer.bias[:] = draw.normal(size=layer.bias.shape)
     hidden = draw.normal(size=5)
-    paths = tree.to_paths()
+    paths = paths_of(tree)
     losses = [
         paddle_loss(hidden, layer.weight, layer.bias, table, code)
         for table, code in zip(paths.path_table, paths.path_code, strict=True)
@@ -69,14 +69,14 @@ def test_paddles_loss_over_the_tables_is_the_layers_nll(tree):
 
 def test_the_tables_are_padded_with_minus_one_from_the_leaf_up():
     tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
-    paths = tree.to_paths()
+    paths = paths_of(tree)
     assert paths.path_table.tolist() == [[0, -1], [1, 0], [1, 0]]
     assert paths.path_code.tolist() == [[1, -1], [1, 0], [0, 0]]
     assert paths.path_table.dtype == paths.path_code.dtype == np.int64
 
 
 def test_one_label_has_an_empty_path():
-    paths = Tree(["only"], [0], []).to_paths()
+    paths = paths_of(Tree(["only"], [0], []))
     assert paths.path_table.shape == (1, 0)
     assert [p.tolist() for p in paths.point] == [[]]
     assert paths.strings == [""]
@@ -85,7 +85,7 @@ def test_one_label_has_an_empty_path():
 
 def test_no_labels_have_no_paths():
     for tree in (Tree(["only"], [0], []), Tree.from_children(["a", "b"], [[~0, ~1]])):
-        paths = tree.to_paths([])
+        paths = paths_of(tree, [])
         assert paths.point == paths.code == paths.strings == []
         assert paths.path_table.shape == paths.path_code.shape == (0, 0)
 
@@ -93,26 +93,26 @@ def test_no_labels_have_no_paths():
 def test_what_paths_cannot_hold_is_refused():
     wide = Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]])
     with pytest.raises(InputError, match="node 0 has 3 children"):
-        wide.to_paths()
+        paths_of(wide)
     twice = Tree.from_children(["a", "b", "c"], [[1, 2], [~0, ~1], [~2, ~0]])
     with pytest.raises(InputError, match="'a' has 2 codes"):
-        twice.to_paths()
+        paths_of(twice)
     tree = Tree.from_children(["a", "b"], [[~0, ~1]])
     for labels in ([2], [-1], [0.5], [[0]]):
         with pytest.raises(InputError, match="labels"):
-            tree.to_paths(labels)
+            paths_of(tree, labels)
 
 
 def test_a_chain_of_100_000_labels_gives_batches_and_no_table():
     n = 100_000
     tree = chain(n)
     with pytest.raises(InputError, match="5,000,049,999 decisions"):
-        tree.to_paths()
+        paths_of(tree)
     with pytest.raises(InputError, match="too many for a test"):
         next(path_batches(tree, "a test", 1 << 30))
-    assert tree.to_paths([3, n - 1]).start.tolist() == [0, 4, n + 3]
+    assert paths_of(tree, [3, n - 1]).start.tolist() == [0, 4, n + 3]
     with pytest.raises(InputError, match="too large"):
-        _ = tree.to_paths([n - 1] + [0] * 2_000).path_table
+        _ = paths_of(tree, [n - 1] + [0] * 2_000).path_table
 
 
 def test_batches_are_the_whole(monkeypatch):
@@ -120,13 +120,13 @@ def test_batches_are_the_whole(monkeypatch):
     monkeypatch.setattr("hstree.tree.paths._AT_ONCE", 40)
     batches = list(path_batches(tree, "a test", 1 << 30))
     assert len(batches) > 3
-    assert [s for paths in batches for s in paths.strings] == tree.to_paths().strings
+    assert [s for paths in batches for s in paths.strings] == paths_of(tree).strings
 
 
 @given(binary_trees, st.integers(0, 5), st.booleans(), st.randoms(use_true_random=False))
 @settings(max_examples=30)
 def test_trees_come_back_from_their_paths_whatever_the_numbers(tree, first, descending, random):
-    paths = tree.to_paths()
+    paths = paths_of(tree)
     called = np.arange(first, first + 3 * tree.n_nodes, 3)[:: -1 if descending else 1]
     back, number = tree_of_paths(
         tree.labels, paths.start, called[paths.node], paths.bit, counts=tree.counts
@@ -136,8 +136,8 @@ def test_trees_come_back_from_their_paths_whatever_the_numbers(tree, first, desc
     shuffled = random.sample(range(tree.n_nodes), tree.n_nodes)
     point = np.array(shuffled, np.int64)[paths.node]
     other, number = tree_of_paths(tree.labels, paths.start, point, paths.bit)
-    assert other.to_paths().strings == paths.strings
-    assert (number[other.to_paths().node] == point).all()
+    assert paths_of(other).strings == paths.strings
+    assert (number[paths_of(other).node] == point).all()
 
 
 @pytest.mark.parametrize(

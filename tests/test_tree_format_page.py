@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.tree import Tree
-from hstree.tree.files import load, save
+from hstree.tree import Tree, load
+from hstree.tree.files import save
 from tests.strategies import children_of, trees
 from tests.test_checks import ONCE
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from hstree.errors import FileFormatError
-from hstree.tree import Tree
-from hstree.tree.files import ENDINGS, load, save
+from hstree.tree import Tree, load
+from hstree.tree.files import ENDINGS, save
 from tests.strategies import children_of, trees
 from tests.tree_documents import DOCUMENT, TREE, refusal
 

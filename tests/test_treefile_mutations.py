@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree.errors import HstreeError
-from hstree.tree import Tree
-from hstree.tree.files import ENDINGS, load, save
+from hstree.tree import Tree, load
+from hstree.tree.files import ENDINGS, save
 from tests.strategies import children_of, json_values, trees
 from tests.tree_documents import TREE, members_of
 

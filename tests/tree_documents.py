@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from hstree.errors import HstreeError
-from hstree.tree import Tree
-from hstree.tree.files import load
+from hstree.tree import Tree, load
 from hstree.tree.npz_format import to_npz
 
 META = {

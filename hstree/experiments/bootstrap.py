@@ -28,8 +28,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, OptionError
 from hstree.experiments.evaluation import Parts
 from hstree.experiments.runs import Result, run, vectors_of
-from hstree.tree import Tree
-from hstree.tree.files import load
+from hstree.tree import Tree, load
 
 #: The file beside a tree that says how long building it took.
 BUILD = "build.json"

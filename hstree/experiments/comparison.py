@@ -29,8 +29,7 @@ from hstree.experiments.runs import Result, config_of
 from hstree.experiments.speeds import speeds
 from hstree.experiments.work import SOURCE, Work
 from hstree.models.base import predicts
-from hstree.tree import Tree
-from hstree.tree.files import load
+from hstree.tree import Tree, load
 
 #: Turns of each tree when speeds are measured.
 ROUNDS = 3

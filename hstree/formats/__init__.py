@@ -19,6 +19,7 @@ from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newi
 from hstree.formats.base import PARTS, Format
 from hstree.tree import Tree
 from hstree.tree import files as treefile
+from hstree.tree import load as load_tree
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 
@@ -27,7 +28,7 @@ _TREE = Format(
     treefile.ENDINGS,
     frozenset(PARTS),
     write=treefile.save,
-    read=lambda path, labels: treefile.load(path),
+    read=lambda path, labels: load_tree(path),
 )
 
 #: All formats by name.
@@ -93,7 +94,7 @@ def read(
         raise OptionError(f"{chosen.name} files hold their labels themselves; leave out --labels")
     with progress.task(f"reading {source.name}"):
         if chosen is _TREE:
-            return treefile.load(source)
+            return load_tree(source)
         try:
             tree = chosen.read(source, None if labels is None else Path(labels))
         except TreeError as error:

@@ -28,8 +28,7 @@ from hstree.interop.adagrad import Adagrad
 from hstree.interop.class_tree import class_counts, label_ids, pruned_to_classes, tree_of_classes
 from hstree.interop.class_weights import ClassWeight, check_class_weight, weights_of_classes
 from hstree.interop.linear import LinearTree, Rows, is_sparse
-from hstree.tree import Tree
-from hstree.tree.files import load
+from hstree.tree import Tree, load
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]

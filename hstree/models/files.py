@@ -26,7 +26,7 @@ from hstree._input_files import read_regular
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError
 from hstree.tree import Tree
-from hstree.tree import files as treefile
+from hstree.tree import load as load_tree
 from hstree.tree.json_format import to_json
 
 FORMAT, VERSION = "hstree model", 1
@@ -85,7 +85,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     """
     home = Path(folder)
     config = _read_config(standing(home, CONFIG))
-    tree = treefile.load(standing(home, TREE))
+    tree = load_tree(standing(home, TREE))
     weights = standing(home, WEIGHTS)
     try:
         content = read_regular(weights)

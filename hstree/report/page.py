@@ -30,7 +30,7 @@ from hstree.report.packing import pack
 from hstree.report.rows import Results, Row, best_tree, flat_row, recommended, rows_of
 from hstree.report.table import columns_of
 from hstree.tree import Tree
-from hstree.tree import files as treefile
+from hstree.tree import load as load_tree
 
 _ASSETS = files("hstree.report") / "assets"
 _SCRIPTS = ("treedata.js", "treeview.js", "codes.js", "explorer.js", "page.js")
@@ -106,7 +106,7 @@ def _embedded(value: object) -> Markup:
 
 def _tree(row: Row, folder: Path) -> Tree:
     path = folder / row.result["tree_file"]
-    tree = treefile.load(path)
+    tree = load_tree(path)
     if tree.sha256 != row.result["tree"]["sha256"]:
         raise FileFormatError(
             f"{path} is not the tree that the results speak of; run the comparison again"

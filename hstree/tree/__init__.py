@@ -1,6 +1,6 @@
 """Trees: structure, rules, codes, statistics and files."""
 
 from hstree.tree.codes import Codes
-from hstree.tree.tree import Tree
+from hstree.tree.tree import Tree, load
 
-__all__ = ["Codes", "Tree"]
+__all__ = ["Codes", "Tree", "load"]

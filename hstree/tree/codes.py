@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges
-from hstree.tree.tree import Tree
+from hstree.tree.arrays import TreeArrays
 
 Int64 = NDArray[np.int64]
 
@@ -68,7 +68,7 @@ class Codes:
         The edge taken just before each edge, -1 at the root.
     """
 
-    def __init__(self, tree: Tree, *, cache_limit: int = CACHE_LIMIT) -> None:
+    def __init__(self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT) -> None:
         self.tree = tree
         self.above = tree.node_edge[tree.edge_node]
         leaf_edge = np.flatnonzero(tree.child < 0)
@@ -109,6 +109,7 @@ class Codes:
 
         Examples
         --------
+        >>> from hstree import Tree
         >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
         >>> Codes(tree).of(2)
         [[(0, 1), (1, 1)]]

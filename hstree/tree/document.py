@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.tree.rules import BrokenRule, broken_rules
-from hstree.tree.tree import Tree
 
 Int64 = NDArray[np.int64]
 
@@ -35,20 +34,3 @@ class Content:
     def broken_rules(self) -> list[BrokenRule]:
         """Name every rule of the format that the content breaks; empty for a valid tree."""
         return broken_rules(self.labels, self.child_start, self.child, self.counts, self.names)
-
-    def tree(self) -> Tree:
-        """Make the tree.
-
-        Raises
-        ------
-        TreeError
-            When the content breaks a rule.
-        """
-        return Tree(
-            self.labels,
-            self.child_start,
-            self.child,
-            counts=self.counts,
-            names=self.names,
-            meta=self.meta,
-        )

@@ -16,11 +16,11 @@ from typing import BinaryIO
 from hstree import progress
 from hstree._files import replacing
 from hstree._input_files import largest_unpacked, read_gzip, read_regular
-from hstree.errors import FileFormatError, TreeError
+from hstree.errors import FileFormatError
+from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content
 from hstree.tree.json_format import from_json, to_json
 from hstree.tree.npz_format import from_npz, to_npz
-from hstree.tree.tree import Tree
 
 #: The endings of a tree file.
 ENDINGS = (".json", ".json.gz", ".npz")
@@ -28,7 +28,7 @@ ENDINGS = (".json", ".json.gz", ".npz")
 _GZIP_LEVEL = 6
 
 
-def save(tree: Tree, path: str | os.PathLike[str]) -> None:
+def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
     """Write a tree as ``.json``, ``.json.gz`` or ``.npz``, by the ending of `path`.
 
     A file that stands there is replaced, and only when the new one is whole. The same tree
@@ -48,28 +48,6 @@ def save(tree: Tree, path: str | os.PathLike[str]) -> None:
             file.writelines(to_json(tree))
         else:
             _write_gzip(to_json(tree), file)
-
-
-def load(path: str | os.PathLike[str]) -> Tree:
-    """Read a tree and check it.
-
-    Raises
-    ------
-    FileFormatError
-        When the file cannot be read, or is not of this format.
-    TreeError
-        When it is, and breaks a rule.
-
-    Examples
-    --------
-    >>> load("tree.json")  # doctest: +SKIP
-    Tree(10000 labels, 9999 nodes, method='huffman')
-    """
-    content = read_content(path)
-    try:
-        return content.tree()
-    except TreeError as error:
-        raise TreeError(f"{path}: {error}; `hstree check` names every broken rule") from error
 
 
 def read_content(path: str | os.PathLike[str]) -> Content:

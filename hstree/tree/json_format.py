@@ -20,8 +20,8 @@ from hstree._jsonfile import DEEPEST, nested_too_deep
 from hstree._ragged import offsets
 from hstree._utf8 import BYTE_ORDER_MARK
 from hstree.errors import FileFormatError
+from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content
-from hstree.tree.tree import Tree
 
 Int64 = NDArray[np.int64]
 
@@ -33,7 +33,7 @@ _REQUIRED = ("format", "version", "labels", "children")
 _NODES_AT_ONCE = 1 << 17
 
 
-def to_json(tree: Tree) -> Iterator[bytes]:
+def to_json(tree: TreeArrays) -> Iterator[bytes]:
     """Write a tree as UTF-8 JSON, a piece at a time; the same tree gives the same bytes.
 
     Raises
@@ -198,7 +198,7 @@ def _one_a_line(values: list[Any] | None) -> bytes:
     return b"[\n%b\n]" % text[1:-1].encode("utf-8")
 
 
-def _children_lines(tree: Tree, first: int, stop: int) -> bytes:
+def _children_lines(tree: TreeArrays, first: int, stop: int) -> bytes:
     """Write the children of the nodes from `first` up to `stop`, one node a line."""
     start = tree.child_start[first : stop + 1]
     child = tree.child[start[0] : start[-1]]

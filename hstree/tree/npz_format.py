@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from hstree._npy_format import read_array
 from hstree.errors import FileFormatError
+from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content
 from hstree.tree.json_format import VERSIONS, check_version, dump_meta, meta_of, parse_json
 from hstree.tree.packing import content_arrays, unpack
-from hstree.tree.tree import Tree
 
 _BYTES, _INTEGERS = "|u1", "<i8"
 _NAMES = {"named", "names", "name_start"}
@@ -27,7 +27,7 @@ _MEMBERS = {"header", "labels", "label_start", "counts", "child_start", "child",
 _EXPECTED = "docs/tree-format.md lists the members and their types"
 
 
-def to_npz(tree: Tree, file: BinaryIO) -> None:
+def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
     """Write a tree into an open file; the same tree gives the same bytes.
 
     Raises

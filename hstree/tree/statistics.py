@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hstree.tree.arrays import TreeArrays
 from hstree.tree.code_lengths import optimal_length
 from hstree.tree.codes import Codes
-from hstree.tree.tree import Tree
 
 Int64 = NDArray[np.int64]
 
@@ -81,7 +81,7 @@ class TreeStatistics:
         }
 
 
-def tree_statistics(tree: Tree, counts: Int64 | None = None) -> TreeStatistics:
+def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatistics:
     """Compute a tree's figures in O(V log V + E log depth), no code expanded.
 
     Parameters
@@ -96,6 +96,7 @@ def tree_statistics(tree: Tree, counts: Int64 | None = None) -> TreeStatistics:
 
     Examples
     --------
+    >>> from hstree import Tree
     >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 1])
     >>> stats = tree_statistics(tree)
     >>> stats.length_weighted, stats.entropy, stats.huffman_length

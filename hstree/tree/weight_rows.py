@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges
 from hstree.errors import InputError
-from hstree.tree.tree import Tree
+from hstree.tree.arrays import TreeArrays
 
 Int64 = NDArray[np.int64]
 
 
-def row_start(tree: Tree) -> Int64:
+def row_start(tree: TreeArrays) -> Int64:
     """Return an int64 array (N + 1,): the rows of node n are ``row_start[n]:row_start[n + 1]``."""
     return offsets(np.where(tree.fan_out == 2, 1, tree.fan_out))
 
 
-def edge_mass(tree: Tree, counts: NDArray[Any] | None) -> NDArray[np.float64]:
+def edge_mass(tree: TreeArrays, counts: NDArray[Any] | None) -> NDArray[np.float64]:
     """Return a float64 array (E,): the count that lies under each edge.
 
     A label's count, at least 0.5, is split evenly over its codes; None counts every label as one.
@@ -45,7 +45,7 @@ def edge_mass(tree: Tree, counts: NDArray[Any] | None) -> NDArray[np.float64]:
     return mass
 
 
-def unigram_bias(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.float64]:
+def unigram_bias(tree: TreeArrays, counts: NDArray[np.integer] | None) -> NDArray[np.float64]:
     """Return the float64 biases (rows,) that make an untrained layer the unigram distribution.
 
     Log-odds of the mass under the two branches of a binary node; log-shares at a wide one.
@@ -75,7 +75,7 @@ def unigram_bias(tree: Tree, counts: NDArray[np.integer] | None) -> NDArray[np.f
     return bias
 
 
-def row_curvature(tree: Tree, counts: NDArray[Any]) -> NDArray[np.float64]:
+def row_curvature(tree: TreeArrays, counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return a float64 array (rows,): the mean curvature of an item's loss along each row.
 
     By the score z, on average over items drawn by `counts` and before any node vector is known:

@@ -9,7 +9,6 @@ from hstree.builders import linkage as module
 from hstree.builders.linkage import linkage, tree_from_linkage
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
-from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, label_sets
 
@@ -48,7 +47,7 @@ def linkages(draw):
 @given(linkages(), st.sampled_from([np.int32, np.int64, np.float64]))
 def test_every_merge_is_a_node_and_the_order_of_children_is_kept(drawn, dtype):
     merges, labels = drawn
-    tree = Tree.from_linkage(merges.astype(dtype), labels, counts=range(len(labels)))
+    tree = tree_from_linkage(merges.astype(dtype), labels, counts=range(len(labels)))
     expected = merged_sets(merges, labels)
     assert sorted(map(sorted, label_sets(tree))) == sorted(map(sorted, expected))
     assert (np.diff(tree.depth) >= 0).all(), "level by level"
@@ -71,7 +70,7 @@ def test_scipy_s_clusterings_become_trees(criterion):
 def test_scikit_learn_s_clusterings_become_trees():
     X = normal(60, 3)
     model = AgglomerativeClustering(n_clusters=1, linkage="average").fit(X)
-    tree = Tree.from_linkage(model.children_, words(X).labels)
+    tree = tree_from_linkage(model.children_, words(X).labels)
     assert set(label_sets(tree)) == set(label_sets(linkage(words(X), criterion="average")))
 
 
@@ -134,7 +133,7 @@ def test_very_few_words_and_identical_vectors(n, criterion):
 )
 def test_what_is_no_linkage_is_refused(merges, expected):
     with pytest.raises(InputError, match=expected) as error:
-        Tree.from_linkage(merges, ["a", "b", "c"])
+        tree_from_linkage(merges, ["a", "b", "c"])
     assert "\n" not in str(error.value)
 
 

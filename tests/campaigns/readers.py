@@ -19,7 +19,7 @@ from hstree.experiments import results
 from hstree.models import files as modelfile
 from hstree.models.base import new_model
 from hstree.tree import Tree
-from hstree.tree import files as treefile
+from hstree.tree import load as load_tree
 from hstree.tree.json_format import from_json, to_json
 from hstree.tree.rules import broken_rules
 from tests.report.comparison import leave
@@ -144,7 +144,7 @@ def with_hashes(files: Files) -> Files:
     """Let a model's config name its other files' hashes, so that damage in them is looked at."""
     try:
         config = json.loads(files["config.json"])
-        tree = from_json(files["tree.json"]).tree()
+        tree = Tree.from_content(from_json(files["tree.json"]))
         weights = hashlib.sha256(files["weights.safetensors"]).hexdigest()
         config |= {"tree_sha256": tree.sha256, "weights_sha256": weights}
         return {**files, "config.json": json.dumps(config).encode()}
@@ -207,9 +207,9 @@ _GLOVE = "the 0.5 -1 2\nof 1e-3 .25 -7\nNew York 1 2 3\ncafé 0 0 1\n"
 READERS = {
     reader.name: reader
     for reader in (
-        Reader("tree .json", 160, _of_trees("t.json"), treefile.load, _check_tree),
-        Reader("tree .json.gz", 80, _of_trees("t.json.gz"), treefile.load, _check_tree),
-        Reader("tree .npz", 60, _of_trees("t.npz"), treefile.load, _check_tree),
+        Reader("tree .json", 160, _of_trees("t.json"), load_tree, _check_tree),
+        Reader("tree .json.gz", 80, _of_trees("t.json.gz"), load_tree, _check_tree),
+        Reader("tree .npz", 60, _of_trees("t.npz"), load_tree, _check_tree),
         Reader(
             "vectors .npy", 120, _vectors("v.npy", "v.labels.tsv"), WordVectors.read, _check_vectors
         ),

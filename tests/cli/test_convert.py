@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from hstree.tree import Tree
-from hstree.tree.files import load
+from hstree.tree import Tree, load
+from hstree.tree.paths import paths_of
 
 
 @pytest.mark.parametrize("ending", ["json", "json.gz", "npz"])
@@ -33,7 +33,7 @@ def test_there_and_back(name, ending, hstree, tree, tmp_path):
     assert (back.status, back.err) == (0, "")
     first, last = load(tree), load(tmp_path / "back.json")
     assert last.labels == first.labels
-    assert last.to_paths().strings == first.to_paths().strings
+    assert paths_of(last).strings == paths_of(first).strings
     assert (last.counts == first.counts).all()
     assert name == "brown" or last.sha256 == first.sha256
     assert last.meta["method"] == name

@@ -14,10 +14,10 @@ from tests.strategies import trees
 @given(trees())
 @settings(max_examples=40)
 def test_trees_come_back_from_graphs(tree):
-    graph = tree.to_networkx()
+    graph = to_networkx(tree)
     assert nx.is_directed_acyclic_graph(graph)
     assert graph.number_of_edges() == len(tree.child)
-    back = Tree.from_networkx(graph)
+    back = from_networkx(graph)
     has_names = any(name is not None for name in tree.names or ())
     expected = (
         tree if has_names else Tree(tree.labels, tree.child_start, tree.child, counts=tree.counts)

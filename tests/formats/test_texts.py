@@ -14,6 +14,7 @@ from hstree.formats.nested import from_nested, to_nested
 from hstree.formats.newick import newick
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
+from hstree.tree.paths import paths_of
 from tests.shared_data import shared
 from tests.strategies import trees
 
@@ -21,7 +22,7 @@ BINARY = trees(several_codes=False, wide=False, plain_labels=True)
 
 
 def bits(tree):
-    return dict(zip(tree.labels, tree.to_paths().strings, strict=True))
+    return dict(zip(tree.labels, paths_of(tree).strings, strict=True))
 
 
 # nested lists
@@ -207,7 +208,7 @@ def test_linkages_are_valid_for_scipy(tree):
         return
     hierarchy.is_valid_linkage(merges, throw=True)
     leaves = hierarchy.to_tree(merges).pre_order()
-    in_order = sorted(range(tree.n_labels), key=tree.to_paths().strings.__getitem__)
+    in_order = sorted(range(tree.n_labels), key=paths_of(tree).strings.__getitem__)
     assert leaves == in_order
     assert bits(from_linkage(merges, tree.labels)) == bits(tree)
 
@@ -219,7 +220,7 @@ def test_scipys_matrix_is_read_with_its_labels(tmp_path):
     by_number = formats.read(tmp_path / "z.npy")
     assert by_number.labels == tuple("012345678")
     leaves = hierarchy.to_tree(merges).pre_order()
-    assert sorted(range(9), key=by_number.to_paths().strings.__getitem__) == leaves
+    assert sorted(range(9), key=paths_of(by_number).strings.__getitem__) == leaves
     (tmp_path / "z.labels.tsv").write_text("".join(f"w{i}\t{i}\n" for i in range(9)))
     named = formats.read(tmp_path / "z.npy")
     assert named.labels[3] == "w3"

@@ -8,6 +8,7 @@ import pytest
 
 import hstree
 from hstree import formats
+from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files.npy import texts_of_file
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, InputError
@@ -24,7 +25,7 @@ def vectors(seed, *, reverse=False):
 def write_linkage(path, *, reverse=False):
     labels = ["a", "b", "c"]
     merges = [[0, 1, 1, 2], [2, 3, 2, 3]] if reverse else [[1, 2, 1, 2], [0, 3, 2, 3]]
-    formats.write(hstree.Tree.from_linkage(merges, labels), path)
+    formats.write(tree_from_linkage(merges, labels), path)
 
 
 def write_napkinxc(path, *, reverse=False):

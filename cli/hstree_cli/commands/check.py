@@ -15,7 +15,7 @@ def check(tree: TreeFile, quiet: Quiet = False) -> None:
 
     For a sound tree it prints the mass that a uniform walk puts on its codes, which is 1.
     """
-    from hstree.tree.codes import Codes
+    from hstree.tree import Codes, Tree
     from hstree.tree.files import read_content
     from hstree_cli.console import say
     from hstree_cli.messages import complain
@@ -24,7 +24,7 @@ def check(tree: TreeFile, quiet: Quiet = False) -> None:
     with showing_progress(quiet):
         content = read_content(tree)
         broken = content.broken_rules()
-        mass = None if broken else Codes(content.tree(), cache_limit=0).uniform_mass()
+        mass = None if broken else Codes(Tree.from_content(content), cache_limit=0).uniform_mass()
     for rule in broken:
         complain(f"{tree}: {rule}")
     if broken:

@@ -133,7 +133,7 @@ def compare(
     where it was stopped, and a new method only adds its row.
     """
     from hstree._files import recorded_name
-    from hstree.tree.files import load
+    from hstree.tree import load
     from hstree_cli.comparing import KEPT, run_comparison
     from hstree_cli.models import model_options
     from hstree_cli.outputs import check_folder

@@ -162,7 +162,7 @@ def _tree_and_text(path: Path | None, source: str, reading: dict[str, Any]) -> t
     """Return the tree, or Huffman's over the corpus, and the corpus through its labels."""
     from hstree.builders import build
     from hstree.data.corpus import Corpus
-    from hstree.tree.files import load
+    from hstree.tree import load
     from hstree_cli.reading import Reader, vocabulary_of
 
     if path is not None:

@@ -220,7 +220,7 @@ def _train(
 ) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Train on a tree; return the model, the text that it was trained on, and the figures."""
     from hstree.experiments.evaluation import evaluate
-    from hstree.tree.files import load
+    from hstree.tree import load
     from hstree_cli.reading import Reader, warn_of_seen_lines
 
     tree = load(path)

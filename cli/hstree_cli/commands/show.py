@@ -31,8 +31,8 @@ def show(
 
     Of each branch: its share of the counts, its leaves and its most frequent words.
     """
+    from hstree.tree import load
     from hstree.tree.branches import Branches
-    from hstree.tree.files import load
     from hstree_cli.console import say
     from hstree_cli.drawing import codes_of, label_of, top_of
     from hstree_cli.progressbar import showing_progress

@@ -10,7 +10,7 @@ from hstree_cli.options import JsonFile, Quiet, TreeFile
 def stats(tree: TreeFile, json: JsonFile = None, quiet: Quiet = False) -> None:
     """Print a tree's size, code lengths and cost."""
     from hstree._jsonfile import write_json
-    from hstree.tree.files import load
+    from hstree.tree import load
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file, written
     from hstree_cli.progressbar import showing_progress

@@ -14,7 +14,7 @@ from hstree._ragged import offsets
 from hstree.interop.torch.index import index_tensor
 from hstree.interop.torch.precision import at_least_float32
 from hstree.interop.torch.segments import log_sum_exp
-from hstree.tree import Tree
+from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import row_start
 
@@ -73,7 +73,7 @@ class AllLabels:
         return torch.cat(parts)
 
 
-def _softmax_groups(tree: Tree) -> list[tuple[Int64, Int64]]:
+def _softmax_groups(tree: TreeArrays) -> list[tuple[Int64, Int64]]:
     """Group the nodes with a softmax by their widths, between the same powers of two.
 
     Returns
@@ -92,7 +92,7 @@ def _softmax_groups(tree: Tree) -> list[tuple[Int64, Int64]]:
     return groups
 
 
-def _slots(tree: Tree, binary: Int64, groups: list[tuple[Int64, Int64]]) -> Int64:
+def _slots(tree: TreeArrays, binary: Int64, groups: list[tuple[Int64, Int64]]) -> Int64:
     """Return where each edge's log-probability stands in what `AllLabels._of_edges` returns."""
     slot_start = np.empty(tree.n_nodes, np.int64)
     step = np.ones(tree.n_nodes, np.int64)

@@ -1,0 +1,199 @@
+"""Arrays of a tree: checked when they are made, read-only, with what follows from them.
+
+Inner nodes are numbered ``0..N-1`` with the root at 0, and a child node has a larger number than
+its parent, so that no arrays can describe a cycle. Labels are the leaves. A label may occur under
+several nodes; each root-to-leaf path is a code, and the probability of a label is the sum over its
+codes. The flat softmax is the tree of depth one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hstree.errors import TreeError
+from hstree.tree.packing import content_arrays
+from hstree.tree.rules import broken_rules
+
+Int64 = NDArray[np.int64]
+
+
+class TreeArrays:
+    """Arrays of a checked tree, and the arrays that follow from them; see `hstree.Tree`."""
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        child_start: ArrayLike,
+        child: ArrayLike,
+        *,
+        counts: ArrayLike | None = None,
+        names: Sequence[str | None] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.labels: tuple[str, ...] = tuple(labels)
+        self.child_start = _frozen(child_start, "child_start")
+        self.child = _frozen(child, "child")
+        self.counts = None if counts is None else _frozen(counts, "counts")
+        self.names: tuple[str | None, ...] | None = None if names is None else tuple(names)
+        self.meta: dict[str, Any] = dict(meta or {})
+        broken = broken_rules(self.labels, self.child_start, self.child, self.counts, self.names)
+        if broken:
+            more = f" (and {len(broken) - 1} more broken rules)" if len(broken) > 1 else ""
+            raise TreeError(f"not a valid tree: {broken[0]}{more}")
+
+    @classmethod
+    def from_children(
+        cls,
+        labels: Sequence[str],
+        children: Sequence[Sequence[int]],
+        *,
+        counts: ArrayLike | None = None,
+        names: Sequence[str | None] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Make a tree from one list of children for each node, as they stand in tree.json."""
+        start = np.zeros(len(children) + 1, np.int64)
+        np.cumsum([len(of_node) for of_node in children], out=start[1:])
+        child = [c for of_node in children for c in of_node]
+        return cls(labels, start, child, counts=counts, names=names, meta=meta)
+
+    def __repr__(self) -> str:
+        method = f", method={self.meta['method']!r}" if "method" in self.meta else ""
+        return f"{type(self).__name__}({self.n_labels} labels, {self.n_nodes} nodes{method})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeArrays) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    @property
+    def n_labels(self) -> int:
+        """V, the number of labels."""
+        return len(self.labels)
+
+    @property
+    def n_nodes(self) -> int:
+        """N, the number of inner nodes; 0 only where V = 1."""
+        return len(self.child_start) - 1
+
+    @cached_property
+    def fan_out(self) -> Int64:
+        """int64 array (N,): the number of children of each node."""
+        return _frozen(np.diff(self.child_start), "fan_out")
+
+    @cached_property
+    def edge_node(self) -> Int64:
+        """int64 array (E,): the node that each edge leaves. Edge e leads to ``child[e]``."""
+        return _frozen(np.repeat(np.arange(self.n_nodes), self.fan_out), "edge_node")
+
+    @cached_property
+    def node_edge(self) -> Int64:
+        """int64 array (N,): the edge that leads to each node, -1 for the root."""
+        edge = np.full(self.n_nodes, -1, np.int64)
+        inner = np.flatnonzero(self.child >= 0)
+        edge[self.child[inner]] = inner
+        return _frozen(edge, "node_edge")
+
+    @cached_property
+    def parent(self) -> Int64:
+        """int64 array (N,): the parent of each node, -1 for the root."""
+        parent = np.full(self.n_nodes, -1, np.int64)
+        parent[1:] = self.edge_node[self.node_edge[1:]]
+        return _frozen(parent, "parent")
+
+    @cached_property
+    def depth(self) -> Int64:
+        """int64 array (N,): decisions taken before each node is reached; 0 for the root."""
+        above = np.ones(self.n_nodes, np.int64)
+        above[:1] = 0
+        return _frozen(self.sum_to_root(above), "depth")
+
+    def sum_to_root(self, value: NDArray[Any]) -> NDArray[Any]:
+        """Sum a figure over each node and all nodes above it.
+
+        Parameters
+        ----------
+        value : array (N,)
+
+        Returns
+        -------
+        array (N,)
+            By pointer doubling: O(N log depth), so that a chain is no slower than a balanced tree.
+        """
+        total, jump = np.array(value), np.array(self.parent)
+        while (alive := np.flatnonzero(jump >= 0)).size:
+            above = jump[alive]
+            total[alive] += total[above]
+            jump[alive] = jump[above]
+        return total
+
+    @cached_property
+    def levels(self) -> list[Int64]:
+        """The nodes of each depth, in their order: one array a level, from the root down."""
+        order = _frozen(np.argsort(self.depth, kind="stable"), "levels")
+        return np.split(order, np.cumsum(np.bincount(self.depth))[:-1]) if self.n_nodes else []
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the content: labels, counts, children and names, not `meta`.
+
+        The three endings of a file agree on it, and so do two versions of hstree;
+        ``docs/tree-format.md`` says how it is computed.
+        """
+        digest = hashlib.sha256(b"hstree tree 1\n")
+        content = content_arrays(self.labels, self.counts, self.child_start, self.child, self.names)
+        for name, array in content.items():
+            digest.update(f"{name} {array.nbytes}\n".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
+        return digest.hexdigest()
+
+    def with_meta(self, meta: Mapping[str, Any]) -> Self:
+        """Return the same tree with other meta; the arrays are shared and not checked again."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), meta=dict(meta))
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and unpickle through `__init__`: arrays come out read-only, and are checked."""
+        content = (self.labels, self.child_start, self.child, self.counts, self.names, self.meta)
+        return _unpickled, (type(self), *content)
+
+
+def _unpickled(
+    made: type[TreeArrays],
+    labels: Sequence[str],
+    child_start: Int64,
+    child: Int64,
+    counts: Int64 | None,
+    names: Sequence[str | None] | None,
+    meta: Mapping[str, Any],
+) -> TreeArrays:
+    return made(labels, child_start, child, counts=counts, names=names, meta=meta)
+
+
+def _frozen(values: ArrayLike, name: str) -> Int64:
+    """Return `values` as a read-only int64 vector of its own."""
+    try:
+        given = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise TreeError(f"not a valid tree: {name} wants a vector of integers ({error})") from error
+    if given.size == 0:
+        given = given.astype(np.int64)
+    whole = np.issubdtype(given.dtype, np.integer)
+    if given.ndim != 1 or not whole:
+        raise TreeError(
+            f"not a valid tree: {name} wants a vector of integers, "
+            f"not {given.dtype} of shape {given.shape}"
+        )
+    if given.dtype == np.uint64 and given.max() > np.iinfo(np.int64).max:
+        raise TreeError(f"not a valid tree: {name} holds {given.max()}, above 2**63 - 1")
+    array = given.astype(np.int64)
+    array.setflags(write=False)
+    return array
