@@ -14,7 +14,7 @@ from hstree._input_files import ALWAYS, MAX_RATIO
 from hstree.builders.word_classes.classfile import read_classes
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
-from hstree.models import files as modelfile
+from hstree.models.base import load as load_model
 from hstree.tree import load
 from tests.tree_documents import TREE
 
@@ -75,7 +75,7 @@ def test_no_file_of_a_model_may_be_a_pipe(tmp_path, name):
     (tmp_path / name).unlink()
     os.mkfifo(tmp_path / name)
     with pytest.raises(HstreeError, match="it is a pipe"):
-        modelfile.load(tmp_path)
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_a_model_allocates_no_more_than_its_file_holds(tmp_path):
     config |= {"dim": 1 << 16, "context": 1 << 12}  # 70 TB
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(HstreeError, match=r"wants float32 of shape \(2, 65536\)"):
-        modelfile.load(tmp_path)
+        load_model(tmp_path)

@@ -16,7 +16,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
 from hstree.experiments import results
-from hstree.models import files as modelfile
+from hstree.models.base import load as load_model
 from hstree.models.base import new_model
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
@@ -256,7 +256,7 @@ READERS = {
             formats.read,
             _check_tree,
         ),
-        Reader("model", 30, _models, lambda path: modelfile.load(path.parent), _check_model),
+        Reader("model", 30, _models, lambda path: load_model(path.parent), _check_model),
         Reader("results.json", 40, _results, results.load, _check_results),
     )
 }
