@@ -1,0 +1,95 @@
+"""The order of rooms: a package imports only from packages above it, and never in a cycle."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+#: The packages of hstree from the top down; modules beside them are above all.
+ROOMS = (
+    "tree",
+    "data",
+    "builders",
+    "formats",
+    "ngrams",
+    "layers",
+    "training",
+    "models",
+    "experiments",
+    "report",
+    "interop",
+)
+
+
+def modules():
+    """Return {dotted name: path} of all modules of hstree."""
+    found = {}
+    for path in (ROOT / "hstree").rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+def imported(path, names):
+    """Return the modules that a file imports anywhere, inside functions and for types too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in names else node.module)
+    return found & names.keys()
+
+
+@pytest.fixture(scope="module")
+def imports():
+    names = modules()
+    return {name: imported(path, names) - {name} for name, path in names.items()}
+
+
+def room(module):
+    """Return the position of a module's room; -1 for the modules above all rooms."""
+    parts = module.split(".")
+    return ROOMS.index(parts[1]) if len(parts) > 1 and parts[1] in ROOMS else -1
+
+
+def test_every_package_is_a_room():
+    packages = {path.parent.name for path in (ROOT / "hstree").glob("*/__init__.py")}
+    assert packages == set(ROOMS)
+
+
+def test_a_room_imports_from_rooms_above_it_alone(imports):
+    wrong = [
+        f"{module} imports {other}"
+        for module, others in imports.items()
+        for other in others
+        if module != "hstree" and (other == "hstree" or room(other) > room(module))
+    ]
+    assert wrong == []
+
+
+def test_nothing_but_the_program_imports_the_report(imports):
+    wrong = [
+        module
+        for module, others in imports.items()
+        if not module.startswith("hstree.report")
+        and any(other.startswith("hstree.report") for other in others)
+    ]
+    assert wrong == []
+
+
+def test_no_imports_form_a_cycle(imports):
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(error.args[1]))
+
+
+def test_the_library_does_not_import_the_program():
+    for path in modules().values():
+        assert "hstree_cli" not in path.read_text(encoding="utf-8"), path
