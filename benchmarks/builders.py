@@ -88,7 +88,7 @@ def loop_of_scikit_learn(vectors: WordVectors) -> Tree:
 
 
 def _second(X: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Fit one node from a random even half; where that parts no words, keep the half."""
+    """Fit one node from a random even half; where that splits no words, keep the half."""
     start = rng.permutation(len(X)) >= (len(X) + 1) // 2
     if len(X) < 3:
         return start

@@ -31,7 +31,7 @@ def main() -> None:
     parser = study.parser(__doc__, ROWS, "runs/goodman")
     study.add_ptb(parser)
     given = parser.parse_args()
-    ptb = Study(ROWS, study.ptb_parts(given.ptb), given.folder, given.epochs)
+    ptb = Study(ROWS, study.ptb_splits(given.ptb), given.folder, given.epochs)
     results = ptb.results(given.rows, given.states)
     if not given.no_speeds:
         rows = study.rows_of(ptb, results, given.states[0])

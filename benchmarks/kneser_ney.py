@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from benchmarks import table
 from benchmarks.fresh import measured
-from benchmarks.study import add_ptb, ptb_parts
-from hstree.experiments.evaluation import Parts
+from benchmarks.study import add_ptb, ptb_splits
+from hstree.experiments.evaluation import Splits
 from hstree.ngrams.kneser_ney import KneserNey
 
 Discount = Literal["modified"] | float
@@ -33,7 +33,7 @@ def main() -> None:
     add_ptb(parser)
     parser.add_argument("--orders", type=int, nargs="+", default=[3, 5], metavar="N")
     given = parser.parse_args()
-    ptb_parts(given.ptb)  # a missing text ends it here, and none is encoded inside a measurement
+    ptb_splits(given.ptb)  # a missing text ends it here, and none is encoded inside a measurement
     table.report("kneser_ney", rows(given.ptb, given.orders), given.json)
 
 
@@ -47,16 +47,16 @@ def rows(ptb: Path, orders: Sequence[int]) -> Iterator[table.Row]:
         yield {**asked, **figures, "peak MiB": cost["peak_mib"]}
 
 
-def prepared(ptb: Path, order: int, contexts: str, discount: Discount) -> tuple[KneserNey, Parts]:
-    return KneserNey(order, discount=discount, sentences=CONTEXTS[contexts]), ptb_parts(ptb)
+def prepared(ptb: Path, order: int, contexts: str, discount: Discount) -> tuple[KneserNey, Splits]:
+    return KneserNey(order, discount=discount, sentences=CONTEXTS[contexts]), ptb_splits(ptb)
 
 
-def fitted_and_scored(given: tuple[KneserNey, Parts]) -> dict[str, Any]:
-    model, parts = given
+def fitted_and_scored(given: tuple[KneserNey, Splits]) -> dict[str, Any]:
+    model, splits = given
     began = time.perf_counter()
-    model.fit(parts.train)
+    model.fit(splits.train)
     fitted = time.perf_counter()
-    valid, test = model.perplexity(parts.valid), model.perplexity(parts.test)
+    valid, test = model.perplexity(splits.valid), model.perplexity(splits.test)
     return {
         "fit s": fitted - began,
         "score s": time.perf_counter() - fitted,

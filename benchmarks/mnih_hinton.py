@@ -40,7 +40,7 @@ def main() -> None:
     study.add_ptb(parser)
     parser.set_defaults(states=[0, 1, 2])
     given = parser.parse_args()
-    ptb = Study(ROWS, study.ptb_parts(given.ptb), given.folder, given.epochs)
+    ptb = Study(ROWS, study.ptb_splits(given.ptb), given.folder, given.epochs)
     results = ptb.results(given.rows, given.states)
     if not given.no_speeds:
         table.report("mnih_hinton", rows_of(ptb, results, given.states[0]), given.json)

@@ -17,7 +17,7 @@ import numpy as np
 import hstree
 from benchmarks import study, table
 from benchmarks.study import Row, Study
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 
 ROWS = {
     "random": Row("random"),
@@ -58,14 +58,14 @@ def main() -> None:
         table.report("morin_bengio", rows, given.json)
 
 
-def brown_parts() -> Parts:
+def brown_parts() -> Splits:
     """Read Brown's corpus through NLTK, cut in three."""
     text = hstree.Corpus.read("nltk:brown")
     first, second = (int(np.searchsorted(text.line_start, end)) for end in ENDS)
     train = text.part(0, first)
     words = train.select_vocabulary(max_size=N_WORDS, unk=True)
     cut = (train, text.part(first, second), text.part(second, text.n_lines))
-    return Parts(*(part.with_vocabulary(words) for part in cut))
+    return Splits(*(part.with_vocabulary(words) for part in cut))
 
 
 if __name__ == "__main__":

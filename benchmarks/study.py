@@ -26,7 +26,7 @@ from hstree.builders import builder
 from hstree.experiments.baselines import run_baseline
 from hstree.experiments.bootstrap import build_seconds, grown
 from hstree.experiments.entries import Baseline
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 from hstree.experiments.rows import at_epoch_limit, in_wordnet, parameters_of
 from hstree.experiments.runs import Result, run, vectors_of
 from hstree.experiments.speeds import speeds
@@ -61,14 +61,16 @@ class Study:
     """Rows, the text that they are trained on, and the folder where runs are kept."""
 
     rows: Mapping[str, Row]
-    parts: Parts
+    splits: Splits
     folder: Path
     epochs: int
 
     def train(self, row: str, state: int) -> Result:
         """Train one row for one random state, and what it grows from before it."""
         tree = self.tree(row, state)
-        return run(tree, self.parts, self.place(row, state), epochs=self.epochs, random_state=state)
+        return run(
+            tree, self.splits, self.place(row, state), epochs=self.epochs, random_state=state
+        )
 
     def tree(self, row: str, state: int) -> hstree.Tree:
         """Return the tree of a row, built if it is not there."""
@@ -79,13 +81,13 @@ class Study:
             options["random_state"] = state
         own = self.place(row, state)
         if made.source is None:
-            return grown(self.parts.train, own, made.method, options)
+            return grown(self.splits.train, own, made.method, options)
         self.train(made.source, state)
         source = self.place(made.source, state)
         if chosen.takes is hstree.WordVectors:
             return grown(vectors_of(source), own, made.method, options)
         options["vectors"] = source / "vectors.npy"
-        return grown(self.parts.train, own, made.method, options)
+        return grown(self.splits.train, own, made.method, options)
 
     def place(self, row: str, state: int) -> Path:
         """Return the folder of a run."""
@@ -144,11 +146,11 @@ def add_ptb(found: argparse.ArgumentParser) -> None:
     found.add_argument("--ptb", type=Path, default=Path(data, "ptb") if data else None)
 
 
-def ptb_parts(folder: Path | None) -> Parts:
-    """Read the Penn Treebank's three parts, or end with a line that says where to put them."""
+def ptb_splits(folder: Path | None) -> Splits:
+    """Read the Penn Treebank's three splits, or end with a line that says where to put them."""
     if folder is None:
         sys.exit("set HSTREE_TEST_DATA, or give --ptb: ptb.train.txt, .valid.txt and .test.txt")
-    return Parts(
+    return Splits(
         *(hstree.Corpus.read(folder / f"ptb.{part}.txt") for part in ("train", "valid", "test"))
     )
 
@@ -169,7 +171,7 @@ def rows_of(
     Seconds are those of `times`, for the same state.
     """
     flat = results.get("flat")
-    faster = {} if flat is None else layer_speed_ups(made.trees(results, state), made.parts)
+    faster = {} if flat is None else layer_speed_ups(made.trees(results, state), made.splits)
     timed = times(made, results, state)
     for row, found in results.items():
         yield {
@@ -184,7 +186,7 @@ def rows_of(
 
 def trigram_row(made: Study, results: Mapping[str, list[Result]]) -> dict[str, Any]:
     """Return the row of an interpolated Kneser-Ney trigram model, which is no tree."""
-    found = run_baseline(Baseline("kn3", 3), made.parts, made.folder / "kn3")
+    found = run_baseline(Baseline("kn3", 3), made.splits, made.folder / "kn3")
     columns = {part: spread([found], part) for part in ("valid", "test")}
     return {"tree": "Kneser-Ney trigram", **columns, **_above([found], results.get("flat"))}
 
@@ -216,9 +218,9 @@ def times(
     """
     rows = list(rows)
     chains = dict.fromkeys(one for row in rows for one in made.chain(row))
-    measured = speeds(made.trees(chains, state), made.parts.train, rounds=rounds)
+    measured = speeds(made.trees(chains, state), made.splits.train, rounds=rounds)
     speed = {row: statistics.median(of_row) for row, of_row in measured.items()}
-    per_epoch = {row: len(made.parts.train) / of_row for row, of_row in speed.items()}
+    per_epoch = {row: len(made.splits.train) / of_row for row, of_row in speed.items()}
     total = {row: made.seconds_from_text(row, state, per_epoch) for row in rows}
     return {
         row: {
@@ -269,7 +271,7 @@ def cost(made: Study, row: str, state: int) -> dict[str, Any]:
 
 
 def layer_speed_ups(
-    trees: Mapping[str, hstree.Tree], parts: Parts, *, batch: int = 4096, rounds: int = 5
+    trees: Mapping[str, hstree.Tree], splits: Splits, *, batch: int = 4096, rounds: int = 5
 ) -> dict[str, dict[str, float]]:
     """Measure the layer of every tree against that of the tree called "flat".
 
@@ -282,7 +284,7 @@ def layer_speed_ups(
         Row -> column -> how many times as fast as flat; the median of ratios round by round.
     """
     rng = np.random.default_rng(0)
-    targets = {name: _targets(tree, parts, batch) for name, tree in trees.items()}
+    targets = {name: _targets(tree, splits, batch) for name, tree in trees.items()}
     hidden = rng.standard_normal((batch, 100), np.float32)
     layers = {name: HierarchicalSoftmax(tree, 100) for name, tree in trees.items()}
     jobs = {
@@ -305,12 +307,12 @@ def layer_speed_ups(
     return found
 
 
-def _targets(tree: hstree.Tree, parts: Parts, n: int) -> Any:
+def _targets(tree: hstree.Tree, splits: Splits, n: int) -> Any:
     """Return the label ids of the same words of the text for every tree."""
-    vocabulary = parts.train.vocabulary
+    vocabulary = splits.train.vocabulary
     label = {word: i for i, word in enumerate(tree.labels)}
     of_word = np.array([label[word] for word in vocabulary.words])
-    ids = parts.train.ids(slice(0, 1 << 20))
+    ids = splits.train.ids(slice(0, 1 << 20))
     drawn = ids[ids >= 0][np.random.default_rng(0).integers(0, (ids >= 0).sum(), n)]
     return of_word[drawn]
 

@@ -55,8 +55,8 @@ def trees(n_labels: int) -> Iterator[tuple[str, hstree.Tree]]:
 
 def several_codes(vocabulary: Vocabulary, n: int) -> hstree.Tree:
     """Hang random trees over the same labels under one root, as `gmm --trees` does with its own."""
-    parts = [hstree.build("random", vocabulary, random_state=i) for i in range(n)]
-    return join_under_root(parts, vocabulary.words, counts=vocabulary.counts)
+    trees = [hstree.build("random", vocabulary, random_state=i) for i in range(n)]
+    return join_under_root(trees, vocabulary.words, counts=vocabulary.counts)
 
 
 def measured(name: str, tree: hstree.Tree, spread: float, given: Any) -> dict[str, Any]:

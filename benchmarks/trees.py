@@ -51,7 +51,7 @@ def save_into(folder: str, ending: str, tree: Tree) -> None:
 
 def expand_all(tree: Tree) -> None:
     """Expand every code, and see that a uniform walk has mass 1 on them."""
-    Codes(tree).uniform_mass()
+    Codes(tree).kraft_sum()
 
 
 def rows(n_labels: int) -> Iterator[table.Row]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from hstree.data.symmetric_windows import Surroundings
+from hstree.data.symmetric_windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
 from hstree.models.cbow import Cbow
 from hstree.models.word2vec import Word2Vec
@@ -141,7 +141,7 @@ def nll_of(trained: Any, model: Any, test: hstree.Corpus, window: int) -> float:
     frame = Word2Vec(layer.tree, layer.weight.shape[1], window, model=model)
     context_model: Cbow = frame.model
     context_model.embedding[...] = trained.wv.vectors
-    found = score(context_model, layer, Surroundings(frame.seen(test), window))
+    found = score(context_model, layer, SymmetricWindows(frame.reencode(test), window))
     return found.nll / found.tokens
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.layer import take_turns
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 from hstree.ngrams.kneser_ney import KneserNey
 from tests.texts import corpus_of, markov_lines, write_lines
 
@@ -97,14 +97,14 @@ def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path)
 def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
     words = texts[0].vocabulary
-    parts = Parts(*(text.with_vocabulary(words) for text in texts))
-    monkeypatch.setattr("benchmarks.morin_bengio.brown_parts", lambda: parts)
+    splits = Splits(*(text.with_vocabulary(words) for text in texts))
+    monkeypatch.setattr("benchmarks.morin_bengio.brown_parts", lambda: splits)
     few = ("--folder", tmp_path / "runs", "--epochs", 1, "--rows", "wordnet first, none", "flat")
     *trees, trigram = run("morin_bengio", monkeypatch, capsys, tmp_path, *few)
     assert [row["tree"] for row in trees] == ["wordnet first, none", "flat"]
     assert [row["in WordNet"] for row in trees] == ["0%", None]
     assert trigram["tree"] == "Kneser-Ney trigram"
-    model = KneserNey(order=3).fit(parts.train)
-    assert trigram["valid"] == f"{model.perplexity(parts.valid):.1f}"
-    assert trigram["test"] == f"{model.perplexity(parts.test):.1f}"
+    model = KneserNey(order=3).fit(splits.train)
+    assert trigram["valid"] == f"{model.perplexity(splits.valid):.1f}"
+    assert trigram["test"] == f"{model.perplexity(splits.test):.1f}"
     assert trigram["above flat"].endswith("%")

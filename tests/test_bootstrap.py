@@ -8,18 +8,18 @@ import pytest
 import hstree
 from hstree.errors import InputError, OptionError
 from hstree.experiments.bootstrap import bootstrap, grown
-from hstree.experiments.evaluation import corpus_parts
+from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.runs import run, vectors_of
 from hstree.models.language_model import LanguageModel
-from hstree.models.lbl_training import Trainer
+from hstree.models.lbl_training import LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
 
 
 @pytest.fixture
-def parts(tmp_path):
-    return corpus_parts(corpus_of(tmp_path, markov_lines(4_000, 0)[0]))
+def splits(tmp_path):
+    return corpus_splits(corpus_of(tmp_path, markov_lines(4_000, 0)[0]))
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def trainings(monkeypatch):
     return seen
 
 
-def test_a_bootstrap_keeps_every_artefact(parts, tmp_path):
-    done = dict(bootstrap(parts, tmp_path / "b", rounds=2, **SMALL))
+def test_a_bootstrap_keeps_every_artefact(splits, tmp_path):
+    done = dict(bootstrap(splits, tmp_path / "b", rounds=2, **SMALL))
     assert list(done) == ["round-0", "round-1", "round-2"]
     for name, result in done.items():
         folder = tmp_path / "b" / name
@@ -43,48 +43,48 @@ def test_a_bootstrap_keeps_every_artefact(parts, tmp_path):
         assert tree.sha256 == result["tree"]["sha256"]
         assert vectors_of(folder).labels == tree.labels
         model = LanguageModel.load(folder / "model")
-        assert model.perplexity(parts.test) == result["perplexity"]["test"]
+        assert model.perplexity(splits.test) == result["perplexity"]["test"]
     assert done["round-0"]["tree"]["method"] == "random"
     assert done["round-1"]["tree"]["method"] == "gmm"
 
 
-def test_later_rounds_grow_from_the_better_model(parts, tmp_path):
-    done = dict(bootstrap(parts, tmp_path / "b", rounds=2, **SMALL))
+def test_later_rounds_grow_from_the_better_model(splits, tmp_path):
+    done = dict(bootstrap(splits, tmp_path / "b", rounds=2, **SMALL))
     better = min(("round-0", "round-1"), key=lambda name: done[name]["perplexity"]["valid"])
     tree = hstree.load(tmp_path / "b" / "round-2" / "tree.json")
     assert tree.meta["input"]["sha256"] == vectors_of(tmp_path / "b" / better).sha256
 
 
-def test_what_is_finished_is_not_done_again(parts, tmp_path, trainings):
-    first = dict(bootstrap(parts, tmp_path / "b", **SMALL))
+def test_what_is_finished_is_not_done_again(splits, tmp_path, trainings):
+    first = dict(bootstrap(splits, tmp_path / "b", **SMALL))
     assert len(trainings) == 2
-    assert dict(bootstrap(parts, tmp_path / "b", **SMALL)) == first
+    assert dict(bootstrap(splits, tmp_path / "b", **SMALL)) == first
     assert len(trainings) == 2
     (tmp_path / "b" / "round-1" / "result.json").write_text('{"half')
-    assert dict(bootstrap(parts, tmp_path / "b", **SMALL)).keys() == first.keys()
+    assert dict(bootstrap(splits, tmp_path / "b", **SMALL)).keys() == first.keys()
     assert len(trainings) == 3
-    dict(bootstrap(parts, tmp_path / "b", rounds=2, **SMALL))
+    dict(bootstrap(splits, tmp_path / "b", rounds=2, **SMALL))
     assert len(trainings) == 4
 
 
 @pytest.mark.parametrize("change", [{"dim": 9}, {"random_state": 1}])
-def test_nothing_stale_is_reused(parts, tmp_path, trainings, change):
-    dict(bootstrap(parts, tmp_path / "b", **SMALL))
-    dict(bootstrap(parts, tmp_path / "b", **{**SMALL, **change}))
+def test_nothing_stale_is_reused(splits, tmp_path, trainings, change):
+    dict(bootstrap(splits, tmp_path / "b", **SMALL))
+    dict(bootstrap(splits, tmp_path / "b", **{**SMALL, **change}))
     assert len(trainings) == 4
 
 
-def test_other_options_of_the_builder_grow_another_tree(parts, tmp_path, trainings):
-    dict(bootstrap(parts, tmp_path / "b", **SMALL))
-    dict(bootstrap(parts, tmp_path / "b", build_options={"split": "balanced"}, **SMALL))
+def test_other_options_of_the_builder_grow_another_tree(splits, tmp_path, trainings):
+    dict(bootstrap(splits, tmp_path / "b", **SMALL))
+    dict(bootstrap(splits, tmp_path / "b", build_options={"split": "balanced"}, **SMALL))
     assert len(trainings) == 3
     tree = hstree.load(tmp_path / "b" / "round-1" / "tree.json")
     assert tree.meta["options"]["split"] == "balanced"
 
 
-def test_an_interrupted_training_stops_and_leaves_what_was_there(parts, tmp_path, monkeypatch):
-    first = dict(bootstrap(parts, tmp_path / "b", **SMALL))
-    step = Trainer.step
+def test_an_interrupted_training_stops_and_leaves_what_was_there(splits, tmp_path, monkeypatch):
+    first = dict(bootstrap(splits, tmp_path / "b", **SMALL))
+    step = LogBilinearTrainer.step
     calls = []
 
     def interrupted(self, *given):
@@ -93,26 +93,26 @@ def test_an_interrupted_training_stops_and_leaves_what_was_there(parts, tmp_path
             raise KeyboardInterrupt
         return step(self, *given)
 
-    monkeypatch.setattr(Trainer, "step", interrupted)
+    monkeypatch.setattr(LogBilinearTrainer, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        dict(bootstrap(parts, tmp_path / "b", **{**SMALL, "dim": 9}))
+        dict(bootstrap(splits, tmp_path / "b", **{**SMALL, "dim": 9}))
     monkeypatch.undo()
-    assert dict(bootstrap(parts, tmp_path / "b", **SMALL)) == first
+    assert dict(bootstrap(splits, tmp_path / "b", **SMALL)) == first
     assert vectors_of(tmp_path / "b" / "round-0").dimension == 8
 
 
 @pytest.mark.parametrize("name", ["vectors.npy", "vectors.labels.tsv", "tree.json", "model"])
-def test_a_run_with_a_file_missing_is_done_again(parts, tmp_path, trainings, name):
-    first = dict(bootstrap(parts, tmp_path / "b", **SMALL))
+def test_a_run_with_a_file_missing_is_done_again(splits, tmp_path, trainings, name):
+    first = dict(bootstrap(splits, tmp_path / "b", **SMALL))
     (tmp_path / "b" / "round-0" / name).rename(tmp_path / "away")
-    again = dict(bootstrap(parts, tmp_path / "b", **SMALL))
+    again = dict(bootstrap(splits, tmp_path / "b", **SMALL))
     assert again["round-1"]["perplexity"] == first["round-1"]["perplexity"]
     # The tree is built anew, and then it is the one that the run was trained on.
     assert len(trainings) == (2 if name == "tree.json" else 3)
 
 
-def test_a_damaged_tree_is_grown_anew(parts, tmp_path):
-    run(hstree.build("random", parts.train), parts, tmp_path / "r", **SMALL)
+def test_a_damaged_tree_is_grown_anew(splits, tmp_path):
+    run(hstree.build("random", splits.train), splits, tmp_path / "r", **SMALL)
     vectors = vectors_of(tmp_path / "r")
     tree = grown(vectors, tmp_path / "g", "gmm", {})
     (tmp_path / "g" / "tree.json").write_text("[]")
@@ -133,25 +133,25 @@ def builds(monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["huffman", "classes"])
-def test_a_tree_of_a_text_is_built_once(parts, tmp_path, builds, method):
-    tree = grown(parts.train, tmp_path / "g", method, {})
-    assert grown(parts.train, tmp_path / "g", method, {}) == tree
+def test_a_tree_of_a_text_is_built_once(splits, tmp_path, builds, method):
+    tree = grown(splits.train, tmp_path / "g", method, {})
+    assert grown(splits.train, tmp_path / "g", method, {}) == tree
     assert len(builds) == 1
 
 
 def test_a_tree_of_a_text_is_built_anew_for_other_words_counts_lines_or_options(
-    parts, tmp_path, builds
+    splits, tmp_path, builds
 ):
-    words = parts.train.select_vocabulary(max_size=5)
-    fewer = parts.train.with_vocabulary(words)
+    words = splits.train.select_vocabulary(max_size=5)
+    fewer = splits.train.with_vocabulary(words)
     absent = [hstree.Vocabulary([*words.words, word], [*words.counts, 0]) for word in "xy"]
     changed = [
-        (parts.train, {}),
+        (splits.train, {}),
         (fewer, {}),
-        (fewer.limited_to(parts.train.select_vocabulary(max_size=4)), {}),
-        *((parts.train.with_vocabulary(vocabulary), {}) for vocabulary in absent),
-        (parts.train.part(0, 50), {}),
-        (parts.train.part(0, 50), {"arity": 3}),
+        (fewer.limited_to(splits.train.select_vocabulary(max_size=4)), {}),
+        *((splits.train.with_vocabulary(vocabulary), {}) for vocabulary in absent),
+        (splits.train.part(0, 50), {}),
+        (splits.train.part(0, 50), {"arity": 3}),
     ]
     for number, (corpus, options) in enumerate(changed, 1):
         tree = grown(corpus, tmp_path / "g", "huffman", options)
@@ -159,22 +159,22 @@ def test_a_tree_of_a_text_is_built_anew_for_other_words_counts_lines_or_options(
         assert tree == hstree.build("huffman", corpus, **options)
 
 
-def test_a_tree_is_built_anew_for_another_file_of_an_option(parts, tmp_path, builds):
+def test_a_tree_is_built_anew_for_another_file_of_an_option(splits, tmp_path, builds):
     vectors = tmp_path / "v.npy"
     options = {"classes_by": "vectors", "vectors": vectors}
     for number, seed in enumerate((0, 0, 1)):
-        drawn = np.random.default_rng(seed).standard_normal((len(parts.train.vocabulary), 3))
-        hstree.WordVectors(parts.train.vocabulary.words, drawn).save(vectors)
-        tree = grown(parts.train, tmp_path / "g", "classes", options)
+        drawn = np.random.default_rng(seed).standard_normal((len(splits.train.vocabulary), 3))
+        hstree.WordVectors(splits.train.vocabulary.words, drawn).save(vectors)
+        tree = grown(splits.train, tmp_path / "g", "classes", options)
         assert len(builds) == max(1, number)
-        assert tree == hstree.build("classes", parts.train, **options)
+        assert tree == hstree.build("classes", splits.train, **options)
 
 
-def test_what_a_folder_of_an_option_holds_is_not_known(parts, tmp_path, builds):
+def test_what_a_folder_of_an_option_holds_is_not_known(splits, tmp_path, builds):
     for _ in range(2):
         with pytest.raises(InputError):
-            grown(parts.train, tmp_path / "g", "wordnet", {"wordnet": str(tmp_path)})
-    grown(parts.train, tmp_path / "g", "huffman", {})
+            grown(splits.train, tmp_path / "g", "wordnet", {"wordnet": str(tmp_path)})
+    grown(splits.train, tmp_path / "g", "huffman", {})
     assert len(builds) == 3
 
 
@@ -185,6 +185,6 @@ def test_a_tree_of_a_vocabulary_depends_on_its_counts(tmp_path, builds):
     assert len(builds) == 2
 
 
-def test_there_is_at_least_one_round(parts, tmp_path):
+def test_there_is_at_least_one_round(splits, tmp_path):
     with pytest.raises(OptionError, match="rounds is 0"):
-        next(bootstrap(parts, tmp_path / "b", rounds=0, **SMALL))
+        next(bootstrap(splits, tmp_path / "b", rounds=0, **SMALL))

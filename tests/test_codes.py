@@ -63,7 +63,7 @@ def test_above_is_the_edge_taken_before(tree):
 @given(trees(), st.integers(1, 50), st.booleans())
 def test_uniform_mass_is_one(tree, chunk, cached):
     codes = Codes(tree) if cached else Codes(tree, cache_limit=0)
-    assert codes.uniform_mass(chunk) == pytest.approx(1, abs=1e-12)
+    assert codes.kraft_sum(chunk) == pytest.approx(1, abs=1e-12)
 
 
 def without_its_last_decision(codes, code):
@@ -110,14 +110,14 @@ def test_uniform_mass_catches_a_planted_fault(fault, tree, data):
     codes = Codes(tree, cache_limit=0)
     code = data.draw(st.sampled_from(np.flatnonzero(codes.length > 1).tolist()))
     fault(codes, code)
-    assert abs(codes.uniform_mass() - 1) > 1e-9
+    assert abs(codes.kraft_sum() - 1) > 1e-9
 
 
 def test_a_wrong_branch_of_the_same_share_is_no_walk():
     tree = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])
     codes = Codes(tree)
     codes._edge[0] = 1  # the first code turns right at the root, and ends on the left
-    assert codes.uniform_mass() == 0.75
+    assert codes.kraft_sum() == 0.75
 
 
 def test_a_chain_of_100_000_labels():
@@ -131,13 +131,13 @@ def test_a_chain_of_100_000_labels():
     assert np.diff(found.decision_start).tolist() == [n - 1, 1, 100]
     assert np.array_equal(found.edge[: n - 1], np.arange(0, 2 * n - 2, 2))
     assert found.edge[n - 1] == 1
-    assert codes.uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_one_label_has_no_code_and_all_the_mass():
     codes = Codes(Tree(["only"], [0], []))
     assert codes.of(0) == []
-    assert codes.uniform_mass() == 1
+    assert codes.kraft_sum() == 1
     found = codes.expand(np.array([0, 0]))
     assert found.code_start.tolist() == [0, 0, 0]
     assert found.edge.size == 0

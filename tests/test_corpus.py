@@ -109,7 +109,7 @@ def test_ids_take_arrays_of_any_shape_and_are_new(tmp_path):
 )
 def test_parts_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid, test):
     corpus = corpus_of(tmp_path, [f"w{i}" for i in range(n_lines)])
-    assert [part.lines for part in corpus.parts()] == [(0, train), (train, valid), (valid, test)]
+    assert [part.lines for part in corpus.splits()] == [(0, train), (train, valid), (valid, test)]
     assert [part.lines for part in corpus.last_tenth()] == [(0, valid), (valid, test)]
     within = corpus.part(5, n_lines)
     if within.n_lines >= 10:
@@ -120,9 +120,9 @@ def test_parts_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid,
 def test_fewer_than_ten_lines_have_no_tenth(tmp_path):
     corpus = corpus_of(tmp_path, ["a"] * 9)
     with pytest.raises(InputError, match=r"text\.txt has 9 lines; .* ten or more"):
-        corpus.parts()
+        corpus.splits()
     with pytest.raises(InputError, match="has 1 line; "):
-        corpus.part(0, 1).parts()
+        corpus.part(0, 1).splits()
 
 
 @pytest.mark.parametrize("lines", [(0, 0), (2, 1), (-1, 2), (0, 4), (3, 4)])
@@ -133,7 +133,7 @@ def test_no_such_lines(tmp_path, lines):
 
 def test_source_names_the_lines_and_no_folder(tmp_path):
     corpus = corpus_of(tmp_path, ["a"] * 20)
-    train = corpus.parts()[0]
+    train = corpus.splits()[0]
     assert train.source == {
         "kind": "corpus",
         "name": "text.txt",

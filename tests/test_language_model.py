@@ -11,9 +11,9 @@ import pytest
 import hstree
 from hstree.data.text_score import perplexity
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.experiments.evaluation import corpus_parts, evaluate, read_by_builder, score_saved
+from hstree.experiments.evaluation import corpus_splits, evaluate, read_by_builder, score_saved
 from hstree.models.language_model import LanguageModel
-from hstree.models.lbl_training import Trainer, TrainingOptions
+from hstree.models.lbl_training import LogBilinearTrainer, TrainingOptions
 from hstree.tree import Tree
 from tests.texts import corpus_of, markov_lines
 
@@ -62,7 +62,7 @@ def test_an_untrained_model_is_the_unigram_distribution_whatever_the_tree(markov
     trees = [hstree.build(method, train) for method in METHODS]
     trees.append(several_codes(train.vocabulary))
     for tree in trees:
-        found = evaluate(tree, corpus_parts(train, valid, test), **{**SMALL, "epochs": 0})
+        found = evaluate(tree, corpus_splits(train, valid, test), **{**SMALL, "epochs": 0})
         assert found.test.perplexity == pytest.approx(found.unigram.perplexity, rel=1e-5)
         counts = train.counts[test.vocabulary.ids(train.vocabulary.words)]
         share = train.counts / train.counts.sum()
@@ -331,7 +331,7 @@ def test_the_learning_rate_halves_and_the_best_weights_are_kept(markov):
 def test_an_interrupt_keeps_the_best_so_far(markov, monkeypatch):
     train, valid, _, _ = markov
     calls = {"n": 0}
-    step = Trainer.step
+    step = LogBilinearTrainer.step
 
     def interrupted(self, *arguments):
         calls["n"] += 1
@@ -339,7 +339,7 @@ def test_an_interrupt_keeps_the_best_so_far(markov, monkeypatch):
             raise KeyboardInterrupt
         return step(self, *arguments)
 
-    monkeypatch.setattr(Trainer, "step", interrupted)
+    monkeypatch.setattr(LogBilinearTrainer, "step", interrupted)
     model = LanguageModel(hstree.build("random", train), **SMALL).fit(train, valid)
     assert model.history_.interrupted
     assert len(model.history_.epochs) == 1
@@ -355,10 +355,10 @@ def test_perplexity_of_nothing_and_of_the_impossible():
 def test_the_figures_of_an_evaluation(tmp_path):
     lines = markov_lines(4_000, 0)[0]
     corpus = corpus_of(tmp_path, [*lines, "w0 never seen before"])
-    parts = corpus_parts(corpus)
-    vocabulary = parts.train.select_vocabulary(unk=True)
+    splits = corpus_splits(corpus)
+    vocabulary = splits.train.select_vocabulary(unk=True)
     tree = hstree.build("huffman", vocabulary)
-    found = evaluate(tree, parts, **{**SMALL, "epochs": 1}).as_dict()
+    found = evaluate(tree, splits, **{**SMALL, "epochs": 1}).as_dict()
     assert found["oov"] == {"train": 0, "valid": 0, "test": 3}
     assert sum(found["tokens"].values()) == len(corpus)
     assert found["perplexity"]["test_without_oov"] < found["perplexity"]["test"]
@@ -371,33 +371,33 @@ def test_the_figures_of_an_evaluation(tmp_path):
 def test_the_parts_of_a_corpus(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     other = corpus_of(tmp_path, ["line 1"], "other.txt")
-    whole = corpus_parts(corpus)
+    whole = corpus_splits(corpus)
     assert [p.lines for p in (whole.train, whole.valid, whole.test)] == [
         (0, 40),
         (40, 45),
         (45, 50),
     ]
-    assert corpus_parts(corpus, other, other).train.lines == (0, 50)
-    with_test = corpus_parts(corpus, test=other)
+    assert corpus_splits(corpus, other, other).train.lines == (0, 50)
+    with_test = corpus_splits(corpus, test=other)
     assert (with_test.train.lines, with_test.valid.lines) == ((0, 45), (45, 50))
     assert with_test.test is other
-    with_valid = corpus_parts(corpus, valid=other)
+    with_valid = corpus_splits(corpus, valid=other)
     assert (with_valid.train.lines, with_valid.test.lines) == ((0, 45), (45, 50))
     assert with_valid.valid is other
 
 
 def test_a_tree_built_from_the_test_lines_is_found_out(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
-    parts = corpus_parts(corpus)
+    splits = corpus_splits(corpus)
     tree = hstree.build("huffman", corpus)
-    assert "lines 46 to 50" in read_by_builder(tree, parts.test)
+    assert "lines 46 to 50" in read_by_builder(tree, splits.test)
     held_out = hstree.build("huffman", corpus.part(0, 40))
-    assert read_by_builder(held_out, parts.test) is None
+    assert read_by_builder(held_out, splits.test) is None
     assert read_by_builder(held_out, corpus_of(tmp_path, ["line 1"], "other.txt")) is None
     nested = tree.with_meta({"input": {"kind": "vectors", "vocabulary": tree.meta["input"]}})
-    assert "lines 46 to 50" in read_by_builder(nested, parts.test)
+    assert "lines 46 to 50" in read_by_builder(nested, splits.test)
     for odd in (None, {"lines": 3}, {"sha256": corpus.sha256}, {"vocabulary": []}):
-        assert read_by_builder(tree.with_meta({"input": odd}), parts.test) is None
+        assert read_by_builder(tree.with_meta({"input": odd}), splits.test) is None
 
 
 def test_a_part_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
@@ -405,4 +405,4 @@ def test_a_part_that_cannot_be_read_is_refused_before_the_training(tmp_path, mon
     other = corpus_of(tmp_path, ["a b zebra"], "other.txt")
     monkeypatch.setattr(LanguageModel, "fit", lambda *given: pytest.fail("trained"))
     with pytest.raises(InputError, match="no <unk>"):
-        evaluate(hstree.build("flat", train), corpus_parts(train, train, other), **SMALL)
+        evaluate(hstree.build("flat", train), corpus_splits(train, train, other), **SMALL)

@@ -7,7 +7,7 @@ import pytest
 
 import hstree
 from hstree.errors import OptionError
-from hstree.experiments.evaluation import corpus_parts
+from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.runs import config_of, finished, nll_of, run
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.language_model import LanguageModel
@@ -21,8 +21,8 @@ KEY = "b33fbbee79822f7f7ee6e1a0620ee96507a3f08ff2c2fc5e097f5961bc39b7b6"
 
 
 @pytest.fixture
-def parts(tmp_path):
-    return corpus_parts(corpus_of(tmp_path, markov_lines(3_000, 0)[0]))
+def splits(tmp_path):
+    return corpus_splits(corpus_of(tmp_path, markov_lines(3_000, 0)[0]))
 
 
 def test_a_key_is_what_it_was_when_runs_were_first_kept(tmp_path, monkeypatch):
@@ -30,14 +30,14 @@ def test_a_key_is_what_it_was_when_runs_were_first_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("hstree.experiments.runs.__version__", "0.1.0")
     corpus = corpus_of(tmp_path, ["a b c", "b a"] * 20)
     tree = hstree.build("huffman", corpus)
-    result = run(tree, corpus_parts(corpus), tmp_path / "r", **SMALL)
+    result = run(tree, corpus_splits(corpus), tmp_path / "r", **SMALL)
     assert result["key"] == KEY
     assert finished(tmp_path / "r", KEY) == result
 
 
-def test_the_key_lays_no_layer_out(parts, tmp_path, monkeypatch):
-    tree = hstree.build("huffman", parts.train)
-    first = run(tree, parts, tmp_path / "r", **SMALL)
+def test_the_key_lays_no_layer_out(splits, tmp_path, monkeypatch):
+    tree = hstree.build("huffman", splits.train)
+    first = run(tree, splits, tmp_path / "r", **SMALL)
     sizes = []
     init = HierarchicalSoftmax.__init__
     monkeypatch.setattr(
@@ -45,13 +45,13 @@ def test_the_key_lays_no_layer_out(parts, tmp_path, monkeypatch):
         "__init__",
         lambda self, tree, *a, **k: sizes.append(tree.n_labels) or init(self, tree, *a, **k),
     )
-    assert run(tree, parts, tmp_path / "r", **SMALL) == first
+    assert run(tree, splits, tmp_path / "r", **SMALL) == first
     assert max(sizes, default=0) <= 1
 
 
 @pytest.mark.parametrize("given", [{}, SMALL, {"full": True, "dim": 3}, {"random_state": 7}])
-def test_a_config_does_not_depend_on_the_tree(given, parts):
-    tree = hstree.build("balanced", parts.train)
+def test_a_config_does_not_depend_on_the_tree(given, splits):
+    tree = hstree.build("balanced", splits.train)
     assert config_of(given) == LanguageModel(tree, **given).config()
 
 
@@ -60,38 +60,38 @@ def test_a_config_is_checked():
         config_of({"dim": 0})
 
 
-def test_the_nll_of_every_token_adds_up_to_the_score(parts, tmp_path):
-    result = run(hstree.build("huffman", parts.train), parts, tmp_path / "r", **SMALL)
-    nll = nll_of(tmp_path / "r", parts)
-    assert nll.shape == (len(parts.test),)
+def test_the_nll_of_every_token_adds_up_to_the_score(splits, tmp_path):
+    result = run(hstree.build("huffman", splits.train), splits, tmp_path / "r", **SMALL)
+    nll = nll_of(tmp_path / "r", splits)
+    assert nll.shape == (len(splits.test),)
     assert np.exp(nll.mean()) == pytest.approx(result["perplexity"]["test"], rel=1e-9)
     model = LanguageModel.load(tmp_path / "r" / "model")
-    ids = model.seen(parts.test).ids(slice(None))
+    ids = model.reencode(splits.test).ids(slice(None))
     eos = model.vocabulary.index("<eos>")
     context = np.array([[eos, eos], [eos, ids[0]], [ids[0], ids[1]]])
     log_prob = model.log_prob(context)
     assert nll[:3] == pytest.approx(-log_prob[np.arange(3), ids[:3]], rel=1e-5)
 
 
-def test_a_kept_nll_is_read_and_a_foreign_one_is_not(parts, tmp_path, monkeypatch):
+def test_a_kept_nll_is_read_and_a_foreign_one_is_not(splits, tmp_path, monkeypatch):
     home = tmp_path / "r"
-    run(hstree.build("huffman", parts.train), parts, home, **SMALL)
-    nll = nll_of(home, parts)
+    run(hstree.build("huffman", splits.train), splits, home, **SMALL)
+    nll = nll_of(home, splits)
     with monkeypatch.context() as patched:
         patched.setattr(LanguageModel, "load", lambda folder: pytest.fail("scored again"))
-        assert np.array_equal(nll_of(home, parts), nll)
+        assert np.array_equal(nll_of(home, splits), nll)
     for other in (nll[:-1], nll + 0.01, nll.astype(np.float32)):
         np.save(home / "test_nll.npy", other)
-        assert np.array_equal(nll_of(home, parts), nll)
+        assert np.array_equal(nll_of(home, splits), nll)
     (home / "test_nll.npy").write_bytes(b"\x93NUMPY half")
-    assert np.array_equal(nll_of(home, parts), nll)
+    assert np.array_equal(nll_of(home, splits), nll)
 
 
-def test_a_new_run_in_a_folder_leaves_nothing_of_the_old_one(parts, tmp_path):
+def test_a_new_run_in_a_folder_leaves_nothing_of_the_old_one(splits, tmp_path):
     home = tmp_path / "r"
-    tree = hstree.build("huffman", parts.train)
-    run(tree, parts, home, **SMALL)
-    nll_of(home, parts)
-    run(tree, parts, home, **SMALL | {"dim": 9})
+    tree = hstree.build("huffman", splits.train)
+    run(tree, splits, home, **SMALL)
+    nll_of(home, splits)
+    run(tree, splits, home, **SMALL | {"dim": 9})
     assert not (home / "test_nll.npy").exists()
     assert json.loads((home / "result.json").read_text())["options"]["dim"] == 9

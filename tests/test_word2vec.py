@@ -9,7 +9,7 @@ import pytest
 
 import hstree
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.experiments.evaluation import corpus_parts, evaluate
+from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.base import describe, load, new_model, predicts
 from hstree.models.language_model import LanguageModel
@@ -39,7 +39,7 @@ def trained(kind, corpus, **options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_untrained_model_is_the_unigram_distribution(markov, kind, method):
     tree = hstree.build(method, markov[0])
-    found = evaluate(tree, corpus_parts(*markov), model=kind, dim=8, epochs=0)
+    found = evaluate(tree, corpus_splits(*markov), model=kind, dim=8, epochs=0)
     assert found.test.perplexity == pytest.approx(found.unigram.perplexity, rel=1e-4)
 
 
@@ -49,7 +49,7 @@ def test_training_learns_what_a_window_tells(markov, kind, method):
     """Beside the perplexity of tables of what stands between which words."""
     tree = hstree.build(method, markov[0])
     options = {**SMALL, "window": 1, "epochs": 5, "learning_rate": 0.3, "model": kind}
-    found = evaluate(tree, corpus_parts(*markov), **options)
+    found = evaluate(tree, corpus_splits(*markov), **options)
     of_one, of_both = (math.exp(nll_by_tables(*markov[::2], k)) for k in ("skipgram", "cbow"))
     if kind == "skipgram":
         assert of_one * 0.98 < found.test.perplexity < of_one * 1.03

@@ -10,18 +10,18 @@ import typer
 from hstree_cli.exits import INTERRUPTED
 
 if TYPE_CHECKING:
-    from hstree.experiments.evaluation import Parts
+    from hstree.experiments.evaluation import Splits
 
 #: What is written in the folder of a comparison.
 KEPT = ("results.json", "results.csv", "report.html", "runs")
 
 
-def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None:
+def run_comparison(splits: Splits, output: Path, quiet: bool, **what: Any) -> None:
     """Compare in a folder, print what was found, and write a page of it.
 
     Parameters
     ----------
-    parts : Parts
+    splits : Splits
     output : Path
     quiet : bool
         Show no progress.
@@ -44,7 +44,7 @@ def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None
 
     try:
         with showing_progress(quiet):
-            found = compare(parts, output, **what)
+            found = compare(splits, output, **what)
     except KeyboardInterrupt:
         complain(
             f"interrupted; every finished run is kept in {output / 'runs'}, "
@@ -53,7 +53,7 @@ def run_comparison(parts: Parts, output: Path, quiet: bool, **what: Any) -> None
         raise typer.Exit(INTERRUPTED) from None
     said: list[str] = []
     with written((output / PAGE, lambda _: said.append(_write_page(output, quiet)))):
-        print_comparison(found, origin(parts.train), f"{output}/")
+        print_comparison(found, origin(splits.train), f"{output}/")
         for line in said:
             say(f"\n{line}")
 

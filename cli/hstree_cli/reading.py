@@ -13,8 +13,8 @@ from hstree.data.overlap import overlap, shared_words
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.experiments.evaluation import (
-    Parts,
-    corpus_parts,
+    Splits,
+    corpus_splits,
     read_by_builder,
     read_by_vocabulary,
     shared_lines,
@@ -41,7 +41,7 @@ def training_lines(
     Without a vocabulary they are seen through their own words, and ``<unk>`` for those that
     they lack.
     """
-    train = corpus.parts()[0]
+    train = corpus.splits()[0]
     if vocabulary is not None:
         return train
     words = train.select_vocabulary(min_count=min_count, max_size=max_size, unk=True)
@@ -55,21 +55,21 @@ def parts_of(
     min_count: int = 1,
     max_size: int | None = None,
     lower: bool = False,
-) -> Parts:
-    """Read the three parts of an evaluation, all seen through the training part's words.
+) -> Splits:
+    """Read the three splits of an evaluation, all seen through the training part's words.
 
     ``<unk>`` is one of them where another part needs it.
     """
     given = {"vocabulary": vocabulary, "lower": lower}
     corpus, valid, test = (None if s is None else Corpus.read(s, **given) for s in sources)
-    parts = corpus_parts(corpus, valid, test)
+    splits = corpus_splits(corpus, valid, test)
     if vocabulary is not None:
-        return parts
-    train, *others = parts.train, parts.valid, parts.test
+        return splits
+    train, *others = splits.train, splits.valid, splits.test
     words = train.select_vocabulary(min_count=min_count, max_size=max_size)
     if words.unk is None and any(part.with_vocabulary(words).n_oov for part in others):
         words = train.select_vocabulary(min_count=min_count, max_size=max_size, unk=True)
-    seen = Parts(*(part.with_vocabulary(words) for part in (train, *others)))
+    seen = Splits(*(part.with_vocabulary(words) for part in (train, *others)))
     _check_some_left(seen.train, "training part", min_count=min_count, max_size=max_size)
     return seen
 
@@ -105,18 +105,18 @@ class Reader:
         text = self._read(source)
         return self._checked(text, self._words(text), text.name)
 
-    def parts(self, corpus: str, valid: str | None, test: str | None) -> Parts:
-        """Read the three parts of an evaluation; what the words are, the training part says."""
-        parts = corpus_parts(
+    def splits(self, corpus: str, valid: str | None, test: str | None) -> Splits:
+        """Read the three splits of an evaluation; what the words are, the training part says."""
+        splits = corpus_splits(
             self._read(corpus),
             None if valid is None else self._read(valid),
             None if test is None else self._read(test),
         )
-        words = self._words(parts.train)
-        return Parts(
-            train=self._checked(parts.train, words, "training part"),
-            valid=self._checked(parts.valid, words, "validation part"),
-            test=self._checked(parts.test, words, "test part"),
+        words = self._words(splits.train)
+        return Splits(
+            train=self._checked(splits.train, words, "training part"),
+            valid=self._checked(splits.valid, words, "validation part"),
+            test=self._checked(splits.test, words, "test part"),
         )
 
     def _read(self, source: str) -> Corpus:
@@ -138,20 +138,20 @@ class Reader:
         return limited
 
 
-def warn_of_seen_lines(parts: Parts, trees: Mapping[str, Tree] | None = None) -> None:
-    """Warn of lines in two parts, and of test lines that the vocabulary or a tree was made from.
+def warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree] | None = None) -> None:
+    """Warn of lines in two splits, and of test lines that the vocabulary or a tree was made from.
 
     Parameters
     ----------
-    parts : Parts
+    splits : Splits
     trees : mapping of str to Tree, optional
         By the name to call them by; "" where there is only one.
     """
-    for said in [*shared_lines(parts), read_by_vocabulary(parts)]:
+    for said in [*shared_lines(splits), read_by_vocabulary(splits)]:
         if said is not None:
             warn(said)
     for name, tree in (trees or {}).items():
-        if (said := read_by_builder(tree, parts.test)) is not None:
+        if (said := read_by_builder(tree, splits.test)) is not None:
             warn(f"{name}: {said}" if name else said)
 
 

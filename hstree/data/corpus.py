@@ -53,7 +53,7 @@ class Corpus:
     Examples
     --------
     >>> corpus = Corpus.read("corpus.txt")  # doctest: +SKIP
-    >>> train, valid, test = corpus.parts()  # doctest: +SKIP
+    >>> train, valid, test = corpus.splits()  # doctest: +SKIP
     >>> train.ids(slice(0, 3))  # doctest: +SKIP
     array([17, 4, 0], dtype=int32)
     """
@@ -243,7 +243,7 @@ class Corpus:
         lines = (first + start, first + stop)
         return Corpus(self._text, self.vocabulary, lines, only=self._only)
 
-    def parts(self) -> tuple[Corpus, Corpus, Corpus]:
+    def splits(self) -> tuple[Corpus, Corpus, Corpus]:
         """Return the training, validation and test part of this corpus.
 
         The last tenth of the lines (rounded down) is the test part, the tenth before them the

@@ -19,7 +19,7 @@ Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
 
-class Surroundings(Windows):
+class SymmetricWindows(Windows):
     """The words around each word of a corpus, and the word itself.
 
     Parameters

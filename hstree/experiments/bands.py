@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree.data.text_score import perplexity
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 
 #: The least count of each band but the first, which is of words that never stand there.
 _LEAST = 10 ** np.arange(18)
@@ -51,15 +51,15 @@ class Bands:
         return found
 
 
-def frequency_bands(parts: Parts) -> Bands:
+def frequency_bands(splits: Splits) -> Bands:
     """Band the words of the training part's vocabulary by powers of ten of their counts.
 
     Counts are 0, 1 to 9, 10 to 99 and so on; test tokens out of the vocabulary are a band of
     their own. Bands without a word and without a token are left out.
     """
-    vocabulary = parts.train.vocabulary
-    band_of_word = np.searchsorted(_LEAST, parts.train.counts, side="right")
-    ids = parts.test.with_vocabulary(vocabulary).ids(slice(None))
+    vocabulary = splits.train.vocabulary
+    band_of_word = np.searchsorted(_LEAST, splits.train.counts, side="right")
+    ids = splits.test.with_vocabulary(vocabulary).ids(slice(None))
     outside = len(_LEAST) + 1
     band_of_token = np.where(ids < 0, outside, band_of_word[ids])
     words = np.bincount(band_of_word, minlength=outside + 1)

@@ -1,4 +1,4 @@
-"""A Kneser-Ney model on the parts of a comparison, kept like the run of a tree."""
+"""A Kneser-Ney model on the splits of a comparison, kept like the run of a tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hstree._jsonfile import write_json
 from hstree._version import __version__
 from hstree.data.text_score import perplexity
 from hstree.experiments.entries import Baseline
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 from hstree.experiments.runs import (
     RESULT,
     Result,
@@ -29,13 +29,13 @@ from hstree.experiments.runs import (
 DISCOUNT: Literal["modified"] = "modified"
 
 
-def run_baseline(baseline: Baseline, parts: Parts, folder: Path) -> Result:
+def run_baseline(baseline: Baseline, splits: Splits, folder: Path) -> Result:
     """Fit and score an n-gram model, or return what a finished run of the same says.
 
     Parameters
     ----------
     baseline : Baseline
-    parts : Parts
+    splits : Splits
     folder : Path
         Made if it is missing. Gets ``test_nll.npy``, the nll of every test token in the order
         of the text, and ``result.json``.
@@ -47,18 +47,18 @@ def run_baseline(baseline: Baseline, parts: Parts, folder: Path) -> Result:
         different n-grams there are; ``fit_seconds``, ``seconds`` with scoring; ``key``.
     """
     options = {"order": baseline.order, "discount": DISCOUNT}
-    key = hashed({"hstree": __version__, "parts": content_of(parts), "kneser-ney": options})
+    key = hashed({"hstree": __version__, "parts": content_of(splits), "kneser-ney": options})
     done = kept_result(folder, key)
-    if done is not None and kept_nll(folder, len(parts.test)) is not None:
+    if done is not None and kept_nll(folder, len(splits.test)) is not None:
         return done
     # Here, so that a comparison without baselines does not wait for it.
     from hstree.ngrams.kneser_ney import KneserNey
 
     start = time.perf_counter()
-    model = KneserNey(order=baseline.order, discount=DISCOUNT).fit(parts.train)
+    model = KneserNey(order=baseline.order, discount=DISCOUNT).fit(splits.train)
     fit_seconds = time.perf_counter() - start
-    valid, test = (np.asarray(model.nll(part), np.float64) for part in (parts.valid, parts.test))
-    in_vocabulary = parts.test.with_vocabulary(parts.train.vocabulary).ids(slice(None)) >= 0
+    valid, test = (np.asarray(model.nll(part), np.float64) for part in (splits.valid, splits.test))
+    in_vocabulary = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
     result = {
         "perplexity": {
             "valid": _perplexity(valid),

@@ -26,7 +26,7 @@ from hstree.builders.shared.inputs import BuilderInput
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, OptionError
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 from hstree.experiments.runs import Result, run, vectors_of
 from hstree.tree import Tree, load
 
@@ -35,7 +35,7 @@ BUILD = "build.json"
 
 
 def bootstrap(
-    parts: Parts,
+    splits: Splits,
     folder: str | os.PathLike[str],
     *,
     rounds: int = 1,
@@ -47,7 +47,7 @@ def bootstrap(
 
     Parameters
     ----------
-    parts : Parts
+    splits : Splits
         The training part's own vocabulary makes the trees.
     folder : path
         Gets ``round-0``, ``round-1``, ..., each as `hstree.experiments.runs.run` leaves it.
@@ -77,14 +77,14 @@ def bootstrap(
     home = Path(folder)
     seed = options.get("random_state", 0)
     chosen = _effective(method, seed, build_options or {})
-    random = grown(parts.train, home / "round-0", "random", {"random_state": seed})
-    best = run(random, parts, home / "round-0", **options)
+    random = grown(splits.train, home / "round-0", "random", {"random_state": seed})
+    best = run(random, splits, home / "round-0", **options)
     best_folder = home / "round-0"
     yield "round-0", best
     for number in range(1, rounds + 1):
         own = home / f"round-{number}"
         tree = grown(vectors_of(best_folder), own, method, chosen)
-        result = run(tree, parts, own, **options)
+        result = run(tree, splits, own, **options)
         yield own.name, result
         if result["perplexity"]["valid"] < best["perplexity"]["valid"]:
             best, best_folder = result, own

@@ -23,7 +23,7 @@ from hstree.experiments.bands import frequency_bands
 from hstree.experiments.baselines import as_run
 from hstree.experiments.choice import choice
 from hstree.experiments.entries import Baseline, Entry, MadeTree, Method, entries
-from hstree.experiments.evaluation import Parts, seen, versions
+from hstree.experiments.evaluation import Splits, seen, versions
 from hstree.experiments.locking import locked
 from hstree.experiments.runs import Result, config_of
 from hstree.experiments.speeds import speeds
@@ -38,7 +38,7 @@ MOST_SEEDS = 100
 
 
 def compare(
-    parts: Parts,
+    splits: Splits,
     folder: str | os.PathLike[str],
     *,
     methods: Sequence[str] = (),
@@ -51,7 +51,7 @@ def compare(
 
     Parameters
     ----------
-    parts : Parts
+    splits : Splits
         All seen through one vocabulary. Trees are built from the training part alone.
     folder : path
         Made if it is missing; nobody else may work in it meanwhile. Gets ``runs``, a folder for
@@ -93,12 +93,12 @@ def compare(
             f"{baselines[0]} gives the perplexity of a word given the words before it, "
             f"{config['model']} that of a {predicts(config)}; leave out the baselines"
         )
-    for part in (parts.train, parts.valid, parts.test):
+    for part in (splits.train, splits.valid, splits.test):
         overlap(part)
-    _check_words(compared, parts.train.vocabulary)
+    _check_words(compared, splits.train.vocabulary)
     first = config.pop("random_state")
     check_seed(first + seeds - 1)
-    work = Work(parts, Path(folder), config, range(first, first + seeds))
+    work = Work(splits, Path(folder), config, range(first, first + seeds))
     with locked(work.home):
         work.build(compared)
         trained = work.train_all(compared)
@@ -135,12 +135,12 @@ def _rows(
     flat = next((entry for entry in compared if _is_flat(trees.get(entry.name))), None)
     flat_name = None if flat is None else flat.name
     flat_nlls = None if flat is None else work.nlls(flat)
-    bands = frequency_bands(work.parts)
-    tokens = len(work.parts.train)
+    bands = frequency_bands(work.splits)
+    tokens = len(work.splits.train)
     timed = dict(trees)
     if any(isinstance(entry, Method) and entry.needs_vectors for entry in compared):
         timed.setdefault(SOURCE.name, load(work.folder(SOURCE, work.seeds[0]) / "tree.json"))
-    measured = speeds(timed, work.parts.train, rounds=ROUNDS, **work.config)
+    measured = speeds(timed, work.splits.train, rounds=ROUNDS, **work.config)
     per_epoch = {name: tokens / statistics.median(of_tree) for name, of_tree in measured.items()}
     found = []
     with progress.task("laying out the table", len(compared)) as task:
@@ -153,7 +153,7 @@ def _rows(
                 costs = [work.from_text(entry, seed, per_epoch) for seed in work.seeds]
                 row["from_text"] = rows.from_text(costs)
             nlls = work.nlls(entry)
-            row["seen"] = seen(work.parts, _tree_of(entry, trees))
+            row["seen"] = seen(work.splits, _tree_of(entry, trees))
             row |= {"to_flat": rows.to_flat(nlls, flat_nlls), "by_band": bands.perplexities(nlls)}
             found.append(row)
             task.advance()
@@ -172,7 +172,7 @@ def _tree_row(work: Work, entry: Entry, trained: Sequence[Result], tree: Tree) -
         "name": entry.name,
         "kind": "tree",
         "tree_file": f"{places[0]}/tree.json",
-        **rows.tree_costs(tree, work.parts.train, work.home / places[0] / "model"),
+        **rows.tree_costs(tree, work.splits.train, work.home / places[0] / "model"),
         "runs": [
             rows.tree_run(seed, place, result)
             for seed, place, result in zip(work.seeds, places, trained, strict=True)
@@ -205,14 +205,14 @@ def _baseline_row(work: Work, entry: Baseline, result: Result) -> dict[str, Any]
 
 def _conditions(work: Work) -> dict[str, Any]:
     """Return what the figures of all rows depend on."""
-    parts = {name: getattr(work.parts, name) for name in ("train", "valid", "test")}
-    vocabulary = work.parts.train.vocabulary
-    test = work.parts.test.with_vocabulary(vocabulary)
+    splits = {name: getattr(work.splits, name) for name in ("train", "valid", "test")}
+    vocabulary = work.splits.train.vocabulary
+    test = work.splits.test.with_vocabulary(vocabulary)
     return {
         "predicts": predicts(work.config),
-        "corpus": {name: part.source for name, part in parts.items()},
-        "tokens": {name: len(part) for name, part in parts.items()},
-        "oov": {name: part.n_oov for name, part in parts.items()},
+        "corpus": {name: part.source for name, part in splits.items()},
+        "tokens": {name: len(part) for name, part in splits.items()},
+        "oov": {name: part.n_oov for name, part in splits.items()},
         "vocabulary": {"size": len(vocabulary), "sha256": vocabulary.sha256},
         "options": {**work.config, "seeds": list(work.seeds)},
         "versions": versions(),
@@ -221,7 +221,7 @@ def _conditions(work: Work) -> dict[str, Any]:
             "system": platform.platform(),
             "processor": platform.processor() or platform.machine(),
         },
-        "unigram": unigram_score(test, work.parts.train.counts).perplexity,
+        "unigram": unigram_score(test, work.splits.train.counts).perplexity,
     }
 
 

@@ -1,6 +1,6 @@
 """Train a model on a tree, score it, and say everything that the figure depends on.
 
-The parts of a corpus, the training, the scores of every part with token and OOV counts, the
+The splits of a corpus, the training, the scores of every part with token and OOV counts, the
 vocabulary, the tree's cost and the unigram figure beside it: one `Evaluation`.
 """
 
@@ -24,8 +24,8 @@ from hstree.tree import Tree
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The three parts of an evaluation's text, all seen through the tree's labels."""
+class Splits:
+    """The three splits of an evaluation's text, all seen through the tree's labels."""
 
     train: Corpus
     valid: Corpus
@@ -39,7 +39,7 @@ class Evaluation:
     Attributes
     ----------
     model : TreeModel
-    parts : Parts
+    splits : Splits
     train, valid, test : TextScore
         Of the trained model, without dropout.
     unigram : TextScore
@@ -50,7 +50,7 @@ class Evaluation:
     """
 
     model: TreeModel[Any]
-    parts: Parts
+    splits: Splits
     train: TextScore
     valid: TextScore
     test: TextScore
@@ -82,14 +82,16 @@ class Evaluation:
             "seconds": self.seconds,
             "options": self.model.config(),
             "corpus": {
-                name: dict(getattr(self.parts, name).source) for name in ("train", "valid", "test")
+                name: dict(getattr(self.splits, name).source) for name in ("train", "valid", "test")
             },
-            "seen": seen(self.parts, self.model.tree),
+            "seen": seen(self.splits, self.model.tree),
             "versions": versions(),
         }
 
 
-def corpus_parts(corpus: Corpus, valid: Corpus | None = None, test: Corpus | None = None) -> Parts:
+def corpus_splits(
+    corpus: Corpus, valid: Corpus | None = None, test: Corpus | None = None
+) -> Splits:
     """Divide a corpus by the rule that every command follows.
 
     Without `valid` and `test`, the last 10% of the lines are the test part and the 10% before
@@ -97,22 +99,22 @@ def corpus_parts(corpus: Corpus, valid: Corpus | None = None, test: Corpus | Non
     the last 10% of `corpus`.
     """
     if valid is not None and test is not None:
-        return Parts(corpus, valid, test)
+        return Splits(corpus, valid, test)
     if valid is None and test is None:
-        return Parts(*corpus.parts())
+        return Splits(*corpus.splits())
     train, last = corpus.last_tenth()
     if valid is None and test is not None:
-        return Parts(train, last, test)
-    return Parts(train, valid or last, test or last)
+        return Splits(train, last, test)
+    return Splits(train, valid or last, test or last)
 
 
-def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
-    """Train a model on a tree and score it on all three parts.
+def evaluate(tree: Tree, splits: Splits, **options: Any) -> Evaluation:
+    """Train a model on a tree and score it on all three splits.
 
     Parameters
     ----------
     tree : Tree
-    parts : Parts
+    splits : Splits
     **options
         Those of `hstree.models.new_model`: `model`, "lbl" by default, and for that those of
         `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
@@ -125,7 +127,7 @@ def evaluate(tree: Tree, parts: Parts, **options: Any) -> Evaluation:
     """
     start = time.perf_counter()
     model = new_model(tree, **options)
-    own = Parts(*(model.seen(part) for part in (parts.train, parts.valid, parts.test)))
+    own = Splits(*(model.reencode(part) for part in (splits.train, splits.valid, splits.test)))
     for part in (own.train, own.valid, own.test):
         overlap(part)
     model.fit(own.train, own.valid)
@@ -162,12 +164,12 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "numpy": np.__version__, "hstree": __version__}
 
 
-def seen(parts: Parts, tree: Tree | None = None) -> str | None:
+def seen(splits: Splits, tree: Tree | None = None) -> str | None:
     """Say by what lines of the test part were read that should not have read them.
 
     Parameters
     ----------
-    parts : Parts
+    splits : Splits
         The training and the validation part must share no line with the test part, nor may their
         vocabulary's words be chosen on it.
     tree : Tree, optional
@@ -179,18 +181,18 @@ def seen(parts: Parts, tree: Tree | None = None) -> str | None:
         One sentence that names the lines, or None where nothing is known to have read them.
     """
     found = [
-        _in_two_parts(parts, "train", "test"),
-        _in_two_parts(parts, "valid", "test"),
-        None if tree is None else read_by_builder(tree, parts.test),
-        read_by_vocabulary(parts),
+        _in_two_parts(splits, "train", "test"),
+        _in_two_parts(splits, "valid", "test"),
+        None if tree is None else read_by_builder(tree, splits.test),
+        read_by_vocabulary(splits),
     ]
     return next(filter(None, found), None)
 
 
-def shared_lines(parts: Parts) -> list[str]:
-    """Say which lines are in two of the parts: one sentence for every two that share some."""
+def shared_lines(splits: Splits) -> list[str]:
+    """Say which lines are in two of the splits: one sentence for every two that share some."""
     pairs = [("train", "test"), ("valid", "test"), ("train", "valid")]
-    return [said for pair in pairs if (said := _in_two_parts(parts, *pair)) is not None]
+    return [said for pair in pairs if (said := _in_two_parts(splits, *pair)) is not None]
 
 
 def read_by_builder(tree: Tree, test: Corpus) -> str | None:
@@ -207,7 +209,7 @@ def read_by_builder(tree: Tree, test: Corpus) -> str | None:
         if (lines := shared(corpus, test.source)) is not None:
             return (
                 f"the tree's builder read {lines}, which {_ARE_FLATTERED}; build from the "
-                "training lines alone (--holdout)"
+                "training lines alone (--train-split-only)"
             )
     if (lines := shared(source, test.source)) is not None:
         return (
@@ -233,7 +235,7 @@ def read_by_model(model: TreeModel[Any], test: Corpus) -> str | None:
     return read_by_builder(model.tree, test)
 
 
-def read_by_vocabulary(parts: Parts) -> str | None:
+def read_by_vocabulary(splits: Splits) -> str | None:
     """Say whether the vocabulary's words were chosen on lines of the test part.
 
     Returns
@@ -241,7 +243,7 @@ def read_by_vocabulary(parts: Parts) -> str | None:
     str or None
         One sentence that names the lines, or None.
     """
-    lines = shared(parts.train.record.get("vocabulary"), parts.test.source)
+    lines = shared(splits.train.record.get("vocabulary"), splits.test.source)
     if lines is None:
         return None
     return (
@@ -254,8 +256,8 @@ _ARE_FLATTERED = "are in the test part: its figure is flattered"
 _PARTS = {"train": "training part", "valid": "validation part", "test": "test part"}
 
 
-def _in_two_parts(parts: Parts, one: str, other: str) -> str | None:
-    lines = shared(getattr(parts, one).source, getattr(parts, other).source)
+def _in_two_parts(splits: Splits, one: str, other: str) -> str | None:
+    lines = shared(getattr(splits, one).source, getattr(splits, other).source)
     if lines is None:
         return None
     return (

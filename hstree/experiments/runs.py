@@ -27,7 +27,7 @@ from hstree.data.vector_files.npy import read_npy
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
-from hstree.experiments.evaluation import Parts, evaluate
+from hstree.experiments.evaluation import Splits, evaluate
 from hstree.models.base import load as load_model
 from hstree.models.base import new_model
 from hstree.tree import Tree
@@ -45,13 +45,13 @@ NLL = "test_nll.npy"
 _SMALLEST = Tree([EOS], [0], [])
 
 
-def run(tree: Tree, parts: Parts, folder: str | os.PathLike[str], **options: Any) -> Result:
+def run(tree: Tree, splits: Splits, folder: str | os.PathLike[str], **options: Any) -> Result:
     """Train and score a tree, or return what a finished run of the same says.
 
     Parameters
     ----------
     tree : Tree
-    parts : Parts
+    splits : Splits
     folder : path
         Made if it is missing. Gets ``tree.json``, ``model/``, ``vectors.npy`` with its
         ``vectors.labels.tsv``, and ``result.json``.
@@ -71,11 +71,11 @@ def run(tree: Tree, parts: Parts, folder: str | os.PathLike[str], **options: Any
         When the training was interrupted; the folder stays as it was.
     """
     home = Path(folder)
-    key = _key(tree, parts, options)
+    key = _key(tree, splits, options)
     done = finished(home, key)
     if done is not None:
         return done
-    found = evaluate(tree, parts, **options)
+    found = evaluate(tree, splits, **options)
     if found.history.interrupted:
         raise KeyboardInterrupt
     make_folder(home)
@@ -83,7 +83,7 @@ def run(tree: Tree, parts: Parts, folder: str | os.PathLike[str], **options: Any
         (home / name).unlink(missing_ok=True)  # from here on they would speak of other files
     treefile.save(tree, home / "tree.json")
     found.model.save(home / "model")
-    found.model.mean_predicted_vectors(found.parts.train).save(home / "vectors.npy")
+    found.model.mean_predicted_vectors(found.splits.train).save(home / "vectors.npy")
     result = {**found.as_dict(), "key": key}
     write_json(home / RESULT, result)
     return result
@@ -110,7 +110,7 @@ def vectors_of(folder: str | os.PathLike[str]) -> WordVectors:
     return WordVectors.read(Path(folder) / "vectors.npy")
 
 
-def nll_of(folder: str | os.PathLike[str], parts: Parts) -> NDArray[np.float64]:
+def nll_of(folder: str | os.PathLike[str], splits: Splits) -> NDArray[np.float64]:
     """Return what the model of a finished run gives every token of the test part.
 
     Parameters
@@ -118,7 +118,7 @@ def nll_of(folder: str | os.PathLike[str], parts: Parts) -> NDArray[np.float64]:
     folder : path
         As `run` left it. Gets ``test_nll.npy``, which is read where it stands there already and
         has the perplexity that the run had.
-    parts : Parts
+    splits : Splits
         Those of the run.
 
     Returns
@@ -128,12 +128,12 @@ def nll_of(folder: str | os.PathLike[str], parts: Parts) -> NDArray[np.float64]:
     """
     home = Path(folder)
     told = json.loads((home / RESULT).read_bytes())["perplexity"]["test"]
-    kept = kept_nll(home, len(parts.test))
+    kept = kept_nll(home, len(splits.test))
     if kept is not None and math.isclose(
         perplexity(float(kept.sum()), len(kept)), told, rel_tol=1e-6
     ):
         return kept
-    nll = load_model(home / "model").nll(parts.test)
+    nll = load_model(home / "model").nll(splits.test)
     keep_nll(home, nll)
     return nll
 
@@ -153,11 +153,11 @@ def keep_nll(folder: Path, nll: NDArray[np.float64]) -> None:
         np.save(file, nll)
 
 
-def _key(tree: Tree, parts: Parts, options: Mapping[str, Any]) -> str:
+def _key(tree: Tree, splits: Splits, options: Mapping[str, Any]) -> str:
     depends = {
         "hstree": __version__,
         "tree": tree.sha256,
-        "parts": content_of(parts),
+        "parts": content_of(splits),
         "model": config_of(options),
     }
     return hashed(depends)
@@ -174,11 +174,11 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return new_model(_SMALLEST, **options).config()
 
 
-def content_of(parts: Parts) -> list[Any]:
+def content_of(splits: Splits) -> list[Any]:
     """Return what tells the texts of a run from others, for its key."""
     return [
         [part.sha256, list(part.lines), part.vocabulary.sha256]
-        for part in (parts.train, parts.valid, parts.test)
+        for part in (splits.train, splits.valid, splits.test)
     ]
 
 

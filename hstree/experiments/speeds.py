@@ -14,7 +14,7 @@ from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.models.base import new_model
-from hstree.training.loop import EpochLoop
+from hstree.training.loop import Trainer
 from hstree.tree import Tree
 
 #: Seconds that a tree trains for in one turn, at least.
@@ -70,7 +70,7 @@ def _turn(tree: Tree, corpus: Corpus, options: Mapping[str, Any]) -> float:
     return tokens / seconds * len(windows) / trainer.expected(windows)
 
 
-def _endless_batches(trainer: EpochLoop[Any], windows: Windows) -> Iterator[Batch]:
+def _endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:
     """Yield the batches of one shuffled epoch after the other."""
     while True:
         yield from trainer.batches(windows)

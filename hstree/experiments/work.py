@@ -18,7 +18,7 @@ from hstree import progress
 from hstree.experiments.baselines import run_baseline
 from hstree.experiments.bootstrap import build_seconds, grown
 from hstree.experiments.entries import Baseline, Entry, MadeTree, Method, parse_method
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 from hstree.experiments.runs import Result, kept_nll, nll_of, run, vectors_of
 from hstree.tree import Tree
 
@@ -32,14 +32,14 @@ class Work:
 
     Attributes
     ----------
-    parts : Parts
+    splits : Splits
     home : Path
     config : mapping
         The options of every `LanguageModel`, but for its random state.
     seeds : range
     """
 
-    parts: Parts
+    splits: Splits
     home: Path
     config: Mapping[str, Any]
     seeds: range
@@ -71,14 +71,14 @@ class Work:
                         found[entry.name].append(self.train(entry, seed))
                     elif seed == self.seeds[0]:
                         folder = self.folder(entry, seed)
-                        found[entry.name].append(run_baseline(entry, self.parts, folder))
+                        found[entry.name].append(run_baseline(entry, self.splits, folder))
                     task.advance()
         return found
 
     def train(self, entry: Method | MadeTree, seed: int) -> Result:
         """Train and score one tree, if that is not done."""
         budget = {**self.config, "random_state": seed}
-        return run(self.tree(entry, seed), self.parts, self.folder(entry, seed), **budget)
+        return run(self.tree(entry, seed), self.splits, self.folder(entry, seed), **budget)
 
     def tree(self, entry: Method | MadeTree, seed: int) -> Tree:
         """Return a tree, built if it is not there."""
@@ -87,12 +87,12 @@ class Work:
         options, method = entry.options(seed), entry.builder.name
         folder = self.folder(entry, seed)
         if not entry.needs_vectors:
-            return grown(self.parts.train, folder, method, options)
+            return grown(self.splits.train, folder, method, options)
         learned = self.learned(seed)
         if entry.takes_vectors:
             return grown(vectors_of(learned), folder, method, options)
         options["vectors"] = learned / "vectors.npy"
-        return grown(self.parts.train, folder, method, options)
+        return grown(self.splits.train, folder, method, options)
 
     def learned(self, seed: int) -> Path:
         """Return the folder of the random tree's run, whose model's vectors others grow from."""
@@ -135,6 +135,6 @@ class Work:
     def nlls(self, entry: Entry) -> list[NDArray[np.float64]]:
         """Return what an entry gives every test token, for each random state."""
         if isinstance(entry, Baseline):
-            kept = kept_nll(self.folder(entry, 0), len(self.parts.test))
+            kept = kept_nll(self.folder(entry, 0), len(self.splits.test))
             return [] if kept is None else [kept]
-        return [nll_of(self.folder(entry, seed), self.parts) for seed in self.seeds]
+        return [nll_of(self.folder(entry, seed), self.splits) for seed in self.seeds]

@@ -83,8 +83,8 @@ class BinaryNodes:
         """Return the gradients by the hidden vectors (B, d) and by the rows."""
         error = self._error if share is None else self._error * share
         start = offsets(np.bincount(self._taken.item, minlength=len(hidden)))
-        by_hidden, by_rows = pairs.backward(weight, hidden, start, self._taken.row, error)
-        return by_hidden, [by_rows]
+        grad_hidden, by_rows = pairs.backward(weight, hidden, start, self._taken.row, error)
+        return grad_hidden, [by_rows]
 
 
 class NarrowNodes:
@@ -110,5 +110,5 @@ class NarrowNodes:
         if share is not None:
             error *= np.repeat(share, np.diff(self._start))
         start = offsets(np.bincount(self._item, minlength=len(hidden)))
-        by_hidden, by_rows = pairs.backward(weight, hidden, start, self._row, error)
-        return by_hidden, [by_rows]
+        grad_hidden, by_rows = pairs.backward(weight, hidden, start, self._row, error)
+        return grad_hidden, [by_rows]

@@ -178,13 +178,13 @@ class _Pass:
         if self.layer.tree.n_nodes == 0:
             return Gradients(np.zeros_like(self.hidden), rows)
         share = None if self.layer._one_code else self._share_of_decision()
-        by_hidden = None
+        grad_hidden = None
         for group, mine in self.groups:
             own = None if share is None else share[mine]
             of_group, of_rows = group.backward(self.layer.weight, self.hidden, own)
-            by_hidden = of_group if by_hidden is None else by_hidden + of_group
+            grad_hidden = of_group if grad_hidden is None else grad_hidden + of_group
             rows += of_rows
-        return Gradients(np.zeros_like(self.hidden) if by_hidden is None else by_hidden, rows)
+        return Gradients(np.zeros_like(self.hidden) if grad_hidden is None else grad_hidden, rows)
 
     def _share_of_decision(self) -> Array:
         of_code = np.exp(self.code_log_prob + np.repeat(self.nll, np.diff(self.code_start)))

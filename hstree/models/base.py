@@ -25,7 +25,7 @@ from hstree.errors import FileFormatError, HstreeError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models import files
 from hstree.training.context_model import ContextModel
-from hstree.training.loop import EpochLoop, History
+from hstree.training.loop import History, Trainer
 from hstree.training.scoring import nlls, score
 from hstree.tree import Tree
 from hstree.tree.weight_rows import row_start
@@ -73,7 +73,7 @@ class TreeModel(ABC, Generic[M]):
         """Return the contexts and targets of a corpus, as label ids."""
 
     @abstractmethod
-    def trainer(self, train: Windows) -> EpochLoop[M]:
+    def trainer(self, train: Windows) -> Trainer[M]:
         """Return what trains the parameters as they are on the windows of a corpus."""
 
     @abstractmethod
@@ -133,7 +133,7 @@ class TreeModel(ABC, Generic[M]):
         self.history_ = self.trainer(windows).fit(windows, held_out)
         return self
 
-    def seen(self, corpus: Corpus) -> Corpus:
+    def reencode(self, corpus: Corpus) -> Corpus:
         """Return a corpus through this model's labels, so that its ids are label ids."""
         if corpus.vocabulary.words == self.tree.labels:
             return corpus
@@ -195,7 +195,7 @@ class TreeModel(ABC, Generic[M]):
 
         Ties are by word.
         """
-        counts, labels = self.seen(corpus).counts, self.tree.labels
+        counts, labels = self.reencode(corpus).counts, self.tree.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
         source: dict[str, object] = {"kind": "word vectors", "texts": self._texts_of(corpus)}

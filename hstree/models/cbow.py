@@ -31,7 +31,7 @@ class Loss:
     Attributes
     ----------
     nll : float64 array (B,)
-    by_embedding : RowGradient
+    grad_embedding : RowGradient
         Over the words of the windows, ascending; its biases are empty.
     by_rows : list of RowGradient
         By the layer's rows, as `hstree.layers.hierarchical.Gradients` has them.
@@ -44,7 +44,7 @@ class Loss:
     """
 
     nll: NDArray[np.float64]
-    by_embedding: RowGradient
+    grad_embedding: RowGradient
     by_rows: list[RowGradient]
     items: int
     squares: float
@@ -99,7 +99,7 @@ class Cbow:
         nll, gradients = layer.loss(hidden, targets)
         return Loss(
             nll=nll,
-            by_embedding=means.back(gradients.hidden),
+            grad_embedding=means.back(gradients.hidden),
             by_rows=gradients.rows,
             items=len(targets),
             squares=float(np.vdot(hidden, hidden)),
@@ -133,6 +133,6 @@ class _Means:
         """Return the mean vectors (B, d)."""
         return self._matrix @ embedding[self.words]
 
-    def back(self, by_hidden: Array) -> RowGradient:
+    def back(self, grad_hidden: Array) -> RowGradient:
         """Carry the gradient by the means back to the words."""
-        return RowGradient(self.words, self._matrix.T @ by_hidden, np.empty(0, np.float32))
+        return RowGradient(self.words, self._matrix.T @ grad_hidden, np.empty(0, np.float32))

@@ -22,7 +22,7 @@ from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.base import TreeModel, several
 from hstree.models.lbl import LogBilinear
-from hstree.models.lbl_training import Trainer, TrainingOptions
+from hstree.models.lbl_training import LogBilinearTrainer, TrainingOptions
 from hstree.tree import Tree
 
 Int64 = NDArray[np.int64]
@@ -80,11 +80,11 @@ class LanguageModel(TreeModel[LogBilinear], names=("lbl",)):
 
     def windows(self, corpus: Corpus) -> Windows:
         """Return the contexts and targets of a corpus, as label ids."""
-        return Windows(self.seen(corpus), self.context)
+        return Windows(self.reencode(corpus), self.context)
 
-    def trainer(self, train: Windows) -> Trainer:
+    def trainer(self, train: Windows) -> LogBilinearTrainer:
         """Return what trains the parameters as they are."""
-        return Trainer(self.model, self.layer, self.options)
+        return LogBilinearTrainer(self.model, self.layer, self.options)
 
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0

@@ -97,7 +97,7 @@ class LogBilinear:
         return np.einsum("bnd,nd->bd", given, self.position), given
 
     def backward(
-        self, contexts: NDArray[np.integer], given: Array, by_hidden: Array
+        self, contexts: NDArray[np.integer], given: Array, grad_hidden: Array
     ) -> tuple[RowGradient, Array]:
         """Carry the gradient by the hidden vectors back to the parameters.
 
@@ -106,7 +106,7 @@ class LogBilinear:
         contexts : int array (B, n)
         given : float32 array (B, n, d)
             The context vectors, as `forward` returned them.
-        by_hidden : float32 array (B, d)
+        grad_hidden : float32 array (B, d)
 
         Returns
         -------
@@ -116,11 +116,11 @@ class LogBilinear:
         """
         batch, n = contexts.shape
         if self.full:
-            by_position = np.einsum("be,bnd->ned", by_hidden, given, optimize=True)
-            by_given = np.einsum("be,ned->bnd", by_hidden, self.position, optimize=True)
+            grad_position = np.einsum("be,bnd->ned", grad_hidden, given, optimize=True)
+            by_given = np.einsum("be,ned->bnd", grad_hidden, self.position, optimize=True)
         else:
-            by_position = np.einsum("bnd,bd->nd", given, by_hidden)
-            by_given = by_hidden[:, None] * self.position
+            grad_position = np.einsum("bnd,bd->nd", given, grad_hidden)
+            by_given = grad_hidden[:, None] * self.position
         mark = np.zeros(len(self.embedding), bool)
         mark[contexts] = True
         touched = np.flatnonzero(mark)
@@ -132,4 +132,4 @@ class LogBilinear:
             (one, place[contexts].ravel(), start), shape=(batch * n, len(touched))
         )
         by_word = S.T @ by_given.reshape(batch * n, -1)
-        return RowGradient(touched, by_word, np.empty(0, np.float32)), by_position
+        return RowGradient(touched, by_word, np.empty(0, np.float32)), grad_position

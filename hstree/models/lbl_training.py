@@ -21,7 +21,7 @@ from hstree.data.windows import Batch, Windows
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
 from hstree.training.adagrad import RowAdagrad
-from hstree.training.loop import EpochLoop
+from hstree.training.loop import Trainer
 
 Array = NDArray[Any]
 
@@ -74,7 +74,7 @@ class TrainingOptions:
         )
 
 
-class Trainer(EpochLoop[LogBilinear]):
+class LogBilinearTrainer(Trainer[LogBilinear]):
     """Trains a log-bilinear model and an output layer together, in place."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Trainer(EpochLoop[LogBilinear]):
         """Return the rate, the same all through an epoch."""
         return self._rate
 
-    def stalled_or_not(self, valid: float, best: float) -> bool:
+    def on_validation(self, valid: float, best: float) -> bool:
         """Halve the rate where the validation perplexity stalls; stop after some epochs of it."""
         if valid > best * (1 - STALL):
             self._rate /= 2
@@ -113,10 +113,10 @@ class Trainer(EpochLoop[LogBilinear]):
         hidden, given = self.model.forward(contexts)
         keep = self._dropout(hidden.shape)
         losses, gradients = self.layer.loss(hidden * keep, targets)
-        by_hidden = gradients.hidden * keep
-        by_embedding, by_position = self.model.backward(contexts, given, by_hidden)
-        self.embedding.step(by_embedding.rows, by_embedding.weight, learning_rate, self._tokens)
-        self.position.step(slice(None), by_position, learning_rate)
+        grad_hidden = gradients.hidden * keep
+        grad_embedding, grad_position = self.model.backward(contexts, given, grad_hidden)
+        self.embedding.step(grad_embedding.rows, grad_embedding.weight, learning_rate, self._tokens)
+        self.position.step(slice(None), grad_position, learning_rate)
         for of_rows in gradients.rows:
             self.weight.step(of_rows.rows, of_rows.weight, learning_rate, self._tokens)
             self.bias.step(of_rows.rows, of_rows.bias, learning_rate)

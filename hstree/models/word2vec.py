@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hstree.data.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.data.corpus import Corpus
-from hstree.data.symmetric_windows import Surroundings
+from hstree.data.symmetric_windows import SymmetricWindows
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -52,8 +52,8 @@ class Word2Vec(TreeModel[Cbow], names=("cbow", "skipgram")):
         A word from the mean of its window's vectors, or from each word of the window by itself.
     sample : float, default 0
         Sub-sampling of frequent words as in word2vec, whose own default is 0.001; see
-        `hstree.data.symmetric_windows.Surroundings`. It trains for another distribution than the
-        text's, better for vectors and worse for perplexity.
+        `hstree.data.symmetric_windows.SymmetricWindows`. It trains for another distribution than
+        that of the text, better for vectors and worse for perplexity.
     epochs, batch_size, learning_rate, random_state
         See `hstree.models.word2vec_training.Word2VecOptions`. The learning rate is 0.2 for CBOW and
         0.05 for skip-gram by default.
@@ -97,9 +97,9 @@ class Word2Vec(TreeModel[Cbow], names=("cbow", "skipgram")):
         rate = default_rate if learning_rate is None else learning_rate
         self.options = Word2VecOptions(epochs, batch_size, rate, sample, random_state)
 
-    def windows(self, corpus: Corpus) -> Surroundings:
+    def windows(self, corpus: Corpus) -> SymmetricWindows:
         """Return the windows and targets of a corpus, as label ids."""
-        return Surroundings(self.seen(corpus), self.window, self.options.sample)
+        return SymmetricWindows(self.reencode(corpus), self.window, self.options.sample)
 
     def trainer(self, train: Windows) -> Word2VecTrainer:
         """Return what trains the parameters as they are on the windows of a corpus."""

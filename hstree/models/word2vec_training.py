@@ -18,7 +18,7 @@ from hstree._validation import check_numbers, check_ranges
 from hstree.data.windows import Batch, Windows
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.cbow import Cbow, Loss
-from hstree.training.loop import EpochLoop
+from hstree.training.loop import Trainer
 from hstree.training.sgd import DampedSGD
 from hstree.tree.weight_rows import row_curvature
 
@@ -39,7 +39,7 @@ class Word2VecOptions:
     learning_rate : float
         At the start.
     sample : float
-        Sub-sampling of frequent words; see `hstree.data.symmetric_windows.Surroundings`.
+        Sub-sampling of frequent words; see `hstree.data.symmetric_windows.SymmetricWindows`.
     random_state : int
         Seeds the batches, the sub-sampling and the reach of windows. The same seed gives the same
         weights, byte for byte, on the same number of BLAS threads; with another number, trees
@@ -64,7 +64,7 @@ class Word2VecOptions:
         )
 
 
-class Word2VecTrainer(EpochLoop[Cbow]):
+class Word2VecTrainer(Trainer[Cbow]):
     """Trains CBOW or skip-gram and an output layer together, in place.
 
     Parameters
@@ -111,7 +111,7 @@ class Word2VecTrainer(EpochLoop[Cbow]):
     ) -> float:
         """Train on one batch; return its summed loss in nats."""
         loss = self.model.loss(self.layer, contexts, targets)
-        words = loss.by_embedding
+        words = loss.grad_embedding
         scale = loss.shares * self._mean_curvature(loss)
         self.embedding.step(words.rows, words.weight, learning_rate, scale)
         for of_rows in loss.by_rows:

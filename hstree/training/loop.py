@@ -73,7 +73,7 @@ class History:
     converged: bool = False
 
 
-class EpochLoop(ABC, Generic[M]):
+class Trainer(ABC, Generic[M]):
     """Trains a context model and an output layer together, in place.
 
     Parameters
@@ -101,7 +101,7 @@ class EpochLoop(ABC, Generic[M]):
     def learning_rate(self, done: float) -> float:
         """Return the rate after `done` epochs, a fraction in the middle of one."""
 
-    def stalled_or_not(self, valid: float, best: float) -> bool:
+    def on_validation(self, valid: float, best: float) -> bool:
         """Look at a validation perplexity; say whether to stop."""
         return False
 
@@ -130,7 +130,7 @@ class EpochLoop(ABC, Generic[M]):
                 history.epochs.append(epoch)
                 if epoch.valid is None:
                     continue
-                history.converged = self.stalled_or_not(epoch.valid, best)
+                history.converged = self.on_validation(epoch.valid, best)
                 if epoch.valid < best:
                     best, best_weights = epoch.valid, self._copy()
                 if history.converged:

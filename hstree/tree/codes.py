@@ -121,7 +121,7 @@ class Codes:
         bounds = found.decision_start.tolist()
         return [pairs[a:b] for a, b in pairwise(bounds)]
 
-    def uniform_mass(self, chunk: int = 1 << 22) -> float:
+    def kraft_sum(self, chunk: int = 1 << 22) -> float:
         """Return the mass that a uniform walk from the root puts on the expanded codes.
 
         It is 1 when no code misses, repeats or skips a decision, which is where public

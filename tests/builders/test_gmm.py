@@ -136,7 +136,7 @@ def test_words_are_doubled_only_for_epsilon():
 @pytest.mark.parametrize("trees", [1, 3])
 def test_the_probabilities_of_the_dag_sum_to_one_and_it_ends(epsilon, d, trees):
     tree = gmm(words(normal(120, d)), epsilon=epsilon, trees=trees, max_codes=9)
-    assert Codes(tree).uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert Codes(tree).kraft_sum() == pytest.approx(1, abs=1e-12)
     assert Codes(tree).codes_per_label.max() <= 9 * trees
 
 
@@ -218,14 +218,14 @@ def test_any_vectors_make_a_tree(X, split, epsilon, trees, shared, weighted, max
         max_codes=max_codes,
     )
     codes = Codes(tree)
-    assert codes.uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
     assert len(X) == 1 or codes.codes_per_label.min() >= trees
     assert codes.codes_per_label.max() <= trees * max_codes
 
 
 def test_an_outlier_at_each_level_makes_a_deep_tree_that_still_ends():
     tree = gmm(words(np.concatenate([np.zeros((1, 1)), 1.5 ** np.arange(180)[:, None]])))
-    assert Codes(tree).uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert Codes(tree).kraft_sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_several_trees_stand_side_by_side_under_one_root():

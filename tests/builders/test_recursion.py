@@ -69,7 +69,7 @@ def test_any_cut_gives_a_tree_within_its_bound(n, max_codes, block, seed):
     finally:
         recursion.BLOCK = before
     codes = Codes(tree)
-    assert codes.uniform_mass() == pytest.approx(1, abs=1e-12)
+    assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
     assert codes.codes_per_label.max() <= max_codes
     assert (codes.codes_per_label[bounded] == max_codes).all()
 

@@ -87,7 +87,7 @@ def corpus(tmp_path):
 @pytest.fixture
 def tree(hstree, corpus, tmp_path):
     """A Huffman tree over the first 80% of the corpus."""
-    ran = hstree("build", "--method", "huffman", corpus, "--holdout", "-o", "huffman.json")
+    ran = hstree("build", "--method", "huffman", corpus, "--train-split-only", "-o", "huffman.json")
     assert ran.status == 0, ran.err
     return tmp_path / "huffman.json"
 

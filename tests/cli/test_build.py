@@ -104,11 +104,11 @@ def test_words_without_a_vector_are_counted(hstree, tmp_path):
 
 
 def test_holdout_reads_what_evaluate_trains_on(hstree, corpus, tmp_path):
-    assert hstree("build", "-m", "huffman", corpus, "--holdout").status == 0
+    assert hstree("build", "-m", "huffman", corpus, "--train-split-only").status == 0
     tree = built(tmp_path / "tree.json")
     assert tree.meta["input"]["lines"] == [0, 160]
     assert "<unk>" in tree.labels
-    train = library.Corpus.read(corpus).parts()[0]
+    train = library.Corpus.read(corpus).splits()[0]
     by_label = dict(zip(tree.labels, tree.counts.tolist(), strict=True))
     own = train.select_vocabulary()
     assert all(by_label[w] == n for w, n in zip(own.words, own.counts.tolist(), strict=True))
@@ -183,7 +183,7 @@ def test_more_trees_than_can_stand_under_a_root(refused, tmp_path):
 
 def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path):
     hstree("vocab", corpus)
-    for option in (["--holdout"], ["--lower"], ["--min-count", "2"], ["--max-size", "9"]):
+    for option in (["--train-split-only"], ["--lower"], ["--min-count", "2"], ["--max-size", "9"]):
         refused("build", "-m", "huffman", "vocab.tsv", *option, status=2, saying=option[0])
     refused("build", "-m", "huffman", corpus, "--labels", "vocab.tsv", status=2, saying="--labels")
     both = ["--vocabulary", "vocab.tsv", "--min-count", "2"]

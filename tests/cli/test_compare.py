@@ -10,7 +10,7 @@ import pytest
 import hstree as library
 from hstree.errors import MissingExtraError
 from hstree.experiments import results
-from hstree.models.lbl_training import Trainer
+from hstree.models.lbl_training import LogBilinearTrainer
 from hstree_cli.comparison_table import bought
 from tests.comparison.test_study import timeless
 
@@ -111,7 +111,7 @@ def test_without_flat_there_are_no_ratios(hstree, corpus, tmp_path):
 
 
 def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(hstree, tree, corpus):
-    # Built with --holdout, so that <unk> is among its labels although no word of this text is.
+    # Built with --train-split-only: <unk> is among its labels, and no word of this text is.
     ran = hstree("compare", corpus, "-m", "flat", "--tree", tree, "-o", "c", *QUICK)
     assert (ran.status, ran.err) == (0, "")
     found = results.load("c")
@@ -127,7 +127,9 @@ def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(hstree, t
 
 
 def test_a_tree_over_other_words_is_refused(refused, hstree, tree, corpus):
-    hstree("build", "-m", "huffman", corpus, "--max-size", "9", "--holdout", "-o", "few.json")
+    hstree(
+        "build", "-m", "huffman", corpus, "--max-size", "9", "--train-split-only", "-o", "few.json"
+    )
     given = ("compare", corpus, "--tree", tree, "--tree", "few.json", "-o", "c", *QUICK)
     refused(*given, saying="few.json is over 9 words")
     refused("compare", corpus, "--max-size", "9", "--tree", tree, "-o", "c", saying="42 words")
@@ -164,7 +166,7 @@ def test_a_place_that_cannot_be_written(refused, corpus):
 
 
 def test_ctrl_c_says_how_to_go_on(hstree, corpus, tmp_path, monkeypatch):
-    step, calls = Trainer.step, []
+    step, calls = LogBilinearTrainer.step, []
 
     def interrupted(self, *given):
         calls.append(given)
@@ -174,7 +176,7 @@ def test_ctrl_c_says_how_to_go_on(hstree, corpus, tmp_path, monkeypatch):
 
     given = ("compare", corpus, "-m", "random", "-m", "flat", "-o", "c", *QUICK)
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "step", interrupted)
+        patched.setattr(LogBilinearTrainer, "step", interrupted)
         ran = hstree(*given)
     assert ran.status == 130
     assert ran.out == ""

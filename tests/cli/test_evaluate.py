@@ -11,7 +11,7 @@ import pytest
 
 import hstree as library
 from hstree.data.contexts import LARGEST
-from hstree.models.lbl_training import Trainer
+from hstree.models.lbl_training import LogBilinearTrainer
 from hstree_cli.options import MAX_CONTEXT, MAX_DIM
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
@@ -119,7 +119,7 @@ def test_a_tree_that_saw_the_test_lines_is_called_out(hstree, corpus):
     assert ran.status == 0
     assert len(ran.warnings) == 1
     assert "lines 181 to 200" in ran.warnings[0]
-    assert "--holdout" in ran.warnings[0]
+    assert "--train-split-only" in ran.warnings[0]
 
 
 def test_few_shared_words_are_counted(hstree, tree, tmp_path):
@@ -205,7 +205,7 @@ def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):
 
 def test_ctrl_c_keeps_the_best_so_far(hstree, tree, corpus, tmp_path, monkeypatch):
     steps = []
-    step = Trainer.step
+    step = LogBilinearTrainer.step
 
     def interrupted(self, *arguments):
         steps.append(1)
@@ -213,7 +213,7 @@ def test_ctrl_c_keeps_the_best_so_far(hstree, tree, corpus, tmp_path, monkeypatc
             raise KeyboardInterrupt
         return step(self, *arguments)
 
-    monkeypatch.setattr(Trainer, "step", interrupted)
+    monkeypatch.setattr(LogBilinearTrainer, "step", interrupted)
     ran = hstree("evaluate", tree, corpus, *QUICK, "--save", "model", "--json", "r.json")
     assert ran.status == 130
     assert len(ran.warnings) == 1
@@ -227,7 +227,7 @@ def test_places_are_refused_before_the_training(refused, tree, corpus, monkeypat
     def no_work(*_, **__):
         raise RuntimeError("it trained")
 
-    monkeypatch.setattr(Trainer, "fit", no_work)
+    monkeypatch.setattr(LogBilinearTrainer, "fit", no_work)
     for option, ending in (("--json", ".json"), ("--vectors-out", ".npy"), ("--save", "")):
         for place in (f"missing/a{ending}", f"corpus.txt/a{ending}"):
             if (option, place) == ("--save", "missing/a"):
@@ -244,7 +244,7 @@ def test_a_pipe_is_refused_before_the_training(
     def no_work(*_, **__):
         raise RuntimeError("it trained")
 
-    monkeypatch.setattr(Trainer, "fit", no_work)
+    monkeypatch.setattr(LogBilinearTrainer, "fit", no_work)
     pipe = tmp_path_factory.mktemp("pipes") / "figures.json"
     os.mkfifo(pipe)
     refused("evaluate", tree, corpus, "--json", pipe, saying="is not a regular file; choose")

@@ -24,14 +24,14 @@ runpy.run_module("hstree_cli", run_name="__main__")
 #: Starts the program, which gets a signal at its twentieth training step.
 WHILE_TRAINING = """
 import os, runpy, signal, sys
-from hstree.models.lbl_training import Trainer
-number, steps, step = getattr(signal, sys.argv.pop(1)), [], Trainer.step
+from hstree.models.lbl_training import LogBilinearTrainer
+number, steps, step = getattr(signal, sys.argv.pop(1)), [], LogBilinearTrainer.step
 def interrupted(*arguments):
     steps.append(None)
     if len(steps) == 20:
         os.kill(os.getpid(), number)
     return step(*arguments)
-Trainer.step = interrupted
+LogBilinearTrainer.step = interrupted
 runpy.run_module("hstree_cli", run_name="__main__")
 """
 

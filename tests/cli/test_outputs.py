@@ -164,7 +164,7 @@ def latin(corpus, tmp_path):
 
 def test_a_corpus_whose_name_is_not_utf8(hstree, latin, tmp_path):
     for arguments in (
-        ["build", "-m", "huffman", latin, "--holdout", "-o", "t.json"],
+        ["build", "-m", "huffman", latin, "--train-split-only", "-o", "t.json"],
         ["evaluate", "t.json", latin, *QUICK, "--json", "r.json", "--save", "m"],
         ["bootstrap", latin, *QUICK, "-o", "b", "--json", "b.json"],
         ["score", "m", latin, "--json", "s.json"],

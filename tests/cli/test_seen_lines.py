@@ -74,7 +74,7 @@ def test_vectors_remember_the_training_of_their_model(done, corpus):
     one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
     # Also as the file of an option, beside a corpus that has none of the lines.
     by_vectors = ("--classes-by", "vectors", "--n-classes", "3", "--vectors", "v.npy")
-    done("build", "-m", "classes", corpus, "--holdout", *by_vectors, "-o", "c.json")
+    done("build", "-m", "classes", corpus, "--train-split-only", *by_vectors, "-o", "c.json")
     one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
 
 
@@ -122,7 +122,7 @@ def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path
     header, row, _ = (tmp_path / "c" / "results.csv").read_text().splitlines()
     assert header.split(",")[-1] == "seen"
     assert said[0] in row
-    done("build", "-m", "random", corpus, "--holdout")
+    done("build", "-m", "random", corpus, "--train-split-only")
     one(done("evaluate", "tree.json", corpus, "--valid", corpus, "--epochs", "0")[1:], said[2][15:])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hstree.experiments.bands import frequency_bands
-from hstree.experiments.evaluation import Parts
+from hstree.experiments.evaluation import Splits
 from tests.texts import corpus_of
 
 
@@ -13,7 +13,7 @@ def test_every_test_token_is_in_the_band_of_its_word(tmp_path):
     words = train.select_vocabulary()
     assert words.unk is not None
     test = corpus_of(tmp_path, ["a b c", "<unk> new b"], "test.txt").with_vocabulary(words)
-    bands = frequency_bands(Parts(train, test, test))
+    bands = frequency_bands(Splits(train, test, test))
     assert bands.bands == [
         # c, <unk> as the text itself has it, <eos>
         {"least": 1, "most": 9, "words": 3, "tokens": 4},
@@ -31,6 +31,6 @@ def test_every_test_token_is_in_the_band_of_its_word(tmp_path):
 def test_a_band_without_test_tokens_has_no_perplexity(tmp_path):
     train = corpus_of(tmp_path, ["a " * 10 + "b"], "train.txt")
     test = corpus_of(tmp_path, ["b"], "test.txt").with_vocabulary(train.vocabulary)
-    bands = frequency_bands(Parts(train, test, test))
+    bands = frequency_bands(Splits(train, test, test))
     assert [band["tokens"] for band in bands.bands] == [2, 0]
     assert bands.perplexities([np.zeros(2)]) == [1, None]

@@ -5,7 +5,7 @@ import pytest
 import hstree
 from hstree.experiments import speeds as module
 from hstree.experiments.speeds import speeds
-from hstree.models.lbl_training import Trainer
+from hstree.models.lbl_training import LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
 
 
@@ -29,7 +29,7 @@ def test_tokens_over_the_seconds_of_the_steps_that_count(text, monkeypatch):
         clock[0] += step_seconds[arity]
         return 0.0
 
-    monkeypatch.setattr(Trainer, "step", step)
+    monkeypatch.setattr(LogBilinearTrainer, "step", step)
     monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
     trees = {f"arity {n}": hstree.build("huffman", text, arity=n) for n in (2, 3)}
     found = speeds(trees, text, rounds=3, dim=4, batch_size=32, learning_rate=0.2)

@@ -8,7 +8,7 @@ import pytest
 import hstree
 from hstree.errors import InputError, OptionError
 from hstree.experiments import compare, results
-from hstree.experiments.evaluation import corpus_parts, evaluate
+from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.experiments.locking import locked
 from hstree.experiments.runs import nll_of, vectors_of
 from hstree.models.language_model import LanguageModel
@@ -24,8 +24,8 @@ def short_turns(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    return corpus_parts(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
+def splits(tmp_path_factory):
+    return corpus_splits(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
 
 
 @pytest.fixture
@@ -51,15 +51,15 @@ def timeless(found):
 
 
 @pytest.fixture(scope="module")
-def compared(parts, tmp_path_factory):
+def compared(splits, tmp_path_factory):
     home = tmp_path_factory.mktemp("compared")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("hstree.experiments.speeds.TURN", 0.001)
-        found = compare(parts, home, methods=METHODS, baselines=["kn2"], seeds=2, **QUICK)
+        found = compare(splits, home, methods=METHODS, baselines=["kn2"], seeds=2, **QUICK)
     return home, found
 
 
-def test_every_row_has_its_figures(compared, parts):
+def test_every_row_has_its_figures(compared, splits):
     home, found = compared
     assert [row["name"] for row in found["rows"]] == [*METHODS, "kn2"]
     for row in found["rows"][:-1]:
@@ -71,7 +71,7 @@ def test_every_row_has_its_figures(compared, parts):
         assert (
             sum(band["codes"] for band in lengths) == row["tree"]["codes_per_label"] * tree.n_labels
         )
-        assert sum(band["tokens"] for band in lengths) == pytest.approx(len(parts.train))
+        assert sum(band["tokens"] for band in lengths) == pytest.approx(len(splits.train))
         model = LanguageModel.load(home / row["runs"][0]["folder"] / "model")
         arrays = (
             *(model.model.embedding, model.model.position),
@@ -82,23 +82,23 @@ def test_every_row_has_its_figures(compared, parts):
         assert row["perplexity"]["test"]["mean"] == pytest.approx(np.mean(tests))
         assert row["perplexity"]["test"]["sd"] == pytest.approx(np.std(tests, ddof=1))
         assert row["seconds_per_epoch"] * row["tokens_per_second"] == pytest.approx(
-            len(parts.train)
+            len(splits.train)
         )
         # A chain of first order has a lower perplexity than its unigram distribution.
         assert row["perplexity"]["test"]["mean"] < found["unigram"]
 
 
-def test_a_row_is_what_evaluate_finds(compared, parts):
+def test_a_row_is_what_evaluate_finds(compared, splits):
     _, found = compared
     for row in found["rows"]:
         if row["name"] in ("huffman", "flat"):
-            tree = hstree.build(row["name"], parts.train)
+            tree = hstree.build(row["name"], splits.train)
             for seed, run in enumerate(row["runs"]):
-                alone = evaluate(tree, parts, **QUICK, random_state=seed)
+                alone = evaluate(tree, splits, **QUICK, random_state=seed)
                 assert run["perplexity"]["test"] == alone.test.perplexity
 
 
-def test_vectors_are_learned_once_on_the_random_tree(compared, parts):
+def test_vectors_are_learned_once_on_the_random_tree(compared, splits):
     home, found = compared
     for row, seed in ((row, seed) for row in found["rows"][2:4] for seed in (0, 1)):
         folder = home / row["runs"][seed]["folder"]
@@ -110,7 +110,7 @@ def test_vectors_are_learned_once_on_the_random_tree(compared, parts):
         else:
             same = hstree.build(
                 "classes",
-                parts.train,
+                splits.train,
                 classes_by="vectors",
                 vectors=home / "runs" / "random" / f"seed-{seed}" / "vectors.npy",
                 random_state=seed,
@@ -118,13 +118,13 @@ def test_vectors_are_learned_once_on_the_random_tree(compared, parts):
             assert tree == same
 
 
-def test_ratios_are_to_the_flat_softmax(compared, parts):
+def test_ratios_are_to_the_flat_softmax(compared, splits):
     home, found = compared
     by_name = {row["name"]: row for row in found["rows"]}
     flat = by_name["flat"]
     assert (flat["to_flat"]["ratio"], flat["to_flat"]["p"], flat["speed_up"]) == (1, None, 1)
     means = {
-        name: np.mean([nll_of(home / run["folder"], parts).mean() for run in row["runs"]])
+        name: np.mean([nll_of(home / run["folder"], splits).mean() for run in row["runs"]])
         for name, row in by_name.items()
         if row["kind"] == "tree"
     }
@@ -163,17 +163,17 @@ def test_costs_count_from_the_text_on(compared):
         assert by_name[name]["from_text"]["vectors"] == 0
 
 
-def test_a_tree_of_unknown_making_has_no_cost_from_the_text(parts, tmp_path):
+def test_a_tree_of_unknown_making_has_no_cost_from_the_text(splits, tmp_path):
     folder = tmp_path / "c"
-    tree = hstree.build("huffman", parts.train, arity=3)
+    tree = hstree.build("huffman", splits.train, arity=3)
     given = {"methods": ["huffman", "gmm"], "trees": {"mine.json": tree}, **QUICK, "epochs": 1}
-    first = {row["name"]: row["from_text"] for row in compare(parts, folder, **given)["rows"]}
+    first = {row["name"]: row["from_text"] for row in compare(splits, folder, **given)["rows"]}
     assert first["mine.json"] is None
     # The random tree was not asked for: it is timed for what it is to the mixture tree.
     assert first["gmm"]["vectors"] > 0
     for place in folder.glob("runs/*/seed-0/build.json"):
         place.write_text('{"tree": "another", "seconds": 1.0}' if "random" in str(place) else "[]")
-    again = {row["name"]: row["from_text"] for row in compare(parts, folder, **given)["rows"]}
+    again = {row["name"]: row["from_text"] for row in compare(splits, folder, **given)["rows"]}
     assert again == dict.fromkeys(again)
 
 
@@ -185,38 +185,38 @@ def test_the_choice_is_made_on_the_validation_part(compared):
     assert (found["choice"]["best"], found["choice"]["among"]) == (best["name"], len(trees))
 
 
-def test_rows_that_stopped_at_the_limit_of_epochs_are_told(compared, parts, tmp_path, monkeypatch):
+def test_rows_that_stopped_at_the_limit_of_epochs_are_told(compared, splits, tmp_path, monkeypatch):
     _, found = compared
     assert {row["name"]: row["at_epoch_limit"] for row in found["rows"]} == {
         **dict.fromkeys(METHODS, 2), "kn2": 0,
     }  # fmt: skip
     # At a rate this low the validation perplexity never falls by as much as it must.
     given = QUICK | {"epochs": 30, "learning_rate": 1e-12}
-    (row,) = compare(parts, tmp_path / "c", methods=["huffman"], **given)["rows"]
+    (row,) = compare(splits, tmp_path / "c", methods=["huffman"], **given)["rows"]
     assert row["at_epoch_limit"] == 0
     # Converged in its last epoch: that is not the limit's doing.
     given["epochs"] = len(row["runs"][0]["epochs"])
-    (row,) = compare(parts, tmp_path / "d", methods=["huffman"], **given)["rows"]
+    (row,) = compare(splits, tmp_path / "d", methods=["huffman"], **given)["rows"]
     assert (len(row["runs"][0]["epochs"]), row["at_epoch_limit"]) == (given["epochs"], 0)
     # A schedule that ends with its epochs has no limit to stop at.
     given = {"model": "cbow", "dim": 8, "epochs": 1}
-    (row,) = compare(parts, tmp_path / "e", methods=["huffman"], **given)["rows"]
+    (row,) = compare(splits, tmp_path / "e", methods=["huffman"], **given)["rows"]
     assert row["at_epoch_limit"] == 0
 
 
 def test_rows_say_how_many_tokens_wordnet_has(tmp_path):
     lines = ["the dogs and the cat ran"] * 60
-    parts = corpus_parts(corpus_of(tmp_path, lines))
-    found = compare(parts, tmp_path / "c", methods=["wordnet", "huffman"], **QUICK)["rows"]
+    splits = corpus_splits(corpus_of(tmp_path, lines))
+    found = compare(splits, tmp_path / "c", methods=["wordnet", "huffman"], **QUICK)["rows"]
     # dogs, cat and ran of six words and an <eos>.
     assert [row["in_wordnet"] for row in found] == [pytest.approx(3 / 7), None]
 
 
-def test_bands_add_up_to_the_perplexity(compared, parts):
+def test_bands_add_up_to_the_perplexity(compared, splits):
     _, found = compared
     tokens = np.array([band["tokens"] for band in found["bands"]])
-    assert tokens.sum() == len(parts.test)
-    assert sum(band["words"] for band in found["bands"]) == len(parts.train.vocabulary)
+    assert tokens.sum() == len(splits.test)
+    assert sum(band["words"] for band in found["bands"]) == len(splits.train.vocabulary)
     kn2 = found["rows"][-1]  # one run, so that nothing is averaged
     own = np.array([np.nan if p is None else p for p in kn2["by_band"]])
     total = np.nansum(tokens * np.log(own)) / tokens.sum()
@@ -233,14 +233,14 @@ def test_the_files_are_what_was_returned(compared):
 
 
 def test_what_is_finished_is_not_done_again_and_a_new_method_adds_its_row(
-    parts, tmp_path, trainings
+    splits, tmp_path, trainings
 ):
     methods = ["random", "gmm"]
-    first = compare(parts, tmp_path / "c", methods=methods, **QUICK)
+    first = compare(splits, tmp_path / "c", methods=methods, **QUICK)
     assert len(trainings) == 2
-    again = compare(parts, tmp_path / "c", methods=methods, **QUICK)
+    again = compare(splits, tmp_path / "c", methods=methods, **QUICK)
     assert timeless(again) == timeless(first)
-    more = compare(parts, tmp_path / "c", methods=["flat", "gmm", "random"], **QUICK)
+    more = compare(splits, tmp_path / "c", methods=["flat", "gmm", "random"], **QUICK)
     assert len(trainings) == 3
     assert [row["name"] for row in more["rows"]] == ["flat", "gmm", "random"]
     for before, after in zip(first["rows"], more["rows"][:0:-1], strict=True):
@@ -251,14 +251,14 @@ def test_what_is_finished_is_not_done_again_and_a_new_method_adds_its_row(
 @pytest.mark.parametrize(
     "change", [{"dim": 9}, {"random_state": 1}, {"learning_rate": 0.2}, {"vocabulary": 6}]
 )
-def test_nothing_stale_is_reused(parts, tmp_path, trainings, change):
-    compare(parts, tmp_path / "c", methods=["huffman"], **QUICK)
+def test_nothing_stale_is_reused(splits, tmp_path, trainings, change):
+    compare(splits, tmp_path / "c", methods=["huffman"], **QUICK)
     given = QUICK | change
-    other = parts
+    other = splits
     if (size := given.pop("vocabulary", None)) is not None:
-        words = parts.train.select_vocabulary(max_size=size)
-        other = type(parts)(
-            *(p.with_vocabulary(words) for p in (parts.train, parts.valid, parts.test))
+        words = splits.train.select_vocabulary(max_size=size)
+        other = type(splits)(
+            *(p.with_vocabulary(words) for p in (splits.train, splits.valid, splits.test))
         )
     found = compare(other, tmp_path / "c", methods=["huffman"], **given)
     assert len(trainings) == 2
@@ -268,10 +268,10 @@ def test_nothing_stale_is_reused(parts, tmp_path, trainings, change):
     assert found["rows"][0]["runs"][0]["perplexity"]["test"] == alone.test.perplexity
 
 
-def test_a_tree_that_is_there_already(parts, tmp_path, trainings):
-    tree = hstree.build("huffman", parts.train, arity=3)
+def test_a_tree_that_is_there_already(splits, tmp_path, trainings):
+    tree = hstree.build("huffman", splits.train, arity=3)
     found = compare(
-        parts, tmp_path / "c", methods=["huffman"], trees={"mine.json": tree}, seeds=2, **QUICK
+        splits, tmp_path / "c", methods=["huffman"], trees={"mine.json": tree}, seeds=2, **QUICK
     )
     mine = found["rows"][1]
     assert hstree.load(tmp_path / "c" / mine["tree_file"]) == tree
@@ -279,35 +279,38 @@ def test_a_tree_that_is_there_already(parts, tmp_path, trainings):
     assert len(trainings) == 4
 
 
-def test_trees_without_counts_and_with_others_are_weighed_by_the_training_part(parts, tmp_path):
-    built = hstree.build("huffman", parts.train)
+def test_trees_without_counts_and_with_others_are_weighed_by_the_training_part(splits, tmp_path):
+    built = hstree.build("huffman", splits.train)
     bare = hstree.Tree(built.labels, built.child_start, built.child)
     other = hstree.Tree(
         built.labels, built.child_start, built.child, counts=range(1, built.n_labels + 1)
     )
     found = compare(
-        parts, tmp_path / "c", trees={"bare.npz": bare, "other.npz": other}, **QUICK | {"epochs": 0}
+        splits,
+        tmp_path / "c",
+        trees={"bare.npz": bare, "other.npz": other},
+        **QUICK | {"epochs": 0},
     )
     weighed = {key: value for key, value in built.stats().as_dict().items() if key != "sha256"}
     for row, tree in zip(found["rows"], (bare, other), strict=True):
         assert (row["method"], row["options"], row["tree"]["method"]) == (None, {}, None)
         assert row["tree"] == weighed | {"method": None, "sha256": tree.sha256}
         tokens = sum(band["tokens"] for band in row["code_lengths"])
-        assert tokens == pytest.approx(len(parts.train))
+        assert tokens == pytest.approx(len(splits.train))
 
 
 def test_a_text_of_one_word_has_a_tree_without_codes(tmp_path):
-    parts = corpus_parts(corpus_of(tmp_path, [""] * 30))
-    found = compare(parts, tmp_path / "c", methods=["random", "flat"], **QUICK)
+    splits = corpus_splits(corpus_of(tmp_path, [""] * 30))
+    found = compare(splits, tmp_path / "c", methods=["random", "flat"], **QUICK)
     for row in found["rows"]:
         assert (row["code_lengths"], row["perplexity"]["test"]["mean"]) == ([], 1)
 
 
-def test_a_tree_over_other_words_is_refused_before_anything_is_trained(parts, tmp_path, trainings):
-    words = parts.train.select_vocabulary(max_size=4)
-    other = hstree.build("huffman", parts.train.with_vocabulary(words))
+def test_a_tree_over_other_words_is_refused_before_anything_is_trained(splits, tmp_path, trainings):
+    words = splits.train.select_vocabulary(max_size=4)
+    other = hstree.build("huffman", splits.train.with_vocabulary(words))
     with pytest.raises(InputError, match=r"mine\.json is over 4 words .* can be compared over"):
-        compare(parts, tmp_path / "c", methods=["flat"], trees={"mine.json": other}, **QUICK)
+        compare(splits, tmp_path / "c", methods=["flat"], trees={"mine.json": other}, **QUICK)
     assert trainings == []
     assert not (tmp_path / "c").exists()
 
@@ -323,23 +326,23 @@ def test_a_tree_over_other_words_is_refused_before_anything_is_trained(parts, tm
         ({"methods": ["random", "classes --n-classes 99"]}, "n_classes is 99"),
     ],
 )
-def test_options_are_refused_before_anything_is_trained(parts, tmp_path, trainings, given, said):
+def test_options_are_refused_before_anything_is_trained(splits, tmp_path, trainings, given, said):
     with pytest.raises(OptionError, match=said):
-        compare(parts, tmp_path / "c", **QUICK | given)
+        compare(splits, tmp_path / "c", **QUICK | given)
     assert trainings == []
 
 
-def test_only_one_comparison_at_a_time_works_in_a_folder(parts, tmp_path):
+def test_only_one_comparison_at_a_time_works_in_a_folder(splits, tmp_path):
     with (
         locked(tmp_path / "c"),
         pytest.raises(InputError, match=r"another process is at work in .*c; wait"),
     ):
-        compare(parts, tmp_path / "c", methods=["flat"], **QUICK)
-    assert compare(parts, tmp_path / "c", methods=["flat"], **QUICK)["rows"]
+        compare(splits, tmp_path / "c", methods=["flat"], **QUICK)
+    assert compare(splits, tmp_path / "c", methods=["flat"], **QUICK)["rows"]
 
 
-def test_a_baseline_is_fitted_once(parts, tmp_path, monkeypatch):
-    first = compare(parts, tmp_path / "c", baselines=["kn3"], **QUICK)
+def test_a_baseline_is_fitted_once(splits, tmp_path, monkeypatch):
+    first = compare(splits, tmp_path / "c", baselines=["kn3"], **QUICK)
     assert first["choice"] is None
     monkeypatch.setattr("hstree.ngrams.kneser_ney.KneserNey.fit", lambda *a: pytest.fail("again"))
-    assert compare(parts, tmp_path / "c", baselines=["kn3"], **QUICK) == first
+    assert compare(splits, tmp_path / "c", baselines=["kn3"], **QUICK) == first

@@ -41,9 +41,9 @@ def check_same(tree, sparse, dtype=torch.float64, tolerance=1e-9):
     assert -output.detach().numpy() == pytest.approx(nll, abs=tolerance)
     assert loss.item() == pytest.approx(nll.mean(), abs=tolerance)
     (len(target) * loss).backward()
-    by_hidden, by_weight, by_bias = gradients_of(layer, hidden, target)
+    grad_hidden, by_weight, by_bias = gradients_of(layer, hidden, target)
     for own, expected in (
-        (given, by_hidden),
+        (given, grad_hidden),
         (module.weight, by_weight),
         (module.bias, by_bias),
     ):

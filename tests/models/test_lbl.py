@@ -34,11 +34,11 @@ def test_gradients_agree_with_finite_differences(full):
         return 0.5 * ((model.hidden(contexts) - target) ** 2).sum()
 
     hidden, given = model.forward(contexts)
-    by_word, by_position = model.backward(contexts, given, hidden - target)
+    by_word, grad_position = model.backward(contexts, given, hidden - target)
     along_embedding = rng.standard_normal(model.embedding.shape)
     along_position = rng.standard_normal(model.position.shape)
     slope = (by_word.weight * along_embedding[by_word.rows]).sum()
-    slope += (by_position * along_position).sum()
+    slope += (grad_position * along_position).sum()
     embedding, position = model.embedding, model.position
     ends = []
     for step in (1e-6, -1e-6):

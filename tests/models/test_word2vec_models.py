@@ -55,8 +55,8 @@ def test_the_gradients_are_those_of_rong(kind):
     loss = model.loss(layer, CONTEXTS, TARGETS)
     np.testing.assert_allclose(loss.nll, nll, rtol=1e-6)
     np.testing.assert_allclose(model.nll(layer, CONTEXTS, TARGETS), nll, rtol=1e-6)
-    assert loss.by_embedding.rows.tolist() == [0, 1, 2, 3, 4, 5]
-    np.testing.assert_allclose(loss.by_embedding.weight, by_vector, rtol=1e-5, atol=1e-8)
+    assert loss.grad_embedding.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_allclose(loss.grad_embedding.weight, by_vector, rtol=1e-5, atol=1e-8)
     [rows] = loss.by_rows
     np.testing.assert_allclose(rows.weight, by_node[rows.rows], rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(rows.bias, by_bias[rows.rows], rtol=1e-5, atol=1e-8)
@@ -76,7 +76,7 @@ def test_gradients_agree_with_finite_differences(kind, tree):
         return (model.nll(layer, CONTEXTS, TARGETS) * pairs).sum()
 
     loss = model.loss(layer, CONTEXTS, TARGETS)
-    slope = (loss.by_embedding.weight * along[0][loss.by_embedding.rows]).sum()
+    slope = (loss.grad_embedding.weight * along[0][loss.grad_embedding.rows]).sum()
     for rows in loss.by_rows:
         slope += (rows.weight * along[1][rows.rows]).sum() + rows.bias @ along[2][rows.rows]
     ends = []

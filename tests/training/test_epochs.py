@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from hstree.errors import TrainingError
-from hstree.training.loop import EpochLoop
+from hstree.training.loop import Trainer
 
 SIZES = [3, 4, 1]
 
 
-class Counting(EpochLoop):
+class Counting(Trainer):
     """A training that adds one to every weight in every batch, at a loss of two nats a token."""
 
     def __init__(self, epochs, interrupt_at=None):
@@ -44,7 +44,7 @@ class Counting(EpochLoop):
 class Stopping(Counting):
     """One that stops after the validation that follows its best."""
 
-    def stalled_or_not(self, valid, best):
+    def on_validation(self, valid, best):
         return valid > best
 
 

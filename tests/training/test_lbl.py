@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hstree.models.lbl import LogBilinear
-from hstree.models.lbl_training import PATIENCE, Trainer, TrainingOptions
+from hstree.models.lbl_training import PATIENCE, LogBilinearTrainer, TrainingOptions
 from tests.training.trainers import WORDS, Noted, random_layer, slope
 
 DIM = 4
@@ -24,7 +24,7 @@ def trainer(full=False, **options):
     model = LogBilinear(WORDS, DIM, 3, rng, full=full)
     model.embedding = rng.standard_normal(model.embedding.shape)
     model.position = rng.standard_normal(model.position.shape)
-    found = Trainer(model, random_layer(rng, DIM), TrainingOptions(**options))
+    found = LogBilinearTrainer(model, random_layer(rng, DIM), TrainingOptions(**options))
     return found, rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
 
 
@@ -91,9 +91,9 @@ def test_the_rate_halves_at_every_stall_and_training_stops_without_a_new_best():
     best, rates = np.inf, []
     # A fall of less than 0.2% is a stall, yet a new best.
     for valid in (100, 99.9, 99.5, 99.6, 99.6, 99.4, 99.41, 99.41):
-        assert not training.stalled_or_not(valid, best)
+        assert not training.on_validation(valid, best)
         best = min(best, valid)
         rates.append(training.learning_rate(0.5))
     assert rates == [0.8, 0.4, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125]
     assert PATIENCE == 3
-    assert training.stalled_or_not(99.4, best)
+    assert training.on_validation(99.4, best)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.data.symmetric_windows import Surroundings, keep_probability
+from hstree.data.symmetric_windows import SymmetricWindows, keep_probability
 from tests.texts import corpus_of
 
 LINES = ["a b c d e f", "", "g", "a zebra a b", "h " * 9, "c d"]
@@ -32,7 +32,7 @@ def test_windows_to_score_are_whole_wherever_the_text_is_cut(text, monkeypatch, 
     monkeypatch.setattr("hstree.data.symmetric_windows.BLOCK", block)
     words = [*corpus.vocabulary.words, None]  # -1 is the last one
     found = []
-    for contexts, targets, oov in Surroundings(corpus, n, 0.01).batches(4):
+    for contexts, targets, oov in SymmetricWindows(corpus, n, 0.01).batches(4):
         assert len(targets) <= 4
         for ids, target, unknown in zip(contexts, targets, oov, strict=True):
             found.append(([words[i] for i in ids], words[target], bool(unknown)))
@@ -47,7 +47,7 @@ def test_windows_to_score_are_whole_wherever_the_text_is_cut(text, monkeypatch, 
 def test_windows_to_train_reach_as_far_as_is_drawn(text):
     corpus, lines = text
     names = np.array([*corpus.vocabulary.words, ""])
-    windows = Surroundings(corpus, 3)
+    windows = SymmetricWindows(corpus, 3)
     rng = np.random.default_rng(0)
     reaches = np.zeros(4, int)
     for _ in range(300):
@@ -68,7 +68,7 @@ def test_windows_to_train_reach_as_far_as_is_drawn(text):
 def test_words_left_out_let_windows_reach_further(tmp_path):
     corpus = corpus_of(tmp_path, ["a the the the the b"] * 200)
     names = np.array([*corpus.vocabulary.words, ""])
-    windows = Surroundings(corpus, 1, 0.01)
+    windows = SymmetricWindows(corpus, 1, 0.01)
     assert windows.kept[corpus.vocabulary.index("the")] < 0.2
     pairs = set()
     for contexts, targets, _ in windows.training_batches(50, np.random.default_rng(0)):
@@ -89,13 +89,13 @@ def test_frequent_words_are_kept_as_by_word2vec(tmp_path):
         assert kept == pytest.approx(min(expected, 1))
     assert keep_probability(counts, 0).tolist() == [1] * 5
     corpus = corpus_of(tmp_path, ["x"] * 3000)
-    windows = Surroundings(corpus, 2, 0.05)
+    windows = SymmetricWindows(corpus, 2, 0.05)
     n = sum(len(t) for _, t, _ in windows.training_batches(100, np.random.default_rng(0)))
     assert n == pytest.approx((corpus.counts * windows.kept).sum(), rel=0.05)
 
 
 def test_the_training_counts_are_those_of_the_batches_on_average(text):
-    windows = Surroundings(text[0], 2, 0.02)
+    windows = SymmetricWindows(text[0], 2, 0.02)
     rng = np.random.default_rng(0)
     seen = np.zeros(len(text[0].vocabulary))
     for _ in range(2000):

@@ -103,20 +103,20 @@ def bootstrap(
     if json is not None:
         check_file(json, "--json", apart_from=read)
     with showing_progress(quiet):
-        parts = parts_of(
+        splits = parts_of(
             (corpus, valid, test),
             vocabulary_of(vocabulary),
             min_count=min_count,
             max_size=max_size,
             lower=lower,
         )
-        warn_of_seen_lines(parts)
+        warn_of_seen_lines(splits)
         results = dict(
-            rounds_of(parts, output, rounds=rounds, method=method, build_options=options, **model)
+            rounds_of(splits, output, rounds=rounds, method=method, build_options=options, **model)
         )
     with written((json, lambda path: write_json(path, results))):
         say(table_of(results, output))
-        say(facts([*conditions(results, origin(parts.train)), ("kept in", f"{output}/")]))
+        say(facts([*conditions(results, origin(splits.train)), ("kept in", f"{output}/")]))
 
 
 class BootstrapCommand(MethodCommand):

@@ -53,10 +53,10 @@ def build(
     ] = Path("tree.json"),
     force: Force = False,
     seed: Seed = 0,
-    holdout: Annotated[
+    train_split_only: Annotated[
         bool,
         typer.Option(
-            "--holdout",
+            "--train-split-only",
             help="Read only the lines of the corpus that `hstree evaluate` trains on: the "
             "first 80%.",
         ),
@@ -102,7 +102,7 @@ def build(
     selection = {"min_count": min_count, "max_size": max_size}
     with showing_progress(quiet):
         words = vocabulary_of(vocabulary)
-        given = _opened(source, chosen, words, labels, selection, lower, holdout)
+        given = _opened(source, chosen, words, labels, selection, lower, train_split_only)
         tree = hstree.build(method, given, vocabulary=words, **options)
         tree.save(output)
     lines = [*tree_facts(tree.stats()), *input_facts(tree)]
@@ -120,7 +120,7 @@ def _opened(
     labels: Path | None,
     selection: dict[str, Any],
     lower: bool,
-    holdout: bool,
+    train_split_only: bool,
 ) -> BuilderInput:
     """Open the input; refuse options that are for another kind of input."""
     from hstree.builders import open_input
@@ -133,9 +133,14 @@ def _opened(
         refuse_options(f"for vectors, and {source} holds none", labels=labels)
     if not isinstance(given, Corpus):
         asked = {**selection, "min_count": selection["min_count"] > 1}
-        refuse_options(f"for a corpus, and {source} is none", **asked, lower=lower, holdout=holdout)
+        refuse_options(
+            f"for a corpus, and {source} is none",
+            **asked,
+            lower=lower,
+            train_split_only=train_split_only,
+        )
         return given
-    return training_lines(given, words, **selection) if holdout else given
+    return training_lines(given, words, **selection) if train_split_only else given
 
 
 class BuildCommand(MethodCommand):

@@ -13,7 +13,7 @@ from hstree_cli.options import Quiet, TreeFile
 def check(tree: TreeFile, quiet: Quiet = False) -> None:
     """Name every rule of the format that a tree file breaks, a line each.
 
-    For a sound tree it prints the mass that a uniform walk puts on its codes, which is 1.
+    Print the Kraft sum of the codes of a valid tree; it is 1.
     """
     from hstree.tree import Codes, Tree
     from hstree.tree.files import read_content
@@ -24,9 +24,9 @@ def check(tree: TreeFile, quiet: Quiet = False) -> None:
     with showing_progress(quiet):
         content = read_content(tree)
         broken = content.broken_rules()
-        mass = None if broken else Codes(Tree.from_content(content), cache_limit=0).uniform_mass()
+        mass = None if broken else Codes(Tree.from_content(content), cache_limit=0).kraft_sum()
     for rule in broken:
         complain(f"{tree}: {rule}")
     if broken:
         raise typer.Exit(BAD_INPUT)
-    say(f"{tree}: every rule kept\nuniform mass of the codes: {mass!r}")
+    say(f"{tree}: every rule kept\nKraft sum of the codes: {mass!r}")

@@ -167,10 +167,10 @@ def compare(
         words = vocabulary_of(vocabulary)
         if trees and words is None and (min_count, max_size) == (1, None):
             words = _words_of(next(iter(trees.values())), sources, lower)
-        parts = parts_of(sources, words, min_count=min_count, max_size=max_size, lower=lower)
-    warn_of_seen_lines(parts, trees)
+        splits = parts_of(sources, words, min_count=min_count, max_size=max_size, lower=lower)
+    warn_of_seen_lines(splits, trees)
     run_comparison(
-        parts,
+        splits,
         output,
         quiet,
         methods=method or (),

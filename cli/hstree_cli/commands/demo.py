@@ -38,7 +38,7 @@ def demo(
     `hstree compare` does for a text of your own.
     """
     from hstree.data.corpus import Corpus
-    from hstree.experiments.evaluation import corpus_parts
+    from hstree.experiments.evaluation import corpus_splits
     from hstree_cli.comparing import run_comparison
     from hstree_cli.outputs import check_folder
     from hstree_cli.progressbar import showing_progress
@@ -50,7 +50,7 @@ def demo(
         text = text.part(0, min(LINES, text.n_lines))
         words = training_lines(text, None, min_count=MIN_COUNT).vocabulary
     run_comparison(
-        corpus_parts(text.with_vocabulary(words)),
+        corpus_splits(text.with_vocabulary(words)),
         output,
         quiet,
         methods=METHODS,

@@ -224,10 +224,10 @@ def _train(
     from hstree_cli.reading import Reader, warn_of_seen_lines
 
     tree = load(path)
-    parts = Reader(tree, **reading).parts(*sources)
-    warn_of_seen_lines(parts, {"": tree})
-    found = evaluate(tree, parts, **options)
-    return found.model, found.parts.train, found.as_dict()
+    splits = Reader(tree, **reading).splits(*sources)
+    warn_of_seen_lines(splits, {"": tree})
+    found = evaluate(tree, splits, **options)
+    return found.model, found.splits.train, found.as_dict()
 
 
 def _score(

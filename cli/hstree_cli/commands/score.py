@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hstree.data.corpus import Corpus
 
-    Parts = Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]]
+    Splits = Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]]
 
 #: Ends the line of a word that is out of the vocabulary.
 _OOV = "\tOOV"
@@ -130,7 +130,7 @@ class _Total:
         self.nll = self.nll_of_oov = 0.0
         self.oov = 0
 
-    def counting(self, parts: Parts) -> Parts:
+    def counting(self, parts: Splits) -> Splits:
         """Yield parts as they are."""
         for nll, oov in parts:
             self.nll += float(nll.sum())
@@ -157,7 +157,7 @@ class _Total:
         }
 
 
-def _words(text: Corpus, parts: Parts) -> Iterator[str]:
+def _words(text: Corpus, parts: Splits) -> Iterator[str]:
     """Yield the lines of --per-word."""
     done = 0
     for nll, oov in parts:
@@ -167,7 +167,7 @@ def _words(text: Corpus, parts: Parts) -> Iterator[str]:
             yield f"{word}\t{-cost:.6f}{_OOV if unknown else ''}\n"
 
 
-def _lines(text: Corpus, parts: Parts) -> Iterator[str]:
+def _lines(text: Corpus, parts: Splits) -> Iterator[str]:
     from hstree.data.text_score import by_line
 
     start = text.line_start

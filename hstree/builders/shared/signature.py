@@ -43,7 +43,7 @@ _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 #: Names that `build`, here or on the command line, keeps for itself.
 _TAKEN = frozenset(
     [
-        *("method", "input", "output", "seed", "force", "holdout", "quiet", "help"),
+        *("method", "input", "output", "seed", "force", "train_split_only", "quiet", "help"),
         *("vocabulary", "labels", "min_count", "max_size", "lower"),
     ]
 )

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-#: Parts of speech in the order of their synsets; a satellite is among the adjectives.
+#: Splits of speech in the order of their synsets; a satellite is among the adjectives.
 POS = "nvar"
 
 #: What a table begins with; a tab and the version follow.

@@ -98,7 +98,7 @@ class _PairGradients(Gradients):
     ) -> tuple[Tensor, Tensor, Tensor]:
         error = error.contiguous()
         with as_given(weight.device):
-            by_hidden = _weighted_sums(weight, row, start, error)
+            grad_hidden = _weighted_sums(weight, row, start, error)
             row, order = torch.sort(row, stable=True)
             touched, which, count = torch.unique_consecutive(
                 row, return_inverse=True, return_counts=True
@@ -109,7 +109,7 @@ class _PairGradients(Gradients):
         return (
             row_gradient(touched, by_weight, len(weight), sparse),
             row_gradient(touched, by_bias, len(weight), sparse),
-            by_hidden,
+            grad_hidden,
         )
 
     @staticmethod

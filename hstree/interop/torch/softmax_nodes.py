@@ -122,7 +122,7 @@ class _BranchGradients(Gradients):
     ) -> tuple[Tensor, Tensor, Tensor]:
         taken = Decisions(item, row, width)
         touched, first = _touched_rows(row, width)
-        by_hidden = torch.zeros_like(hidden)
+        grad_hidden = torch.zeros_like(hidden)
         by_weight = weight.new_zeros(len(touched), weight.shape[1])
         by_bias = bias.new_zeros(len(touched))
         with as_given(weight.device):
@@ -137,14 +137,14 @@ class _BranchGradients(Gradients):
                     tiles.rows(weight, row[place[:, 0]]),
                 )
                 by_items = torch.bmm(error, own_rows).flatten(0, 1)
-                by_hidden.index_add_(0, item[place].flatten(), by_items)
+                grad_hidden.index_add_(0, item[place].flatten(), by_items)
                 at = first[place[:, 0]]
                 tiles.add_to_rows(by_weight, at, torch.bmm(error.transpose(1, 2), gathered))
                 tiles.add_to_rows(by_bias, at, error.sum(1))
         return (
             row_gradient(touched, by_weight, len(weight), sparse),
             row_gradient(touched, by_bias, len(weight), sparse),
-            by_hidden,
+            grad_hidden,
         )
 
     @staticmethod
