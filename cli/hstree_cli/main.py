@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -72,13 +72,16 @@ def hstree(
     """
 
 
-app.command(epilog=epilogue(vocab))(vocab)
+def _register(*commands: Callable[..., None]) -> None:
+    for command in commands:
+        app.command(epilog=epilogue(command))(command)
+
+
+_register(vocab)
 app.command("build", cls=BuildCommand, epilog=epilogue(build))(for_typer(build))
-for command in (methods, evaluate, embed):
-    app.command(epilog=epilogue(command))(command)
+_register(methods, evaluate, embed)
 app.command("bootstrap", cls=BootstrapCommand, epilog=epilogue(bootstrap))(for_typer(bootstrap))
-for command in (compare, report, predict, sample, score, check, stats, show, convert, demo):
-    app.command(epilog=epilogue(command))(command)
+_register(compare, report, predict, sample, score, check, stats, show, convert, demo)
 
 
 def exit_status(arguments: Sequence[str]) -> int:

@@ -127,13 +127,15 @@ class MethodCommand(TyperCommand):
         The command's function; its parameter `options` receives the method's.
     method : str or None
         The method where the arguments name none.
-    example : callable
-        Returns a line to type with a method.
     """
 
     body: ClassVar[Callable[..., None]]
     method: ClassVar[str | None] = None
-    example: ClassVar[Callable[[Builder], str]]
+
+    @staticmethod
+    def example(chosen: Builder) -> str:
+        """Return a line to type with a method."""
+        raise NotImplementedError
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         """Read the arguments, the method's own options among them."""

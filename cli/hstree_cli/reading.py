@@ -60,9 +60,12 @@ def parts_of(
 
     ``<unk>`` is one of them where another part needs it.
     """
-    given = {"vocabulary": vocabulary, "lower": lower}
-    corpus, valid, test = (None if s is None else Corpus.read(s, **given) for s in sources)
-    splits = corpus_splits(corpus, valid, test)
+
+    def read(source: str) -> Corpus:
+        return Corpus.read(source, vocabulary=vocabulary, lower=lower)
+
+    corpus, *held_out = sources
+    splits = corpus_splits(read(corpus), *(None if s is None else read(s) for s in held_out))
     if vocabulary is not None:
         return splits
     train, *others = splits.train, splits.valid, splits.test

@@ -190,5 +190,9 @@ def _words_of(tree: Tree, sources: tuple[str, str | None, str | None], lower: bo
     labels = Vocabulary(tree.labels, [0] * tree.n_labels)
     counts = parts_of(sources, labels, lower=lower).train.counts
     order = sorted(range(tree.n_labels), key=lambda i: (-counts[i], tree.labels[i]))
-    source = {"kind": "tree", "sha256": tree.sha256, "texts": texts(tree.meta.get("input"))}
+    source: dict[str, object] = {
+        "kind": "tree",
+        "sha256": tree.sha256,
+        "texts": texts(tree.meta.get("input")),
+    }
     return Vocabulary([tree.labels[i] for i in order], counts[order], source=source)

@@ -98,8 +98,8 @@ def embed(
     KeyedVectors.load. Only .npy records the text that they were trained on, so
     that trees built from them warn of a test part among it.
     """
+    from hstree.data.vector_files.npy import labels_path
     from hstree.data.vector_files.writing import check_words
-    from hstree.formats.base import labels_path
     from hstree.models.word2vec import Word2Vec
     from hstree_cli.console import facts, say
     from hstree_cli.messages import warn

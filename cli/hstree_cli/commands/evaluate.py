@@ -122,7 +122,7 @@ def evaluate(
     their perplexity compares with no language model's.
     """
     from hstree._jsonfile import write_json
-    from hstree.formats.base import labels_path
+    from hstree.data.vector_files.npy import labels_path
     from hstree.models.files import FILES
     from hstree_cli.messages import warn
     from hstree_cli.models import model_options
