@@ -81,9 +81,7 @@ def kmeans(
     return Tree(vectors.labels, grown.child_start, grown.child, counts=vectors.counts)
 
 
-def kmeans_cut(
-    vectors: Matrix, arity: int = 2, balanced: bool = False, *, iterations: int
-) -> Cut:
+def kmeans_cut(vectors: Matrix, arity: int = 2, balanced: bool = False, *, iterations: int) -> Cut:
     """Return the rule that cuts nodes by k-means: see `kmeans`, whose options these are.
 
     Parameters
