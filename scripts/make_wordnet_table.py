@@ -1,11 +1,11 @@
 """Make the table of WordNet that comes with hstree, from any folder of its files or NLTK's zip.
 
     python scripts/make_wordnet_table.py /usr/share/wordnet
-    python scripts/make_wordnet_table.py wordnet.zip -o hstree/wordnet/wordnet30.tsv.xz
+    python scripts/make_wordnet_table.py wordnet.zip -o hstree/builders/wordnet/wordnet30.tsv.xz
 
 It keeps hypernyms, instance hypernyms, similar-to, adverbs' pertainyms, tag counts and morphy's
 exception lists, and leaves out the glosses. Which build of a WordNet it is given makes no
-difference to the bytes that it writes. What the table looks like: hstree/wordnet/table.py.
+difference to the bytes that it writes. What the table looks like: hstree/builders/wordnet/table.py.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -108,13 +109,21 @@ def corpus_splits(
     return Splits(train, valid or last, test or last)
 
 
-def evaluate(tree: Tree, splits: Splits, **options: Any) -> Evaluation:
+def evaluate(
+    tree: Tree,
+    splits: Splits,
+    *,
+    trained: Callable[[TreeModel[Any]], object] | None = None,
+    **options: Any,
+) -> Evaluation:
     """Train a model on a tree and score it on all three splits.
 
     Parameters
     ----------
     tree : Tree
     splits : Splits
+    trained : callable, optional
+        Called with the model after its training and before its scoring, which may be interrupted.
     **options
         Those of `hstree.models.new_model`: `model`, "lbl" by default, and for that those of
         `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
@@ -131,6 +140,8 @@ def evaluate(tree: Tree, splits: Splits, **options: Any) -> Evaluation:
     for part in (own.train, own.valid, own.test):
         overlap(part)
     model.fit(own.train, own.valid)
+    if trained is not None:
+        trained(model)
     train, valid, test = (model.score(part) for part in (own.train, own.valid, own.test))
     seconds = time.perf_counter() - start
     unigram = unigram_score(own.test, own.train.counts)

@@ -125,6 +125,8 @@ def test_brown_merges_by_the_pairs_of_classes(corpus):
         expected.append(expected[a] | expected[b])
     subtrees = {frozenset(labels) for labels in label_sets(classes(corpus, classes_by="brown"))}
     assert subtrees >= {frozenset(words) for words in expected}
+    found = classes(corpus, classes_by="brown", n_classes=3).meta["classes"]
+    assert found["number"] == 3
 
 
 def test_frequency_bins_hold_the_words_in_their_order(corpus):

@@ -110,6 +110,7 @@ def test_the_builder_sees_the_vocabularys_order_and_counts():
     assert seen[0].labels == ("the", "cat", "dog", "sat")
     assert seen[0].vectors.tolist() == [[-3.0], [1.5], [1.0], [-2.5]]
     assert seen[0].counts.tolist() == [50, 10, 6, 4]
+    assert seen[0].source == VECTORS.source != {}
 
 
 @pytest.mark.parametrize(

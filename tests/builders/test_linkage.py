@@ -102,10 +102,13 @@ def test_a_chain_is_no_problem():
 
 
 def test_nodes_of_a_level_are_numbered_from_the_last_merge_back():
-    pairs = np.arange(2 * 63).reshape(63, 2)  # a complete tree of 64 labels, bottom-up
-    tree = tree_from_linkage(pairs, [f"w{i}" for i in range(64)])
-    merge = tree.child[tree.child_start[-17:-1]]  # the last 16 nodes: the first merges of all
-    assert (~merge).tolist() == list(range(30, -1, -2))
+    labels = [f"w{i}" for i in range(300)]
+    merges = hierarchy.linkage(normal(300, 2), "ward")
+    merge_of = {below: i for i, below in enumerate(merged_sets(merges, labels))}
+    tree = tree_from_linkage(merges, labels)
+    merge = np.array([merge_of[below] for below in label_sets(tree)])
+    for depth in range(tree.depth.max() + 1):
+        assert (np.diff(merge[tree.depth == depth]) < 0).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

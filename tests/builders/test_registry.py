@@ -13,7 +13,7 @@ import pytest
 import hstree
 from hstree.builders import Builder, broken_builders, builder, builders, open_input
 from hstree.builders.huffman import huffman
-from hstree.builders.registry import NATIVE
+from hstree.builders.registry import NATIVE, recorded
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -283,6 +283,8 @@ def test_meta_keeps_what_the_builder_put_there(monkeypatch):
     assert tree.meta["own"] == "two"
     assert tree.meta["random_state"] == 9
     assert "random_state" not in tree.meta["options"]
+    without = {name: value for name, value in tree.meta.items() if name != "own"}
+    assert recorded("every", VOCABULARY, choice="two", random_state=9) == without
 
 
 def test_a_file_given_as_an_option_is_recorded_by_name_and_hash(monkeypatch, tmp_path):

@@ -307,3 +307,15 @@ def test_a_damaged_model_is_refused(name, damage, refused, hstree, tree, corpus,
 def test_too_short_a_corpus_says_what_to_do(refused, tree, tmp_path):
     (tmp_path / "short.txt").write_text("w0 w1\n" * 5)
     refused("evaluate", tree, "short.txt", saying="ten or more")
+
+
+def test_an_interrupt_while_the_trained_model_is_scored_leaves_it_saved(
+    hstree, tree, corpus, tmp_path, monkeypatch
+):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hstree.experiments.evaluation.unigram_score", interrupted)
+    ran = hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
+    assert ran.status == 130
+    assert library.LanguageModel.load(tmp_path / "m").dim == 8

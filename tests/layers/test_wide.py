@@ -60,6 +60,16 @@ def test_gradients_have_the_precision_of_the_weights():
     assert {a.dtype for a in arrays} == {np.dtype(np.float32)}
 
 
+def test_a_batch_of_one_has_the_gradient_of_its_softmax():
+    layer = HierarchicalSoftmax(Tree([f"w{i}" for i in range(50)], [0, 50], ~np.arange(50)), 4)
+    hidden = np.ones((1, 4), np.float32)
+    nll, gradients = layer.loss(hidden, np.array([7]))
+    (of_rows,) = gradients.rows
+    assert nll[0] == pytest.approx(np.log(50))
+    np.testing.assert_allclose(of_rows.bias, 1 / 50 - (np.arange(50) == 7), rtol=1e-5)
+    np.testing.assert_allclose(dense(layer, gradients), of_rows.bias[:, None] * hidden)
+
+
 def test_gradients_outlive_the_next_batch():
     layer, first = layer_of(), batch(1)
     _, gradients = layer.loss(*first)

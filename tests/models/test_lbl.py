@@ -58,6 +58,15 @@ def test_vectors_are_drawn_small_and_positions_start_as_the_sum_of_words():
     np.testing.assert_array_equal(full.position, [np.eye(4)] * 3)
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_gradients_have_the_precision_of_the_parameters(full):
+    model = LogBilinear(list("abc"), 4, 2, np.random.default_rng(0), full=full)
+    contexts = np.array([[0, 2]])
+    hidden, given = model.forward(contexts)
+    by_word, by_position = model.backward(contexts, given, hidden)
+    assert (by_word.weight.dtype, by_position.dtype) == (np.float32, np.float32)
+
+
 def test_a_word_starts_alike_whatever_the_order_of_the_labels():
     words = ["b", "a", "c"]
     one = LogBilinear(words, 4, 2, np.random.default_rng(0))

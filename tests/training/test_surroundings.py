@@ -88,6 +88,7 @@ def test_frequent_words_are_kept_as_by_word2vec(tmp_path):
         expected = (np.sqrt(count / total) + 1) * total / count if count else 1
         assert kept == pytest.approx(min(expected, 1))
     assert keep_probability(counts, 0).tolist() == [1] * 5
+    assert keep_probability(np.array([1, 9]), 1e-3)[0] == pytest.approx(11 * 0.01)
     corpus = corpus_of(tmp_path, ["x"] * 3000)
     windows = SymmetricWindows(corpus, 2, 0.05)
     n = sum(len(t) for _, t, _ in windows.training_batches(100, np.random.default_rng(0)))

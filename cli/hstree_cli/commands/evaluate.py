@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -123,6 +125,7 @@ def evaluate(
     """
     from hstree._jsonfile import write_json
     from hstree.data.vector_files.npy import labels_path
+    from hstree.errors import HstreeError
     from hstree.models.files import FILES
     from hstree_cli.messages import warn
     from hstree_cli.models import model_options
@@ -162,13 +165,23 @@ def evaluate(
     if save is not None:
         check_folder(save, "--save", FILES, apart_from=[*read, json])
 
+    unsaved = save
+
+    def keep(trained: TreeModel[Any]) -> None:
+        """Save the model before it is scored; what fails is tried again, and named, at the end."""
+        nonlocal unsaved
+        if save is not None:
+            with suppress(HstreeError, OSError):
+                trained.save(save)
+                unsaved = None
+
     with showing_progress(quiet):
         if no_train:
             loaded, text, figures = _score(tree, corpus, reading)
         else:
-            loaded, text, figures = _train(tree, (corpus, valid, test), reading, options)
+            loaded, text, figures = _train(tree, (corpus, valid, test), reading, options, keep)
     with written(
-        (save, loaded.save),
+        (unsaved, loaded.save),
         (json, lambda path: write_json(path, figures)),
         (vectors_out, lambda path: _save_vectors(loaded, text, path, quiet)),
     ):
@@ -217,6 +230,7 @@ def _train(
     sources: tuple[str, str | None, str | None],
     reading: dict[str, Any],
     options: dict[str, Any],
+    keep: Callable[[TreeModel[Any]], None],
 ) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
     """Train on a tree; return the model, the text that it was trained on, and the figures."""
     from hstree.experiments.evaluation import evaluate
@@ -226,7 +240,7 @@ def _train(
     tree = load(path)
     splits = Reader(tree, **reading).splits(*sources)
     warn_of_seen_lines(splits, {"": tree})
-    found = evaluate(tree, splits, **options)
+    found = evaluate(tree, splits, trained=keep, **options)
     return found.model, found.splits.train, found.as_dict()
 
 
