@@ -53,7 +53,7 @@ NATIVE = {
     "kmeans": "hstree.builders.kmeans:kmeans",
     "linkage": "hstree.builders.linkage:linkage",
     "semantic": "hstree.builders.semantic:semantic",
-    "wordnet": "hstree.builders.wordnet:wordnet",
+    "wordnet": "hstree.builders.wordnet.builder:wordnet",
     "classes": "hstree.builders.classes:classes",
 }
 
