@@ -26,7 +26,7 @@ def cache_folder(tmp_path_factory):
 
 def pytest_addoption(parser):
     group = parser.getgroup("hstree")
-    group.addoption("--slow", action="store_true", help="run the tests that take minutes, too")
+    group.addoption("--slow", action="store_true", help="run the slow tests, too")
     group.addoption(
         "--only-skip",
         metavar="REASON",
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config, items):
     if not config.getoption("--slow"):
         for item in items:
             if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="takes minutes: python -m pytest --slow"))
+                item.add_marker(pytest.mark.skip(reason="slow, needs python -m pytest --slow"))
 
 
 def skipped(config):

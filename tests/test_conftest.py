@@ -13,7 +13,7 @@ TESTS = """
         pass
 
     @pytest.mark.slow
-    def test_of_minutes():
+    def test_that_is_slow():
         pass
 
     @pytest.mark.parametrize("n", [1, 2])
@@ -34,7 +34,7 @@ SUMMARY = [
     "*= skipped, and what lets it run =*",
     "2 tests: needs a GPU",
     "1 file: needs torch: how to get it",
-    "1 test: takes minutes: python -m pytest --slow",
+    "1 test: slow, needs python -m pytest --slow",
     "*= 1 passed, 4 skipped in *",
 ]
 
@@ -45,7 +45,7 @@ def project(pytester, monkeypatch):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.setenv("HSTREE_CACHE", "restored after what the inner run sets")
     pytester.makeconftest((Path(__file__).parent / "conftest.py").read_text(encoding="utf-8"))
-    pytester.makeini("[pytest]\naddopts = --numprocesses auto\nmarkers = slow: takes minutes\n")
+    pytester.makeini("[pytest]\naddopts = --numprocesses auto\nmarkers = slow: needs --slow\n")
     pytester.makepyfile(test_some=TESTS, test_torch=WITHOUT_TORCH)
     return pytester
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.scripts import ROOT, run_python
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "word2vec.md").read_text(encoding="utf-8")
 
 

@@ -16,6 +16,7 @@ def test_the_page(tmp_path):
     assert len(run_python(["-c", "".join(blocks)], tmp_path).splitlines()) == 4
 
 
+@pytest.mark.slow
 def test_the_example(tmp_path):
     printed = run_python([str(ROOT / "examples" / "gensim_tree.py")], tmp_path)
     rows = {line[:16].strip(): line[16:].split() for line in printed.splitlines()[1:]}

@@ -19,6 +19,7 @@ def test_the_page(tmp_path):
     run_python(["-c", "".join(blocks)], tmp_path)
 
 
+@pytest.mark.slow
 def test_the_example(tmp_path):
     printed = run_python([str(ROOT / "examples" / "sklearn_many_classes.py")], tmp_path)
     accuracy = {line.split()[0]: float(line.split()[2]) for line in printed.splitlines()[1:]}

@@ -77,7 +77,7 @@ def test_every_damage_is_refused_in_one_line_or_gives_a_page(comparison, monkeyp
             assert len(said.removeprefix(str(file))) < 200, path
             continue
         read += 1
-        if read % 150 == 1:  # drawing a page takes most of a second
+        if read % 400 == 1:  # drawing a page takes a second
             page.page_of(found, comparison).encode()
     assert refused > 1_000
     assert read > 300

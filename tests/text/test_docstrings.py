@@ -144,6 +144,7 @@ def test_all_parts_are_named_by_version():
     assert list(Docstrings("stdlib").versions) == ["python"]
 
 
+@pytest.mark.slow
 def test_the_standard_library_is_english_prose(tmp_path):
     corpus = Corpus.read("builtin:stdlib", cache=tmp_path)
     assert len(corpus) > 250_000
