@@ -91,7 +91,10 @@ IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc")
 FULL, SHORT = 200, 8
 
 #: Figures that are others each time.
-_TIMES = {"seconds", "tokens_per_second", "fit_seconds", "seconds_per_epoch", "speed_up", "choice"}
+_TIMES = {
+    *("seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "choice"),
+    *("from_text", "seconds_from_text", "speed_up_from_text"),
+}
 #: What a run removes first, so that it never speaks of the files of another one.
 _REMOVED_FIRST = {"result.json", "test_nll.npy"}
 _EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
