@@ -287,6 +287,8 @@ def _content(path: Path) -> bytes | None:
     """Return the bytes of a file without the figures that are others each time."""
     if not path.exists():
         return None
+    if path.is_dir():  # one that is still empty
+        return b""
     data = path.read_bytes()
     if path.name == "results.csv":
         rows = [_timeless(row) for row in csv.DictReader(io.StringIO(data.decode()))]

@@ -13,6 +13,7 @@ SIGNALS = ["SIGINT", "SIGTERM"]
 #: Starts the program, which gets a signal when it imports a module.
 WHILE_IMPORTING = """
 import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 name, number = sys.argv.pop(1), getattr(signal, sys.argv.pop(1))
 def interrupt(event, arguments):
     if event == "import" and arguments[0] == name:
@@ -24,6 +25,7 @@ runpy.run_module("hstree_cli", run_name="__main__")
 #: Starts the program, which gets a signal at its twentieth training step.
 WHILE_TRAINING = """
 import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
 from hstree.models.lbl_training import LogBilinearTrainer
 number, steps, step = getattr(signal, sys.argv.pop(1)), [], LogBilinearTrainer.step
 def interrupted(*arguments):
