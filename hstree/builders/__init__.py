@@ -1,7 +1,7 @@
 """The tree-building strategies, by name: one strategy a file.
 
 A builder is a plain function from one main input to a `Tree`. What it takes and offers is read
-from its signature (`signature`); `registry` finds it, checks its options and runs it.
+from its signature (`shared.signature`); `registry` finds it, checks its options and runs it.
 """
 
 from hstree.builders.registry import broken_builders, build, builder, builders

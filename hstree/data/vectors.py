@@ -1,7 +1,7 @@
 """Word vectors: one row of numbers for each word, perhaps with the words' counts.
 
 This is the checked object that builders take, with its `read` and `save`. The formats themselves
-stand elsewhere (`vectorfiles`): `.npy` and its labels in `npy`, reading word2vec and GloVe files
+stand elsewhere (`vector_files`): `.npy` and its labels in `npy`, reading word2vec and GloVe files
 in `reading`, writing word2vec's in `writing`.
 """
 

@@ -1,6 +1,6 @@
 """The log-bilinear language model over a tree: the next word from the words before it.
 
-What it answers is in `treemodel`; here are the model itself, its training, and writing text.
+What it answers is in `base`; here are the model itself, its training, and writing text.
 """
 
 from __future__ import annotations

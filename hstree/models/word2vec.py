@@ -1,6 +1,6 @@
 """CBOW and skip-gram over a tree: a word from the words on both sides of it, as in word2vec.
 
-What these models answer is in `treemodel`. Their perplexity is that of a word given its window,
+What these models answer is in `base`. Their perplexity is that of a word given its window,
 which holds words after it too: it is no language model's, and compares with none.
 """
 

@@ -1,7 +1,7 @@
 """Training as in word2vec: gradient descent at a rate that falls linearly, in minibatches.
 
 The rate goes from `learning_rate` down to a ten-thousandth of it by the share of the training
-that is done. What a batch does to rows that it touches often is in `sgd`.
+that is done. What a batch does to rows that it touches often is in `training.sgd`.
 """
 
 from __future__ import annotations

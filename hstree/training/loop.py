@@ -2,7 +2,8 @@
 
 The best weights by validation perplexity are kept; without a validation text, the last ones.
 Ctrl-C keeps the best so far. How a batch moves the weights, at which rate, and whether a stalled
-validation changes anything, is for each trainer to say (`training.lbl`, `training.word2vec`).
+validation changes anything, is for each trainer to say (`models.lbl_training`,
+`models.word2vec_training`).
 """
 
 from __future__ import annotations

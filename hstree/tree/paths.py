@@ -1,7 +1,7 @@
 """The way to each label as other toolkits want it: which nodes decide, and which way at each.
 
 Binary trees with one code a label: gensim's and word2vec's `code` and `point`, Paddle's
-`path_table` and `path_code`. No other toolkit is imported; the way back is `pathtree`.
+`path_table` and `path_code`. No other toolkit is imported; the way back is `from_paths`.
 """
 
 from __future__ import annotations

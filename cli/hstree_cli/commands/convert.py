@@ -31,11 +31,13 @@ def convert(
     ],
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="FORMAT", help="Of IN; its ending says it without."),
+        typer.Option(
+            "--from", metavar="FORMAT", help="Input format (default: from the extension)."
+        ),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="FORMAT", help="Of OUT; its ending says it without."),
+        typer.Option("--to", metavar="FORMAT", help="Output format (default: from the extension)."),
     ] = None,
     labels: Annotated[
         Path | None,

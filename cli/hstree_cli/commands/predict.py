@@ -53,7 +53,7 @@ def predict(
     They are exactly the best of all words, whatever the tree. TEXT stands at the
     beginning of a line; of a long one the last words count. Words are taken as
     they are typed: write them as the corpus does, in lower case where it does.
-    Of a cbow or skipgram model they are words that stand near those of TEXT.
+    With a cbow or skipgram model they are words that occur near those of TEXT.
     """
     from hstree._jsonfile import write_json
     from hstree.models.base import load

@@ -29,7 +29,7 @@ def show(
 ) -> None:
     """Draw the top of a tree, or a word's codes, with what each branch holds.
 
-    Of each branch: its share of the counts, its leaves and its most frequent words.
+    Each branch has its share of the counts, its leaves and its most frequent words.
     """
     from hstree.tree import load
     from hstree.tree.branches import Branches
