@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -118,7 +119,7 @@ def _parameter(option: Option, panel: str) -> inspect.Parameter:
     )
 
 
-class MethodCommand(TyperCommand):
+class MethodCommand(TyperCommand, ABC):
     """A command with the options of the method that its arguments name.
 
     Attributes
@@ -133,9 +134,9 @@ class MethodCommand(TyperCommand):
     method: ClassVar[str | None] = None
 
     @staticmethod
+    @abstractmethod
     def example(chosen: Builder) -> str:
         """Return a line to type with a method."""
-        raise NotImplementedError
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         """Read the arguments, the method's own options among them."""

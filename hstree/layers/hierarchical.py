@@ -44,23 +44,9 @@ class Gradients:
 
 
 class HierarchicalSoftmax(TreeProbabilities):
-    """The output layer of one tree.
+    """Output layer of one tree: loss, gradients, top-k and sampling.
 
-    Parameters
-    ----------
-    tree : Tree
-    dim : int
-        d, the length of a hidden vector.
-    counts : int array (V,), optional
-        Training counts for the starting biases; `tree.counts` by default, all ones without any.
-    dtype : float dtype, default float32
-
-    Attributes
-    ----------
-    weight : float array (R, d)
-        Node vectors, zero at the start; rows as `hstree.tree.weight_rows` lays them out.
-    bias : float array (R,)
-        So that the untrained layer is the unigram distribution of `counts`, whatever the tree.
+    Parameters and attributes are those of `TreeProbabilities`.
     """
 
     def __init__(
