@@ -22,7 +22,22 @@ class InputError(HstreeError):
 
 
 class OptionError(HstreeError):
-    """An option has a value that it cannot have, or an unknown name."""
+    """An option has a value that it cannot have, or an unknown name.
+
+    Attributes
+    ----------
+    option : str or None
+        The Python name of the option, where the error is about one option.
+    reason : str or None
+        What is wrong, to follow the option's name: "must be 1 or more, not 0". The command line
+        spells the option as it was typed and appends this.
+    """
+
+    def __init__(
+        self, message: str, *, option: str | None = None, reason: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.option, self.reason = option, reason
 
 
 class TrainingError(HstreeError):
