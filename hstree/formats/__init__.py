@@ -15,7 +15,7 @@ from hstree._input_files import read_regular
 from hstree._version import __version__
 from hstree.data.vector_files.npy import labels_path, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
-from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick, word2vec
+from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick
 from hstree.formats.base import PARTS, Format
 from hstree.tree import Tree
 from hstree.tree import files as treefile
@@ -41,7 +41,6 @@ FORMATS = {
         newick.FORMAT,
         brown.FORMAT,
         napkinxc.FORMAT,
-        word2vec.FORMAT,
         linkage.FORMAT,
         nested.FORMAT,
     )

@@ -1,7 +1,7 @@
 """Newick, for viewers of trees: ``((a,b)animal,c);``. Written, not read.
 
-It holds one place for each label, wide nodes and names; counts are not in it. Labels stand in
-single quotes, doubled inside, wherever they are more than letters, digits, ``.`` and ``-``.
+It holds one code per label, wide nodes and names, but no counts. A label is quoted with single
+quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from hstree._files import replacing
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels, check_names
-from hstree.formats.bracketed import bracketed
 from hstree.tree import Tree
 
 _PLAIN = re.compile(r"[A-Za-z0-9.-]+")
@@ -23,7 +22,7 @@ _WHY = "Newick quotes neither control characters nor an empty string; drop it or
 
 
 def newick(tree: Tree) -> str:
-    """Return a tree as one line of Newick.
+    """Return a tree as one line of Newick. O(E), without recursion.
 
     Raises
     ------
@@ -44,13 +43,26 @@ def newick(tree: Tree) -> str:
         )
     check_labels(tree, _QUOTABLE, _WHY)
     check_names(tree, _QUOTABLE, _WHY)
-    names = tree.names
-
-    def name(node: int) -> str:
-        given = None if names is None else names[node]
-        return "" if given is None else _quoted(given)
-
-    return bracketed(tree, ("(", ")"), [_quoted(label) for label in tree.labels], name) + ";"
+    leaf = [_quoted(label) for label in tree.labels]
+    if tree.n_nodes == 0:
+        return f"{leaf[0]};"
+    name = ["" if name is None else _quoted(name) for name in tree.names or [None] * tree.n_nodes]
+    start, child = tree.child_start.tolist(), tree.child.tolist()
+    pieces: list[str] = []
+    # A stack of what is still to be written: a label (< 0), a node, or text as it is.
+    stack: list[int | str] = [0]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+        elif item < 0:
+            pieces.append(leaf[~item])
+        else:
+            pieces.append("(")
+            stack.append(f"){name[item]}")
+            for i, below in enumerate(reversed(child[start[item] : start[item + 1]])):
+                stack += [",", below] if i else [below]
+    return "".join(pieces) + ";"
 
 
 def _quoted(text: str) -> str:

@@ -240,7 +240,6 @@ READERS = {
             _check_tree,
         ),
         Reader("brown", 30, _text("t.paths", _PATHS, _SHARED), formats.read, _check_tree),
-        Reader("word2vec codes", 30, _of_binary_trees("t.codes"), formats.read, _check_tree),
         Reader(
             "napkinxc",
             30,

@@ -10,11 +10,12 @@ from scipy.cluster import hierarchy
 from hstree import formats
 from hstree.errors import InputError
 from hstree.formats.linkage import from_linkage, to_linkage
-from hstree.formats.nested import from_nested, to_nested
+from hstree.formats.nested import MAX_DEPTH, from_nested, to_nested
 from hstree.formats.newick import newick
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.paths import paths_of
+from tests.chains import chain
 from tests.shared_data import shared
 from tests.strategies import trees
 
@@ -55,23 +56,24 @@ def test_what_is_no_nested_list(lists, saying):
 def test_a_list_in_itself_ends():
     lists = ["a", "b"]
     lists.append(lists)
-    with pytest.raises(InputError, match="child 2 of node 0 is a list that stands elsewhere too"):
+    with pytest.raises(InputError, match="child 2 of node 0 is a list that occurs elsewhere too"):
         from_nested(lists)
 
 
 @pytest.mark.parametrize(
     ("text", "saying"),
     [
-        ("", "line 1: expected a string or a list, found 'the end of the file'"),
-        ('["a",\n "b"', "line 2: expected a comma or the end of a list"),
-        ('["a",\n\n 3]', "line 3: expected a string or a list, found '3]'"),
-        ('["a", "b"]\n["c"]', "line 2: expected nothing after the outer list"),
-        ('["a", "b",]', "expected a string or a list, found ']'"),
-        ("[]", "expected a string or a list"),
-        ('["a" "b"]', "expected a comma"),
-        (r'["a", "\x"]', "expected a string or a list"),
+        ("", "line 1: Expecting value; nested lists are strings in lists of two or more"),
+        ('["a",\n "b"', "line 2: Expecting ',' delimiter"),
+        ('["a", "b"]\n["c"]', "line 2: Extra data"),
+        ('["a" "b"]', "line 1: Expecting ',' delimiter"),
+        (r'["a", "\x"]', "line 1: Invalid \\escape"),
+        ('["a",\n\n 3]', "child 1 of node 0 is of type int"),
+        ('["a", 1' + "0" * 5000 + "]", "Exceeds the limit"),
+        ("[]", "the whole is a list of 0"),
         ('["a"]', "the whole is a list of 1"),
-        ('{"format": "hstree"}', "line 1: expected a string or a list"),
+        ('{"format": "hstree"}', "the whole is of type dict"),
+        ("[" * 100_000, "lists nested too deep"),
     ],
 )
 def test_bad_nested_files_name_the_line(text, saying, tmp_path):
@@ -82,6 +84,16 @@ def test_bad_nested_files_name_the_line(text, saying, tmp_path):
     assert str(caught.value).startswith(str(path))
     assert saying in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_nested_lists_as_deep_as_the_limit(tmp_path):
+    path = tmp_path / "x.nested.json"
+    tree = chain(MAX_DEPTH + 1)
+    formats.write(tree, path)
+    assert formats.read(path).child.tolist() == tree.child.tolist()
+    with pytest.raises(InputError, match=f"has {MAX_DEPTH + 1} levels, and nested lists are read"):
+        formats.write(chain(MAX_DEPTH + 2), tmp_path / "y.nested.json")
+    assert not (tmp_path / "y.nested.json").exists()
 
 
 # Brown
@@ -116,36 +128,6 @@ def test_classes_are_no_paths(tmp_path):
     (tmp_path / "x.paths").write_text("0\tcat\t9999999999999999999\n1\tdog\t1\n")
     with pytest.raises(InputError, match=r"a count is above 2\*\*63 - 1"):
         formats.read(tmp_path / "x.paths")
-
-
-# word2vec
-
-
-def test_the_table_is_word2vecs(tmp_path):
-    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[4, 2, 1])
-    formats.write(tree, tmp_path / "x.codes")
-    # With V = 3 word2vec's root is 1, and the node below it is 0.
-    assert (tmp_path / "x.codes").read_text() == "a\t4\t0\t1\nb\t2\t10\t1 0\nc\t1\t11\t1 0\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "saying"),
-    [
-        ("", "no line in it"),
-        ("a\t1\t0\t0\nb 1 1 0\n", "line 2: expected a word, a count, bits"),
-        ("a\t1\t0\t0\nb\t1\t1\t0 1\n", "line 2: expected as many nodes as the 1 bits"),
-        ("a\t1\t0\t0\nb\t1\t2\t0\n", "line 2"),
-        ("a\t1\t0\t0\nb\t1\t0\t0\n", "does not fit the others"),
-        ("a\t1\t0\t0\nb\t\t1\t0\n", "'b' has no count"),
-    ],
-)
-def test_bad_tables_name_the_line(text, saying, tmp_path):
-    path = tmp_path / "x.codes"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        formats.read(path)
-    assert str(caught.value).startswith(str(path))
-    assert saying in str(caught.value)
 
 
 # napkinXC

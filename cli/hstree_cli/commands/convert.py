@@ -55,7 +55,7 @@ def convert(
 
     Formats and their endings: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
-    (.napkinxc), word2vec (.codes), linkage (.npy), nested (.nested.json). All but
+    (.napkinxc), linkage (.npy), nested (.nested.json). All but
     dot and newick are read, too. What OUT cannot hold is refused, or named.
     """
     from hstree import formats
