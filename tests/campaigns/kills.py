@@ -92,7 +92,7 @@ FULL, SHORT = 200, 8
 
 #: Figures that are others each time.
 _TIMES = {
-    *("seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "choice"),
+    *("seconds", "fit_seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "choice"),
     *("from_text", "seconds_from_text", "speed_up_from_text"),
 }
 #: What a run removes first, so that it never speaks of the files of another one.

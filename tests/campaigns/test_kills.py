@@ -7,6 +7,7 @@ import pytest
 from tests.campaigns.kills import SHORT, run
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 def test_killed_commands_leave_what_is_whole():
     summary = run(full=False, seed=0)

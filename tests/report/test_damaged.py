@@ -63,6 +63,7 @@ def loaded(folder):
         return None, str(error)
 
 
+@pytest.mark.slow
 def test_every_damage_is_refused_in_one_line_or_gives_a_page(comparison, monkeypatch):
     page = pytest.importorskip("hstree.report.page", reason="the report extra is not installed")
     monkeypatch.setattr(page, "_bokeh", str)
