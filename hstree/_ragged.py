@@ -1,4 +1,4 @@
-"""Runs of a flat array: the arithmetic of offsets that CSR layouts need."""
+"""Helpers for ragged (CSR) arrays: segments laid end to end, and their offsets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Int64 = NDArray[np.int64]
 
 
 def offsets(length: NDArray[np.integer]) -> Int64:
-    """Return where each of several runs of these lengths starts, and where the last one ends.
+    """Return the offsets (S + 1,) of segments of these lengths (S,).
 
     Examples
     --------
@@ -22,13 +22,14 @@ def offsets(length: NDArray[np.integer]) -> Int64:
 
 
 def ranges(first: Int64, start: Int64) -> Int64:
-    """Concatenate runs of consecutive integers: run i begins at ``first[i]``.
+    """Concatenate ranges of consecutive integers.
 
     Parameters
     ----------
     first : int64 array (S,)
+        First integer of each range.
     start : int64 array (S + 1,)
-        Offsets of the runs in the result, as `offsets` returns them.
+        Offsets of the ranges in the result.
 
     Examples
     --------
@@ -36,3 +37,14 @@ def ranges(first: Int64, start: Int64) -> Int64:
     [10, 11, 7, 8, 9]
     """
     return np.arange(start[-1]) + np.repeat(first - start[:-1], np.diff(start))
+
+
+def segment_ids(start: Int64) -> Int64:
+    """Return the segment of each element, for offsets (S + 1,).
+
+    Examples
+    --------
+    >>> segment_ids(np.array([0, 2, 2, 5])).tolist()
+    [0, 0, 2, 2, 2]
+    """
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))

@@ -34,7 +34,7 @@ def codes_by_recursion(tree):
 def test_codes_are_those_of_a_recursive_walk(tree):
     codes, expected = Codes(tree), codes_by_recursion(tree)
     assert {label: codes.of(label) for label in range(tree.n_labels)} == expected
-    assert codes.codes_per_label.tolist() == [len(expected[v]) for v in range(tree.n_labels)]
+    assert tree.codes_per_label.tolist() == [len(expected[v]) for v in range(tree.n_labels)]
     assert codes.n_decisions == sum(len(code) for of in expected.values() for code in of)
 
 
@@ -53,8 +53,8 @@ def test_a_batch_is_its_labels_one_after_the_other_cached_or_not(tree, data):
 
 
 @given(trees())
-def test_above_is_the_edge_taken_before(tree):
-    above = Codes(tree).above
+def test_parent_edge_is_the_edge_taken_before(tree):
+    above = tree.parent_edge
     for edge, before in enumerate(above):
         node = tree.edge_node[edge]
         assert before == -1 if node == 0 else tree.child[before] == node
@@ -82,7 +82,7 @@ def without_its_last_decision(codes, code):
 def twice(codes, code):
     """Plant the fault: a label has the same code twice."""
     label = np.searchsorted(codes.label_start, code, "right") - 1
-    codes.place = np.insert(codes.place, code, codes.place[code])
+    codes.leaf_edge = np.insert(codes.leaf_edge, code, codes.leaf_edge[code])
     codes.length = np.insert(codes.length, code, codes.length[code])
     codes.label_start[label + 1 :] += 1
 
@@ -90,7 +90,7 @@ def twice(codes, code):
 def lost(codes, code):
     """Plant the fault: a label lacks one of its codes."""
     label = np.searchsorted(codes.label_start, code, "right") - 1
-    codes.place = np.delete(codes.place, code)
+    codes.leaf_edge = np.delete(codes.leaf_edge, code)
     codes.length = np.delete(codes.length, code)
     codes.label_start[label + 1 :] -= 1
 
@@ -99,7 +99,7 @@ def of_another_label(codes, code):
     """Plant the fault: a label has the code of another in place of its own."""
     label = np.searchsorted(codes.label_start, code, "right") - 1
     other = codes.label_start[(label + 1) % codes.tree.n_labels]
-    codes.place[code], codes.length[code] = codes.place[other], codes.length[other]
+    codes.leaf_edge[code], codes.length[code] = codes.leaf_edge[other], codes.length[other]
 
 
 @pytest.mark.parametrize("fault", [without_its_last_decision, twice, lost, of_another_label])

@@ -1,5 +1,6 @@
 import copy
 import hashlib
+import itertools
 import pickle
 
 import numpy as np
@@ -33,11 +34,50 @@ def test_arrays_agree_with_a_walk_from_the_root(tree):
     assert sorted(found) == list(range(tree.n_nodes))
     assert tree.parent.tolist() == [found[node][0] for node in range(tree.n_nodes)]
     assert tree.depth.tolist() == [found[node][1] for node in range(tree.n_nodes)]
-    by_level = [node for level in tree.levels for node in level.tolist()]
+    by_level = [node for level in tree.levels for node in level.nodes.tolist()]
     assert by_level == sorted(found, key=lambda node: (found[node][1], node))
     for node in range(1, tree.n_nodes):
         edge = tree.node_edge[node]
         assert (tree.child[edge], tree.edge_node[edge]) == (node, tree.parent[node])
+
+
+@given(trees())
+def test_edges_know_their_node_its_rows_and_the_edge_before(tree):
+    assert np.diff(tree.row_start).tolist() == [1 if k == 2 else k for k in tree.fan_out]
+    for edge, (node, branch) in enumerate(zip(tree.edge_node, tree.edge_branch, strict=True)):
+        assert edge == tree.child_start[node] + branch
+        assert 0 <= branch < tree.edge_width[edge] == tree.fan_out[node]
+        assert tree.edge_row[edge] == tree.row_start[node]
+        assert tree.parent_edge[edge] == tree.node_edge[node]
+    for level in tree.levels:
+        edges = [np.flatnonzero(tree.edge_node == node).tolist() for node in level.nodes]
+        assert level.edges.tolist() == [edge for of_node in edges for edge in of_node]
+        assert np.diff(level.edge_start).tolist() == [len(of_node) for of_node in edges]
+
+
+@given(trees())
+def test_sums_up_and_down_agree_with_a_walk(tree):
+    of_label = np.arange(2 * tree.n_labels).reshape(-1, 2) ** 2
+    above = -np.arange(len(tree.child))
+    total = above.copy()
+    tree.sum_down(total)
+
+    def below(child):
+        if child < 0:
+            return of_label[~child]
+        return sum(below(c) for c in tree.child[tree.edge_node == child])
+
+    for edge, value in enumerate(tree.sum_up(of_label)):
+        assert value.tolist() == below(tree.child[edge]).tolist()
+        before = tree.parent_edge[edge]
+        assert total[edge] == above[edge] + (total[before] if before >= 0 else 0)
+
+
+@given(trees())
+def test_codes_per_label(tree):
+    number = [np.count_nonzero(tree.child == ~label) for label in range(tree.n_labels)]
+    assert tree.codes_per_label.tolist() == number
+    assert tree.has_single_codes == (max(number) <= 1)
 
 
 @given(trees(), st.randoms(use_true_random=False))
@@ -161,7 +201,7 @@ def test_repr_is_one_line(tree):
 
 def arrays_of(tree):
     """Every array of a tree, those that are computed when asked for among them."""
-    named = [tree.child_start, tree.child, tree.counts, *tree.levels]
+    named = [tree.child_start, tree.child, tree.counts, *itertools.chain(*tree.levels)]
     return [*named, tree.fan_out, tree.edge_node, tree.node_edge, tree.parent, tree.depth]
 
 

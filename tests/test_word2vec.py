@@ -209,7 +209,7 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
     layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
     targets = np.repeat(np.arange(4), counts)
     hidden = np.zeros((len(targets), 1))
-    one_code = len(layer.codes.place) == 4
+    one_code = tree.has_single_codes
     for row, found in enumerate(row_curvature(tree, counts)):
         losses = []
         for step in (-1e-3, 0, 1e-3):

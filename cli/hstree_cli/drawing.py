@@ -100,7 +100,7 @@ def _code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableTyp
         )
         shown, rest = _likeliest(others, 2)
         for branch in shown:
-            number = branch.edge - int(tree.child_start[node])
+            number = tree.edge_branch[branch.edge]
             drawn.add_row("", str(number), _share(branch.share), _line(_holds(tree, branch)))
         if rest:
             total = _share(sum(branch.share for branch in rest))

@@ -89,7 +89,7 @@ def code_lengths(tree: Tree, counts: NDArray[np.int64]) -> list[dict[str, Any]]:
     """
     codes = Codes(tree, cache_limit=0)
     # The one label of a tree without nodes has no code.
-    share = np.repeat(counts / np.maximum(codes.codes_per_label, 1), codes.codes_per_label)
+    share = (counts / np.maximum(tree.codes_per_label, 1))[codes.label]
     number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
     return [
         {"length": length, "codes": int(number[length]), "tokens": float(tokens[length])}

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from hstree._files import replacing
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.tree import Tree
@@ -55,8 +53,9 @@ def dot(tree: Tree) -> Iterator[str]:
     for place, label in enumerate(tree.labels):
         count = "" if counts is None else f", count={counts[place]}"
         yield f"l{place} [label={_quoted(label)}{count}];\n"
-    branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
-    edges = zip(tree.edge_node.tolist(), tree.child.tolist(), branch.tolist(), strict=True)
+    edges = zip(
+        tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True
+    )
     for node, child, number in edges:
         below = f"n{child}" if child >= 0 else f"l{~child}"
         yield f'n{node} -> {below} [label="{number}"];\n'

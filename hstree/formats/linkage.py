@@ -58,7 +58,7 @@ def to_linkage(tree: Tree) -> NDArray[np.float64]:
     child = tree.child.reshape(-1, 2)
     height = np.zeros(n_nodes, np.int64)
     size = np.zeros(n_nodes, np.int64)
-    for nodes in reversed(tree.levels):
+    for nodes, _, _ in reversed(tree.levels):
         below = child[nodes]
         is_node = below >= 0
         height[nodes] = 1 + np.where(is_node, height[below * is_node], 0).max(axis=1)

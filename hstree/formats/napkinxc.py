@@ -19,6 +19,7 @@ from hstree.formats.base import Format, expected, labels_for, replacing_labelled
 from hstree.formats.links import linked
 from hstree.formats.textlines import read_text
 from hstree.tree import Tree
+from hstree.tree.paths import check_single_codes
 
 Int64 = NDArray[np.int64]
 
@@ -29,13 +30,7 @@ _LINE = re.compile(r"(-1|[0-9]{1,10})[ \t]+([0-9]{1,10})(?:[ \t]+(-1|[0-9]{1,10}
 def _write(tree: Tree, path: Path) -> None:
     if tree.n_labels == 1:
         raise InputError("napkinXC refuses a tree of one label; there is nothing to decide in it")
-    codes = np.bincount(~tree.child[tree.child < 0])
-    if codes.max() > 1:
-        label = int(np.argmax(codes))
-        raise InputError(
-            f"the label {tree.labels[label]!r} has {codes[label]} codes, and napkinXC's tree holds "
-            "one; build a tree with one code a label"
-        )
+    check_single_codes(tree, "napkinXC's tree")
     with replacing_labelled(tree, path) as file:
         file.write(_links(tree).encode())
 

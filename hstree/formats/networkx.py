@@ -143,8 +143,7 @@ def _counts(leaves: list[tuple[Any, dict[str, Any]]]) -> list[int] | None:
 
 def _edges(tree: Tree) -> Iterator[tuple[int, int, int]]:
     """Yield the node, the child and the branch of each edge."""
-    branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
-    return zip(tree.edge_node.tolist(), tree.child.tolist(), branch.tolist(), strict=True)
+    return zip(tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True)
 
 
 def _write(tree: Tree, path: Path) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
-
 from hstree._files import replacing
-from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.tree import Tree
+from hstree.tree.paths import check_single_codes
 
 _PLAIN = re.compile(r"[A-Za-z0-9.-]+")
 _QUOTABLE = re.compile(r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -34,13 +32,7 @@ def newick(tree: Tree) -> str:
     >>> newick(Tree.from_children(["a", "it's", "c"], [[~0, 1], [~1, ~2]]))
     "(a,('it''s',c));"
     """
-    codes = np.bincount(~tree.child[tree.child < 0], minlength=tree.n_labels)
-    if codes.max() > 1:
-        label = int(np.argmax(codes))
-        raise InputError(
-            f"the label {tree.labels[label]!r} has {codes[label]} codes, and Newick holds one for "
-            "each leaf; write dot or graphml, which hold them"
-        )
+    check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
     check_labels(tree, _QUOTABLE, _WHY)
     check_names(tree, _QUOTABLE, _WHY)
     leaf = [_quoted(label) for label in tree.labels]

@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
-from hstree._ragged import offsets, ranges
+from hstree._ragged import offsets
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
 from hstree.data.corpus import Corpus
@@ -92,9 +92,7 @@ def pruned_to_classes(tree: Tree, names: Sequence[str]) -> Tree:
     none = -1 - tree.n_labels
     # Where each edge leads once nodes have collapsed, as in `tree.child`; `none` for nowhere.
     target = np.where(tree.child < 0, np.where(kept[~tree.child], tree.child, none), none)
-    for nodes in reversed(tree.levels):
-        start = offsets(tree.fan_out[nodes])
-        edges = ranges(tree.child_start[nodes], start)
+    for nodes, edges, start in reversed(tree.levels):
         pairs = np.stack([tree.edge_node[edges], target[edges]])
         repeated = np.ones(len(edges), bool)
         repeated[np.unique(pairs, axis=1, return_index=True)[1]] = False

@@ -89,7 +89,7 @@ def solve(
     if model.tree.n_nodes == 0 or not used.size:
         return solution
     X, labels, sample_weight = X[used], labels[used], sample_weight[used]
-    if model.one_code:
+    if model.tree.has_single_codes:  # the loss is convex, and a sum over nodes
         _solve_nodes(model, X, labels, sample_weight, C, tol, max_iter, solution)
     else:
         _solve_together(model, X, labels, sample_weight, C, tol, max_iter, solution)
@@ -107,9 +107,8 @@ def _solve_nodes(
     solution: Solution,
 ) -> None:
     tree, expansion = model.tree, model.layer.codes.expand(labels)
-    sample = np.repeat(np.arange(len(labels)), np.diff(expansion.decision_start))
-    node = tree.edge_node[expansion.edge]
-    branch = expansion.edge - tree.child_start[node]
+    sample = expansion.decision_code
+    node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
     order = np.argsort(node, kind="stable")
     total = sample_weight.sum()
     # One problem a node, each many passes over its samples: the loop is over optimisations.
@@ -117,7 +116,7 @@ def _solve_nodes(
         for own in np.split(order, np.flatnonzero(np.diff(node[order])) + 1):
             n = int(node[own[0]])
             weight = sample_weight[sample[own]]
-            rows = slice(int(model.layer.row_start[n]), int(model.layer.row_start[n + 1]))
+            rows = slice(int(tree.row_start[n]), int(tree.row_start[n + 1]))
             problem = _Node(X[sample[own]], branch[own], weight, int(tree.fan_out[n]), C)
             start = problem.packed(model.bias[rows])
             end, values, converged = _minimise(problem, start, tol, max_iter)

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hstree._ragged import offsets, ranges
+from hstree._ragged import offsets, ranges, segment_ids
 from hstree.layers import batch_search, decision, pairs
 from hstree.layers.batch_search import TopK
 from hstree.layers.groups import NARROW
@@ -100,19 +100,11 @@ class LinearTree:
         self.bias = self.layer.bias
         shape = (len(self.bias), n_features)
         self.table: Array = np.zeros(shape[::-1] if sparse else shape, dtype)
-        self._width = tree.fan_out[tree.edge_node]
-        self._row = self.layer.row_start[tree.edge_node]
-        self._branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
 
     @property
     def weight(self) -> Array:
         """The weights as (R, n_features), a view of `table`."""
         return self.table.T if self.sparse else self.table
-
-    @property
-    def one_code(self) -> bool:
-        """Whether every label has one code, so that the loss is convex and a sum over nodes."""
-        return len(self.layer.codes.place) <= self.tree.n_labels
 
     def suited(self, X: Rows) -> Rows:
         """Return X as it is trained on: CSR where `table` is made for it, else dense."""
@@ -141,13 +133,16 @@ class LinearTree:
         n, n_edges = X.shape[0], len(self.tree.child)
         found = TopK(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n, bool))
         most_patience = LEAST_PATIENCE + PATIENCE * n_edges
-        if not self.one_code or n_edges < LEAST_EDGES or self.tree.fan_out[0] > most_patience:
+        if (
+            not self.tree.has_single_codes
+            or n_edges < LEAST_EDGES
+            or self.tree.fan_out[0] > most_patience
+        ):
             return found
 
         def search(samples: Int64, score: batch_search.Score, patience: float) -> None:
             answer = batch_search.best_first(
                 self.tree,
-                self.layer.row_start,
                 score,
                 len(samples),
                 k,
@@ -191,10 +186,8 @@ class LinearTree:
         if self.tree.n_nodes == 0:
             return np.zeros(len(labels)), []
         expansion = self.layer.codes.expand(labels)
-        n_codes = len(expansion.decision_start) - 1
-        code = np.repeat(np.arange(n_codes), np.diff(expansion.decision_start))
-        item_of_code = np.repeat(np.arange(len(labels)), np.diff(expansion.code_start))
-        edge, width = expansion.edge, self._width[expansion.edge]
+        code, item_of_code = expansion.decision_code, expansion.code_item
+        tree, edge, width = self.tree, expansion.edge, self.tree.edge_width[expansion.edge]
         log_prob = np.empty(len(edge))
         parts: list[tuple[Int64, _Part]] = []
         for kind, own in (
@@ -205,11 +198,11 @@ class LinearTree:
             mine = np.flatnonzero(own)
             if mine.size:
                 of_edge = edge[mine]
-                met = (item_of_code[code[mine]], self._row[of_edge], self._branch[of_edge])
+                met = (item_of_code[code[mine]], tree.edge_row[of_edge], tree.edge_branch[of_edge])
                 part = kind(self, X, *met, width[mine])
                 log_prob[mine] = part.log_prob
                 parts.append((mine, part))
-        of_code = np.bincount(code, weights=log_prob, minlength=n_codes)
+        of_code = np.bincount(code, weights=log_prob, minlength=len(item_of_code))
         nll = -np.logaddexp.reduceat(of_code, expansion.code_start[:-1])
         # A decision counts by its code's share of the label's probability.
         share = sample_weight[item_of_code] * np.exp(of_code + nll[item_of_code])
@@ -241,7 +234,7 @@ class LinearTree:
         if not self.sparse:
             return Gradient(rows, (G.T.tocsr() @ X)[rows], rows, of_bias[rows])
         by_row = G.T.tocsr() @ X
-        row_of = np.repeat(np.arange(len(self.bias)), np.diff(by_row.indptr))
+        row_of = segment_ids(by_row.indptr)
         return Gradient((by_row.indices, row_of), by_row.data, rows, of_bias[rows])
 
 

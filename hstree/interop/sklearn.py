@@ -337,8 +337,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if self.solver != "auto":
             return self.solver
         model = self._model
-        rows = np.diff(model.layer.row_start)
-        largest = int(rows.max(initial=0)) if model.one_code else int(rows.sum())
+        rows = np.diff(model.tree.row_start)
+        largest = int(rows.max(initial=0)) if model.tree.has_single_codes else int(rows.sum())
         return "lbfgs" if largest * self.n_features_in_ <= MOST_WEIGHTS else "adagrad"
 
     def _solve(self, X: Rows, labels: Int64, weight: Float64) -> None:

@@ -51,7 +51,6 @@ class TopK(NamedTuple):
 
 def best_first(
     tree: Tree,
-    row_start: Int64,
     score: Score,
     n_items: int,
     k: int,
@@ -65,8 +64,6 @@ def best_first(
     ----------
     tree : Tree
         With at least one node.
-    row_start : int64 array (N + 1,)
-        Weight rows of each node, as `hstree.tree.weight_rows.row_start` returns them.
     score : callable
     n_items : int
     k : int
@@ -110,7 +107,7 @@ def best_first(
                 array[open_] for array in (item, spent, cost, child, used, slot)
             )
         slot = slot[row, which]
-        below, start = _branch_costs(tree, row_start, score, item[row], node)
+        below, start = _branch_costs(tree, score, item[row], node)
         fan_out = np.diff(start)
         below += np.repeat(cost[row, slot], fan_out)
         # A node's first child takes the slot of its edge, the others free slots.
@@ -154,11 +151,9 @@ def _answer(found: TopK, item: Int64, cost: Float64, label: Int64, margin: float
     found.certain[item] = certain & (cost[:, k - 1] < np.inf)
 
 
-def _branch_costs(
-    tree: Tree, row_start: Int64, score: Score, item: Int64, node: Int64
-) -> tuple[Float64, Int64]:
+def _branch_costs(tree: Tree, score: Score, item: Int64, node: Int64) -> tuple[Float64, Int64]:
     """Return the costs of all branches of nodes, one node after another, and their offsets."""
-    fan_out, first = tree.fan_out[node], row_start[node]
+    fan_out, first = tree.fan_out[node], tree.row_start[node]
     start = offsets(fan_out)
     cost = np.empty(start[-1])
     binary = np.flatnonzero(fan_out == 2)

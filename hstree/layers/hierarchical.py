@@ -58,11 +58,7 @@ class HierarchicalSoftmax(TreeProbabilities):
         dtype: Any = np.float32,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
-        width = tree.fan_out[tree.edge_node]
-        self._edge_row = self.row_start[tree.edge_node]
-        self._edge_branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
-        self._edge_width = width
-        self._edge_group = np.digitize(width, (3, NARROW + 1)).astype(np.int8)
+        self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
         scratch = Scratch()
         self._kinds: tuple[Callable[[], Group], ...] = (
             BinaryNodes,
@@ -115,25 +111,23 @@ class _Pass:
             self.nll = np.zeros(len(targets))
             return
         expansion = layer.codes.expand(targets)
-        n_codes = len(expansion.decision_start) - 1
-        self.code_start = expansion.code_start
-        self.code = np.repeat(np.arange(n_codes), np.diff(expansion.decision_start))
-        self.item = np.repeat(np.arange(len(targets)), np.diff(expansion.code_start))
+        self.code, self.item = expansion.decision_code, expansion.code_item
+        n_codes = len(self.item)
         self.groups: list[tuple[Group, Int64 | slice]] = []
         log_prob = np.zeros(n_codes)
         for kind, mine in self._parted(expansion.edge):
             group, edge, code = kind(), expansion.edge[mine], self.code[mine]
             taken = Decisions(
                 self.item[code],
-                layer._edge_row[edge],
-                layer._edge_branch[edge],
-                layer._edge_width[edge],
+                layer.tree.edge_row[edge],
+                layer.tree.edge_branch[edge],
+                layer.tree.edge_width[edge],
             )
             of_decision = group.forward(layer.weight, layer.bias, hidden, taken)
             log_prob += np.bincount(code, weights=of_decision, minlength=n_codes)
             self.groups.append((group, mine))
         self.code_log_prob = log_prob
-        if layer._one_code:
+        if layer.tree.has_single_codes:
             self.nll = -log_prob
         else:
             self.nll = -np.logaddexp.reduceat(log_prob, expansion.code_start[:-1])
@@ -147,7 +141,7 @@ class _Pass:
             return
         narrow = np.flatnonzero(number == 1)
         node = layer.tree.edge_node[edge[narrow]]
-        crowded = np.bincount(node)[node] * layer._edge_width[edge[narrow]] >= CROWDED
+        crowded = np.bincount(node)[node] * layer.tree.edge_width[edge[narrow]] >= CROWDED
         number[narrow[crowded]] = 2
         for of_group, kind in enumerate(layer._kinds):
             mine = np.flatnonzero(number == of_group)
@@ -163,7 +157,7 @@ class _Pass:
         rows: list[RowGradient] = []
         if self.layer.tree.n_nodes == 0:
             return Gradients(np.zeros_like(self.hidden), rows)
-        share = None if self.layer._one_code else self._share_of_decision()
+        share = None if self.layer.tree.has_single_codes else self._share_of_decision()
         grad_hidden = None
         for group, mine in self.groups:
             own = None if share is None else share[mine]
@@ -173,5 +167,5 @@ class _Pass:
         return Gradients(np.zeros_like(self.hidden) if grad_hidden is None else grad_hidden, rows)
 
     def _share_of_decision(self) -> Array:
-        of_code = np.exp(self.code_log_prob + np.repeat(self.nll, np.diff(self.code_start)))
+        of_code = np.exp(self.code_log_prob + self.nll[self.item])
         return of_code[self.code].astype(self.hidden.dtype)

@@ -46,7 +46,7 @@ def _branches(
     fan_out = layer.tree.fan_out[node]
     branch = np.zeros(len(item), np.int64)
     binary = np.flatnonzero(fan_out == 2)
-    row = layer.row_start[node[binary]]
+    row = layer.tree.row_start[node[binary]]
     z = pairs.score(layer.weight, layer.bias, hidden, item[binary], row).astype(np.float64)
     branch[binary] = np.log(uniform[binary]) >= decision.log_sigmoid(z)
     for one in np.flatnonzero(fan_out > 2):
@@ -55,7 +55,7 @@ def _branches(
 
 
 def _wide_branch(layer: TreeProbabilities, hidden: NDArray[Any], node: int, uniform: float) -> int:
-    rows = slice(int(layer.row_start[node]), int(layer.row_start[node + 1]))
+    rows = slice(int(layer.tree.row_start[node]), int(layer.tree.row_start[node + 1]))
     z = (layer.weight[rows] @ hidden + layer.bias[rows]).astype(np.float64)
     cumulative = np.cumsum(np.exp(z - z.max()))
     return min(int(np.searchsorted(cumulative, uniform * cumulative[-1], "right")), len(z) - 1)

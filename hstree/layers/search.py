@@ -70,7 +70,7 @@ def top_k(layer: TreeProbabilities, hidden: NDArray[Any], k: int) -> tuple[Int64
     if k < 1:
         raise OptionError(f"k is {k}; ask for at least 1 label")
     k = min(k, layer.tree.n_labels)
-    most_codes = int(layer.codes.codes_per_label.max())
+    most_codes = int(layer.tree.codes_per_label.max())
     if most_codes == 0:  # one label and no node
         return np.zeros((len(hidden), 1), np.int64), np.zeros((len(hidden), 1))
     labels = np.empty((len(hidden), k), np.int64)
@@ -169,19 +169,17 @@ class _Ways:
         for node in reversed(pending):
             so_far = 0.0
             if node:
-                parent = tree.parent.item(node)
-                branch = tree.node_edge.item(node) - tree.child_start.item(parent)
-                so_far = known[parent][branch][0]
+                branch = tree.edge_branch.item(tree.node_edge.item(node))
+                so_far = known[tree.parent.item(node)][branch][0]
             known[node] = self._extend(node, so_far)
         return known[node]
 
     def to_label(self, label: int) -> float:
         """Return the cost of a label: the sum over its codes."""
         tree, codes = self._layer.tree, self._layer.codes
-        place = codes.place[codes.label_start[label] : codes.label_start[label + 1]]
-        self._spend(len(place))
-        node = tree.edge_node[place]
-        branch = place - tree.child_start[node]
+        edge = codes.leaf_edge[codes.label_start[label] : codes.label_start[label + 1]]
+        self._spend(len(edge))
+        node, branch = tree.edge_node[edge], tree.edge_branch[edge]
         cost: list[float] = [
             self.below(n)[b][0] for n, b in zip(node.tolist(), branch.tolist(), strict=True)
         ]
@@ -194,7 +192,7 @@ class _Ways:
         first, stop = start.item(node), start.item(node + 1)
         self._spend(stop - first)
         child = layer.tree.child[first:stop].tolist()
-        row = layer.row_start.item(node)
+        row = layer.tree.row_start.item(node)
         if len(child) == 2:
             z = float(layer.weight[row] @ self._hidden + layer.bias[row])
             step = so_far + math.log1p(math.exp(-abs(z)))

@@ -14,7 +14,7 @@ from hstree._ragged import offsets, ranges
 from hstree.layers import decision
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import row_start, unigram_bias
+from hstree.tree.weight_rows import unigram_bias
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]
@@ -53,11 +53,9 @@ class TreeProbabilities:
     ) -> None:
         self.tree = tree
         self.codes = Codes(tree)
-        self.row_start = row_start(tree)
         bias = unigram_bias(tree, tree.counts if counts is None else counts)
         self.weight: Array = np.zeros((len(bias), dim), dtype)
         self.bias: Array = bias.astype(dtype)
-        self._one_code = len(self.codes.place) == tree.n_labels
 
     def log_prob(self, hidden: Array) -> NDArray[np.float64]:
         """Return the log-probabilities of all labels, a float64 array (B, V).
@@ -77,14 +75,14 @@ class TreeProbabilities:
         tree = self.tree
         result = np.empty((len(tree.child), score.shape[1]))
         binary = np.flatnonzero(tree.fan_out == 2)
-        z = score[self.row_start[binary]].astype(np.float64)
+        z = score[tree.row_start[binary]].astype(np.float64)
         first = tree.child_start[binary]
         result[first] = decision.log_sigmoid(z)
         result[first + 1] = decision.log_sigmoid(-z)
         wide = np.flatnonzero(tree.fan_out > 2)
         if wide.size:
             start = offsets(tree.fan_out[wide])
-            z = score[ranges(self.row_start[wide], start)].astype(np.float64)
+            z = score[ranges(tree.row_start[wide], start)].astype(np.float64)
             edges = ranges(tree.child_start[wide], start)
             result[edges] = decision.segment_log_softmax(z, start)
         return result
@@ -95,19 +93,8 @@ class TreeProbabilities:
         if tree.n_nodes == 0:
             return np.zeros((score.shape[1], 1))
         way = self.edge_log_prob(score)
-        for nodes in tree.levels[:-1]:
-            start = offsets(tree.fan_out[nodes])
-            edges = ranges(tree.child_start[nodes], start)
-            below = tree.child[edges]
-            inner = below >= 0
-            self._carry_down(way, edges[inner], below[inner])
-        of_code = way[codes.place]
-        if self._one_code:
+        tree.sum_down(way)
+        of_code = way[codes.leaf_edge]
+        if tree.has_single_codes:
             return of_code.T
         return np.logaddexp.reduceat(of_code, codes.label_start[:-1], axis=0).T
-
-    def _carry_down(self, way: NDArray[np.float64], edges: Int64, nodes: Int64) -> None:
-        """Add the log-probability of the edges that lead to nodes to all edges that leave them."""
-        fan_out = self.tree.fan_out[nodes]
-        below = ranges(self.tree.child_start[nodes], offsets(fan_out))
-        way[below] += np.repeat(way[edges], fan_out, axis=0)

@@ -28,7 +28,6 @@ from hstree.training.context_model import ContextModel
 from hstree.training.loop import History, Trainer
 from hstree.training.scoring import nlls, score
 from hstree.tree import Tree
-from hstree.tree.weight_rows import row_start
 
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]
@@ -273,7 +272,7 @@ class TreeModel(ABC, Generic[M]):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `_tensors`, from the options and the tree alone."""
-        rows = int(row_start(self.tree)[-1])
+        rows = int(self.tree.row_start[-1])
         return {
             "embedding": (self.tree.n_labels, self.dim),
             "node_weight": (rows, self.dim),

@@ -1,4 +1,4 @@
-"""Arrays of a tree: checked when they are made, read-only, with what follows from them.
+"""Arrays of a tree, checked and read-only, and the arrays derived from them.
 
 Inner nodes are numbered ``0..N-1`` with the root at 0, and a child node has a larger number than
 its parent, so that no arrays can describe a cycle. Labels are the leaves. A label may occur under
@@ -11,20 +11,45 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hstree._ragged import offsets, ranges, segment_ids
 from hstree.errors import TreeError
 from hstree.tree.packing import content_arrays
 from hstree.tree.rules import broken_rules
 
 Int64 = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
+
+
+class Level(NamedTuple):
+    """The nodes of one depth and the edges that leave them.
+
+    Attributes
+    ----------
+    nodes : int64 array (n,)
+        Ascending.
+    edges : int64 array (e,)
+        Those of the first node, then those of the second, and so on.
+    edge_start : int64 array (n + 1,)
+        The edges of ``nodes[i]`` are ``edges[edge_start[i]:edge_start[i + 1]]``.
+    """
+
+    nodes: Int64
+    edges: Int64
+    edge_start: Int64
 
 
 class TreeArrays:
-    """Arrays of a checked tree, and the arrays that follow from them; see `hstree.Tree`."""
+    """Arrays of a checked tree and the arrays derived from them; see `hstree.Tree`.
+
+    An edge leads from a node to one of its children. Edges are numbered as in ``child``, so that
+    the edges of node n are ``child_start[n]:child_start[n + 1]``.
+    """
 
     def __init__(
         self,
@@ -89,9 +114,40 @@ class TreeArrays:
         return _frozen(np.diff(self.child_start), "fan_out")
 
     @cached_property
+    def row_start(self) -> Int64:
+        """int64 array (N + 1,): the weight rows of node n are ``row_start[n]:row_start[n + 1]``.
+
+        A binary node has one row, a node with k > 2 children has k, in the order of its children.
+        The NumPy layer, saved models and every other reader share this layout
+        (``docs/tree-format.md``).
+        """
+        return _frozen(offsets(np.where(self.fan_out == 2, 1, self.fan_out)), "row_start")
+
+    @cached_property
     def edge_node(self) -> Int64:
         """int64 array (E,): the node that each edge leaves. Edge e leads to ``child[e]``."""
-        return _frozen(np.repeat(np.arange(self.n_nodes), self.fan_out), "edge_node")
+        return _frozen(segment_ids(self.child_start), "edge_node")
+
+    @cached_property
+    def edge_branch(self) -> Int64:
+        """int64 array (E,): position of each edge among those of its node, from 0."""
+        branch = np.arange(len(self.child)) - self.child_start[self.edge_node]
+        return _frozen(branch, "edge_branch")
+
+    @cached_property
+    def edge_width(self) -> Int64:
+        """int64 array (E,): the number of children of the node that each edge leaves."""
+        return _frozen(self.fan_out[self.edge_node], "edge_width")
+
+    @cached_property
+    def edge_row(self) -> Int64:
+        """int64 array (E,): the first weight row of the node that each edge leaves."""
+        return _frozen(self.row_start[self.edge_node], "edge_row")
+
+    @cached_property
+    def parent_edge(self) -> Int64:
+        """int64 array (E,): the edge before each edge on the path from the root, -1 at the root."""
+        return _frozen(self.node_edge[self.edge_node], "parent_edge")
 
     @cached_property
     def node_edge(self) -> Int64:
@@ -110,13 +166,13 @@ class TreeArrays:
 
     @cached_property
     def depth(self) -> Int64:
-        """int64 array (N,): decisions taken before each node is reached; 0 for the root."""
+        """int64 array (N,): number of decisions before each node; 0 for the root."""
         above = np.ones(self.n_nodes, np.int64)
         above[:1] = 0
         return _frozen(self.sum_to_root(above), "depth")
 
     def sum_to_root(self, value: NDArray[Any]) -> NDArray[Any]:
-        """Sum a figure over each node and all nodes above it.
+        """Sum a value of the nodes over each node and all nodes above it.
 
         Parameters
         ----------
@@ -135,10 +191,56 @@ class TreeArrays:
         return total
 
     @cached_property
-    def levels(self) -> list[Int64]:
-        """The nodes of each depth, in their order: one array a level, from the root down."""
-        order = _frozen(np.argsort(self.depth, kind="stable"), "levels")
-        return np.split(order, np.cumsum(np.bincount(self.depth))[:-1]) if self.n_nodes else []
+    def levels(self) -> list[Level]:
+        """Nodes and edges of each depth, from the root down."""
+        nodes = _frozen(np.argsort(self.depth, kind="stable"), "levels")  # (N,) by depth
+        start = _frozen(offsets(self.fan_out[nodes]), "levels")  # (N + 1,) into edges
+        edges = _frozen(ranges(self.child_start[nodes], start), "levels")  # (E,) by depth
+        levels = []
+        for a, b in pairwise(offsets(np.bincount(self.depth)).tolist()):
+            edge_start = start[a : b + 1] - start[a]
+            edge_start.setflags(write=False)
+            levels.append(Level(nodes[a:b], edges[start[a] : start[b]], edge_start))
+        return levels
+
+    def sum_up(self, of_label: NDArray[T]) -> NDArray[T]:
+        """Sum a value of the labels over the leaves below each edge.
+
+        Parameters
+        ----------
+        of_label : array (V, ...)
+            Counted once for each code of a label.
+
+        Returns
+        -------
+        array (E, ...)
+        """
+        total = of_label[~np.minimum(self.child, -1)]  # (E, ...) right at edges to labels
+        for level in reversed(self.levels[1:]):
+            below = np.add.reduceat(total[level.edges], level.edge_start[:-1])
+            total[self.node_edge[level.nodes]] = below
+        return total
+
+    def sum_down(self, of_edge: NDArray[Any]) -> None:
+        """Add to the value of each edge those of all edges before it on its path, in place.
+
+        Parameters
+        ----------
+        of_edge : array (E, ...)
+        """
+        for level in self.levels[1:]:
+            of_edge[level.edges] += of_edge[self.parent_edge[level.edges]]
+
+    @cached_property
+    def codes_per_label(self) -> Int64:
+        """int64 array (V,): the number of codes of each label; 0 only where V = 1."""
+        number = np.bincount(~self.child[self.child < 0], minlength=self.n_labels)
+        return _frozen(number, "codes_per_label")
+
+    @cached_property
+    def has_single_codes(self) -> bool:
+        """Whether no label has more than one code."""
+        return int(self.codes_per_label.max()) <= 1
 
     @cached_property
     def sha256(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hstree import progress
-from hstree._ragged import offsets, ranges
+from hstree._ragged import segment_ids
 from hstree.tree.tree import Tree
 from hstree.tree.weight_rows import edge_mass
 
@@ -96,12 +96,7 @@ class Branches:
     @cached_property
     def _leaves(self) -> Int64:
         """int64 array (E,): the leaves under each edge."""
-        leaves = np.ones(len(self.tree.child), np.int64)
-        for nodes in reversed(self.tree.levels[1:]):
-            start = offsets(self.tree.fan_out[nodes])
-            below = leaves[ranges(self.tree.child_start[nodes], start)]
-            leaves[self.tree.node_edge[nodes]] = np.add.reduceat(below, start[:-1])
-        return leaves
+        return self.tree.sum_up(np.ones(self.tree.n_labels, np.int64))
 
     @cached_property
     def _frequent(self) -> Int64:
@@ -137,10 +132,9 @@ def most_frequent(tree: Tree, k: int) -> Int64:
     rank[by_rank] = np.arange(n_labels)
     best = np.full((tree.n_nodes, k), n_labels)
     with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
-        for nodes in reversed(tree.levels):
-            fan_out = tree.fan_out[nodes]
-            child = tree.child[ranges(tree.child_start[nodes], offsets(fan_out))]
-            owner, leaf = np.repeat(np.arange(len(nodes)), fan_out), child < 0
+        for nodes, edges, edge_start in reversed(tree.levels):
+            child = tree.child[edges]
+            owner, leaf = segment_ids(edge_start), child < 0
             below = best[child[~leaf]].ravel()
             found = np.concatenate([rank[~child[leaf]], below])
             owners = np.concatenate([owner[leaf], np.repeat(owner[~leaf], k)])

@@ -1,7 +1,7 @@
 """From a label to its codes: the ways from the root to each of its places.
 
 A code is a chain of edges. Edges are numbered as in ``tree.child``, so one integer says which
-node decides and which branch is taken; ``above[e]`` is the edge taken just before. Codes are
+node decides and which branch is taken. Codes are
 expanded for a batch of labels at a time, into flat arrays with offsets, and never as a padded
 table: a legal chain of 100,000 labels has five billion decisions.
 """
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree._ragged import offsets, ranges
+from hstree._ragged import offsets, ranges, segment_ids
 from hstree.tree.arrays import TreeArrays
 
 Int64 = NDArray[np.int64]
@@ -45,6 +46,16 @@ class Expansion:
     decision_start: Int64
     edge: Int64
 
+    @cached_property
+    def code_item(self) -> Int64:
+        """int64 array (C,): the batch item of each code."""
+        return segment_ids(self.code_start)
+
+    @cached_property
+    def decision_code(self) -> Int64:
+        """int64 array (D,): the code of each decision."""
+        return segment_ids(self.decision_start)
+
 
 class Codes:
     """All codes of a tree's labels.
@@ -59,31 +70,26 @@ class Codes:
     ----------
     label_start : int64 array (V + 1,)
         The codes of label v are numbered ``label_start[v]:label_start[v + 1]``.
-    place : int64 array (C,)
-        The last edge of each code, the one that leads to the label. A label's codes are in the
-        order of these.
+    leaf_edge : int64 array (C,)
+        The last edge of each code, which leads to the label; ascending for each label.
     length : int64 array (C,)
         Decisions in each code.
-    above : int64 array (E,)
-        The edge taken just before each edge, -1 at the root.
     """
 
     def __init__(self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT) -> None:
         self.tree = tree
-        self.above = tree.node_edge[tree.edge_node]
         leaf_edge = np.flatnonzero(tree.child < 0)
-        label = ~tree.child[leaf_edge]
-        self.place = leaf_edge[np.argsort(label, kind="stable")]
-        self.label_start = offsets(np.bincount(label, minlength=tree.n_labels))
-        self.length = tree.depth[tree.edge_node[self.place]] + 1
+        self.leaf_edge = leaf_edge[np.argsort(~tree.child[leaf_edge], kind="stable")]
+        self.label_start = offsets(tree.codes_per_label)
+        self.length = tree.depth[tree.edge_node[self.leaf_edge]] + 1
         self.n_decisions = int(self.length.sum())
         self._start = offsets(self.length)
-        self._edge = self._climb(self.place) if self.n_decisions <= cache_limit else None
+        self._edge = self._climb(self.leaf_edge) if self.n_decisions <= cache_limit else None
 
     @property
-    def codes_per_label(self) -> Int64:
-        """int64 array (V,): how many codes each label has; 0 only where V = 1."""
-        return np.diff(self.label_start)
+    def label(self) -> Int64:
+        """int64 array (C,): the label of each code."""
+        return segment_ids(self.label_start)
 
     def expand(self, labels: NDArray[np.integer]) -> Expansion:
         """Lay out all codes of a batch of labels.
@@ -115,8 +121,7 @@ class Codes:
         [[(0, 1), (1, 1)]]
         """
         found = self.expand(np.array([label]))
-        node = self.tree.edge_node[found.edge]
-        branch = found.edge - self.tree.child_start[node]
+        node, branch = self.tree.edge_node[found.edge], self.tree.edge_branch[found.edge]
         pairs = list(zip(node.tolist(), branch.tolist(), strict=True))
         bounds = found.decision_start.tolist()
         return [pairs[a:b] for a, b in pairwise(bounds)]
@@ -133,7 +138,7 @@ class Codes:
         if tree.n_nodes == 0:
             return 1.0
         log_share = -np.log2(tree.fan_out)
-        label = np.repeat(np.arange(tree.n_labels), self.codes_per_label)
+        label = self.label
         readable = np.flatnonzero(self.length <= _LONGEST_WITH_MASS)
         start = offsets(self.length[readable])
         bounds = np.searchsorted(start, np.arange(0, start[-1] + chunk, chunk)).tolist()
@@ -154,20 +159,19 @@ class Codes:
         """Lay out the edges of some codes: their offsets and the edges."""
         decision_start = offsets(self.length[code])
         if self._edge is None:
-            return decision_start, self._climb(self.place[code])
+            return decision_start, self._climb(self.leaf_edge[code])
         return decision_start, self._edge[ranges(self._start[code], decision_start)]
 
-    def _climb(self, place: Int64) -> Int64:
-        """Expand the codes that end in these edges by walking all of them up at once."""
-        length = self.tree.depth[self.tree.edge_node[place]] + 1
-        start = offsets(length)
-        edge = np.empty(start[-1], np.int64)
-        slot = start[1:] - 1
-        while place.size:
-            edge[slot] = place
-            place = self.above[place]
-            alive = place >= 0
+    def _climb(self, last: Int64) -> Int64:
+        """Expand the codes that end in these edges (C,) by walking all of them up at once."""
+        start = offsets(self.tree.depth[self.tree.edge_node[last]] + 1)  # (C + 1,) into edge
+        edge = np.empty(start[-1], np.int64)  # (D,) from the root down
+        current, slot = last, start[1:] - 1  # edge reached by each code, where to write it
+        while current.size:
+            edge[slot] = current
+            current = self.tree.parent_edge[current]
+            alive = current >= 0
             if not alive.all():
-                place, slot = place[alive], slot[alive]
+                current, slot = current[alive], slot[alive]
             slot = slot - 1
         return edge

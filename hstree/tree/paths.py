@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree._ragged import offsets
+from hstree._ragged import offsets, segment_ids
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
 from hstree.tree.tree import Tree
@@ -115,7 +115,7 @@ class Paths:
                 "take the paths of a batch of labels: to_paths(labels)"
             )
         table = np.full(shape, -1, np.int64)
-        row = np.repeat(np.arange(len(length)), length)
+        row = segment_ids(self.start)
         table[row, self.start[row + 1] - 1 - np.arange(len(value))] = value
         return table
 
@@ -199,12 +199,30 @@ def check_binary(tree: Tree, what: str) -> None:
             f"node {node} has {tree.fan_out[node]} children, and {what} holds binary trees alone; "
             "build one with a binary method, or --binary where the method has it"
         )
-    codes = np.bincount(~tree.child[tree.child < 0], minlength=tree.n_labels)
-    if codes.max() > 1:
-        label = int(np.argmax(codes))
+    check_single_codes(tree, what)
+
+
+def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with one code") -> None:
+    """Refuse trees in which a label has several codes.
+
+    Parameters
+    ----------
+    tree : Tree
+    what : str
+        What holds one code per label, for the message.
+    remedy : str, optional
+        What to do next, for the message.
+
+    Raises
+    ------
+    InputError
+        Naming the label with the most codes.
+    """
+    if not tree.has_single_codes:
+        label = int(np.argmax(tree.codes_per_label))
         raise InputError(
-            f"the label {tree.labels[label]!r} has {codes[label]} codes, and {what} holds one; "
-            "build a tree with one code a label"
+            f"the label {tree.labels[label]!r} has {tree.codes_per_label[label]} codes, and "
+            f"{what} holds one per label; {remedy}"
         )
 
 

@@ -103,11 +103,10 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     (1.5, 1.5, 1.5)
     """
     codes = Codes(tree, cache_limit=0)
-    label = np.repeat(np.arange(tree.n_labels), codes.codes_per_label)
-    node_scores = np.where(tree.fan_out == 2, 1, tree.fan_out)
-    scores = tree.sum_to_root(node_scores)[tree.edge_node[codes.place]]
-    length_of = np.bincount(label, codes.length, tree.n_labels)
-    scores_of = np.bincount(label, scores, tree.n_labels)
+    # (C,) scores computed along each code; then (V,) decisions and scores of each label
+    scores = tree.sum_to_root(np.diff(tree.row_start))[tree.edge_node[codes.leaf_edge]]
+    length_of = np.bincount(codes.label, codes.length, tree.n_labels)
+    scores_of = np.bincount(codes.label, scores, tree.n_labels)
     counts = tree.counts if counts is None else counts
     share = _shares(counts)
     method = tree.meta.get("method")
@@ -115,8 +114,8 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         method=method if isinstance(method, str) else None,
         nodes=tree.n_nodes,
         labels=tree.n_labels,
-        codes_per_label=len(codes.place) / tree.n_labels,
-        max_codes_per_label=int(codes.codes_per_label.max()),
+        codes_per_label=len(codes.leaf_edge) / tree.n_labels,
+        max_codes_per_label=int(tree.codes_per_label.max()),
         length_uniform=float(length_of.mean()),
         length_weighted=None if share is None else float(share @ length_of),
         scores_per_target=float(scores_of.mean() if share is None else share @ scores_of),

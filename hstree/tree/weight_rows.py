@@ -1,9 +1,4 @@
-"""Weight rows: which row of the parameters belongs to which node.
-
-A binary node has one row, a node with k > 2 children has k, in the order of its children; nodes
-in their order. The NumPy layer, saved models and every other reader share this layout
-(``docs/tree-format.md``).
-"""
+"""Counts as probabilities of a tree's branches, by weight row (`Tree.row_start`)."""
 
 from __future__ import annotations
 
@@ -16,13 +11,6 @@ from hstree._ragged import offsets, ranges
 from hstree.errors import InputError
 from hstree.tree.arrays import TreeArrays
 
-Int64 = NDArray[np.int64]
-
-
-def row_start(tree: TreeArrays) -> Int64:
-    """Return an int64 array (N + 1,): the rows of node n are ``row_start[n]:row_start[n + 1]``."""
-    return offsets(np.where(tree.fan_out == 2, 1, tree.fan_out))
-
 
 def edge_mass(tree: TreeArrays, counts: NDArray[Any] | None) -> NDArray[np.float64]:
     """Return a float64 array (E,): the count that lies under each edge.
@@ -31,18 +19,7 @@ def edge_mass(tree: TreeArrays, counts: NDArray[Any] | None) -> NDArray[np.float
     """
     if counts is None:
         counts = np.ones(tree.n_labels, np.int64)
-    if tree.n_nodes == 0:
-        return np.empty(0)
-    is_label = tree.child < 0
-    label = ~tree.child[is_label]
-    share = np.maximum(counts, 0.5) / np.bincount(label, minlength=tree.n_labels)
-    mass = np.zeros(len(tree.child))
-    mass[is_label] = share[label]
-    for nodes in reversed(tree.levels[1:]):
-        start = offsets(tree.fan_out[nodes])
-        edges = ranges(tree.child_start[nodes], start)
-        mass[tree.node_edge[nodes]] = np.add.reduceat(mass[edges], start[:-1])
-    return mass
+    return tree.sum_up(np.maximum(counts, 0.5) / np.maximum(tree.codes_per_label, 1))
 
 
 def unigram_bias(tree: TreeArrays, counts: NDArray[np.integer] | None) -> NDArray[np.float64]:
@@ -62,7 +39,7 @@ def unigram_bias(tree: TreeArrays, counts: NDArray[np.integer] | None) -> NDArra
         )
     log_mass = np.log(edge_mass(tree, counts))
     binary = tree.fan_out == 2
-    rows = row_start(tree)
+    rows = tree.row_start
     bias = np.empty(rows[-1])
     first = tree.child_start[:-1][binary]
     bias[rows[:-1][binary]] = log_mass[first] - log_mass[first + 1]
@@ -83,7 +60,7 @@ def row_curvature(tree: TreeArrays, counts: NDArray[Any]) -> NDArray[np.float64]
     the row's branch. Whatever the node vectors learn, the mean of p (1 - p) only falls.
     """
     mass = edge_mass(tree, counts)
-    rows = row_start(tree)
+    rows = tree.row_start
     result = np.empty(rows[-1])
     if not result.size:
         return result

@@ -119,14 +119,14 @@ def test_balanced_orders_words_whose_responsibilities_are_saturated():
 
 
 def mean_codes(tree):
-    return Codes(tree).codes_per_label.mean()
+    return tree.codes_per_label.mean()
 
 
 def test_words_are_doubled_only_for_epsilon():
     X = words(normal(400, 3))
     for options in ({}, {"split": "balanced"}, {"shared_variance": True}):
         tree = gmm(X, **options)
-        assert (Codes(tree).codes_per_label == 1).all()
+        assert (tree.codes_per_label == 1).all()
         assert "max_codes_reached" not in tree.meta
     assert 1 < mean_codes(gmm(X, epsilon=0.1)) < mean_codes(gmm(X, epsilon=0.3))
 
@@ -137,13 +137,13 @@ def test_words_are_doubled_only_for_epsilon():
 def test_the_probabilities_of_the_dag_sum_to_one_and_it_ends(epsilon, d, trees):
     tree = gmm(words(normal(120, d)), epsilon=epsilon, trees=trees, max_codes=9)
     assert Codes(tree).kraft_sum() == pytest.approx(1, abs=1e-12)
-    assert Codes(tree).codes_per_label.max() <= 9 * trees
+    assert tree.codes_per_label.max() <= 9 * trees
 
 
 @pytest.mark.parametrize("X", [normal(200, 30), normal(200, 2), np.ones((200, 3))])
 def test_at_an_epsilon_of_half_every_word_is_doubled_up_to_the_bound(X):
     tree = gmm(words(X), epsilon=0.5, max_codes=8)
-    codes = Codes(tree).codes_per_label
+    codes = tree.codes_per_label
     assert codes.max() == 8
     assert mean_codes(gmm(words(X), epsilon=0.499, max_codes=8)) <= codes.mean()
     assert codes.mean() > 7.5
@@ -155,10 +155,10 @@ def test_max_codes_bounds_and_says_how_often():
     X = words(normal(200, 2))
     free = gmm(X, epsilon=0.3, max_codes=10**6)
     assert free.meta["max_codes_reached"] == 0
-    codes = Codes(free).codes_per_label
+    codes = free.codes_per_label
     assert codes.max() > 6
     bound = gmm(X, epsilon=0.3, max_codes=6)
-    assert Codes(bound).codes_per_label.max() == 6
+    assert bound.codes_per_label.max() == 6
     assert 0 < bound.meta["max_codes_reached"] <= 200
     assert isinstance(bound.meta["max_codes_reached"], int)
     alone = gmm(X, epsilon=0.3, max_codes=1)
@@ -172,7 +172,7 @@ def test_max_codes_bounds_and_says_how_often():
 def test_identical_vectors_are_halved(n, value, options):
     tree = gmm(words(np.full((n, 3), value)), **options)
     codes = Codes(tree)
-    assert (codes.codes_per_label == options.get("trees", 1)).all()
+    assert (tree.codes_per_label == options.get("trees", 1)).all()
     assert codes.length.max() == math.ceil(math.log2(n)) + (options.get("trees", 1) > 1)
 
 
@@ -219,8 +219,8 @@ def test_any_vectors_make_a_tree(X, split, epsilon, trees, shared, weighted, max
     )
     codes = Codes(tree)
     assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
-    assert len(X) == 1 or codes.codes_per_label.min() >= trees
-    assert codes.codes_per_label.max() <= trees * max_codes
+    assert len(X) == 1 or tree.codes_per_label.min() >= trees
+    assert tree.codes_per_label.max() <= trees * max_codes
 
 
 def test_an_outlier_at_each_level_makes_a_deep_tree_that_still_ends():
@@ -249,7 +249,7 @@ def test_very_few_words(n, trees, epsilon):
         return
     assert tree.n_nodes >= trees * (n - 1) + (trees > 1)
     if n == 2:
-        assert Codes(tree).codes_per_label.tolist() == [trees, trees]
+        assert tree.codes_per_label.tolist() == [trees, trees]
 
 
 def test_the_same_seed_gives_the_same_tree_and_scale_does_not_matter():

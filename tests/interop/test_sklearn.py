@@ -338,7 +338,7 @@ def test_a_search_finds_what_all_log_probabilities_say(
         order = np.argsort(-log_proba, axis=1, kind="stable")[:, :k]
         assert (classes == model.classes_[order]).all()
         close(values, np.take_along_axis(log_proba, order, axis=1), 1e-9)
-    if model._model.one_code and patience == 1000:
+    if model._model.tree.has_single_codes and patience == 1000:
         assert model._model.top_k(layout(X), 1).certain.all()
 
 

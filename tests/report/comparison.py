@@ -135,9 +135,8 @@ def _epochs(test, speed):
 
 def _code_lengths(tree):
     codes = Codes(tree)
-    label = np.repeat(np.arange(tree.n_labels), codes.codes_per_label)
     counts = np.ones(tree.n_labels) if tree.counts is None else tree.counts
-    tokens = np.bincount(codes.length, (counts / np.maximum(codes.codes_per_label, 1))[label])
+    tokens = np.bincount(codes.length, (counts / np.maximum(tree.codes_per_label, 1))[codes.label])
     number = np.bincount(codes.length)
     return [
         {"length": int(length), "codes": int(number[length]), "tokens": float(tokens[length])}

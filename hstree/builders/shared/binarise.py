@@ -42,8 +42,7 @@ def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
     """
     if tree.n_nodes == 0:
         return tree
-    codes = np.bincount(~tree.child[tree.child < 0], minlength=tree.n_labels)
-    weight = _of_edges(tree, -(-counts // codes)[:, None])[:, 0]
+    weight = tree.sum_up(-(-counts // tree.codes_per_label))  # (E,) counts below each edge
     first = offsets(tree.fan_out - 1)
     child = np.empty((first[-1], 2), np.int64)
     is_pair = tree.fan_out == 2
@@ -89,7 +88,7 @@ def binarise_two_means(
     """
     if tree.n_nodes == 0:
         return tree
-    rows = _of_edges(tree, np.asarray(vectors, np.float64))
+    rows = tree.sum_up(np.asarray(vectors, np.float64))  # (E, d) sums of the vectors below
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = (rows / np.where(length > 0, length, 1)).astype(np.float32)
     rng = np.random.default_rng(random_state)
@@ -102,23 +101,6 @@ def binarise_two_means(
             task=task,
         )
     return _assembled(tree, grown.child_start, grown.child, np.arange(tree.n_nodes))
-
-
-def _of_edges(tree: Tree, of_label: NDArray[_T]) -> NDArray[_T]:
-    """Sum a figure of the labels (V, d) over what hangs below each edge: (E, d)."""
-    below = np.zeros((tree.n_nodes, of_label.shape[1]), of_label.dtype)
-
-    def of_children(child: Int64) -> NDArray[_T]:
-        value = of_label[~np.minimum(child, -1)]
-        is_node = child >= 0
-        value[is_node] = below[child[is_node]]
-        return value
-
-    for level in reversed(tree.levels):
-        start = offsets(tree.fan_out[level])
-        value = of_children(tree.child[ranges(tree.child_start[level], start)])
-        below[level] = np.add.reduceat(value, start[:-1])
-    return of_children(tree.child)
 
 
 def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from hstree._ragged import offsets
+from hstree._ragged import offsets, segment_ids
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Nodes:
     def __init__(self, start: Int64) -> None:
         self.start = start
         self.size = np.diff(start)
-        self.node = np.repeat(np.arange(len(self.size)), self.size)
+        self.node = segment_ids(start)
         n = int(start[-1])
         piece = start if len(self.size) > 1 else offsets(np.diff(np.r_[0:n:PIECE, n]))
         # The products below replace the weights: building a sparse matrix costs more than using it.

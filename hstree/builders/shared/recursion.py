@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hstree._ragged import offsets
+from hstree._ragged import offsets, segment_ids
 from hstree.progress import Task
 
 Int64 = NDArray[np.int64]
@@ -82,7 +82,7 @@ def grow(
         branch = _cut_level(word, start, cut, rng, arity)
         n_nodes += len(start) - 1
         item, branch = _double(word, branch, places, max_codes, bounded)
-        node = np.repeat(np.arange(len(start) - 1), np.diff(start))[item]
+        node = segment_ids(start)[item]
         group = node * arity + branch
         order = np.argsort(group, kind="stable")
         item, group = item[order], group[order]

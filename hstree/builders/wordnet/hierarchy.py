@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from hstree._ragged import offsets, ranges
+from hstree._ragged import offsets, ranges, segment_ids
 from hstree.builders.wordnet.table import POS
 from hstree.builders.wordnet.taxonomy import Taxonomy
 from hstree.tree import Tree
@@ -174,7 +174,7 @@ def _parent_edges(taxonomy: Taxonomy, synsets: Int64) -> tuple[Int64, Int64]:
     """Return for each edge up from some synsets the place of its lower end, and its number."""
     first = taxonomy.parent_start[synsets]
     start = offsets(taxonomy.parent_start[synsets + 1] - first)
-    return np.repeat(np.arange(len(synsets)), np.diff(start)), ranges(first, start)
+    return segment_ids(start), ranges(first, start)
 
 
 def _edges_among(taxonomy: Taxonomy, needed: Int64) -> tuple[Int64, Int64]:

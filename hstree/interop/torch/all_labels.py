@@ -16,7 +16,6 @@ from hstree.interop.torch.precision import at_least_float32
 from hstree.interop.torch.segments import log_sum_exp
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import row_start
 
 Int64 = NDArray[np.int64]
 
@@ -34,21 +33,21 @@ class AllLabels:
     def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
         self.n_labels = tree.n_labels
-        self.one_code = len(codes.place) == tree.n_labels
+        self.one_code = tree.has_single_codes
         groups = _softmax_groups(tree)
-        depth = tree.depth[tree.edge_node]
-        down = np.argsort(depth, kind="stable")
+        down = np.concatenate([level.edges for level in tree.levels])
         rank = np.empty_like(down)
         rank[down] = np.arange(len(down))
-        self._level_bounds: list[int] = offsets(np.bincount(depth)).tolist()
+        self._level_bounds: list[int] = offsets(
+            np.array([len(level.edges) for level in tree.levels])
+        ).tolist()
         binary = np.flatnonzero(tree.fan_out == 2)
-        label = np.repeat(np.arange(tree.n_labels), codes.codes_per_label)
-        self._binary_row = index_tensor(row_start(tree)[binary], device)
+        self._binary_row = index_tensor(tree.row_start[binary], device)
         self._group_rows = [index_tensor(rows, device) for _, rows in groups]
         self._slot = index_tensor(_slots(tree, binary, groups)[down], device)
-        self._above = index_tensor(rank[codes.above[down]], device)
-        self._place = index_tensor(rank[codes.place], device)
-        self._code_label = index_tensor(label, device)
+        self._above = index_tensor(rank[tree.parent_edge[down]], device)
+        self._place = index_tensor(rank[codes.leaf_edge], device)
+        self._code_label = index_tensor(codes.label, device)
 
     def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
@@ -81,7 +80,7 @@ def _softmax_groups(tree: TreeArrays) -> list[tuple[Int64, Int64]]:
     list of (nodes (n,), rows (n, K))
         The weight rows of each node, then the number R up to the width K of the widest.
     """
-    start = row_start(tree)
+    start = tree.row_start
     width_class = np.ceil(np.log2(tree.fan_out)).astype(np.int64)
     groups = []
     for number in np.unique(width_class[tree.fan_out > 2]).tolist():
@@ -101,6 +100,5 @@ def _slots(tree: TreeArrays, binary: Int64, groups: list[tuple[Int64, Int64]]) -
     for nodes, rows in groups:
         slot_start[nodes] = size + rows.shape[1] * np.arange(len(nodes))
         size += rows.size
-    branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
-    slots: Int64 = slot_start[tree.edge_node] + step[tree.edge_node] * branch
+    slots: Int64 = slot_start[tree.edge_node] + step[tree.edge_node] * tree.edge_branch
     return slots

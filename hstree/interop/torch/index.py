@@ -14,7 +14,6 @@ from torch import Tensor
 
 from hstree.interop.torch.segments import ranges
 from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import row_start
 
 #: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
 #: more are laid out on the host, batch by batch.
@@ -76,12 +75,11 @@ class TreeIndex:
     def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
         self.n_labels = tree.n_labels
-        self.one_code = len(codes.place) == tree.n_labels
+        self.one_code = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
-        branch = np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
-        self.edge_row = index_tensor(row_start(tree)[tree.edge_node], device)
-        self.edge_branch = index_tensor(branch, device)
-        self.edge_width = index_tensor(tree.fan_out[tree.edge_node], device)
+        self.edge_row = index_tensor(tree.edge_row, device)
+        self.edge_branch = index_tensor(tree.edge_branch, device)
+        self.edge_width = index_tensor(tree.edge_width, device)
         self.child_start = index_tensor(tree.child_start, device)
         self.child = index_tensor(tree.child, device)
         self._label_start = index_tensor(codes.label_start, device)
@@ -112,10 +110,5 @@ class TreeIndex:
 
 def _expand_on_host(codes: Codes, target: Tensor) -> Taken:
     found = codes.expand(target.cpu().numpy())
-    per_item, length = np.diff(found.code_start), np.diff(found.decision_start)
-    arrays = (
-        np.repeat(np.arange(len(per_item)), per_item),
-        np.repeat(np.arange(len(length)), length),
-        found.edge,
-    )
+    arrays = (found.code_item, found.decision_code, found.edge)
     return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))

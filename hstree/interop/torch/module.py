@@ -20,7 +20,7 @@ from hstree.interop.torch.state import note_tree, of_another_tree
 from hstree.models.base import TreeModel, load
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import row_start, unigram_bias
+from hstree.tree.weight_rows import unigram_bias
 
 #: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
 TABLE_LIMIT = 1 << 26
@@ -140,7 +140,7 @@ class HierarchicalSoftmax(nn.Module):
         self.tree, self.in_features, self.sparse = tree, in_features, sparse
         self.n_classes, self.ignore_index = tree.n_labels, ignore_index
         self._start_bias = unigram_bias(tree, tree.counts if counts is None else counts)
-        n_rows = int(row_start(tree)[-1])
+        n_rows = int(tree.row_start[-1])
         self.weight = nn.Parameter(torch.empty(n_rows, in_features, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(n_rows, device=device, dtype=dtype))
         self._layouts: dict[torch.device, _Layout] = {}
