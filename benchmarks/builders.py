@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 
 from benchmarks import table
 from benchmarks.fresh import measured
+from hstree._typing import Bool, Float32, Float64
 from hstree.builders.gmm import gmm
 from hstree.builders.kmeans import kmeans
 from hstree.builders.shared.mixture import VARIANCE_FLOOR
@@ -45,7 +45,7 @@ BUILDERS: dict[str, Callable[..., Tree]] = {
 }
 
 
-def synthetic_vectors(n_words: int, seed: int = 0) -> NDArray[np.float32]:
+def synthetic_vectors(n_words: int, seed: int = 0) -> Float32:
     """Draw the vectors that the head of this page describes: float32 (n_words, 100)."""
     rng = np.random.default_rng(seed)
     scale = np.arange(1, DIMENSION + 1) ** -0.5
@@ -87,7 +87,7 @@ def loop_of_scikit_learn(vectors: WordVectors) -> Tree:
     return Tree.from_children(vectors.labels, children)
 
 
-def _second(X: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.bool_]:
+def _second(X: Float64, rng: np.random.Generator) -> Bool:
     """Fit one node from a random even half; where that splits no words, keep the half."""
     start = rng.permutation(len(X)) >= (len(X) + 1) // 2
     if len(X) < 3:
@@ -106,7 +106,7 @@ def _second(X: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.bool
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that ten rounds have not converged
-        second: NDArray[np.bool_] = mixture.fit(X).predict(X) == 1
+        second: Bool = mixture.fit(X).predict(X) == 1
     return second if 0 < second.sum() < len(X) else start
 
 

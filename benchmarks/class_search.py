@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.random_projection import GaussianRandomProjection
 
 from benchmarks import table
+from hstree._typing import Array
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
 #: Words of a text, and words that a class has of its own.
@@ -70,7 +70,7 @@ def compare(given: Any) -> Iterator[dict[str, Any]]:
                 }
 
 
-def texts(y: NDArray[Any], topics: NDArray[Any], n_words: int, rng: Any) -> Any:
+def texts(y: Array, topics: Array, n_words: int, rng: Any) -> Any:
     """Draw texts of the classes `y`: half of the words from the topic, half common ones."""
     common = (n_words * rng.random((len(y), TEXT)) ** 3).astype(np.int64)
     own = topics[y[:, None], rng.integers(TOPIC, size=(len(y), TEXT))]

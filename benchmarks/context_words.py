@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.linear_model import SGDClassifier
 
 import hstree
 from benchmarks import table
+from hstree._typing import Array
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
 #: Places on each side of a word whose words are its features.
@@ -36,7 +36,7 @@ FITTED = 25
 #: Samples that are scored at a time.
 BLOCK = 2000
 
-Samples = tuple[scipy.sparse.csr_array, NDArray[Any]]
+Samples = tuple[scipy.sparse.csr_array, Array]
 
 MODELS: dict[str, dict[str, Any]] = {
     "huffman, adagrad": {"builder": "huffman", "solver": "adagrad"},
@@ -129,7 +129,7 @@ def samples(corpus: hstree.Corpus, n_classes: int, n: int) -> Samples:
 
 
 def scores(
-    model: HierarchicalSoftmaxClassifier, X: scipy.sparse.csr_array, y: NDArray[Any]
+    model: HierarchicalSoftmaxClassifier, X: scipy.sparse.csr_array, y: Array
 ) -> tuple[float, float, float]:
     """Return the accuracy, that of the first ten, and the mean nll of targets that are classes."""
     known = np.isin(y, model.classes_)
@@ -143,7 +143,7 @@ def scores(
     return float((rank < 1).mean()), float((rank < 10).mean()), nll / len(target)
 
 
-def seconds_of_sgd(X: scipy.sparse.csr_array, y: NDArray[Any], epochs: int) -> float:
+def seconds_of_sgd(X: scipy.sparse.csr_array, y: Array, epochs: int) -> float:
     """Return how long `SGDClassifier` would take for all classes, by fitting a few of them."""
     classes = np.unique(y)
     few = np.random.default_rng(0).permutation(classes)[:FITTED]

@@ -11,8 +11,8 @@ import re
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array
 from hstree.errors import FileFormatError
 
 MAGIC = b"\x93NUMPY"
@@ -38,7 +38,7 @@ _OBJECTS = "it holds Python objects, which are never loaded; save numbers (float
 _CUT_OFF = "it ends too early; make or fetch it again"
 
 
-def read_array(file: BinaryIO, size: int) -> NDArray[Any]:
+def read_array(file: BinaryIO, size: int) -> Array:
     """Read an array of real numbers.
 
     Parameters

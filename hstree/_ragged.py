@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+from hstree._typing import Int64, Integer
 
 
-def offsets(length: NDArray[np.integer]) -> Int64:
+def offsets(length: Integer) -> Int64:
     """Return the offsets (S + 1,) of segments of these lengths (S,).
 
     Examples

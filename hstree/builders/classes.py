@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from hstree._ragged import offsets
 from hstree._seeds import check_seed
+from hstree._typing import Int64
 from hstree.builders.word_classes.adaptive import adaptive_boundaries
 from hstree.builders.word_classes.bigrams import bigram_counts, bigram_perplexity, class_sums
 from hstree.builders.word_classes.classfile import read_classes
@@ -40,7 +40,6 @@ from hstree.data.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
-Int64 = NDArray[np.int64]
 Ways = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
 _WAYS = get_args(Ways)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._seeds import check_seed
+from hstree._typing import Bool, Float64, Int64
 from hstree.builders.shared.cuts import all_in_one, centred_rows, cut_in_order, free_stuck, scale_of
 from hstree.builders.shared.join import join_under_root
-from hstree.builders.shared.mixture import Float64, Int64, Nodes, log_odds
+from hstree.builders.shared.mixture import Nodes, log_odds
 from hstree.builders.shared.recursion import Cut, grow
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
@@ -159,7 +159,7 @@ def _cut(
     return cut
 
 
-def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> NDArray[np.bool_]:
+def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> Bool:
     """Mark the word of each child of a node that is farthest from the other: bool array (n,)."""
     order = np.lexsort((odds, branch, nodes.node))
     surest = np.zeros(len(order), bool)

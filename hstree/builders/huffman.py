@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
@@ -66,7 +66,7 @@ def huffman(vocabulary: Vocabulary, *, arity: int = 2) -> Tree:
     return huffman_tree(vocabulary.words, vocabulary.counts, arity)
 
 
-def huffman_tree(labels: Sequence[str], counts: NDArray[np.int64], arity: int = 2) -> Tree:
+def huffman_tree(labels: Sequence[str], counts: Int64, arity: int = 2) -> Tree:
     """Make a Huffman tree of any counts, all zero too; otherwise as `huffman`."""
     merged = merge_order(counts, arity)[::-1]  # the last merge is the root
     n_labels, n_nodes = len(labels), len(merged)

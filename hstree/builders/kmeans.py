@@ -7,13 +7,13 @@ on from nodes that no centre parts are those of `gmm`; a word has one code.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._ragged import offsets
 from hstree._seeds import check_seed
+from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.cuts import all_in_one, centred_rows, free_stuck, scale_of
-from hstree.builders.shared.mixture import Float64, Int64, Matrix, Nodes
+from hstree.builders.shared.mixture import Nodes
 from hstree.builders.shared.recursion import Cut, grow
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
@@ -82,7 +82,9 @@ def kmeans(
     return Tree(vectors.labels, grown.child_start, grown.child, counts=vectors.counts)
 
 
-def kmeans_cut(vectors: Matrix, arity: int = 2, balanced: bool = False, *, iterations: int) -> Cut:
+def kmeans_cut(
+    vectors: Floating, arity: int = 2, balanced: bool = False, *, iterations: int
+) -> Cut:
     """Return the rule that cuts nodes by k-means: see `kmeans`, whose options these are.
 
     Parameters
@@ -106,7 +108,7 @@ def kmeans_cut(vectors: Matrix, arity: int = 2, balanced: bool = False, *, itera
 
 
 def _cluster(
-    nodes: Nodes, X: Matrix, k: int, balanced: bool, iterations: int, rng: np.random.Generator
+    nodes: Nodes, X: Floating, k: int, balanced: bool, iterations: int, rng: np.random.Generator
 ) -> Int64:
     """Give each row the number of its centre, by Lloyd's algorithm in all nodes at once."""
     centres = _first_centres(nodes, X, k, rng)
@@ -122,13 +124,13 @@ def _cluster(
     return branch
 
 
-def _distance(nodes: Nodes, X: Matrix, centre: Matrix) -> Float64:
+def _distance(nodes: Nodes, X: Floating, centre: Floating) -> Float64:
     """Return squared distances (n,) to each node's centre (S, d), less the rows' own squares."""
     square: Float64 = np.vecdot(centre, centre).astype(np.float64)
     return square[nodes.node] - 2 * nodes.dot(X, centre)
 
 
-def _mean(nodes: Nodes, X: Matrix, member: NDArray[np.bool_], otherwise: Matrix) -> Matrix:
+def _mean(nodes: Nodes, X: Floating, member: Bool, otherwise: Floating) -> Floating:
     """Return each node's mean over its members (S, d); `otherwise` where it has none."""
     weight = member.astype(np.float64)
     n_members = nodes.total(weight)
@@ -136,14 +138,14 @@ def _mean(nodes: Nodes, X: Matrix, member: NDArray[np.bool_], otherwise: Matrix)
     return np.where(n_members[:, None] > 0, nodes.weighted_sum(weight, X), otherwise)
 
 
-def _first_centres(nodes: Nodes, X: Matrix, k: int, rng: np.random.Generator) -> list[Matrix]:
+def _first_centres(nodes: Nodes, X: Floating, k: int, rng: np.random.Generator) -> list[Floating]:
     """Draw k rows of each node, with chances as their squared distances to those drawn before.
 
     The row of the largest log(chance) + Gumbel noise is such a draw.
     """
     square = np.vecdot(X, X).astype(np.float64)
     nearest = np.ones(len(X))
-    centres: list[Matrix] = []
+    centres: list[Floating] = []
     for _ in range(k):
         with np.errstate(divide="ignore"):
             key = np.log(nearest) + rng.gumbel(size=len(X))

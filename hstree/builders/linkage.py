@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 
 from hstree import progress
+from hstree._typing import Int64
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 #: Labels whose V (V - 1) / 2 distances are still held in memory: 1.6 GB of float64, and a copy.
 MAX_LABELS = 20_000

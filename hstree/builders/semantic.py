@@ -7,15 +7,13 @@ where the shape of the tree is to follow the vectors, counts or not, that is `gm
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
+from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.cuts import centred_rows, scale_of
-from hstree.builders.shared.mixture import Float64, Int64, Matrix, Nodes
+from hstree.builders.shared.mixture import Nodes
 from hstree.builders.shared.recursion import grow
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
@@ -26,8 +24,6 @@ from hstree.tree.codes import Codes
 LEAST_COUNT = 0.5
 #: Rounds of power iteration; two-means goes on from there.
 POWER_ROUNDS = 3
-#: Shares of code space, in units of the smallest: int64, or exact Python integers.
-Shares = NDArray[Any]
 
 
 def semantic(vectors: WordVectors, *, iterations: int = 10) -> Tree:
@@ -112,7 +108,7 @@ def semantic(vectors: WordVectors, *, iterations: int = 10) -> Tree:
     return Tree(vectors.labels, grown.child_start, grown.child, counts=vectors.counts)
 
 
-def along_principal_axis(nodes: Nodes, X: Matrix, weight: Float64) -> Float64:
+def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
     """Return where each centred row lies along its node's axis of largest variance, about.
 
     Power iteration from the widest coordinate, which is often near that axis already.
@@ -126,7 +122,7 @@ def along_principal_axis(nodes: Nodes, X: Matrix, weight: Float64) -> Float64:
     return value
 
 
-def shares(length: Int64) -> Shares:
+def shares(length: Int64) -> Array:
     """Return 2**-length in units of the smallest; Python integers where int64 holds no sum.
 
     Examples
@@ -136,11 +132,11 @@ def shares(length: Int64) -> Shares:
     """
     exponent = length.max() - length
     fit = (2.0**exponent).sum() < 2.0**62
-    exact: Shares = 2 ** (exponent if fit else exponent.astype(object))
+    exact: Array = 2 ** (exponent if fit else exponent.astype(object))
     return exact
 
 
-def fill_half(nodes: Nodes, value: Float64, share: Shares) -> Int64:
+def fill_half(nodes: Nodes, value: Float64, share: Array) -> Int64:
     """Fill half of each node with its rows in order of a figure; the rest is the other half.
 
     Parameters

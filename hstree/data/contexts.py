@@ -7,13 +7,13 @@ from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Int32, Integer
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import InputError, OptionError
 
 #: Lists of words, or label ids (B, n).
-Contexts = Sequence[Sequence[str]] | NDArray[np.integer]
+Contexts = Sequence[Sequence[str]] | Integer
 
 #: The largest sizes that a model may have: far beyond what any of them gains from.
 LARGEST = {"dim": 1 << 16, "context": 1 << 12, "window": 1 << 12}
@@ -48,7 +48,7 @@ def check_words(contexts: Sequence[Sequence[str]]) -> None:
         )
 
 
-def check_ids(ids: NDArray[Any], n_labels: int, lowest: int = 0) -> None:
+def check_ids(ids: Array, n_labels: int, lowest: int = 0) -> None:
     """Refuse an array that does not hold label ids, or -1 where `lowest` is that.
 
     Raises
@@ -61,7 +61,7 @@ def check_ids(ids: NDArray[Any], n_labels: int, lowest: int = 0) -> None:
         raise InputError(f"contexts hold ids outside {lowest} to {n_labels - 1}")
 
 
-def ids_of(words: Sequence[str], vocabulary: Vocabulary) -> NDArray[np.int32]:
+def ids_of(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
     """Return the ids of words, that of ``<unk>`` for those that are not in the vocabulary.
 
     Raises

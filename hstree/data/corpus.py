@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Int32, Int64, Integer
 from hstree.data.encoding import EncodedText, encode
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
@@ -179,7 +179,7 @@ class Corpus:
         return int(self._type_counts[self._id_of_type < 0].sum())
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Int64:
         """int64 array (V,), read-only: how often each word of the vocabulary stands in these lines.
 
         Tokens out of the vocabulary count under ``<unk>`` where the vocabulary holds it. These
@@ -199,15 +199,13 @@ class Corpus:
         return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
 
     @property
-    def line_start(self) -> NDArray[np.int64]:
+    def line_start(self) -> Int64:
         """int64 array (lines + 1,): where each line begins among the tokens of this corpus."""
         start, stop = self.lines
-        relative: NDArray[np.int64] = (
-            self._text.line_start[start : stop + 1] - self._text.line_start[start]
-        )
+        relative: Int64 = self._text.line_start[start : stop + 1] - self._text.line_start[start]
         return relative
 
-    def ids(self, positions: slice | NDArray[np.integer]) -> NDArray[np.int32]:
+    def ids(self, positions: slice | Integer) -> Int32:
         """Return the ids of the words at some positions, -1 where they are OOV.
 
         Parameters
@@ -222,7 +220,7 @@ class Corpus:
         """
         return self._id_of_type[self._types[positions]]
 
-    def words(self, positions: slice | NDArray[np.integer]) -> list[str]:
+    def words(self, positions: slice | Integer) -> list[str]:
         """Return the words at some positions as the text has them, OOV or not."""
         types = self._text.types
         return [types[number] for number in self._types[positions].tolist()]
@@ -290,7 +288,7 @@ class Corpus:
         return _chosen_vocabulary(self._text, self.lines, min_count, max_size, unk)
 
     @cached_property
-    def _id_of_type(self) -> NDArray[np.int32]:
+    def _id_of_type(self) -> Int32:
         """The id of each type of the text in the vocabulary, -1 where it is not in it."""
         ids = self.vocabulary.ids(self._text.types)
         if self._only is not None:
@@ -300,7 +298,7 @@ class Corpus:
         return ids
 
     @cached_property
-    def _type_counts(self) -> NDArray[np.int64]:
+    def _type_counts(self) -> Int64:
         """How often each type of the text stands in these lines."""
         return _type_counts(self._text, self.lines)
 
@@ -309,13 +307,13 @@ def _lines(n: int) -> str:
     return f"{n} line" if n == 1 else f"{n} lines"
 
 
-def _types(text: EncodedText, lines: tuple[int, int]) -> NDArray[np.int32]:
+def _types(text: EncodedText, lines: tuple[int, int]) -> Int32:
     """Return the type ids of some lines: a view, without what np.memmap adds to every slice."""
     start, stop = text.line_start[list(lines)]
     return np.asarray(text.ids)[start:stop]
 
 
-def _type_counts(text: EncodedText, lines: tuple[int, int]) -> NDArray[np.int64]:
+def _type_counts(text: EncodedText, lines: tuple[int, int]) -> Int64:
     types = _types(text, lines)
     counts = np.zeros(len(text.types), np.int64)
     for start in range(0, len(types), _BLOCK_TOKENS):

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._files import replacing
+from hstree._typing import Int32, Int64
 from hstree._utf8 import strict_text
 from hstree.data.sources import BLOCK_BYTES, Source
 from hstree.data.vocabulary import EOS
@@ -71,8 +71,8 @@ class EncodedText:
     sha256: str
     lower: bool
     types: list[str]
-    ids: NDArray[np.int32]
-    line_start: NDArray[np.int64]
+    ids: Int32
+    line_start: Int64
     versions: dict[str, str]
 
 
@@ -164,9 +164,9 @@ class _Encoder:
         self._ends_a_line = True
         self.sha256 = hashlib.sha256()
         self.n_tokens = 0
-        self.line_starts: list[NDArray[np.int64]] = []
+        self.line_starts: list[Int64] = []
 
-    def encode(self, block: bytes) -> NDArray[np.int32]:
+    def encode(self, block: bytes) -> Int32:
         """Return the ids of all whole words so far; what follows the last white space waits."""
         self.sha256.update(block)
         data = self._rest + block
@@ -180,7 +180,7 @@ class _Encoder:
         self._rest = data[cut:]
         return self._ids(data[:cut])
 
-    def finish(self) -> NDArray[np.int32]:
+    def finish(self) -> Int32:
         """Return the ids of what is left, and end the last line."""
         if self._offset == 0 and not self._rest:
             raise InputError(f"{self._name} is empty; give a text with at least one word")
@@ -194,7 +194,7 @@ class _Encoder:
         next(numbers)
         return b"\n".join(numbers)
 
-    def _ids(self, data: bytes) -> NDArray[np.int32]:
+    def _ids(self, data: bytes) -> Int32:
         text = strict_text(data, self._name, line=self._line, offset=self._offset)
         self._line += data.count(b"\n")
         self._offset += len(data)

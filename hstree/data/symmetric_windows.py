@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Bool, Float64, Int32, Int64
 from hstree.data.corpus import Corpus
 from hstree.data.windows import BLOCK, Batch, Windows
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 
 class SymmetricWindows(Windows):
@@ -76,11 +73,11 @@ class SymmetricWindows(Windows):
             for a in range(0, len(order), size):
                 yield words.around(order[a : a + size], reach[a : a + size])
 
-    def training_counts(self) -> NDArray[np.float64]:
+    def training_counts(self) -> Float64:
         """Return how often each label is a target of `training_batches`, on average; (V,)."""
         return super().training_counts() * self.kept
 
-    def _read(self, first: int, last: int) -> tuple[Int32, NDArray[np.bool_], Int64]:
+    def _read(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
         """Return the ids of some tokens, whether they are OOV, and the line of each."""
         ids = self.corpus.ids(slice(first, last))
         oov = ids < 0
@@ -95,7 +92,7 @@ class SymmetricWindows(Windows):
 class _Words:
     """Some tokens in a row, and how many of its line each has to its left and right."""
 
-    def __init__(self, ids: Int32, oov: NDArray[np.bool_], line: Int64, context: int) -> None:
+    def __init__(self, ids: Int32, oov: Bool, line: Int64, context: int) -> None:
         self.ids, self.oov = ids, oov
         self._both = np.lib.stride_tricks.sliding_window_view(
             np.pad(ids, context, constant_values=-1), 2 * context + 1
@@ -118,7 +115,7 @@ class _Words:
         return np.where(inside, around, np.int32(-1)), both[:, n], self.oov[places]
 
 
-def keep_probability(counts: Int64, sample: float) -> NDArray[np.float64]:
+def keep_probability(counts: Int64, sample: float) -> Float64:
     """Return the probability with which each word's tokens are kept, a float64 array (V,).
 
     The word2vec program's rule, which differs from the paper's; 1 for all where `sample` is 0.
@@ -127,5 +124,5 @@ def keep_probability(counts: Int64, sample: float) -> NDArray[np.float64]:
         return np.ones(len(counts))
     threshold = sample * counts.sum()
     count = np.maximum(counts, 1)
-    kept: NDArray[np.float64] = (np.sqrt(count / threshold) + 1) * threshold / count
+    kept: Float64 = (np.sqrt(count / threshold) + 1) * threshold / count
     return np.minimum(kept, 1.0)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Bool, Float64, Int64
 from hstree.data.corpus import Corpus
 
 
@@ -59,8 +59,8 @@ def perplexity(nll: float, tokens: int) -> float:
 
 
 def by_line(
-    parts: Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]], line_start: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    parts: Iterable[tuple[Float64, Bool]], line_start: Int64
+) -> Iterator[tuple[Float64, Int64]]:
     """Sum the nll and the OOV tokens of a text by line, as the lines end.
 
     Parameters
@@ -90,7 +90,7 @@ def by_line(
         rest, rest_oov, line = float(total[-1]), int(counted[-1]), last
 
 
-def unigram_score(corpus: Corpus, counts: NDArray[np.int64]) -> TextScore:
+def unigram_score(corpus: Corpus, counts: Int64) -> TextScore:
     """Score a text with the unigram distribution of some training counts.
 
     Parameters

@@ -15,15 +15,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hstree._typing import Array, Float32, Int64
 from hstree.data.provenance import texts
 from hstree.data.vector_files.npy import is_npy, labels_beside, read_labels, read_npy, write_npy
 from hstree.data.vector_files.reading import read_text_or_binary
 from hstree.data.vector_files.writing import write_binary, write_text
 from hstree.errors import FileFormatError, InputError, OptionError
-
-Float32 = NDArray[np.float32]
 
 
 class WordVectors:
@@ -208,7 +207,7 @@ def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:
     return matrix
 
 
-def _check_finite(given: NDArray[Any], matrix: Float32, labels: tuple[str, ...]) -> None:
+def _check_finite(given: Array, matrix: Float32, labels: tuple[str, ...]) -> None:
     finite = np.isfinite(matrix)
     if finite.all():
         return
@@ -236,7 +235,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
         )
 
 
-def _checked_counts(counts: ArrayLike, labels: tuple[str, ...]) -> NDArray[np.int64]:
+def _checked_counts(counts: ArrayLike, labels: tuple[str, ...]) -> Int64:
     given = np.asarray(counts)
     if given.shape != (len(labels),):
         raise InputError(f"counts of shape {given.shape} for {len(labels)} words; one for each")

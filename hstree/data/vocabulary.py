@@ -16,10 +16,11 @@ from functools import cached_property
 from itertools import repeat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hstree._files import replacing
 from hstree._input_files import read_regular
+from hstree._typing import Int32, Int64
 from hstree._utf8 import BYTE_ORDER_MARK, strict_text
 from hstree.data.provenance import header, parse_header, texts
 from hstree.errors import InputError, OptionError
@@ -80,7 +81,7 @@ class Vocabulary:
         if len(self._index) < len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
             raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
-        self.counts: NDArray[np.int64] = _checked_counts(counts, self.words)
+        self.counts: Int64 = _checked_counts(counts, self.words)
         self.source: dict[str, object] = (
             {"kind": "vocabulary", "sha256": self.sha256} if source is None else dict(source)
         )
@@ -250,7 +251,7 @@ class Vocabulary:
             raise InputError(f"{word!r} is not one of the vocabulary's {len(self)} words")
         return found
 
-    def ids(self, words: Iterable[str]) -> NDArray[np.int32]:
+    def ids(self, words: Iterable[str]) -> Int32:
         """Return the id of each of `words`, -1 for one that is not in the vocabulary."""
         return np.fromiter(map(self._index.get, words, repeat(-1)), np.int32)
 
@@ -275,14 +276,14 @@ class Vocabulary:
         return {word: number for number, word in enumerate(self.words)}
 
 
-def _largest_first(words: Sequence[str], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _largest_first(words: Sequence[str], counts: Int64) -> Int64:
     """Return the order by count, largest first, ties by word."""
     by_word = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
-    order: NDArray[np.int64] = by_word[np.argsort(-counts[by_word], kind="stable")]
+    order: Int64 = by_word[np.argsort(-counts[by_word], kind="stable")]
     return order
 
 
-def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> NDArray[np.int64]:
+def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
     """Return the counts as a read-only int64 array of their own."""
     given = np.asarray(counts)
     if given.shape != (len(words),):

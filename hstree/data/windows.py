@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Bool, Float64, Int32
 from hstree.data.corpus import Corpus
 from hstree.errors import InputError
 
-Int32 = NDArray[np.int32]
 #: Contexts (B, n) and targets (B,), both label ids, and whether each target is OOV.
-Batch = tuple[Int32, Int32, NDArray[np.bool_]]
+Batch = tuple[Int32, Int32, Bool]
 
 #: Positions held in memory, and shuffled among themselves, at a time.
 BLOCK = 1 << 22
@@ -93,7 +92,7 @@ class Windows:
         """Yield the batches of one epoch of training, in random order."""
         return self.batches(size, rng)
 
-    def training_counts(self) -> NDArray[np.float64]:
+    def training_counts(self) -> Float64:
         """Return how often each label is a target of `training_batches`, on average; (V,)."""
         return self.corpus.counts.astype(np.float64)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Float64, Int64
 from hstree.data.text_score import perplexity
 from hstree.experiments.evaluation import Splits
 
@@ -33,9 +33,9 @@ class Bands:
     """
 
     bands: list[dict[str, Any]]
-    of_token: NDArray[np.int64]
+    of_token: Int64
 
-    def perplexities(self, nlls: Sequence[NDArray[np.float64]]) -> list[float | None]:
+    def perplexities(self, nlls: Sequence[Float64]) -> list[float | None]:
         """Return the perplexity in each band, the mean over random states.
 
         Parameters

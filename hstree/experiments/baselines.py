@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._files import make_folder
 from hstree._jsonfile import write_json
+from hstree._typing import Float64
 from hstree._version import __version__
 from hstree.data.text_score import perplexity
 from hstree.experiments.entries import Baseline
@@ -78,7 +78,7 @@ def run_baseline(baseline: Baseline, splits: Splits, folder: Path) -> Result:
     return result
 
 
-def _perplexity(nll: NDArray[np.float64]) -> float:
+def _perplexity(nll: Float64) -> float:
     return perplexity(float(nll.sum()), len(nll))
 
 

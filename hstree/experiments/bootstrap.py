@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._files import make_folder
 from hstree._jsonfile import write_json
+from hstree._typing import Int64
 from hstree.builders import build, builder
 from hstree.builders.registry import recorded
 from hstree.builders.shared.inputs import BuilderInput
@@ -165,7 +165,7 @@ def _words(input: BuilderInput) -> tuple[str, ...]:
     return input.words if isinstance(input, Vocabulary) else input.vocabulary.words
 
 
-def _same_counts(one: NDArray[np.int64] | None, other: NDArray[np.int64] | None) -> bool:
+def _same_counts(one: Int64 | None, other: Int64 | None) -> bool:
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other)

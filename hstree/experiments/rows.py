@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import safe_open
 
+from hstree._typing import Float64, Int64
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.runs import Result
@@ -22,8 +22,6 @@ from hstree.experiments.significance import paired_ratio
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.statistics import tree_statistics
-
-Float64 = NDArray[np.float64]
 
 
 def tree_costs(tree: Tree, train: Corpus, model: Path) -> dict[str, Any]:
@@ -81,7 +79,7 @@ def from_text(costs: Sequence[Mapping[str, float] | None]) -> dict[str, float | 
     return {"seconds": sum(steps.values()), **steps}
 
 
-def code_lengths(tree: Tree, counts: NDArray[np.int64]) -> list[dict[str, Any]]:
+def code_lengths(tree: Tree, counts: Int64) -> list[dict[str, Any]]:
     """Return how many codes of each length a tree has, and how many tokens they carry.
 
     Each code of a label counts; the label's count is split evenly over its codes.

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._files import make_folder, replacing
 from hstree._jsonfile import write_json
+from hstree._typing import Float64
 from hstree._version import __version__
 from hstree.data.text_score import perplexity
 from hstree.data.vector_files.npy import read_npy
@@ -110,7 +110,7 @@ def vectors_of(folder: str | os.PathLike[str]) -> WordVectors:
     return WordVectors.read(Path(folder) / "vectors.npy")
 
 
-def nll_of(folder: str | os.PathLike[str], splits: Splits) -> NDArray[np.float64]:
+def nll_of(folder: str | os.PathLike[str], splits: Splits) -> Float64:
     """Return what the model of a finished run gives every token of the test part.
 
     Parameters
@@ -138,7 +138,7 @@ def nll_of(folder: str | os.PathLike[str], splits: Splits) -> NDArray[np.float64
     return nll
 
 
-def kept_nll(folder: Path, tokens: int) -> NDArray[np.float64] | None:
+def kept_nll(folder: Path, tokens: int) -> Float64 | None:
     """Return what a ``test_nll.npy`` holds; None where there is none for so many tokens."""
     try:
         kept = read_npy(os.fspath(folder / NLL))
@@ -147,7 +147,7 @@ def kept_nll(folder: Path, tokens: int) -> NDArray[np.float64] | None:
     return kept if kept.shape == (tokens,) and kept.dtype == np.float64 else None
 
 
-def keep_nll(folder: Path, nll: NDArray[np.float64]) -> None:
+def keep_nll(folder: Path, nll: Float64) -> None:
     """Write a ``test_nll.npy``."""
     with replacing(folder / NLL) as file:
         np.save(file, nll)

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Float64 = NDArray[np.float64]
+from hstree._typing import Float64
 
 #: Tokens of a block, at least.
 BLOCK = 1000

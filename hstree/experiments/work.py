@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hstree import progress
+from hstree._typing import Float64
 from hstree.experiments.baselines import run_baseline
 from hstree.experiments.bootstrap import build_seconds, grown
 from hstree.experiments.entries import Baseline, Entry, MadeTree, Method, parse_method
@@ -132,7 +130,7 @@ class Work:
         training = len(result["epochs"]) * per_epoch[entry.name]
         return {"vectors": vectors, "tree": built, "training": training}
 
-    def nlls(self, entry: Entry) -> list[NDArray[np.float64]]:
+    def nlls(self, entry: Entry) -> list[Float64]:
         """Return what an entry gives every test token, for each random state."""
         if isinstance(entry, Baseline):
             kept = kept_nll(self.folder(entry, 0), len(self.splits.test))

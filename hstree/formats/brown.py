@@ -17,10 +17,10 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._files import replacing
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.builders.word_classes.classfile import read_classes
 from hstree.builders.word_classes.nesting import class_node, members
 from hstree.builders.word_classes.shapes import graft, huffman_shape, prefix_shape
@@ -28,8 +28,6 @@ from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels
 from hstree.tree import Tree
 from hstree.tree.paths import path_batches
-
-Int64 = NDArray[np.int64]
 
 #: Bits of a file, a byte each.
 LARGEST = 1 << 30

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files.npy import read_npy
 from hstree.errors import InputError
@@ -34,7 +35,7 @@ def from_linkage(
     return tree_from_linkage(merges, labels, counts)
 
 
-def to_linkage(tree: Tree) -> NDArray[np.float64]:
+def to_linkage(tree: Tree) -> Float64:
     """Return the linkage matrix of a binary tree with one code a label.
 
     Returns

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from hstree._ragged import offsets, ranges
+from hstree._typing import Bool, Int64
 from hstree.errors import InputError
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def linked(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]
     return Linked(start, number[child[order][ranges(first, start)]], nodes, leaves)
 
 
-def _parents_first(parent: Int64, child: Int64, is_node: NDArray[np.bool_], root: int) -> Int64:
+def _parents_first(parent: Int64, child: Int64, is_node: Bool, root: int) -> Int64:
     """Return the nodes under the root, each after its parent; links are sorted by parent."""
     inner = is_node[child]
     if np.all(parent[inner] < child[inner]):

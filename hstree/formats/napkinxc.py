@@ -12,16 +12,14 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.formats.base import Format, expected, labels_for, replacing_labelled
 from hstree.formats.links import linked
 from hstree.formats.textlines import read_text
 from hstree.tree import Tree
 from hstree.tree.paths import check_single_codes
-
-Int64 = NDArray[np.int64]
 
 _HEADER = re.compile(r"([0-9]{1,10})[ \t]+([0-9]{1,10})[ \t]*")
 _LINE = re.compile(r"(-1|[0-9]{1,10})[ \t]+([0-9]{1,10})(?:[ \t]+(-1|[0-9]{1,10}))?[ \t]*")

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Float64, Integer
 from hstree.interop.linear import Gradient, LinearTree, Rows
-
-Array = NDArray[Any]
 
 #: Keeps a step finite where a weight's first gradient is zero.
 TINY = 1e-10
@@ -38,7 +36,7 @@ class Adagrad:
     def epoch(
         self,
         X: Rows,
-        labels: NDArray[np.integer],
+        labels: Integer,
         sample_weight: Array,
         *,
         learning_rate: float,
@@ -78,11 +76,11 @@ class Adagrad:
     def _step(
         self,
         X: Rows,
-        labels: NDArray[np.integer],
+        labels: Integer,
         sample_weight: Array,
         learning_rate: float,
         penalty: float,
-    ) -> NDArray[np.float64]:
+    ) -> Float64:
         nll, gradients = self.model.loss(X, labels, sample_weight)
         self._steps += 1
         penalty *= len(labels)  # of a step

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
 from hstree._ragged import offsets
+from hstree._typing import Float64, Int64
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
 from hstree.data.corpus import Corpus
@@ -22,9 +22,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.interop.linear import Rows, is_sparse
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 
 #: Numbers in a class's vector at the most; centroids of more features are projected.
 MOST_DIMENSIONS = 100

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Float64, Int64
 from hstree.errors import OptionError
 
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 #: A weight for some classes, 1 for the others; or all classes alike.
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
@@ -38,7 +36,7 @@ def check_class_weight(given: Any) -> None:
 
 
 def weights_of_classes(
-    given: ClassWeight, classes: NDArray[Any], number: Int64, sample_weight: Float64
+    given: ClassWeight, classes: Array, number: Int64, sample_weight: Float64
 ) -> Float64:
     """Return the weight (V,) of the samples of each class.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._optional import require
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
@@ -201,7 +201,7 @@ def _words(model: Any) -> list[str]:
     return list(model.wv.index_to_key)
 
 
-def _counts(keyed: Any) -> NDArray[np.int64] | None:
+def _counts(keyed: Any) -> Int64 | None:
     counts = keyed.expandos.get("count")
     return None if counts is None else np.array(counts, np.int64)
 
@@ -222,7 +222,7 @@ def _check_words(words: list[str], tree: Tree) -> None:
     )
 
 
-def _tree_and_rows(model: Any) -> tuple[Tree, NDArray[np.int64]]:
+def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:
     """Return the tree of a model, and the row of `syn1` that belongs to each node."""
     words = _words(model)
     codes, points = (model.wv.expandos[attribute] for attribute in ("code", "point"))

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import NDArray
 
 from hstree import progress
+from hstree._typing import Float64, Floating, Int64
 from hstree.interop.linear import LinearTree, Rows, is_sparse, met_features
 from hstree.layers import decision
 
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 Objective = Callable[[Float64], tuple[float, Float64]]
 
 
@@ -141,7 +139,7 @@ class _Node:
         self.penalty = 1 / (C * weight.sum())
         self.shape = (self.X.shape[1], 1 if n_children == 2 else n_children)
 
-    def packed(self, bias: NDArray[np.floating]) -> Float64:
+    def packed(self, bias: Floating) -> Float64:
         return np.concatenate([np.zeros(self.shape[0] * self.shape[1]), bias])
 
     def unpacked(self, theta: Float64) -> tuple[Int64 | slice, Float64, Float64]:

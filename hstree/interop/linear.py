@@ -15,17 +15,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges, segment_ids
+from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import batch_search, decision, pairs
 from hstree.layers.batch_search import TopK
 from hstree.layers.groups import NARROW
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
 #: A dense array, or a CSR array: (samples, features).
 Rows = Any
 
@@ -91,7 +89,7 @@ class LinearTree:
         tree: Tree,
         n_features: int,
         *,
-        counts: NDArray[np.integer] | None = None,
+        counts: Integer | None = None,
         sparse: bool,
         dtype: Any,
     ) -> None:
@@ -112,7 +110,7 @@ class LinearTree:
             return scipy.sparse.csr_array(X)
         return X.toarray() if is_sparse(X) else X
 
-    def log_prob(self, X: Rows) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    def log_prob(self, X: Rows) -> Iterator[tuple[slice, Float64]]:
         """Yield slices of the samples, and all labels' log-probabilities (samples, V)."""
         for rows, score in self._all_scores(X):
             yield rows, self.layer.log_prob_of_scores(score.T)
@@ -171,8 +169,8 @@ class LinearTree:
             yield slice(a, a + step), X[a : a + step] @ weight + self.bias
 
     def loss(
-        self, X: Rows, labels: NDArray[np.integer], sample_weight: Array
-    ) -> tuple[NDArray[np.float64], list[Gradient]]:
+        self, X: Rows, labels: Integer, sample_weight: Array
+    ) -> tuple[Float64, list[Gradient]]:
         """Return the negative log-likelihoods (B,) and the gradients of their weighted sum.
 
         Parameters

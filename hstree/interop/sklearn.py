@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
+from hstree._typing import Array, Float64, Int64
 from hstree.errors import OptionError
 from hstree.interop import lbfgs
 from hstree.interop.adagrad import Adagrad
@@ -29,9 +30,6 @@ from hstree.interop.class_tree import class_counts, label_ids, pruned_to_classes
 from hstree.interop.class_weights import ClassWeight, check_class_weight, weights_of_classes
 from hstree.interop.linear import LinearTree, Rows, is_sparse
 from hstree.tree import Tree, load
-
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 
 #: Weights of one problem that ``solver="auto"`` still gives to L-BFGS, which keeps about
 #: twenty-five numbers of eight bytes for each.
@@ -202,10 +200,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             labels, weight = self._label_of_class[number], self._weighted(known, number, weight)
         return self._train(X, labels, weight, 1)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Return the most probable class of each sample, an array (n,); ties by class order."""
         best, _ = self._best(self._seen(X), 1, lambda log_prob: -np.exp(log_prob))
-        predicted: NDArray[Any] = self.classes_[best[:, 0]]
+        predicted: Array = self.classes_[best[:, 0]]
         return predicted
 
     def predict_log_proba(self, X: Any) -> Float64:
@@ -220,7 +218,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Return the probabilities of all classes, a float64 array (n, V)."""
         return np.exp(self.predict_log_proba(X))
 
-    def top_k(self, X: Any, k: int = 5) -> tuple[NDArray[Any], Float64]:
+    def top_k(self, X: Any, k: int = 5) -> tuple[Array, Float64]:
         """Return the k most probable classes of each sample, exactly.
 
         Returns
@@ -251,12 +249,12 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return best, values
 
     @property
-    def weight_(self) -> NDArray[Any]:
+    def weight_(self) -> Array:
         """The node vectors, a float array (R, n_features)."""
         return self._model.weight
 
     @property
-    def bias_(self) -> NDArray[Any]:
+    def bias_(self) -> Array:
         """The biases, a float array (R,)."""
         return self._model.bias
 
@@ -270,7 +268,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Tell scikit-learn whether there is a model."""
         return hasattr(self, "_model")
 
-    def _validated(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows, NDArray[Any]]:
+    def _validated(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows, Array]:
         samples, targets = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset
         )
@@ -283,9 +281,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         )
 
-    def _start(
-        self, X: Rows, y: NDArray[Any], weight: Float64, classes: NDArray[Any]
-    ) -> tuple[Int64, Float64]:
+    def _start(self, X: Rows, y: Array, weight: Float64, classes: Array) -> tuple[Int64, Float64]:
         """Make the tree and an untrained model.
 
         Returns
@@ -327,7 +323,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self.n_iter_ = 0
         return labels, weighted
 
-    def _weighted(self, classes: NDArray[Any], number: Int64, sample_weight: Float64) -> Float64:
+    def _weighted(self, classes: Array, number: Int64, sample_weight: Float64) -> Float64:
         """Return the weights (n,) of the samples times those of their classes."""
         of_class = weights_of_classes(self.class_weight, classes, number, sample_weight)
         weighted: Float64 = sample_weight * of_class[number]

@@ -10,19 +10,15 @@ heap in `search` is several times faster.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges
+from hstree._typing import Array, Bool, Float64, Int64
 from hstree.layers import decision
 from hstree.tree import Tree
 
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 #: Returns the scores (P,) of pairs of an item (P,) and a weight row (P,).
 Score = Callable[[Int64, Int64], Array]
 

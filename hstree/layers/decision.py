@@ -7,12 +7,9 @@ exact at both ends.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from hstree._typing import Array, Bool, Int64
 
 
 def log_sigmoid(x: Array) -> Array:
@@ -20,7 +17,7 @@ def log_sigmoid(x: Array) -> Array:
     return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
 
 
-def binary(score: Array, left: NDArray[np.bool_]) -> tuple[Array, Array]:
+def binary(score: Array, left: Bool) -> tuple[Array, Array]:
     """Score binary decisions.
 
     Parameters
@@ -42,7 +39,7 @@ def binary(score: Array, left: NDArray[np.bool_]) -> tuple[Array, Array]:
     return log_prob, sigmoid - left
 
 
-def segment_log_softmax(score: Array, start: NDArray[np.int64]) -> Array:
+def segment_log_softmax(score: Array, start: Int64) -> Array:
     """Normalise scores within segments, along the first axis.
 
     Parameters

@@ -12,17 +12,14 @@ what it needs to carry back the weight that each decision has in the loss.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges
+from hstree._typing import Array, Int64
 from hstree.layers import decision, pairs
 from hstree.layers.pairs import RowGradient
-
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
 
 #: Up to this many children a node's softmax is laid out flat; above, it is a matrix product.
 NARROW = 32

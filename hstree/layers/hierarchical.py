@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import sampling, search
 from hstree.layers.groups import CROWDED, NARROW, BinaryNodes, Decisions, Group, NarrowNodes
 from hstree.layers.pairs import RowGradient
@@ -23,9 +23,6 @@ from hstree.layers.scratch import Scratch
 from hstree.layers.tree_probabilities import TreeProbabilities
 from hstree.layers.wide import WideNodes
 from hstree.tree import Tree
-
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class HierarchicalSoftmax(TreeProbabilities):
         tree: Tree,
         dim: int,
         *,
-        counts: NDArray[np.integer] | None = None,
+        counts: Integer | None = None,
         dtype: Any = np.float32,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
@@ -66,7 +63,7 @@ class HierarchicalSoftmax(TreeProbabilities):
             partial(WideNodes, scratch),
         )
 
-    def nll(self, hidden: Array, targets: NDArray[np.integer]) -> NDArray[np.float64]:
+    def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods in nats, a float64 array (B,).
 
         Parameters
@@ -77,14 +74,12 @@ class HierarchicalSoftmax(TreeProbabilities):
         """
         return _Pass(self, hidden, targets).nll
 
-    def loss(
-        self, hidden: Array, targets: NDArray[np.integer]
-    ) -> tuple[NDArray[np.float64], Gradients]:
+    def loss(self, hidden: Array, targets: Integer) -> tuple[Float64, Gradients]:
         """Return the losses (B,) as `nll` does, and the gradients of their sum."""
         forward = _Pass(self, hidden, targets)
         return forward.nll, forward.gradients()
 
-    def top_k(self, hidden: Array, k: int) -> tuple[Int64, NDArray[np.float64]]:
+    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each hidden vector, exactly.
 
         Returns
@@ -103,9 +98,7 @@ class HierarchicalSoftmax(TreeProbabilities):
 class _Pass:
     """One batch on its way through the layer: scored at once, gradients when asked for."""
 
-    def __init__(
-        self, layer: HierarchicalSoftmax, hidden: Array, targets: NDArray[np.integer]
-    ) -> None:
+    def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
         self.layer, self.hidden = layer, hidden
         if layer.tree.n_nodes == 0:
             self.nll = np.zeros(len(targets))

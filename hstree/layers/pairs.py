@@ -7,14 +7,11 @@ the way back, over the touched rows only. Never a padded table, never a scatter-
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
+from hstree._typing import Array, Int64
 
 #: Pairs scored at a time: two gathered blocks of this many rows stay in cache.
 CHUNK = 2048

@@ -5,18 +5,14 @@ Exact for labels with several codes too: a label is drawn with the sum of its co
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Int64
 from hstree.layers import decision, pairs
 from hstree.layers.tree_probabilities import TreeProbabilities
 
-Int64 = NDArray[np.int64]
 
-
-def sample(layer: TreeProbabilities, hidden: NDArray[Any], rng: np.random.Generator) -> Int64:
+def sample(layer: TreeProbabilities, hidden: Array, rng: np.random.Generator) -> Int64:
     """Draw one label for each hidden vector; int64 array (B,).
 
     O(B d) a level for binary nodes; a node with k children costs its k rows.
@@ -36,7 +32,7 @@ def sample(layer: TreeProbabilities, hidden: NDArray[Any], rng: np.random.Genera
 
 def _branches(
     layer: TreeProbabilities,
-    hidden: NDArray[Any],
+    hidden: Array,
     item: Int64,
     node: Int64,
     rng: np.random.Generator,
@@ -54,7 +50,7 @@ def _branches(
     return branch
 
 
-def _wide_branch(layer: TreeProbabilities, hidden: NDArray[Any], node: int, uniform: float) -> int:
+def _wide_branch(layer: TreeProbabilities, hidden: Array, node: int, uniform: float) -> int:
     rows = slice(int(layer.tree.row_start[node]), int(layer.tree.row_start[node + 1]))
     z = (layer.weight[rows] @ hidden + layer.bias[rows]).astype(np.float64)
     cumulative = np.cumsum(np.exp(z - z.max()))

@@ -14,17 +14,14 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Float64, Int64
 from hstree.errors import OptionError
 from hstree.layers import decision
 from hstree.layers.tree_probabilities import TreeProbabilities
 
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 #: A label's -log_prob and its number.
 Scored = tuple[float, int]
 
@@ -44,7 +41,7 @@ class _OutOfPatienceError(Exception):
     """A dense pass is cheaper than going on."""
 
 
-def top_k(layer: TreeProbabilities, hidden: NDArray[Any], k: int) -> tuple[Int64, Float64]:
+def top_k(layer: TreeProbabilities, hidden: Array, k: int) -> tuple[Int64, Float64]:
     """Return the k most probable labels of each hidden vector and their log-probabilities.
 
     Parameters
@@ -83,7 +80,7 @@ def top_k(layer: TreeProbabilities, hidden: NDArray[Any], k: int) -> tuple[Int64
     return labels, log_prob
 
 
-def _full_sort(layer: TreeProbabilities, hidden: NDArray[Any], k: int) -> tuple[Int64, Float64]:
+def _full_sort(layer: TreeProbabilities, hidden: Array, k: int) -> tuple[Int64, Float64]:
     cost = -layer.log_prob(hidden[None])[0]
     some = min(len(cost), 4 * k + 64)
     nearest = np.argpartition(cost, some - 1)[:some]
@@ -94,7 +91,7 @@ def _full_sort(layer: TreeProbabilities, hidden: NDArray[Any], k: int) -> tuple[
 
 
 def _search(
-    layer: TreeProbabilities, hidden: NDArray[Any], k: int, most_codes: int
+    layer: TreeProbabilities, hidden: Array, k: int, most_codes: int
 ) -> tuple[Int64, Float64]:
     ways = _Ways(layer, hidden)
     heap = [(0.0, 0)]  # (-log_prob of the way, child as in `tree.child`)
@@ -152,7 +149,7 @@ def _apart(cost: float, higher: float) -> bool:
 class _Ways:
     """The costs (-log_prob) of the ways from the root to a tree's edges, each computed once."""
 
-    def __init__(self, layer: TreeProbabilities, hidden: NDArray[Any]) -> None:
+    def __init__(self, layer: TreeProbabilities, hidden: Array) -> None:
         self._layer, self._hidden = layer, hidden
         self._patience = LEAST_PATIENCE + PATIENCE * len(layer.tree.child)
         self._below: dict[int, list[tuple[float, int]]] = {}

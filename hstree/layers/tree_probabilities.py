@@ -8,16 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges
+from hstree._typing import Array, Float64, Integer
 from hstree.layers import decision
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import unigram_bias
-
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
 
 #: Elements of the (E, batch) table of edge log-probabilities that `log_prob` holds at a time.
 TABLE_LIMIT = 1 << 24
@@ -48,7 +45,7 @@ class TreeProbabilities:
         tree: Tree,
         dim: int,
         *,
-        counts: NDArray[np.integer] | None = None,
+        counts: Integer | None = None,
         dtype: Any = np.float32,
     ) -> None:
         self.tree = tree
@@ -57,7 +54,7 @@ class TreeProbabilities:
         self.weight: Array = np.zeros((len(bias), dim), dtype)
         self.bias: Array = bias.astype(dtype)
 
-    def log_prob(self, hidden: Array) -> NDArray[np.float64]:
+    def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
 
         One dense product for all node scores, then one pass a level: O(B (R d + E)).
@@ -70,7 +67,7 @@ class TreeProbabilities:
             result[a : a + step] = self.log_prob_of_scores(score)
         return result
 
-    def edge_log_prob(self, score: Array) -> NDArray[np.float64]:
+    def edge_log_prob(self, score: Array) -> Float64:
         """Turn the scores of all rows (R, B) into the log-probabilities of all edges (E, B)."""
         tree = self.tree
         result = np.empty((len(tree.child), score.shape[1]))
@@ -87,7 +84,7 @@ class TreeProbabilities:
             result[edges] = decision.segment_log_softmax(z, start)
         return result
 
-    def log_prob_of_scores(self, score: Array) -> NDArray[np.float64]:
+    def log_prob_of_scores(self, score: Array) -> Float64:
         """Turn the scores of all rows (R, B) into the log-probabilities of all labels (B, V)."""
         tree, codes = self.tree, self.codes
         if tree.n_nodes == 0:

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges
+from hstree._typing import Array, Int64
 from hstree.layers.groups import Decisions
 from hstree.layers.pairs import RowGradient
 from hstree.layers.scratch import Scratch
 from hstree.layers.threads import one_blas_thread
-
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
 
 #: Scores of a wide node computed at a time ...
 BLOCK_SCORES = 1 << 25

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Float32, Float64, Int64, Integer
 from hstree.data.contexts import Contexts, checked_size
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
@@ -29,8 +29,6 @@ from hstree.training.loop import History, Trainer
 from hstree.training.scoring import nlls, score
 from hstree.tree import Tree
 
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
 M = TypeVar("M", bound=ContextModel)
 
 
@@ -84,7 +82,7 @@ class TreeModel(ABC, Generic[M]):
         """Return fresh parameters: drawn word vectors, the unigram distribution of `counts`."""
 
     @abstractmethod
-    def _ids(self, contexts: Contexts) -> NDArray[np.integer]:
+    def _ids(self, contexts: Contexts) -> Integer:
         """Return contexts as the label ids that the context model takes (B, n)."""
 
     @property
@@ -142,7 +140,7 @@ class TreeModel(ABC, Generic[M]):
         """Score every position of a corpus; see `hstree.data.text_score.TextScore`."""
         return score(self.model, self.layer, self.windows(corpus))
 
-    def nll(self, corpus: Corpus) -> NDArray[np.float64]:
+    def nll(self, corpus: Corpus) -> Float64:
         """Return the nll in nats of every token in the order of the text (`scoring.nlls`)."""
         return nlls(self.model, self.layer, self.windows(corpus))
 
@@ -181,11 +179,11 @@ class TreeModel(ABC, Generic[M]):
         """Return the hidden vectors of contexts, a float32 array (B, d)."""
         return self.model.hidden(self._ids(contexts))
 
-    def log_prob(self, contexts: Contexts) -> NDArray[np.float64]:
+    def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
         return self.layer.log_prob(self.hidden(contexts))
 
-    def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, NDArray[np.float64]]:
+    def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
         return self.layer.top_k(self.hidden(contexts), k)
 
@@ -279,7 +277,7 @@ class TreeModel(ABC, Generic[M]):
             "node_bias": (rows,),
         }
 
-    def _tensors(self) -> dict[str, NDArray[np.float32]]:
+    def _tensors(self) -> dict[str, Float32]:
         """Return all parameters by their names in a file."""
         return {
             **self.model.tensors(),
@@ -374,7 +372,7 @@ def several(number: int, one: str) -> str:
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
-def _check(tensor: NDArray[Any] | None, shape: tuple[int, ...], what: str) -> None:
+def _check(tensor: Array | None, shape: tuple[int, ...], what: str) -> None:
     """Refuse a tensor that is missing, of another type or shape, or not finite."""
     if tensor is None or tensor.shape != shape or tensor.dtype != np.float32:
         found = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"

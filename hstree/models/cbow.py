@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets
+from hstree._typing import Array, Float64, Integer
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.pairs import RowGradient
 from hstree.models.drawing import in_sorted_order
-
-Array = NDArray[Any]
-Ids = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class Loss:
         The sum of the squares of the shares that words have in hidden vectors.
     """
 
-    nll: NDArray[np.float64]
+    nll: Float64
     grad_embedding: RowGradient
     by_rows: list[RowGradient]
     items: int
@@ -72,7 +68,7 @@ class Cbow:
         drawn = (rng.random((len(words), dim), np.float32) - np.float32(0.5)) / np.float32(dim)
         self.embedding: Array = in_sorted_order(words, drawn)
 
-    def hidden(self, contexts: Ids) -> Array:
+    def hidden(self, contexts: Integer) -> Array:
         """Return the mean vectors of windows, a float32 array (B, d).
 
         Parameters
@@ -82,11 +78,11 @@ class Cbow:
         """
         return _Means(contexts, len(self.embedding)).of(self.embedding)
 
-    def nll(self, layer: HierarchicalSoftmax, contexts: Ids, targets: Ids) -> NDArray[np.float64]:
+    def nll(self, layer: HierarchicalSoftmax, contexts: Integer, targets: Integer) -> Float64:
         """Return the negative log-likelihood in nats of each target given its window, (B,)."""
         return layer.nll(self.hidden(contexts), targets)
 
-    def loss(self, layer: HierarchicalSoftmax, contexts: Ids, targets: Ids) -> Loss:
+    def loss(self, layer: HierarchicalSoftmax, contexts: Integer, targets: Integer) -> Loss:
         """Return what `nll` does, and the gradients of the sum of the losses.
 
         Notes
@@ -114,7 +110,7 @@ class Cbow:
 class _Means:
     """The means over some windows, as a sparse matrix over the words that stand in them."""
 
-    def __init__(self, contexts: Ids, n_words: int) -> None:
+    def __init__(self, contexts: Integer, n_words: int) -> None:
         there = contexts >= 0
         count = there.sum(axis=1)
         ids = contexts[there]

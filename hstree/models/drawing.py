@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from hstree._typing import Array
 
 
-def in_sorted_order(words: Sequence[str], drawn: NDArray[Any]) -> NDArray[Any]:
+def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
     """Give the drawn rows to the words in sorted order; return them in the words' own order.
 
     So two trees over the same words start from the same model however they order their labels.

@@ -15,14 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._files import replacing_together, standing
 from hstree._input_files import read_regular
+from hstree._typing import Array, Float32
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError
 from hstree.tree import Tree
@@ -39,7 +38,7 @@ class Saved(NamedTuple):
 
     config: dict[str, Any]
     tree: Tree
-    tensors: dict[str, NDArray[Any]]
+    tensors: dict[str, Array]
     texts: list[Text]
 
 
@@ -47,7 +46,7 @@ def write(
     folder: str | os.PathLike[str],
     tree: Tree,
     config: Mapping[str, Any],
-    tensors: Mapping[str, NDArray[np.float32]],
+    tensors: Mapping[str, Float32],
     texts: list[Text],
 ) -> None:
     """Write a model's folder, made if it is missing; files of these names are replaced together.

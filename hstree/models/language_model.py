@@ -10,10 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._seeds import check_seed
+from hstree._typing import Int64
 from hstree.data.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS
@@ -24,8 +24,6 @@ from hstree.models.base import TreeModel, several
 from hstree.models.lbl import LogBilinear
 from hstree.models.lbl_training import LogBilinearTrainer, TrainingOptions
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 
 class LanguageModel(TreeModel[LogBilinear], names=("lbl",)):

@@ -7,17 +7,14 @@ matrix a position. It holds the word vectors and the position matrices, and know
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from hstree._typing import Array, Float64, Integer
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.pairs import RowGradient
 from hstree.models.drawing import in_sorted_order
-
-Array = NDArray[Any]
 
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
@@ -66,7 +63,7 @@ class LogBilinear:
         """Whether the position matrices are full."""
         return self.position.ndim == 3
 
-    def hidden(self, contexts: NDArray[np.integer]) -> Array:
+    def hidden(self, contexts: Integer) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d).
 
         Parameters
@@ -79,9 +76,9 @@ class LogBilinear:
     def nll(
         self,
         layer: HierarchicalSoftmax,
-        contexts: NDArray[np.integer],
-        targets: NDArray[np.integer],
-    ) -> NDArray[np.float64]:
+        contexts: Integer,
+        targets: Integer,
+    ) -> Float64:
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""
         return layer.nll(self.hidden(contexts), targets)
 
@@ -89,7 +86,7 @@ class LogBilinear:
         """Return the parameters by the names that a model's folder gives them."""
         return {"embedding": self.embedding, "position": self.position}
 
-    def forward(self, contexts: NDArray[np.integer]) -> tuple[Array, Array]:
+    def forward(self, contexts: Integer) -> tuple[Array, Array]:
         """Return the hidden vectors (B, d) and the context vectors (B, n, d) for `backward`."""
         given = self.embedding.take(contexts, axis=0)
         if self.full:
@@ -97,7 +94,7 @@ class LogBilinear:
         return np.einsum("bnd,nd->bd", given, self.position), given
 
     def backward(
-        self, contexts: NDArray[np.integer], given: Array, grad_hidden: Array
+        self, contexts: Integer, given: Array, grad_hidden: Array
     ) -> tuple[RowGradient, Array]:
         """Carry the gradient by the hidden vectors back to the parameters.
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._seeds import SEED_RANGE, is_seed
+from hstree._typing import Array, Integer
 from hstree._validation import check_numbers, check_ranges
 from hstree.data.windows import Batch, Windows
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.loop import Trainer
-
-Array = NDArray[Any]
 
 #: A validation perplexity that falls by less than this share has stalled.
 STALL = 0.002
@@ -105,9 +102,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self._since_best = 0 if valid < best else self._since_best + 1
         return self._since_best == PATIENCE
 
-    def step(
-        self, contexts: NDArray[np.integer], targets: NDArray[np.integer], learning_rate: float
-    ) -> float:
+    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
         self._tokens += len(targets)
         hidden, given = self.model.forward(contexts)

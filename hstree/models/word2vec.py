@@ -11,8 +11,8 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Int64
 from hstree.data.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.data.corpus import Corpus
 from hstree.data.symmetric_windows import SymmetricWindows
@@ -24,8 +24,6 @@ from hstree.models.cbow import Cbow
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec_training import Word2VecOptions, Word2VecTrainer
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 #: By name: the context model, and its learning rate by default.
 _MODELS: dict[str, tuple[type[Cbow], float]] = {"cbow": (Cbow, 0.2), "skipgram": (SkipGram, 0.05)}

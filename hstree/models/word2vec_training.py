@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._seeds import SEED_RANGE, is_seed
+from hstree._typing import Integer
 from hstree._validation import check_numbers, check_ranges
 from hstree.data.windows import Batch, Windows
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -106,9 +106,7 @@ class Word2VecTrainer(Trainer[Cbow]):
         left = 1 - done / max(1, self.epochs)
         return self.options.learning_rate * max(left, LOWEST)
 
-    def step(
-        self, contexts: NDArray[np.integer], targets: NDArray[np.integer], learning_rate: float
-    ) -> float:
+    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
         loss = self.model.loss(self.layer, contexts, targets)
         words = loss.grad_embedding

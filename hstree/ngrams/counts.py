@@ -9,14 +9,11 @@ here: discounts and probabilities (`kneser_ney`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
-
-Int64 = NDArray[np.int64]
+from hstree._typing import Int64, Integer
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class NGrams:
 
 
 def count_ngrams(
-    ids: NDArray[np.integer[Any]], order: int, n_words: int, boundary: int | None = None
+    ids: Integer, order: int, n_words: int, boundary: int | None = None
 ) -> list[NGrams]:
     """Count the n-grams of every order up to `order` at every position of a text.
 
@@ -97,7 +94,7 @@ def find(table: Int64, keys: Int64) -> Int64:
 
 
 def _contexts(
-    ids: NDArray[np.integer[Any]],
+    ids: Integer,
     order: int,
     n_words: int,
     boundary: int | None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from hstree._typing import Float64, Int64
 
 #: The discounts of an order whose counts of counts do not give any.
 FALLBACK = (0.5, 1.0, 1.5)
 
 
-def modified_discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def modified_discounts(counts: Int64) -> Float64:
     """Estimate the discounts of modified Kneser-Ney smoothing from an order's counts.
 
     With n_i the number of n-grams of count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount of

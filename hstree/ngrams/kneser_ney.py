@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._ragged import offsets, ranges
+from hstree._typing import Bool, Float64, Int64, Integer
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -23,9 +23,6 @@ from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.ngrams.counts import NGrams, count_ngrams, find
 from hstree.ngrams.discounts import modified_discounts
-
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 
 #: The orders that a model may have.
 ORDERS = range(2, 8)
@@ -199,7 +196,7 @@ class KneserNey:
         """Return the perplexity over all tokens of a text, ``<unk>`` and ``<eos>`` included."""
         return self.score(corpus).perplexity
 
-    def log_prob(self, contexts: NDArray[np.integer[Any]]) -> Float64:
+    def log_prob(self, contexts: Integer) -> Float64:
         """Return the log-probabilities of all words.
 
         Parameters
@@ -242,7 +239,7 @@ class KneserNey:
             raise InputError("this n-gram model has no counts yet; call fit(train) first")
         return self._orders
 
-    def _scored(self, corpus: Corpus) -> Iterator[tuple[Float64, NDArray[np.bool_]]]:
+    def _scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll of a text's tokens, and which are OOV, a batch at a time."""
         orders = self._fitted()
         if corpus.vocabulary.words != self.vocabulary_.words:
@@ -270,7 +267,7 @@ def _smoothed(ngrams: NGrams, discounts: Float64, n_words: int) -> _Order:
 
 
 def _descent(
-    orders: list[_Order], contexts: NDArray[np.integer[Any]], n_words: int
+    orders: list[_Order], contexts: Integer, n_words: int
 ) -> Iterator[tuple[_Order, Int64, Int64]]:
     """Yield, from order 1 up, the rows whose context of that order was seen, and its number."""
     row = np.arange(len(contexts))
@@ -282,7 +279,7 @@ def _descent(
         yield order, row, context
 
 
-def _checked_contexts(contexts: NDArray[np.integer[Any]], length: int, n_words: int) -> Int64:
+def _checked_contexts(contexts: Integer, length: int, n_words: int) -> Int64:
     given = np.asarray(contexts)
     if given.ndim != 2 or given.shape[1] != length:
         raise InputError(f"contexts of shape {given.shape}; this model takes (B, {length})")

@@ -15,13 +15,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
+from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 
 def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:

@@ -9,13 +9,9 @@ of squares. There is no momentum.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
+from hstree._typing import Array, Int64
 
 #: Keeps a step finite where a row's first gradient is zero.
 TINY = 1e-10

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hstree._typing import Array, Float64, Integer
 from hstree.layers.hierarchical import HierarchicalSoftmax
-
-Array = NDArray[Any]
 
 
 class ContextModel(Protocol):
@@ -18,12 +14,10 @@ class ContextModel(Protocol):
     embedding: Array
     """The word vectors, float32 (V, d)."""
 
-    def hidden(self, contexts: NDArray[np.integer]) -> Array:
+    def hidden(self, contexts: Integer) -> Array:
         """Return the hidden vectors (B, d) of contexts (B, n)."""
 
-    def nll(
-        self, layer: HierarchicalSoftmax, contexts: NDArray[np.integer], targets: NDArray[Any]
-    ) -> NDArray[np.float64]:
+    def nll(self, layer: HierarchicalSoftmax, contexts: Integer, targets: Array) -> Float64:
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""
 
     def tensors(self) -> dict[str, Array]:

@@ -13,12 +13,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
+from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
 from hstree.errors import TrainingError
@@ -26,7 +26,6 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.training.context_model import ContextModel
 from hstree.training.scoring import score
 
-Array = NDArray[Any]
 M = TypeVar("M", bound=ContextModel)
 
 
@@ -93,9 +92,7 @@ class Trainer(ABC, Generic[M]):
         """Yield the batches of one epoch, in random order."""
 
     @abstractmethod
-    def step(
-        self, contexts: NDArray[np.integer], targets: NDArray[np.integer], learning_rate: float
-    ) -> float:
+    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
 
     @abstractmethod

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
+from hstree._typing import Bool, Float64
 from hstree.data.text_score import TextScore
 from hstree.data.windows import Windows
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -28,7 +28,7 @@ def score(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> 
     return TextScore(total, len(windows), total_of_oov, oov_tokens)
 
 
-def nlls(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> NDArray[np.float64]:
+def nlls(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> Float64:
     """Return the negative log-likelihood in nats of every token of a text, float64 (T,).
 
     In the order of the text, ``<eos>`` included, without dropout. A token that is not in the
@@ -44,7 +44,7 @@ def nlls(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> N
 
 def in_text_order(
     model: ContextModel, layer: HierarchicalSoftmax, windows: Windows
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
+) -> Iterator[tuple[Float64, Bool]]:
     """Yield the nll of every token of a text and whether it is OOV, some tokens at a time."""
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
         for contexts, targets, oov in windows.batches(BATCH):

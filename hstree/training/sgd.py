@@ -11,13 +11,9 @@ allows, and no rate makes it diverge.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Int64 = NDArray[np.int64]
+from hstree._typing import Array, Float64, Int64
 
 #: Rows moved at a time: few enough for all that is computed of them to stay in cache.
 CHUNK = 512
@@ -35,7 +31,7 @@ class DampedSGD:
         every item's input has length one.
     """
 
-    def __init__(self, parameter: Array, curvature: NDArray[np.float64]) -> None:
+    def __init__(self, parameter: Array, curvature: Float64) -> None:
         self.parameter = parameter
         self.curvature = curvature
 
@@ -67,7 +63,7 @@ class DampedSGD:
             self.parameter[rows[some]] -= rate[some, None] * gradient[some]
 
 
-def damping(s: NDArray[np.float64]) -> NDArray[np.float64]:
+def damping(s: Float64) -> Float64:
     """Return ``(1 - exp(-s)) / s``, elementwise, and 1 where s = 0."""
     result = np.ones_like(s)
     np.divide(-np.expm1(-s), s, out=result, where=s > 0)

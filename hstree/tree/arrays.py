@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree._ragged import offsets, ranges, segment_ids
+from hstree._typing import Array, Int64
 from hstree.errors import TreeError
 from hstree.tree.packing import content_arrays
 from hstree.tree.rules import broken_rules
 
-Int64 = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 
@@ -171,7 +171,7 @@ class TreeArrays:
         above[:1] = 0
         return _frozen(self.sum_to_root(above), "depth")
 
-    def sum_to_root(self, value: NDArray[Any]) -> NDArray[Any]:
+    def sum_to_root(self, value: Array) -> Array:
         """Sum a value of the nodes over each node and all nodes above it.
 
         Parameters
@@ -221,7 +221,7 @@ class TreeArrays:
             total[self.node_edge[level.nodes]] = below
         return total
 
-    def sum_down(self, of_edge: NDArray[Any]) -> None:
+    def sum_down(self, of_edge: Array) -> None:
         """Add to the value of each edge those of all edges before it on its path, in place.
 
         Parameters

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._ragged import segment_ids
+from hstree._typing import Float64, Int64
 from hstree.tree.tree import Tree
 from hstree.tree.weight_rows import edge_mass
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Branches:
         return Branch(edge, child, name, words, int(self._leaves[edge]), share)
 
     @cached_property
-    def _mass(self) -> NDArray[np.float64]:
+    def _mass(self) -> Float64:
         return edge_mass(self.tree, self.tree.counts)
 
     @cached_property

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hstree._typing import Int64
 from hstree.errors import InputError, OptionError
-
-Int64 = NDArray[np.int64]
 
 
 def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:

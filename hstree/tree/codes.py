@@ -14,12 +14,10 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges, segment_ids
+from hstree._typing import Int64, Integer
 from hstree.tree.arrays import TreeArrays
-
-Int64 = NDArray[np.int64]
 
 #: Decisions that `Codes` keeps expanded; a tree with more is expanded batch by batch.
 CACHE_LIMIT = 1 << 25
@@ -91,7 +89,7 @@ class Codes:
         """int64 array (C,): the label of each code."""
         return segment_ids(self.label_start)
 
-    def expand(self, labels: NDArray[np.integer]) -> Expansion:
+    def expand(self, labels: Integer) -> Expansion:
         """Lay out all codes of a batch of labels.
 
         Parameters

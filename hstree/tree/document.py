@@ -9,12 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hstree._typing import Int64
 from hstree.tree.rules import BrokenRule, broken_rules
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.tree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 
 def tree_of_paths(

@@ -14,16 +14,14 @@ from reprlib import repr as brief
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._jsonfile import DEEPEST, nested_too_deep
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree._utf8 import BYTE_ORDER_MARK
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content
-
-Int64 = NDArray[np.int64]
 
 #: The versions of the format that this hstree reads; it writes the last.
 VERSIONS = (1,)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._npy_format import read_array
+from hstree._typing import Array
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content
@@ -36,7 +36,7 @@ def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
         When `tree.meta` holds what JSON cannot.
     """
     header = f'{{"format": "hstree", "version": {VERSIONS[-1]}, "meta": {dump_meta(tree.meta)}}}'
-    arrays: dict[str, NDArray[Any]] = {"header": np.frombuffer(header.encode(), np.uint8)}
+    arrays: dict[str, Array] = {"header": np.frombuffer(header.encode(), np.uint8)}
     arrays |= content_arrays(tree.labels, tree.counts, tree.child_start, tree.child, tree.names)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
@@ -72,12 +72,12 @@ def from_npz(data: bytes) -> Content:
     )
 
 
-def _members(data: bytes) -> dict[str, NDArray[Any]]:
+def _members(data: bytes) -> dict[str, Array]:
     """Read all arrays of the archive: known members, once each, and none of them compressed.
 
     So they hold no more than the file, a few times at the most.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for member in archive.infolist():
@@ -101,7 +101,7 @@ def _members(data: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _member(arrays: Mapping[str, NDArray[Any]], name: str, dtype: str) -> Any:
+def _member(arrays: Mapping[str, Array], name: str, dtype: str) -> Any:
     """Return one vector, of the type that the file must hold, in this machine's byte order."""
     if name not in arrays:
         raise FileFormatError(f"has no member {name!r}; {_EXPECTED}")
@@ -114,14 +114,14 @@ def _member(arrays: Mapping[str, NDArray[Any]], name: str, dtype: str) -> Any:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _strings(arrays: Mapping[str, NDArray[Any]], buffer: str, start: str) -> list[str]:
+def _strings(arrays: Mapping[str, Array], buffer: str, start: str) -> list[str]:
     try:
         return unpack(_member(arrays, buffer, _BYTES), _member(arrays, start, _INTEGERS))
     except ValueError as error:  # not UTF-8 is one too
         raise FileFormatError(f"has a broken member {buffer!r} or {start!r}: {error}") from error
 
 
-def _names(arrays: Mapping[str, NDArray[Any]], n_nodes: int) -> list[str | None]:
+def _names(arrays: Mapping[str, Array], n_nodes: int) -> list[str | None]:
     """Return one name for each node, None where it has none."""
     strings = _strings(arrays, "names", "name_start")
     named = _member(arrays, "named", _INTEGERS)

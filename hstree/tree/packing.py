@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets
-
-Int64 = NDArray[np.int64]
-UInt8 = NDArray[np.uint8]
+from hstree._typing import Bool, Int64, UInt8
 
 
 def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
@@ -91,7 +88,7 @@ def content_arrays(
     return arrays
 
 
-def _begins_character(buffer: UInt8) -> NDArray[np.bool_]:
+def _begins_character(buffer: UInt8) -> Bool:
     """Tell which bytes of UTF-8 begin a character; the others continue one."""
-    begins: NDArray[np.bool_] = (buffer & 0xC0) != 0x80
+    begins: Bool = (buffer & 0xC0) != 0x80
     return begins

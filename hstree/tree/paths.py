@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree._ragged import offsets, segment_ids
+from hstree._typing import Int64, UInt8
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
 from hstree.tree.tree import Tree
 
-Int64 = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 #: Numbers in a padded table, and decisions laid out at once: 1 GB of int64.
@@ -54,7 +54,7 @@ class Paths:
 
     start: Int64
     node: Int64
-    bit: NDArray[np.uint8]
+    bit: UInt8
     num_classes: int
 
     @property
@@ -63,7 +63,7 @@ class Paths:
         return self._parts(self.node.astype(np.uint32))
 
     @property
-    def code(self) -> list[NDArray[np.uint8]]:
+    def code(self) -> list[UInt8]:
         """For each label its bits, root first, 0 for a first child: gensim's `code`."""
         return self._parts(self.bit)
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+from hstree._typing import Bool, Int64
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def _broken_structure(labels: Sequence[str], child_start: Int64, child: Int64) -
     inner = child[is_node]
     found = []
 
-    def say(rule: str, broken: NDArray[np.bool_], tell: str, *columns: Int64) -> None:
+    def say(rule: str, broken: Bool, tell: str, *columns: Int64) -> None:
         """Report the first break of a rule and how many more there are."""
         if not broken.any():
             return

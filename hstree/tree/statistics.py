@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.code_lengths import optimal_length
 from hstree.tree.codes import Codes
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -127,16 +125,16 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     )
 
 
-def _shares(counts: Int64 | None) -> NDArray[np.float64] | None:
+def _shares(counts: Int64 | None) -> Float64 | None:
     """Return each label's share of the counts; None where there is nothing to share."""
     if counts is None or not counts.any():
         return None
     weight = counts.astype(np.float64)  # the sum may exceed 64 bits
-    share: NDArray[np.float64] = weight / weight.sum()
+    share: Float64 = weight / weight.sum()
     return share
 
 
-def _entropy(share: NDArray[np.float64]) -> float:
+def _entropy(share: Float64) -> float:
     """Return the entropy of a distribution in bits."""
     positive = share[share > 0]
     return float(-(positive @ np.log2(positive))) + 0.0  # no -0.0

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, ranges
+from hstree._typing import Array, Float64, Integer
 from hstree.errors import InputError
 from hstree.tree.arrays import TreeArrays
 
 
-def edge_mass(tree: TreeArrays, counts: NDArray[Any] | None) -> NDArray[np.float64]:
+def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
     """Return a float64 array (E,): the count that lies under each edge.
 
     A label's count, at least 0.5, is split evenly over its codes; None counts every label as one.
@@ -22,7 +20,7 @@ def edge_mass(tree: TreeArrays, counts: NDArray[Any] | None) -> NDArray[np.float
     return tree.sum_up(np.maximum(counts, 0.5) / np.maximum(tree.codes_per_label, 1))
 
 
-def unigram_bias(tree: TreeArrays, counts: NDArray[np.integer] | None) -> NDArray[np.float64]:
+def unigram_bias(tree: TreeArrays, counts: Integer | None) -> Float64:
     """Return the float64 biases (rows,) that make an untrained layer the unigram distribution.
 
     Log-odds of the mass under the two branches of a binary node; log-shares at a wide one.
@@ -52,7 +50,7 @@ def unigram_bias(tree: TreeArrays, counts: NDArray[np.integer] | None) -> NDArra
     return bias
 
 
-def row_curvature(tree: TreeArrays, counts: NDArray[Any]) -> NDArray[np.float64]:
+def row_curvature(tree: TreeArrays, counts: Array) -> Float64:
     """Return a float64 array (rows,): the mean curvature of an item's loss along each row.
 
     By the score z, on average over items drawn by `counts` and before any node vector is known:

@@ -80,4 +80,9 @@ def test_what_cannot_be_is_one_line(refused, tree, tmp_path):
     Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]]).save(tmp_path / "flat.json")
     refused("convert", "flat.json", "x.paths", saying="node 0 has 3 children")
     (tmp_path / "bad.nested.json").write_text('["a",\n3]')
-    refused("convert", "bad.nested.json", "x.json", saying="bad.nested.json: child 1 of node 0 is of type int")
+    refused(
+        "convert",
+        "bad.nested.json",
+        "x.json",
+        saying="bad.nested.json: child 1 of node 0 is of type int",
+    )

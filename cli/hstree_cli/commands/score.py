@@ -16,12 +16,10 @@ from hstree_cli.examples import examples
 from hstree_cli.options import CORPUS_KINDS, JsonFile, ModelFolder, Quiet
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from hstree._typing import Bool, Float64
     from hstree.data.corpus import Corpus
 
-    Splits = Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]]
+    Splits = Iterable[tuple[Float64, Bool]]
 
 #: Ends the line of a word that is out of the vocabulary.
 _OOV = "\tOOV"

@@ -9,18 +9,17 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from hstree import progress
 from hstree._ragged import offsets, ranges
+from hstree._typing import Floating, Int64
 from hstree.builders.kmeans import kmeans_cut
 from hstree.builders.shared.recursion import grow
 from hstree.tree import Tree
 from hstree.tree.code_lengths import merge_order
 
-Int64 = NDArray[np.int64]
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -60,7 +59,7 @@ def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
 
 
 def binarise_two_means(
-    tree: Tree, vectors: NDArray[np.floating], *, iterations: int = 10, random_state: int = 0
+    tree: Tree, vectors: Floating, *, iterations: int = 10, random_state: int = 0
 ) -> Tree:
     """Split each node of more than two children by two-means, then each part, and so on.
 

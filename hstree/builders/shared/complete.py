@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.errors import OptionError
-
-Int64 = NDArray[np.int64]
 
 
 def complete_tree(n_leaves: int, arity: int = 2) -> tuple[Int64, Int64]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets
-from hstree.builders.shared.mixture import Float64, Int64, Matrix, Nodes
+from hstree._typing import Bool, Float64, Floating, Int64
+from hstree.builders.shared.mixture import Nodes
 
 
-def scale_of(vectors: Matrix) -> float:
+def scale_of(vectors: Floating) -> float:
     """Return the power of two that brings the largest entry near one.
 
     Squares then neither overflow nor vanish, and no digit of an entry is lost.
@@ -20,8 +20,8 @@ def scale_of(vectors: Matrix) -> float:
 
 
 def centred_rows(
-    vectors: Matrix, words: Int64, nodes: Nodes, weight: Float64, scale: float
-) -> Matrix:
+    vectors: Floating, words: Int64, nodes: Nodes, weight: Float64, scale: float
+) -> Floating:
     """Copy the rows of some words, scaled, and centre them within their nodes."""
     rows = vectors.take(words, axis=0)
     rows *= vectors.dtype.type(scale)
@@ -52,14 +52,12 @@ def cut_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
     return part
 
 
-def all_in_one(nodes: Nodes, member: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def all_in_one(nodes: Nodes, member: Bool) -> Bool:
     """Tell for each node whether all of its rows are members: bool array (S,)."""
     return np.logical_and.reduceat(member, nodes.start[:-1])
 
 
-def free_stuck(
-    branch: Int64, stuck: NDArray[np.bool_], nodes: Nodes, X: Matrix, arity: int = 2
-) -> None:
+def free_stuck(branch: Int64, stuck: Bool, nodes: Nodes, X: Floating, arity: int = 2) -> None:
     """Cut stuck nodes evenly along their widest axis, the one of largest variance, in place.
 
     The way on where a cut would leave all words in one child: identical vectors, an empty

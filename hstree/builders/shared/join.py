@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hstree._ragged import offsets
 from hstree.builders.huffman import huffman_tree
@@ -13,8 +13,6 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 
 def join_under_root(

@@ -8,15 +8,11 @@ where the groups come from, and what is done with the answer (`builders.gmm`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
 from hstree._ragged import offsets, segment_ids
-
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
-Matrix = NDArray[np.floating]
+from hstree._typing import Bool, Float64, Floating, Int64
 
 #: Rows summed in the data's own precision before the sums go on in float64.
 PIECE = 4096
@@ -53,23 +49,23 @@ class Nodes:
         """Sum a figure (n,) over the rows of each node: float64 array (S,)."""
         return np.add.reduceat(value, self.start[:-1])
 
-    def weighted_sum(self, weight: Float64, X: Matrix) -> Matrix:
+    def weighted_sum(self, weight: Float64, X: Floating) -> Floating:
         """Sum rows (n, d), each times its weight, over each node: array (S, d)."""
         matrix = self._sum
         matrix.data = weight.astype(X.dtype, copy=False)
         of_piece = np.asarray(matrix @ X)
         if len(self.size) > 1:
             return of_piece
-        whole: Matrix = of_piece.sum(axis=0, keepdims=True, dtype=np.float64).astype(X.dtype)
+        whole: Floating = of_piece.sum(axis=0, keepdims=True, dtype=np.float64).astype(X.dtype)
         return whole
 
-    def dot(self, X: Matrix, per_node: Matrix) -> Float64:
+    def dot(self, X: Floating, per_node: Floating) -> Float64:
         """Take the dot product of each row (n, d) with its node's vector (S, d): float64 (n,)."""
         vector = per_node if len(per_node) == 1 else per_node.take(self.node, axis=0)
         product: Float64 = np.vecdot(X, vector).astype(np.float64)
         return product
 
-    def centre(self, X: Matrix, weight: Float64) -> None:
+    def centre(self, X: Floating, weight: Float64) -> None:
         """Take each node's (weighted) mean off its rows, in place."""
         mean = self.weighted_sum(weight / self.total(weight)[self.node], X)
         X -= mean if len(mean) == 1 else mean.take(self.node, axis=0)
@@ -77,8 +73,8 @@ class Nodes:
 
 def log_odds(
     nodes: Nodes,
-    X: Matrix,
-    second: NDArray[np.bool_],
+    X: Floating,
+    second: Bool,
     *,
     weight: Float64 | None = None,
     iterations: int = 10,

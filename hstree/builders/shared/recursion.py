@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets, segment_ids
+from hstree._typing import Bool, Int64
 from hstree.progress import Task
-
-Int64 = NDArray[np.int64]
 
 #: Rows of one block: what stays in a core's cache with 100 float32 a row.
 BLOCK = 2048
@@ -32,7 +30,7 @@ class Growth:
 
     child_start: Int64
     child: Int64
-    bounded: NDArray[np.bool_]
+    bounded: Bool
 
 
 def grow(
@@ -142,7 +140,7 @@ def _double(
     branch: Int64,
     places: Int64,
     max_codes: int,
-    bounded: NDArray[np.bool_],
+    bounded: Bool,
 ) -> tuple[Int64, Int64]:
     """Make two items of each word that goes both ways, as far as its bound allows.
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from hstree import progress
+from hstree._typing import Float64, Int64
 from hstree.data.corpus import Corpus
-
-Int64 = NDArray[np.int64]
 
 #: Vectors longer than this are projected by truncated SVD.
 DIMENSIONS = 100
@@ -17,9 +15,7 @@ DIMENSIONS = 100
 _TOKENS_AT_ONCE = 1 << 20
 
 
-def tfidf_vectors(
-    corpus: Corpus, words: Int64, block: int, *, random_state: int = 0
-) -> NDArray[np.float64]:
+def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int = 0) -> Float64:
     """Return a vector for each of some words: its column of the tf-idf matrix.
 
     Parameters

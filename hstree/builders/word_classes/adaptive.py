@@ -7,9 +7,8 @@ in scores of words, not in the time of one machine.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hstree.builders.word_classes.bigrams import Int64
+from hstree._typing import Int64, Integer
 
 #: What one more cluster costs a target, in scores: one for the cluster itself in the root, and
 #: what it takes to begin another matrix product, about 2,000 scores, over a batch of 256.
@@ -18,7 +17,7 @@ CLUSTER_COST = 9.0
 EVERY_RANK = 1000
 
 
-def adaptive_boundaries(counts: NDArray[np.integer]) -> Int64:
+def adaptive_boundaries(counts: Integer) -> Int64:
     """Choose the head and the tail clusters that cost least.
 
     Parameters

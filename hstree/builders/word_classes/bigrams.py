@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from hstree import progress
+from hstree._typing import Float64, Int64
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
-
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 
 _BLOCK_TOKENS = 1 << 22
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+from hstree._typing import Int64
 
 
 def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from hstree.builders.word_classes.bigrams import Float64, Int64
+from hstree._typing import Float64, Floating, Int64
 
 ITERATIONS = 100
 _BLOCK_ROWS = 1 << 13
 
 
-def around_centres(vectors: NDArray[np.floating], n_classes: int, random_state: int) -> Int64:
+def around_centres(vectors: Floating, n_classes: int, random_state: int) -> Int64:
     """Give each vector the number of its centre, by Lloyd's algorithm.
 
     Parameters

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from hstree import progress
-from hstree.builders.word_classes.bigrams import Int64, bigram_perplexity, x_log_x
+from hstree._typing import Float64, Int64, Integer
+from hstree.builders.word_classes.bigrams import bigram_perplexity, x_log_x
 
 #: Entries of the gathered counts that are worked on at once, so that they stay in cache.
 _BLOCK_ENTRIES = 1 << 16
@@ -129,7 +130,7 @@ class _Counts:
         self.x_log_x = x_log_x(np.arange(largest + 1))
         self.of_class = np.bincount(class_of, weights=self.of_word, minlength=n_classes)
         dtype = np.int32 if largest <= np.iinfo(np.int32).max else np.int64
-        self.table: NDArray[np.integer] = np.zeros((repeated.shape[0], n_classes), dtype)
+        self.table: Integer = np.zeros((repeated.shape[0], n_classes), dtype)
         for word in range(len(class_of)):
             here = slice(self.start[word], self.start[word + 1])
             self.table[self.context[here], class_of[word]] += self.count[here]
@@ -151,7 +152,7 @@ class _Counts:
         self.class_of[word] = best
         return gained
 
-    def _gains(self, context: NDArray[np.intp], count: Int64, n: int) -> NDArray[np.float64]:
+    def _gains(self, context: NDArray[np.intp], count: Int64, n: int) -> Float64:
         """Return what a word adds to the log-likelihood in each class (C,), but for a constant."""
         gain = x_log_x(self.of_class) - x_log_x(self.of_class + n)
         rows = max(1, _BLOCK_ENTRIES // len(gain))

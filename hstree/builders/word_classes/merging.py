@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
-from hstree.builders.word_classes.bigrams import Float64, Int64, x_log_x
+from hstree._typing import Float64, Int64, Integer
+from hstree.builders.word_classes.bigrams import x_log_x
 
 
-def merge_by_information(pairs: NDArray[np.integer]) -> Int64:
+def merge_by_information(pairs: Integer) -> Int64:
     """Join the two classes whose union loses least average mutual information, until one is left.
 
     Parameters

@@ -7,11 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Int64
 from hstree.builders.word_classes.shapes import Shape, graft
-
-Int64 = NDArray[np.int64]
 
 #: Gives each of some words (by number, the most frequent first) a class from 0 to n - 1.
 Divide = Callable[[Int64, int], Int64]

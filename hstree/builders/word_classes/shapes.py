@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.tree.code_lengths import merge_order
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

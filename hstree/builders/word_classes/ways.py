@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from hstree._typing import Int64
 from hstree.builders.word_classes.bins import equal_mass_bins
 from hstree.builders.word_classes.centres import around_centres
 from hstree.builders.word_classes.exchange import exchange
@@ -21,8 +21,6 @@ from hstree.builders.word_classes.nesting import Divide
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._seeds import check_seed
+from hstree._typing import Float64, Int64
 from hstree.builders.flat import flat
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.semantic import semantic
@@ -31,8 +31,6 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 #: The name of the node above the words that WordNet does not have.
 OUTSIDE = "not in WordNet"
@@ -138,9 +136,7 @@ def wordnet(
     return joined.with_meta({"options": which, "wordnet": _which(taxonomy), "coverage": coverage})
 
 
-def _outside(
-    words: Sequence[str], counts: Int64, binarise: str, vectors: NDArray[np.float64] | None
-) -> Tree:
+def _outside(words: Sequence[str], counts: Int64, binarise: str, vectors: Float64 | None) -> Tree:
     """Return the tree of the words that WordNet does not have; its root has a name."""
     if binarise == "none" or len(words) < 2:
         tree = flat(Vocabulary(words, counts))

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from hstree._ragged import offsets, ranges, segment_ids
+from hstree._typing import Bool, Int64
 from hstree.builders.wordnet.table import POS
 from hstree.builders.wordnet.taxonomy import Taxonomy
 from hstree.tree import Tree
-
-Int64 = NDArray[np.int64]
 
 #: The nodes above the roots, in the order of `POS`.
 POS_NAMES = ("nouns", "verbs", "adjectives", "adverbs")
@@ -199,11 +197,11 @@ def _reached(
     return reached
 
 
-def _on_cycles(child: Int64, parent: Int64, n: int) -> NDArray[np.bool_]:
+def _on_cycles(child: Int64, parent: Int64, n: int) -> Bool:
     """Tell which synsets lie on a cycle, one that is its own parent among them."""
     graph = csr_array((np.ones(len(child), bool), (child, parent)), shape=(n, n))
     _, component = connected_components(graph, connection="strong")
-    cyclic: NDArray[np.bool_] = np.bincount(component)[component] > 1
+    cyclic: Bool = np.bincount(component)[component] > 1
     cyclic[child[child == parent]] = True
     return cyclic
 

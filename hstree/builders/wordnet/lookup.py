@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hstree._typing import Bool, Int64
 from hstree.builders.wordnet.function_words import is_outside
 from hstree.builders.wordnet.morphy import lemmas_of
 from hstree.builders.wordnet.table import POS
 from hstree.builders.wordnet.taxonomy import Taxonomy
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Places:
     word: Int64
     synset: Int64
     n_senses: Int64
-    lemmatised: NDArray[np.bool_]
+    lemmatised: Bool
 
 
 def find_places(

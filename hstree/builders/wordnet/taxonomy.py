@@ -10,13 +10,10 @@ import hashlib
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._ragged import offsets
 from hstree.builders.wordnet.table import FIRST_LINE, POS
 from hstree.errors import FileFormatError
-
-Int64 = NDArray[np.int64]
 
 #: Part of speech -> lemma -> its senses, (synset, tag count), in the order of their numbers.
 Senses = dict[str, dict[str, list[tuple[int, int]]]]

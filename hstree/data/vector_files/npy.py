@@ -18,14 +18,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree._files import replacing
 from hstree._input_files import open_regular, read_regular
 from hstree._npy_format import MAGIC, read_array
+from hstree._typing import Array, Float32, Int64
 from hstree._utf8 import BYTE_ORDER_MARK, strict_text
 from hstree.data.provenance import LONGEST_HEADER, Text, header, parse_header
 from hstree.errors import FileFormatError, InputError
@@ -50,7 +50,7 @@ def is_npy(name: str) -> bool:
         raise InputError(f"cannot read the vectors {name}: {reason}") from error
 
 
-def read_npy(name: str, what: str = "vectors") -> NDArray[Any]:
+def read_npy(name: str, what: str = "vectors") -> Array:
     """Read a `.npy` file of real numbers; the type and shape are for the caller to check.
 
     Parameters
@@ -165,8 +165,8 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
 def write_npy(
     name: str,
     labels: Sequence[str],
-    vectors: NDArray[np.float32],
-    counts: NDArray[np.int64] | None,
+    vectors: Float32,
+    counts: Int64 | None,
     texts: Sequence[Text] = (),
 ) -> None:
     """Write the matrix and its labels file; neither is put in place before both are written.
@@ -188,7 +188,7 @@ def write_npy(
 def replacing_with_labels(
     path: str | os.PathLike[str],
     labels: Sequence[str],
-    counts: NDArray[np.int64] | None,
+    counts: Int64 | None,
     texts: Sequence[Text],
 ) -> Iterator[BinaryIO]:
     """Open a file as `hstree._files.replacing` does, and write its labels file after it.
@@ -242,7 +242,7 @@ def _check_pair(labels: str, expected: object, path: str) -> None:
         )
 
 
-def _labels_lines(name: str, labels: Sequence[str], counts: NDArray[np.int64] | None) -> bytes:
+def _labels_lines(name: str, labels: Sequence[str], counts: Int64 | None) -> bytes:
     """Return the lines of the labels file that belongs to the file `name`."""
     for label in labels:
         if _STORABLE.fullmatch(label) is None:

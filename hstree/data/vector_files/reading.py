@@ -18,13 +18,11 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._input_files import open_gzip, open_regular
+from hstree._typing import Float32
 from hstree.errors import InputError
-
-Float32 = NDArray[np.float32]
 
 _BLOCK = 1 << 24  # bytes read at a time
 _LONGEST = 1 << 26  # bytes of one word and its vector

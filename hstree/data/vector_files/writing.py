@@ -11,13 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hstree import progress
 from hstree._files import replacing
+from hstree._typing import Float32
 from hstree.errors import InputError
 
-Float32 = NDArray[np.float32]
 Rows = Callable[[Sequence[str], Float32], Iterator[bytes]]
 
 #: Rows written at a time.

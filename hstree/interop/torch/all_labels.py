@@ -6,18 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from hstree._ragged import offsets
+from hstree._typing import Int64
 from hstree.interop.torch.index import index_tensor
 from hstree.interop.torch.precision import at_least_float32
 from hstree.interop.torch.segments import log_sum_exp
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
-
-Int64 = NDArray[np.int64]
 
 
 class AllLabels:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hstree._typing import Integer
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch import sampling, targets
 from hstree.interop.torch.all_labels import AllLabels
@@ -129,7 +128,7 @@ class HierarchicalSoftmax(nn.Module):
         in_features: int,
         *,
         sparse: bool = False,
-        counts: NDArray[np.integer] | None = None,
+        counts: Integer | None = None,
         ignore_index: int = -100,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,

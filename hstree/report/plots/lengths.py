@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
-from numpy.typing import NDArray
 
+from hstree._typing import Float64, Int64
 from hstree.report.plots.blank import blank, hover, mark
 from hstree.report.rows import Row
-
-Int64 = NDArray[np.int64]
 
 #: CSS pixels of one strip; the tallest bar of a strip takes this part of it.
 _STRIP, _TALLEST = 58, 0.72
@@ -96,7 +94,7 @@ def _strip(drawn: figure, row: Row, floor: int, end: int, width: int) -> object:
     return bars
 
 
-def _bars(row: Row, end: int, width: int) -> tuple[Int64, NDArray[np.float64], NDArray[np.float64]]:
+def _bars(row: Row, end: int, width: int) -> tuple[Int64, Float64, Float64]:
     """Return the first length of each bar up to `end`, and the codes and tokens in it."""
     found = [entry for entry in row.result["code_lengths"] if entry["length"] <= end]
     bar = np.array([entry["length"] - 1 for entry in found], np.int64) // width
