@@ -1,0 +1,39 @@
+"""Files about the project agree: version, authors, and the checks of .ci/run and pre-commit."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import hstree
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CITATION = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_versions_agree():
+    [cited] = re.findall(r"^version: (.*)$", CITATION, re.M)
+    assert cited == PROJECT["version"] == hstree.__version__
+
+
+def test_authors_licence_and_keywords_agree():
+    names = [author["name"] for author in PROJECT["authors"]]
+    assert re.findall(r'^  - name: "(.*)"$', CITATION, re.M) == names
+    assert re.findall(r"^license: (.*)$", CITATION, re.M) == [PROJECT["license"]]
+    _, keywords = CITATION.split("keywords:\n")
+    assert [line.removeprefix("  - ") for line in keywords.splitlines()] == PROJECT["keywords"]
+
+
+def test_pre_commit_runs_the_lint_and_types_of_ci():
+    ci = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    part = re.search(r'^echo "== lint"\n(.*?)^echo "== doctests"', ci, re.M | re.S)[1]
+    commands = [line for line in part.splitlines() if line and not line.startswith("echo")]
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"^ +entry: (.*)$", hooks, re.M) == commands
+    tools = [re.match(r"[\w-]+", requirement)[0] for requirement in lint_extra()]
+    assert {command.split()[0] for command in commands} <= set(tools)
+    assert set(re.findall(r"^ +language: (.*)$", hooks, re.M)) == {"system"}
+
+
+def lint_extra():
+    return PROJECT["optional-dependencies"]["lint"]
