@@ -47,7 +47,7 @@ def as_typed(message: str, builder: Builder) -> str:
     for option in builder.options:
         flag = flags(option).partition("/")[0]
         before = r"\b" if "_" in option.name else rf"^(?:{re.escape(builder.name)}: )?"
-        message = re.sub(rf"({before}){option.name}\b", rf"\1{flag}", message)
+        message = re.sub(rf"({before}){option.name}\b(?!:)", rf"\1{flag}", message)
     return message
 
 

@@ -14,7 +14,7 @@ import typer
 #: What no training comes near; the library's own limits are in `hstree.data.contexts`.
 MAX_DIM, MAX_CONTEXT, MAX_BATCH_SIZE, MAX_EPOCHS = 1 << 16, 1 << 12, 1 << 22, 1_000_000
 MAX_WORDS = 10_000_000
-#: The largest random state, as in `hstree._seeds`.
+#: The largest random state, as in `hstree._options`.
 MAX_SEED = (1 << 32) - 1
 
 CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"

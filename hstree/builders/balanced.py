@@ -5,20 +5,22 @@ Words that stand side by side share most of their code. Counts give no shape; in
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
+from hstree._options import Range, checked_options
 from hstree.builders.shared.complete import complete_tree
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 
 
+@checked_options
 def balanced(
     vocabulary: Vocabulary,
     *,
     order: Literal["frequency", "file"] = "frequency",
-    arity: int = 2,
+    arity: Annotated[int, Range(2)] = 2,
 ) -> Tree:
     """Complete tree over the words by frequency or as the file lists them.
 

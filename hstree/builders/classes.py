@@ -7,13 +7,13 @@ classes is in `hstree.builders.word_classes`, one file a way.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.sparse import csc_array
 
+from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
-from hstree._seeds import check_seed
 from hstree._typing import Int64
 from hstree.builders.word_classes.adaptive import adaptive_boundaries
 from hstree.builders.word_classes.bigrams import bigram_counts, bigram_perplexity, class_sums
@@ -42,19 +42,18 @@ from hstree.tree import Tree
 
 Ways = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
-_WAYS = get_args(Ways)
 
-
+@checked_options
 def classes(
     corpus: Corpus,
     *,
     classes_by: Ways = "exchange",
-    n_classes: int | None = None,
+    n_classes: Annotated[int | None, Range(1)] = None,
     levels: Literal[2, 3] = 2,
     binary: bool = False,
     vectors: Path | None = None,
     classes: Path | None = None,
-    random_state: int = 0,
+    random_state: RandomState = 0,
 ) -> Tree:
     """Decide the class of the next word, then the word among those of the class.
 
@@ -109,7 +108,7 @@ def classes(
     ----------
     .. [1] J. Goodman, "Classes for fast maximum entropy training", ICASSP 2001.
     """
-    _check(classes_by, n_classes, levels, vectors, classes, random_state, len(corpus.vocabulary))
+    _check_together(classes_by, n_classes, levels, vectors, classes, len(corpus.vocabulary))
     text = Text(corpus, bigram_counts(corpus), np.argsort(-corpus.counts, kind="stable"))
     arrange = huffman_shape if binary else _wide_over
     if classes is not None:
@@ -210,21 +209,15 @@ def _of_file(text: Text, path: Path, arrange: Arrange) -> tuple[Shape, Int64]:
     return shape, class_of
 
 
-def _check(
+def _check_together(
     classes_by: str,
     n_classes: int | None,
     levels: int,
     vectors: Path | None,
     classes: Path | None,
-    random_state: int,
     n_words: int,
 ) -> None:
-    """Refuse options that are out of range or do not go together."""
-    if classes_by not in _WAYS:
-        raise OptionError(f"classes_by must be one of {', '.join(_WAYS)}, not {classes_by!r}")
-    if levels not in (2, 3):
-        raise OptionError(f"levels must be 2 or 3, not {levels}")
-    check_seed(random_state)
+    """Refuse options that do not go together."""
     if classes is not None and classes_by != "exchange":
         raise OptionError(
             f"classes names a file of classes, so there are none to find: drop classes_by "
@@ -243,7 +236,5 @@ def _check(
         return
     if classes is not None or classes_by == "adaptive":
         raise OptionError(f"n_classes does not go with {way}, which says how many there are")
-    if n_classes < 1:
-        raise OptionError(f"n_classes must be 1 or more, not {n_classes}")
     if n_classes > n_words:
         raise OptionError(f"n_classes is {n_classes}, more than the {n_words} words; give fewer")

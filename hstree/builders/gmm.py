@@ -6,12 +6,12 @@ as; a model's mean predicted vectors, which the paper takes, come from `hstree b
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from hstree import progress
-from hstree._seeds import check_seed
+from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Bool, Float64, Int64
 from hstree.builders.shared.cuts import all_in_one, centred_rows, cut_in_order, free_stuck, scale_of
 from hstree.builders.shared.join import join_under_root
@@ -23,21 +23,20 @@ from hstree.tree import Tree
 
 #: What a count of zero weighs, so that no node is without weight.
 LEAST_COUNT = 0.5
-#: Trees that stand side by side at the most.
-MOST_TREES = 1 << 16
 
 
+@checked_options
 def gmm(
     vectors: WordVectors,
     *,
     split: Literal["adaptive", "balanced"] = "adaptive",
-    epsilon: float = 0.0,
-    trees: int = 1,
-    iterations: int = 10,
+    epsilon: Annotated[float, Range(0, 0.5)] = 0.0,
+    trees: Annotated[int, Range(1, 65536)] = 1,
+    iterations: Annotated[int, Range(1)] = 10,
     shared_variance: bool = False,
     weighted: bool = False,
-    max_codes: int = 64,
-    random_state: int = 0,
+    max_codes: Annotated[int, Range(1)] = 64,
+    random_state: RandomState = 0,
 ) -> Tree:
     """Cut the words in two by a mixture of two spherical Gaussians, again and again.
 
@@ -97,7 +96,8 @@ def gmm(
     .. [1] A. Mnih and G. Hinton, "A Scalable Hierarchical Distributed Language Model",
        NIPS 2008, section 4: RANDOM, BALANCED, ADAPTIVE(epsilon).
     """
-    _check(split, epsilon, trees, iterations, max_codes, random_state)
+    if epsilon > 0 and split == "balanced":
+        raise OptionError("epsilon needs split 'adaptive'; a balanced split doubles no word")
     cut = _cut(vectors, split, epsilon, iterations, shared_variance, weighted)
     n_words = len(vectors.labels)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
@@ -175,21 +175,3 @@ def _weights(vectors: WordVectors) -> Float64:
             "NAME.labels.tsv (word<TAB>count), name a vocabulary, or leave the option out"
         )
     return np.maximum(vectors.counts.astype(np.float64), LEAST_COUNT)
-
-
-def _check(
-    split: str, epsilon: float, trees: int, iterations: int, max_codes: int, random_state: int
-) -> None:
-    """Refuse what no tree can be built with."""
-    if split not in ("adaptive", "balanced"):
-        raise OptionError(f"split must be 'adaptive' or 'balanced', not {split!r}")
-    if not 0 <= epsilon <= 0.5:
-        raise OptionError(f"epsilon must be from 0 to 0.5, not {epsilon}")
-    if epsilon > 0 and split == "balanced":
-        raise OptionError("epsilon needs split 'adaptive'; a balanced split doubles no word")
-    for name, value in (("trees", trees), ("iterations", iterations), ("max_codes", max_codes)):
-        if value < 1:
-            raise OptionError(f"{name} must be 1 or more, not {value}")
-    if trees > MOST_TREES:
-        raise OptionError(f"trees must be {MOST_TREES:,} or fewer, not {trees}")
-    check_seed(random_state)

@@ -6,9 +6,11 @@ It looks at counts alone. `hstree.tree.code_lengths` merges; here the result bec
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 
+from hstree._options import Range, checked_options
 from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.data.vocabulary import Vocabulary
@@ -17,7 +19,8 @@ from hstree.tree import Tree
 from hstree.tree.code_lengths import merge_order
 
 
-def huffman(vocabulary: Vocabulary, *, arity: int = 2) -> Tree:
+@checked_options
+def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> Tree:
     """Huffman tree over the counts: frequent words get short codes.
 
     Parameters

@@ -6,27 +6,29 @@ on from nodes that no centre parts are those of `gmm`; a word has one code.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from hstree import progress
+from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
-from hstree._seeds import check_seed
 from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.cuts import all_in_one, centred_rows, free_stuck, scale_of
 from hstree.builders.shared.mixture import Nodes
 from hstree.builders.shared.recursion import Cut, grow
 from hstree.data.vectors import WordVectors
-from hstree.errors import OptionError
 from hstree.tree import Tree
 
 
+@checked_options
 def kmeans(
     vectors: WordVectors,
     *,
-    arity: int = 2,
+    arity: Annotated[int, Range(2)] = 2,
     balanced: bool = False,
-    iterations: int = 10,
-    random_state: int = 0,
+    iterations: Annotated[int, Range(1)] = 10,
+    random_state: RandomState = 0,
 ) -> Tree:
     """Part the words by k-means, then the words of each part, until each stands alone.
 
@@ -72,7 +74,6 @@ def kmeans(
     .. [2] Y. Prabhu et al., "Parabel: partitioned label trees for extreme classification with
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
-    _check(arity, iterations, random_state)
     arity = min(arity, max(2, len(vectors.labels)))  # more children change nothing
     cut = kmeans_cut(vectors.vectors, arity, balanced, iterations=iterations)
     n_words = len(vectors.labels)
@@ -171,11 +172,3 @@ def _even_parts(nodes: Nodes, distance: Float64) -> Int64:
         part[order[taken]] = j
         rest, n_left = np.sort(order[~taken]), n_left - wanted
     return part
-
-
-def _check(arity: int, iterations: int, random_state: int) -> None:
-    """Refuse what no tree can be built with."""
-    check_seed(random_state)
-    for name, value, least in (("arity", arity, 2), ("iterations", iterations, 1)):
-        if value < least:
-            raise OptionError(f"{name} must be {least} or more, not {value}")

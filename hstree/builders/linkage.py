@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 
 from hstree import progress
+from hstree._options import checked_options
 from hstree._typing import Int64
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
@@ -25,6 +26,7 @@ MAX_LABELS = 20_000
 EUCLIDEAN_ONLY = ("centroid", "median", "ward")
 
 
+@checked_options
 def linkage(
     vectors: WordVectors,
     *,

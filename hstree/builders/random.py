@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from hstree._seeds import check_seed
+from hstree._options import RandomState, Range, checked_options
 from hstree.builders.shared.complete import complete_tree
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 
 
-def random(vocabulary: Vocabulary, *, arity: int = 2, random_state: int = 0) -> Tree:
+@checked_options
+def random(
+    vocabulary: Vocabulary,
+    *,
+    arity: Annotated[int, Range(2)] = 2,
+    random_state: RandomState = 0,
+) -> Tree:
     """Complete tree over the words in random order.
 
     Parameters
@@ -44,7 +52,6 @@ def random(vocabulary: Vocabulary, *, arity: int = 2, random_state: int = 0) -> 
     >>> random(Vocabulary(["a", "b", "c"], [1, 5, 2])).n_nodes
     2
     """
-    check_seed(random_state)
     start, child = complete_tree(len(vocabulary), arity)
     word = np.random.default_rng(random_state).permutation(len(vocabulary))
     return Tree(

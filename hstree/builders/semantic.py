@@ -7,16 +7,19 @@ where the shape of the tree is to follow the vectors, counts or not, that is `gm
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from hstree import progress
+from hstree._options import Range, checked_options
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.cuts import centred_rows, scale_of
 from hstree.builders.shared.mixture import Nodes
 from hstree.builders.shared.recursion import grow
 from hstree.data.vectors import WordVectors
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
@@ -26,7 +29,8 @@ LEAST_COUNT = 0.5
 POWER_ROUNDS = 3
 
 
-def semantic(vectors: WordVectors, *, iterations: int = 10) -> Tree:
+@checked_options
+def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10) -> Tree:
     """Huffman's code lengths, with similar words under the same nodes.
 
     Parameters
@@ -79,8 +83,6 @@ def semantic(vectors: WordVectors, *, iterations: int = 10) -> Tree:
     >>> sorted(tree.child[2:4].tolist()), sorted(tree.child[4:6].tolist())
     ([-4, -2], [-3, -1])
     """
-    if iterations < 1:
-        raise OptionError(f"iterations must be 1 or more, not {iterations}")
     if vectors.counts is None:
         raise InputError(
             "semantic needs counts, and these vectors have none; add them to NAME.labels.tsv "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hstree import progress
-from hstree._seeds import check_seed
+from hstree._options import RandomState, check_value
 from hstree.data.overlap import overlap
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
@@ -97,7 +97,7 @@ def compare(
         overlap(part)
     _check_words(compared, splits.train.vocabulary)
     first = config.pop("random_state")
-    check_seed(first + seeds - 1)
+    check_value("random_state", first + seeds - 1, RandomState)
     work = Work(splits, Path(folder), config, range(first, first + seeds))
     with locked(work.home):
         work.build(compared)

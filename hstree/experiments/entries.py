@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hstree.builders import builder
-from hstree.builders.shared.signature import Builder, Option
+from hstree._options import Option
+from hstree.builders import Builder, builder
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
 from hstree.tree import Tree

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._seeds import check_seed
+from hstree._options import RandomState, check_value
 from hstree._typing import Int64
 from hstree.data.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.data.corpus import Corpus
@@ -112,7 +112,7 @@ class LanguageModel(TreeModel[LogBilinear], names=("lbl",)):
         """
         if length < 0:
             raise OptionError(f"length is {length}; it must be 0 or more")
-        check_seed(random_state)
+        check_value("random_state", random_state, RandomState)
         rng = np.random.default_rng(random_state)
         ids = self._ids(contexts)
         drawn = np.empty((len(ids), length), np.int64)

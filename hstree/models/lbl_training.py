@@ -7,15 +7,14 @@ dropout, for these depend on the seed and the text alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from hstree._seeds import SEED_RANGE, is_seed
+from hstree._options import RandomState, Range, check_fields
 from hstree._typing import Array, Integer
-from hstree._validation import check_numbers, check_ranges
 from hstree.data.windows import Batch, Windows
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import LogBilinear
@@ -51,24 +50,15 @@ class TrainingOptions:
         matrices differ in the last digits.
     """
 
-    epochs: int = 20
-    batch_size: int = 256
-    learning_rate: float = 0.1
-    dropout: float = 0.35
-    weight_decay: float = 1.5e-5
-    random_state: int = 0
+    epochs: Annotated[int, Range(0)] = 20
+    batch_size: Annotated[int, Range(1)] = 256
+    learning_rate: Annotated[float, Range(0, exclude_min=True)] = 0.1
+    dropout: Annotated[float, Range(0, 1, exclude_max=True)] = 0.35
+    weight_decay: Annotated[float, Range(0)] = 1.5e-5
+    random_state: RandomState = 0
 
     def __post_init__(self) -> None:
-        check_numbers(self)
-        check_ranges(
-            self,
-            ("epochs", self.epochs >= 0, "0 or more"),
-            ("batch_size", self.batch_size >= 1, "1 or more"),
-            ("learning_rate", 0 < self.learning_rate < math.inf, "above 0"),
-            ("dropout", 0 <= self.dropout < 1, "at least 0 and below 1"),
-            ("weight_decay", 0 <= self.weight_decay < math.inf, "0 or more"),
-            ("random_state", is_seed(self.random_state), SEED_RANGE),
-        )
+        check_fields(self)
 
 
 class LogBilinearTrainer(Trainer[LogBilinear]):

@@ -6,15 +6,14 @@ that is done. What a batch does to rows that it touches often is in `training.sg
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from hstree._seeds import SEED_RANGE, is_seed
+from hstree._options import RandomState, Range, check_fields
 from hstree._typing import Integer
-from hstree._validation import check_numbers, check_ranges
 from hstree.data.windows import Batch, Windows
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.cbow import Cbow, Loss
@@ -46,22 +45,14 @@ class Word2VecOptions:
         with wide nodes differ in the last digits.
     """
 
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    sample: float
-    random_state: int
+    epochs: Annotated[int, Range(0)]
+    batch_size: Annotated[int, Range(1)]
+    learning_rate: Annotated[float, Range(0, exclude_min=True)]
+    sample: Annotated[float, Range(0)]
+    random_state: RandomState
 
     def __post_init__(self) -> None:
-        check_numbers(self)
-        check_ranges(
-            self,
-            ("epochs", self.epochs >= 0, "0 or more"),
-            ("batch_size", self.batch_size >= 1, "1 or more"),
-            ("learning_rate", 0 < self.learning_rate < math.inf, "above 0"),
-            ("sample", 0 <= self.sample < math.inf, "0 or more"),
-            ("random_state", is_seed(self.random_state), SEED_RANGE),
-        )
+        check_fields(self)
 
 
 class Word2VecTrainer(Trainer[Cbow]):

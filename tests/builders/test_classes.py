@@ -262,9 +262,9 @@ def test_as_many_classes_as_words_is_the_flat_tree(corpus):
     [
         ({"n_classes": 0}, "n_classes"),
         ({"n_classes": 62}, "more than the 61 words"),
-        ({"levels": 4}, "levels must be 2 or 3"),
+        ({"levels": 4}, "levels is 4; it must be one of 2, 3"),
         ({"random_state": -1}, "random_state"),
-        ({"classes_by": "luck"}, "classes_by must be one of"),
+        ({"classes_by": "luck"}, "classes_by is 'luck'; it must be one of 'exchange'"),
         ({"classes_by": "vectors"}, "needs vectors"),
         ({"vectors": "v.npy"}, "classes_by 'vectors'"),
         ({"classes_by": "brown", "classes": "c.tsv"}, "drop classes_by 'brown'"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 from pathlib import Path
-from typing import Literal, Optional
+from typing import Annotated, Literal, Optional
 
 import numpy as np
 import pytest
 
 import hstree
+from hstree._options import RandomState, Range
 from hstree.builders import Builder, broken_builders, builder, builders, open_input
 from hstree.builders.huffman import huffman
 from hstree.builders.registry import NATIVE, recorded
@@ -29,13 +30,13 @@ def every_kind(
     *,
     flag: bool = False,
     whole: int = 3,
-    real: float = 0.5,
+    real: Annotated[float, Range(0, 1)] = 0.5,
     text: str = "x",
     file: Path | None = None,
     choice: Literal["one", "two"] = "one",
     number: Literal[2, 3] = 2,
     maybe: Optional[int] = None,  # noqa: UP045 - the old way to write it counts too
-    random_state: int = 0,
+    random_state: RandomState = 0,
 ) -> Tree:
     """Try every kind of option.
 
@@ -131,18 +132,18 @@ def test_values_are_converted_or_refused():
         ("real", float("inf"), "a number"),
         ("real", False, "a number"),
         ("text", 3, "text"),
-        ("file", 3, "the name of a file or None"),
+        ("file", 3, "the name of a file, or None"),
         ("choice", "three", "one of 'one', 'two'"),
         ("choice", ["one"], "one of 'one', 'two'"),
         ("number", 4, "one of 2, 3"),
-        ("maybe", "x", "a whole number or None"),
+        ("maybe", "x", "a whole number, or None"),
         ("random_state", -1, "a whole number from 0 to 4294967295"),
         ("random_state", 2**32, "a whole number from 0 to 4294967295"),
         ("real", np.zeros((50, 50)), "a number"),
     ],
 )
 def test_a_wrong_value_is_named(name, value, expected):
-    with pytest.raises(OptionError, match=f"every: {name} must be {expected}") as caught:
+    with pytest.raises(OptionError, match=f"every: {name} is .*; it must be {expected}") as caught:
         EVERY.effective({name: value})
     assert "\n" not in str(caught.value)
 

@@ -213,5 +213,5 @@ def test_scale_changes_nothing():
 def test_what_cannot_be_built_is_refused():
     with pytest.raises(InputError, match=r"semantic needs counts.*labels\.tsv.*or name a voc"):
         semantic(WordVectors(["a", "b"], [[1.0], [2.0]]))
-    with pytest.raises(OptionError, match="iterations must be 1 or more, not 0"):
+    with pytest.raises(OptionError, match=r"semantic: iterations is 0; it must be .* 1 or more"):
         semantic(words([[1.0], [2.0]], [1, 2]), iterations=0)

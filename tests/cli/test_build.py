@@ -178,7 +178,7 @@ def test_more_trees_than_can_stand_under_a_root(refused, tmp_path):
     vectors = library.WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
     vectors.save(tmp_path / "v.npy")
     trees = str(10**29)
-    refused("build", "-m", "gmm", "v.npy", "--trees", trees, status=2, saying="65,536 or fewer")
+    refused("build", "-m", "gmm", "v.npy", "--trees", trees, status=2, saying="from 1 to 65536")
 
 
 def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path):
@@ -232,8 +232,11 @@ def test_missing_inputs(refused):
     ("options", "saying"),
     [
         (["classes", "--classes-by", "vectors"], "--classes-by 'vectors' needs vectors"),
-        (["classes", "--n-classes", "0"], "--n-classes must be 1 or more"),
-        (["gmm", "--epsilon", "2"], "--epsilon must be from 0 to 0.5"),
+        (
+            ["classes", "--n-classes", "0"],
+            "classes: --n-classes is 0; it must be a whole",
+        ),
+        (["gmm", "--epsilon", "2"], "gmm: --epsilon is 2.0; it must be a number from 0 to 0.5"),
     ],
 )
 def test_errors_spell_options_as_they_are_typed(options, saying, refused, corpus, tmp_path):

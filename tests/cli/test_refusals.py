@@ -149,7 +149,7 @@ def test_a_seed_out_of_range_is_refused_by_every_builder_and_trainer():
     assert len(seeded) >= 5
     for chosen in seeded:
         given = vectors if chosen.takes_text == "word vectors" else words
-        with pytest.raises(OptionError, match=r"random_state must be .* 0 to 4294967295"):
+        with pytest.raises(OptionError, match=r"random_state is .* 0 to 4294967295"):
             build(chosen.name, given, random_state=TOO_LARGE)
     build("random", words, random_state=TOO_LARGE - 1)
     for model in (library.LanguageModel, Word2Vec):

@@ -37,11 +37,11 @@ def test_a_method_is_read_by_its_signature(text, given):
         ("flat --arity 3", "no option --arity for flat, whose own options are: none"),
         ("gmm 0.4", "no option 0.4 for gmm"),
         ("gmm --epsilon", "gmm: --epsilon wants a value, as in --epsilon 0.0"),
-        ("gmm --epsilon much", "gmm: epsilon must be a number, not 'much'"),
-        ("huffman --arity 2.5", "huffman: arity must be a whole number, not '2.5'"),
-        ("gmm --split up", "gmm: split must be one of 'adaptive', 'balanced'"),
+        ("gmm --epsilon much", "gmm: epsilon is 'much'; it must be a number from 0 to 0.5"),
+        ("huffman --arity 2.5", "huffman: arity is '2.5'; it must be a whole number, 2 or more"),
+        ("gmm --split up", "gmm: split is 'up'; it must be one of 'adaptive', 'balanced'"),
         ("gmm --weighted=yes", "gmm: --weighted is a switch"),
-        ("random --seed -1", "random: random_state must be"),
+        ("random --seed -1", "random: random_state is -1; it must be"),
     ],
 )
 def test_what_a_method_is_refused_for(text, said):

@@ -8,12 +8,12 @@ is read in `hstree.builders.wordnet`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from hstree import progress
-from hstree._seeds import check_seed
+from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Float64, Int64
 from hstree.builders.flat import flat
 from hstree.builders.huffman import huffman_tree
@@ -29,22 +29,22 @@ from hstree.builders.wordnet.taxonomy import Taxonomy
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
 from hstree.tree import Tree
 
 #: The name of the node above the words that WordNet does not have.
 OUTSIDE = "not in WordNet"
 
 
+@checked_options
 def wordnet(
     corpus: Corpus,
     *,
     senses: Literal["first", "all"] = "first",
-    max_senses: int = 8,
+    max_senses: Annotated[int, Range(1)] = 8,
     binarise: Literal["tfidf", "huffman", "none"] = "tfidf",
-    block: int = 500,
+    block: Annotated[int, Range(1)] = 500,
     wordnet: str = "builtin",
-    random_state: int = 0,
+    random_state: RandomState = 0,
 ) -> Tree:
     """WordNet's is-a tree over a corpus's words, made binary by their tf-idf vectors.
 
@@ -101,10 +101,6 @@ def wordnet(
        AISTATS 2005, section 4.
     .. [2] C. Fellbaum (ed.), "WordNet: an electronic lexical database", 1998; morphy(7WN).
     """
-    for name, value, least in (("max_senses", max_senses, 1), ("block", block, 1)):
-        if value < least:
-            raise OptionError(f"{name} must be {least} or more, not {value}")
-    check_seed(random_state)
     with progress.task("reading WordNet"):
         taxonomy = open_taxonomy(wordnet)
     words, counts = np.array(corpus.vocabulary.words, object), corpus.counts

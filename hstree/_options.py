@@ -1,0 +1,339 @@
+"""Options of builders, output layers and models: described and checked in one way.
+
+The keyword options of a function, a class or a dataclass are read from its annotations and its
+numpydoc docstring as `Option` records. Command lines, kept keys and checks are made of these. A
+range is part of the annotation: ``epsilon: Annotated[float, Range(0, 0.5)] = 0.0``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import operator
+import os
+import re
+import reprlib
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, Union
+
+import numpy as np
+
+from hstree.errors import OptionError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Interval of the numbers that an option may be, stated in its annotation.
+
+    Attributes
+    ----------
+    min, max : float or None
+        Bounds, which are legal values themselves; None where there is no bound.
+    exclude_min, exclude_max : bool
+        Whether that bound is not a legal value.
+
+    Examples
+    --------
+    >>> str(Range(0, 0.5)), str(Range(1)), str(Range(0, 1, exclude_max=True))
+    ('from 0 to 0.5', '1 or more', '0 or more and below 1')
+    """
+
+    min: float | None = None
+    max: float | None = None
+    exclude_min: bool = False
+    exclude_max: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        above = self.min is None or value > self.min or (value == self.min and not self.exclude_min)
+        below = self.max is None or value < self.max or (value == self.max and not self.exclude_max)
+        return above and below
+
+    def __str__(self) -> str:
+        if None not in (self.min, self.max) and not (self.exclude_min or self.exclude_max):
+            return f"from {self.min} to {self.max}"
+        bounds = []
+        if self.min is not None:
+            bounds.append(f"above {self.min}" if self.exclude_min else f"{self.min} or more")
+        if self.max is not None:
+            bounds.append(f"below {self.max}" if self.exclude_max else f"{self.max} or less")
+        return " and ".join(bounds)
+
+
+#: Largest random state: that of scikit-learn and of NumPy's older generators, so that any seed
+#: can be handed to any library.
+LARGEST_SEED = 2**32 - 1
+#: Type of the option `random_state`.
+RandomState = Annotated[int, Range(0, LARGEST_SEED)]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One keyword option.
+
+    Attributes
+    ----------
+    name : str
+    type : type
+        bool, int, float, str or pathlib.Path.
+    default : object
+    choices : tuple
+        The values that it may have; empty where any value of the type is legal.
+    optional : bool
+        Whether it may be None.
+    range : Range or None
+        The numbers that it may be; None for any.
+    help : str
+        Its text in the docstring, on one line.
+    """
+
+    name: str
+    type: type
+    default: Any
+    choices: tuple[Any, ...] = ()
+    optional: bool = False
+    range: Range | None = None
+    help: str = ""
+
+    @classmethod
+    def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
+        """Make an option from its annotation.
+
+        Raises
+        ------
+        TypeError
+            When the annotation is not one of an option.
+        """
+        type_, optional, range_ = annotation, False, None
+        choices: tuple[Any, ...] = ()
+        if typing.get_origin(type_) is Annotated:
+            type_, *notes = typing.get_args(type_)
+            range_ = next((note for note in notes if isinstance(note, Range)), None)
+        if typing.get_origin(type_) in (Union, types.UnionType):
+            members = typing.get_args(type_)
+            others = [member for member in members if member is not types.NoneType]
+            optional = len(others) < len(members)
+            type_ = others[0] if len(others) == 1 else None
+        if typing.get_origin(type_) is Literal:
+            choices = typing.get_args(type_)
+            kinds = {type(choice) for choice in choices}
+            type_ = kinds.pop() if kinds in ({str}, {int}) else None
+        if type_ not in _CONVERT:
+            raise TypeError(
+                f"the option {name!r} must be annotated bool, int, float, str, Path or Literal, "
+                "perhaps with None"
+            )
+        return cls(name, type_, default, choices, optional, range_, help)
+
+    @property
+    def expected(self) -> str:
+        """The legal values, in words."""
+        if self.choices:
+            text = "one of " + ", ".join(map(repr, self.choices))
+        else:
+            text = _IN_WORDS[self.type]
+        if self.range is not None:
+            interval = str(self.range)
+            text += f" {interval}" if interval.startswith("from") else f", {interval}"
+        return f"{text}, or None" if self.optional else text
+
+    def checked(self, value: object, owner: str = "") -> Any:
+        """Return a value as the option's type.
+
+        Parameters
+        ----------
+        value : object
+        owner : str
+            What the option belongs to, named in the message.
+
+        Raises
+        ------
+        OptionError
+            When the option cannot have that value.
+        """
+        if value is None and self.optional:
+            return None
+        try:
+            converted = _CONVERT[self.type](value)
+        except (TypeError, ValueError):
+            converted = None
+        if (
+            converted is None
+            or (self.choices and converted not in self.choices)
+            or (self.range is not None and converted not in self.range)
+        ):
+            reason = f"is {reprlib.repr(value)}; it must be {self.expected}"
+            prefix = f"{owner}: " if owner else ""
+            raise OptionError(f"{prefix}{self.name} {reason}", option=self.name, reason=reason)
+        return converted
+
+
+def check_value(name: str, value: object, annotation: Any) -> Any:
+    """Return the value of a single argument as its annotated type.
+
+    Raises
+    ------
+    OptionError
+        When it is not of that type or out of its range.
+
+    Examples
+    --------
+    >>> check_value("random_state", 2**32, RandomState)
+    Traceback (most recent call last):
+    hstree.errors.OptionError: random_state is 4294967296; it must be a whole number from 0 to ...
+    """
+    return Option.of(name, annotation).checked(value)
+
+
+@cache
+def options_of(target: Callable[..., Any]) -> tuple[Option, ...]:
+    """Read the options of a function, a class or a dataclass.
+
+    Parameters
+    ----------
+    target : callable
+        Options are its keyword-only parameters, or the fields of a dataclass; the default of a
+        required one is None.
+
+    Raises
+    ------
+    TypeError, ValueError, NameError, AttributeError
+        When the signature cannot be read, or an option has a type that `Option` does not know.
+    """
+    signature = inspect.signature(target)
+    is_dataclass = dataclasses.is_dataclass(target)
+    annotated = target.__init__ if isinstance(target, type) and not is_dataclass else target  # type: ignore[misc]
+    hints = typing.get_type_hints(annotated, include_extras=True)
+    helps = _parameter_helps(inspect.getdoc(target) or "")
+    options = []
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is not parameter.KEYWORD_ONLY and not is_dataclass:
+            continue
+        default = None if parameter.default is parameter.empty else parameter.default
+        options.append(Option.of(name, hints.get(name), default, helps.get(name, "")))
+    return tuple(options)
+
+
+def effective(options: Sequence[Option], given: Mapping[str, object], owner: str) -> dict[str, Any]:
+    """Return the value of every option: the given one, checked, or the default.
+
+    Raises
+    ------
+    OptionError
+        For an unknown name, or a value that an option cannot have.
+    """
+    names = [option.name for option in options]
+    for name in given:
+        if name not in names:
+            close = get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            known = f"it has {', '.join(names)}" if names else "it has none"
+            raise OptionError(f"{owner} has no option {name!r}; {hint}{known}")
+    return {
+        option.name: option.checked(given.get(option.name, option.default), owner)
+        for option in options
+    }
+
+
+def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Check a function's options at every call; a decorator.
+
+    Raises
+    ------
+    OptionError
+        By the decorated function, for a value that an option cannot have.
+    """
+
+    @wraps(function)
+    def checked(*args: _P.args, **given: _P.kwargs) -> _R:
+        for option in options_of(function):
+            if option.name in given:
+                given[option.name] = option.checked(given[option.name], function.__name__)
+        return function(*args, **given)
+
+    return checked
+
+
+def check_fields(instance: DataclassInstance) -> None:
+    """Check the fields of a dataclass and convert them to their types; for ``__post_init__``.
+
+    Raises
+    ------
+    OptionError
+        For the first field with a value that it cannot have.
+    """
+    for option in options_of(type(instance)):
+        value = option.checked(getattr(instance, option.name))
+        object.__setattr__(instance, option.name, value)
+
+
+def _as_bool(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError
+    return bool(value)
+
+
+def _as_int(value: Any) -> int:
+    if isinstance(value, bool | np.bool_):
+        raise TypeError
+    return operator.index(value)
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, bool | np.bool_ | str | bytes) or not math.isfinite(value):
+        raise TypeError
+    return float(value)
+
+
+def _as_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _as_path(value: Any) -> Path:
+    return Path(os.fsdecode(value))
+
+
+#: Conversions of values to the types that options may have.
+_CONVERT: dict[Any, Callable[[Any], Any]] = {
+    bool: _as_bool,
+    int: _as_int,
+    float: _as_float,
+    str: _as_text,
+    Path: _as_path,
+}
+_IN_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "the name of a file",
+}
+
+
+def _parameter_helps(doc: str) -> dict[str, str]:
+    """Return the text of each parameter or attribute in a numpydoc docstring, on one line."""
+    helps: dict[str, str] = {}
+    section = r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)"
+    for match in re.finditer(section, doc, re.M | re.S):
+        names: list[str] = []
+        for line in match[1].splitlines():
+            if line[:1].strip():
+                names = [name.strip() for name in line.partition(":")[0].split(",")]
+                continue
+            for name in names:
+                helps[name] = f"{helps.get(name, '')} {line.strip()}".strip().replace("``", "")
+    return helps

@@ -1,0 +1,128 @@
+"""Options read from annotations and docstrings, and the values that they refuse."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+
+from hstree._options import (
+    Option,
+    RandomState,
+    Range,
+    check_fields,
+    check_value,
+    checked_options,
+    effective,
+    options_of,
+)
+from hstree.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("interval", "legal", "illegal", "text"),
+    [
+        (Range(), [-1e300, 0], [], ""),
+        (Range(1), [1, 10**30], [0.999], "1 or more"),
+        (Range(0, exclude_min=True), [1e-300], [0, -1], "above 0"),
+        (Range(max=3), [3, -9], [4], "3 or less"),
+        (Range(0, 0.5), [0, 0.5], [-1e-9, 0.6], "from 0 to 0.5"),
+        (Range(0, 1, exclude_max=True), [0, 0.9], [1], "0 or more and below 1"),
+    ],
+)
+def test_a_range_holds_its_legal_values_and_reads_well(interval, legal, illegal, text):
+    assert all(value in interval for value in legal)
+    assert not any(value in interval for value in illegal)
+    assert str(interval) == text
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    Attributes
+    ----------
+    epochs : int
+        Maximum number of epochs.
+    rate : float
+        Learning rate.
+    """
+
+    epochs: Annotated[int, Range(0)]
+    rate: Annotated[float, Range(0, exclude_min=True)] = 0.1
+    layout: Literal["one", "two"] = "one"
+    random_state: RandomState = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class Layer:
+    """An output layer.
+
+    Parameters
+    ----------
+    samples : int
+        Noise words per target.
+    """
+
+    def __init__(
+        self, n_labels: int, *, samples: Annotated[int, Range(1)] = 10, noise: Path | None = None
+    ) -> None:
+        self.samples = samples
+
+
+@checked_options
+def grow(words: list[str], *, arity: Annotated[int | None, Range(2)] = 2) -> int | None:
+    """Grow."""
+    return arity
+
+
+def test_options_are_read_from_dataclasses_classes_and_functions():
+    assert options_of(Training) == (
+        Option("epochs", int, None, range=Range(0), help="Maximum number of epochs."),
+        Option("rate", float, 0.1, range=Range(0, exclude_min=True), help="Learning rate."),
+        Option("layout", str, "one", ("one", "two")),
+        Option("random_state", int, 0, range=Range(0, 2**32 - 1)),
+    )
+    assert options_of(Layer) == (
+        Option("samples", int, 10, range=Range(1), help="Noise words per target."),
+        Option("noise", Path, None, optional=True),
+    )
+    assert options_of(grow) == (Option("arity", int, 2, optional=True, range=Range(2)),)
+    assert effective(options_of(Layer), {"samples": np.int64(3)}, "layer") == {
+        "samples": 3,
+        "noise": None,
+    }
+
+
+def test_a_dataclass_checks_and_converts_its_fields():
+    training = Training(np.int64(3), 1)
+    assert (type(training.epochs), type(training.rate)) == (int, float)
+    for wrong, said in (
+        ({"epochs": -1}, "epochs is -1; it must be a whole number, 0 or more"),
+        ({"rate": 0}, "rate is 0; it must be a number, above 0"),
+        ({"rate": float("inf")}, "rate is inf; it must be a number, above 0"),
+        ({"layout": "three"}, "layout is 'three'; it must be one of 'one', 'two'"),
+        ({"random_state": 2**32}, "random_state is 4294967296; .* from 0 to 4294967295"),
+    ):
+        with pytest.raises(OptionError, match=f"^{said}"):
+            Training(**{"epochs": 1, **wrong})
+
+
+def test_a_checked_function_refuses_at_every_call():
+    assert grow([], arity=np.int64(3)) == 3
+    assert grow(words=[], arity=None) is None
+    with pytest.raises(OptionError, match=r"^grow: arity is 1; it must be") as caught:
+        grow([], arity=1)
+    assert caught.value.option == "arity"
+    assert caught.value.reason == "is 1; it must be a whole number, 2 or more, or None"
+    with pytest.raises(TypeError):
+        grow([], width=3)
+
+
+def test_a_single_argument_is_checked_by_its_annotation():
+    assert check_value("k", np.int32(2), Annotated[int, Range(1)]) == 2
+    with pytest.raises(OptionError, match=r"^k is 0; it must be a whole number, 1 or more$"):
+        check_value("k", 0, Annotated[int, Range(1)])
