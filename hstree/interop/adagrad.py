@@ -13,9 +13,7 @@ import numpy as np
 
 from hstree._typing import Array, Float64, Integer
 from hstree.interop.linear import Gradient, LinearTree, Rows
-
-#: Keeps a step finite where a weight's first gradient is zero.
-TINY = 1e-10
+from hstree.layers.kernels import TINY, adagrad_rows
 
 
 class Adagrad:
@@ -87,10 +85,7 @@ class Adagrad:
         table, bias = self.model.table, self.model.bias
         for gradient in gradients:
             self._move(gradient, table.dtype.type(learning_rate), table.dtype.type(penalty))
-            rows = gradient.rows
-            self._bias_squares[rows] += gradient.bias**2
-            rate = learning_rate / np.sqrt(self._bias_squares[rows] + TINY)
-            bias[rows] -= rate * gradient.bias
+            adagrad_rows(bias, self._bias_squares, gradient.rows, gradient.bias, learning_rate)
         return nll
 
     def _move(self, gradient: Gradient, learning_rate: Any, penalty: Any) -> None:

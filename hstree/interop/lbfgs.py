@@ -18,7 +18,7 @@ import scipy.optimize
 from hstree import progress
 from hstree._typing import Float64, Floating, Int64
 from hstree.interop.linear import LinearTree, Rows, is_sparse, met_features
-from hstree.layers import decision
+from hstree.layers import kernels
 
 Objective = Callable[[Float64], tuple[float, Float64]]
 
@@ -138,6 +138,7 @@ class _Node:
         self.share = weight / weight.sum()
         self.penalty = 1 / (C * weight.sum())
         self.shape = (self.X.shape[1], 1 if n_children == 2 else n_children)
+        self.chosen = np.arange(len(branch)) * n_children + branch
 
     def packed(self, bias: Floating) -> Float64:
         return np.concatenate([np.zeros(self.shape[0] * self.shape[1]), bias])
@@ -148,18 +149,12 @@ class _Node:
 
     def __call__(self, theta: Float64) -> tuple[float, Float64]:
         _, weight, bias = self.unpacked(theta)
-        score = self.X @ weight + bias
+        error = self.X @ weight + bias
         if self.shape[1] == 1:
-            log_prob, error = decision.binary(score[:, 0], self.branch == 0)
+            log_prob, error = kernels.binary_decision(error[:, 0], self.branch == 0)
             error = error[:, None]
         else:
-            at = np.arange(len(self.branch)), self.branch
-            score -= score.max(axis=1, keepdims=True)
-            error = np.exp(score)
-            total = error.sum(axis=1, keepdims=True)
-            log_prob = score[at] - np.log(total[:, 0])
-            error /= total
-            error[at] -= 1
+            log_prob = kernels.block_softmax_error(error, self.chosen)
         error *= self.share[:, None]
         by_weight = self.XT @ error + self.penalty * weight
         value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob

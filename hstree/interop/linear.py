@@ -18,10 +18,10 @@ import scipy.sparse
 
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.layers import batch_search, decision, pairs
+from hstree.layers import batch_search, kernels
 from hstree.layers.batch_search import TopK
-from hstree.layers.groups import NARROW
 from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.node_groups import NARROW
 from hstree.tree import Tree
 
 #: A dense array, or a CSR array: (samples, features).
@@ -209,7 +209,7 @@ class LinearTree:
     def pair_scores(self, X: Rows, item: Int64, row: Int64) -> Array:
         """Return the scores (P,) of pairs of a sample and a weight row."""
         if not self.sparse:
-            return pairs.score(self.table, self.bias, X, item, row)
+            return kernels.gather_dot(self.table, self.bias, X, item, row)
         result = self.bias[row]
         stored = np.diff(X.indptr)[item]
         per_chunk = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))
@@ -224,16 +224,16 @@ class LinearTree:
 
     def pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> Gradient:
         """Return the gradient from the errors (P,) of pairs, whose items ascend."""
-        start = offsets(np.bincount(item, minlength=X.shape[0]))
+        start = offsets(np.bincount(item, minlength=X.shape[0])).astype(np.int32)
         error = error.astype(self.table.dtype, copy=False)
-        G = scipy.sparse.csr_array((error, row, start), shape=(X.shape[0], len(self.bias)))
-        of_bias = np.bincount(row, error, minlength=len(self.bias))
-        rows = np.flatnonzero(np.bincount(row, minlength=len(self.bias)))
-        if not self.sparse:
-            return Gradient(rows, (G.T.tocsr() @ X)[rows], rows, of_bias[rows])
+        rows, slot = kernels.touched_rows(row, len(self.bias))
+        G = scipy.sparse.csr_array((error, slot, start), shape=(X.shape[0], len(rows)))
+        grad_bias = np.bincount(slot, error, minlength=len(rows))
         by_row = G.T.tocsr() @ X
-        row_of = segment_ids(by_row.indptr)
-        return Gradient((by_row.indices, row_of), by_row.data, rows, of_bias[rows])
+        if not self.sparse:
+            return Gradient(rows, by_row, rows, grad_bias)
+        row_of = rows[segment_ids(by_row.indptr)]
+        return Gradient((by_row.indices, row_of), by_row.data, rows, grad_bias)
 
 
 class _Binary:
@@ -244,7 +244,9 @@ class _Binary:
     ) -> None:
         self._met = (X, item, row)
         self._model = model
-        self.log_prob, self._error = decision.binary(model.pair_scores(X, item, row), branch == 0)
+        self.log_prob, self._error = kernels.binary_decision(
+            model.pair_scores(X, item, row), branch == 0
+        )
 
     def gradients(self, share: Array) -> Iterator[Gradient]:
         yield self._model.pair_gradient(*self._met, self._error * share)
@@ -259,11 +261,10 @@ class _Narrow:
         start = offsets(width)
         self._met = (X, np.repeat(item, width), ranges(row, start))
         self._model, self._width = model, width
-        log_softmax = decision.segment_log_softmax(model.pair_scores(*self._met), start)
+        log_softmax = kernels.segment_log_softmax(model.pair_scores(*self._met), start)
         chosen = start[:-1] + branch
         self.log_prob: Array = log_softmax[chosen]
-        self._error = np.exp(log_softmax)
-        self._error[chosen] -= 1
+        self._error = kernels.segment_softmax_error(log_softmax, chosen)
 
     def gradients(self, share: Array) -> Iterator[Gradient]:
         error = self._error * np.repeat(share, self._width)
@@ -285,14 +286,8 @@ class _Wide:
             few, index = _met_features(X[item[mine]], rows, model.sparse)
             block = model.table[index]
             error = few @ (block if model.sparse else block.T) + model.bias[rows]
-            error -= error.max(axis=1, keepdims=True)
-            at = np.arange(len(mine)), branch[mine]
-            picked = error[at]
-            np.exp(error, out=error)
-            total = error.sum(axis=1, keepdims=True)
-            self.log_prob[mine] = picked - np.log(total[:, 0])
-            error /= total
-            error[at] -= 1
+            chosen = np.arange(len(mine)) * error.shape[1] + branch[mine]
+            self.log_prob[mine] = kernels.block_softmax_error(error, chosen)
             self._blocks.append((mine, rows, few, index, error))
 
     def gradients(self, share: Array) -> Iterator[Gradient]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
-from hstree.layers import decision
+from hstree.layers import kernels
 from hstree.tree import Tree
 
 #: Returns the scores (P,) of pairs of an item (P,) and a weight row (P,).
@@ -154,14 +154,14 @@ def _branch_costs(tree: Tree, score: Score, item: Int64, node: Int64) -> tuple[F
     cost = np.empty(start[-1])
     binary = np.flatnonzero(fan_out == 2)
     z = score(item[binary], first[binary]).astype(np.float64)
-    cost[start[binary]] = -decision.log_sigmoid(z)
-    cost[start[binary] + 1] = -decision.log_sigmoid(-z)
+    cost[start[binary]] = -kernels.log_sigmoid(z)
+    cost[start[binary] + 1] = -kernels.log_sigmoid(-z)
     wide = np.flatnonzero(fan_out > 2)
     if wide.size:
         of_wide = offsets(fan_out[wide])
         row = ranges(first[wide], of_wide)
         z = score(np.repeat(item[wide], fan_out[wide]), row).astype(np.float64)
-        cost[ranges(start[wide], of_wide)] = -decision.segment_log_softmax(z, of_wide)
+        cost[ranges(start[wide], of_wide)] = -kernels.segment_log_softmax(z, of_wide)
     return cost, start
 
 

@@ -3,7 +3,7 @@
 ``P(label | h)`` is the sum over the label's codes of the product of the branch probabilities on
 the way; in log space a log-sum-exp over codes of sums of log-probabilities. The layer holds the
 parameters, and gives the loss, its gradients and all labels' log-probabilities. The best-first
-top-k is in `search`, sampling in `sampling`; what a decision costs is decided in `groups`.
+top-k is in `search`, sampling in `sampling`; a batch's decisions are computed in `node_groups`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,18 @@ import numpy as np
 
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import sampling, search
-from hstree.layers.groups import CROWDED, NARROW, BinaryNodes, Decisions, Group, NarrowNodes
-from hstree.layers.pairs import RowGradient
-from hstree.layers.scratch import Scratch
+from hstree.layers.node_groups import (
+    CROWDED,
+    NARROW,
+    BinaryNodes,
+    Decisions,
+    Group,
+    NarrowNodes,
+    RowGradient,
+    Scratch,
+    WideNodes,
+)
 from hstree.layers.tree_probabilities import TreeProbabilities
-from hstree.layers.wide import WideNodes
 from hstree.tree import Tree
 
 
@@ -156,7 +163,7 @@ class _Pass:
             own = None if share is None else share[mine]
             of_group, of_rows = group.backward(self.layer.weight, self.hidden, own)
             grad_hidden = of_group if grad_hidden is None else grad_hidden + of_group
-            rows += of_rows
+            rows.append(of_rows)
         return Gradients(np.zeros_like(self.hidden) if grad_hidden is None else grad_hidden, rows)
 
     def _share_of_decision(self) -> Array:

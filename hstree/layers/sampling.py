@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hstree._typing import Array, Int64
-from hstree.layers import decision, pairs
+from hstree.layers import kernels
 from hstree.layers.tree_probabilities import TreeProbabilities
 
 
@@ -43,8 +43,8 @@ def _branches(
     branch = np.zeros(len(item), np.int64)
     binary = np.flatnonzero(fan_out == 2)
     row = layer.tree.row_start[node[binary]]
-    z = pairs.score(layer.weight, layer.bias, hidden, item[binary], row).astype(np.float64)
-    branch[binary] = np.log(uniform[binary]) >= decision.log_sigmoid(z)
+    z = kernels.gather_dot(layer.weight, layer.bias, hidden, item[binary], row).astype(np.float64)
+    branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z)
     for one in np.flatnonzero(fan_out > 2):
         branch[one] = _wide_branch(layer, hidden[item[one]], int(node[one]), uniform[one])
     return branch

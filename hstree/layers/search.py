@@ -19,7 +19,7 @@ import numpy as np
 
 from hstree._typing import Array, Float64, Int64
 from hstree.errors import OptionError
-from hstree.layers import decision
+from hstree.layers import kernels
 from hstree.layers.tree_probabilities import TreeProbabilities
 
 #: A label's -log_prob and its number.
@@ -196,7 +196,7 @@ class _Ways:
             return [(step + max(-z, 0.0), child[0]), (step + max(z, 0.0), child[1])]
         rows = slice(row, row + len(child))
         score = (layer.weight[rows] @ self._hidden + layer.bias[rows]).astype(np.float64)
-        cost = so_far - decision.segment_log_softmax(score, np.array([0, len(child)]))
+        cost = so_far - kernels.segment_log_softmax(score, np.array([0, len(child)]))
         return list(zip(cost.tolist(), child, strict=True))
 
     def _spend(self, edges: int) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Float64, Integer
-from hstree.layers import decision
+from hstree.layers import kernels
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import unigram_bias
@@ -69,20 +68,7 @@ class TreeProbabilities:
 
     def edge_log_prob(self, score: Array) -> Float64:
         """Turn the scores of all rows (R, B) into the log-probabilities of all edges (E, B)."""
-        tree = self.tree
-        result = np.empty((len(tree.child), score.shape[1]))
-        binary = np.flatnonzero(tree.fan_out == 2)
-        z = score[tree.row_start[binary]].astype(np.float64)
-        first = tree.child_start[binary]
-        result[first] = decision.log_sigmoid(z)
-        result[first + 1] = decision.log_sigmoid(-z)
-        wide = np.flatnonzero(tree.fan_out > 2)
-        if wide.size:
-            start = offsets(tree.fan_out[wide])
-            z = score[ranges(tree.row_start[wide], start)].astype(np.float64)
-            edges = ranges(tree.child_start[wide], start)
-            result[edges] = decision.segment_log_softmax(z, start)
-        return result
+        return kernels.branch_log_prob(score, self.tree.row_start, self.tree.child_start)
 
     def log_prob_of_scores(self, score: Array) -> Float64:
         """Turn the scores of all rows (R, B) into the log-probabilities of all labels (B, V)."""

@@ -16,7 +16,8 @@ import scipy.sparse
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Integer
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.pairs import RowGradient
+from hstree.layers.kernels import touched_rows
+from hstree.layers.node_groups import RowGradient
 from hstree.models.drawing import in_sorted_order
 
 
@@ -114,15 +115,11 @@ class _Means:
         there = contexts >= 0
         count = there.sum(axis=1)
         ids = contexts[there]
-        mark = np.zeros(n_words, bool)
-        mark[ids] = True
-        self.words = np.flatnonzero(mark)
-        place = np.empty(n_words, np.int32)
-        place[self.words] = np.arange(len(self.words), dtype=np.int32)
+        self.words, slot = touched_rows(ids, n_words)
         self.share = np.repeat((1 / np.maximum(count, 1)).astype(np.float32), count)
         start = offsets(count).astype(np.int32)
         self._matrix = scipy.sparse.csr_array(
-            (self.share, place[ids], start), shape=(len(contexts), len(self.words))
+            (self.share, slot, start), shape=(len(contexts), len(self.words))
         )
 
     def of(self, embedding: Array) -> Array:

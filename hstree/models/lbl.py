@@ -13,7 +13,8 @@ import scipy.sparse
 
 from hstree._typing import Array, Float64, Integer
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.pairs import RowGradient
+from hstree.layers.kernels import touched_rows
+from hstree.layers.node_groups import RowGradient
 from hstree.models.drawing import in_sorted_order
 
 #: Standard deviation of the starting word vectors.
@@ -118,15 +119,9 @@ class LogBilinear:
         else:
             grad_position = np.einsum("bnd,bd->nd", given, grad_hidden)
             by_given = grad_hidden[:, None] * self.position
-        mark = np.zeros(len(self.embedding), bool)
-        mark[contexts] = True
-        touched = np.flatnonzero(mark)
-        place = np.empty(len(self.embedding), np.int32)
-        place[touched] = np.arange(len(touched), dtype=np.int32)
+        touched, slot = touched_rows(contexts, len(self.embedding))
         one = np.ones(batch * n, np.float32)
         start = np.arange(batch * n + 1, dtype=np.int32)
-        S = scipy.sparse.csr_array(
-            (one, place[contexts].ravel(), start), shape=(batch * n, len(touched))
-        )
+        S = scipy.sparse.csr_array((one, slot.ravel(), start), shape=(batch * n, len(touched)))
         by_word = S.T @ by_given.reshape(batch * n, -1)
         return RowGradient(touched, by_word, np.empty(0, np.float32)), grad_position

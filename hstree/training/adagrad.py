@@ -12,11 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from hstree._typing import Array, Int64
-
-#: Keeps a step finite where a row's first gradient is zero.
-TINY = 1e-10
-#: Numbers moved at a time: few enough for all that is computed of them to stay in cache.
-CHUNK = 1 << 16
+from hstree.layers.kernels import adagrad_rows
 
 
 class RowAdagrad:
@@ -52,28 +48,8 @@ class RowAdagrad:
         tokens : int
             Tokens trained on so far, this batch's included; the clock of the weight decay.
         """
-        n = max(1, CHUNK // max(1, self.parameter[:1].size))
-        for a in range(0, len(gradient), n):
-            some = slice(a, a + n)
-            if isinstance(rows, slice):
-                start, stop, _ = rows.indices(len(self.parameter))
-                here: Int64 | slice = slice(start + a, min(start + a + n, stop))
-            else:
-                here = rows[some]
-            self._step(here, gradient[some], learning_rate, tokens)
-
-    def _step(
-        self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int
-    ) -> None:
-        """Move some rows."""
-        tail = (-1, *[1] * (gradient.ndim - 1))
-        flat = gradient.reshape(len(gradient), -1)
-        total = self.squares[rows] + np.vecdot(flat, flat) / flat.shape[1]
-        self.squares[rows] = total
-        rate = learning_rate / np.sqrt(total + TINY)
-        values = self.parameter[rows]
+        owed = None
         if self.weight_decay:
             owed = (self.weight_decay * (tokens - self._paid[rows])).astype(np.float32)
             self._paid[rows] = tokens
-            values = values * np.exp(-rate * owed).reshape(tail)
-        self.parameter[rows] = values - gradient * rate.reshape(tail)
+        adagrad_rows(self.parameter, self.squares, rows, gradient, learning_rate, owed)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree import Tree
-from hstree.layers import batch_search, pairs
+from hstree.layers import batch_search, kernels
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from tests.chains import chain
 from tests.layers.test_hierarchical import random_layer
@@ -15,7 +15,7 @@ from tests.strategies import trees
 
 def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
     def score(item, row):
-        return pairs.score(layer.weight, layer.bias, hidden, item, row)
+        return kernels.gather_dot(layer.weight, layer.bias, hidden, item, row)
 
     return batch_search.best_first(
         layer.tree, score, len(hidden), k, margin=margin, patience=patience
@@ -58,13 +58,13 @@ def test_only_the_nodes_on_the_path_are_scored(monkeypatch):
     layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
     layer.bias[:] = 5.0  # the first child, a label, nearly always
     scored = []
-    of_pairs = pairs.score
+    of_pairs = kernels.gather_dot
 
     def counted(weight, bias, hidden, item, row):
         scored.extend(zip(item.tolist(), row.tolist(), strict=True))
         return of_pairs(weight, bias, hidden, item, row)
 
-    monkeypatch.setattr(pairs, "score", counted)
+    monkeypatch.setattr(kernels, "gather_dot", counted)
     monkeypatch.setattr(batch_search, "EDGES_PER_ROUND", 1)
     _, log_prob, certain = searched(layer, np.zeros((3, 1)), 2)
     assert certain.all()

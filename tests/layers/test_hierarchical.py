@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from scipy.stats import chisquare
 
 from hstree.errors import OptionError
-from hstree.layers import groups, hierarchical, search, wide
+from hstree.layers import hierarchical, kernels, node_groups, search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -35,10 +35,9 @@ def wide_nodes_dense(wanted):
     """Compute every wide node by matrix products, in small blocks, some of them twice."""
     with pytest.MonkeyPatch.context() as patch:
         if wanted:
-            patch.setattr(groups, "NARROW", 2)
             patch.setattr(hierarchical, "NARROW", 2)
-            patch.setattr(wide, "BLOCK_SCORES", 5)
-            patch.setattr(wide, "KEPT_SCORES", 12)
+            patch.setattr(node_groups, "BLOCK_SCORES", 5)
+            patch.setattr(node_groups, "KEPT_SCORES", 12)
         yield
 
 
@@ -134,9 +133,9 @@ def check_gradients(layer, rng, batch=7, step=1e-5):
 
 
 def test_a_planted_wrong_sign_is_caught(monkeypatch):
-    right = groups.decision.binary
+    right = kernels.binary_decision
     monkeypatch.setattr(
-        groups.decision, "binary", lambda z, left: (right(z, left)[0], -right(z, left)[1])
+        kernels, "binary_decision", lambda z, left: (right(z, left)[0], -right(z, left)[1])
     )
     layer, rng = random_layer(LITERATURE, 0)
     with pytest.raises(AssertionError):

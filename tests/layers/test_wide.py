@@ -8,7 +8,7 @@ import pytest
 
 from hstree.layers import hierarchical
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.scratch import LARGEST, Scratch
+from hstree.layers.node_groups import LARGEST_KEPT, Scratch
 from hstree.tree import Tree
 
 # Nodes of 3, 5 and 40 children; "w7" has a code under two of them.
@@ -102,5 +102,5 @@ def test_only_small_arrays_are_kept():
     first = scratch.empty("a", (3, 4), np.float64)
     assert np.shares_memory(first, scratch.empty("a", (2, 2), np.float32))
     assert not np.shares_memory(first, scratch.empty("b", (3, 4), np.float64))
-    large = scratch.empty("c", (LARGEST // 4 + 1,), np.float32)
+    large = scratch.empty("c", (LARGEST_KEPT // 4 + 1,), np.float32)
     assert not np.shares_memory(large, scratch.empty("c", large.shape, np.float32))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.training import adagrad as optimiser
+from hstree.layers import kernels
 from hstree.training.adagrad import RowAdagrad
 
 
@@ -68,7 +68,7 @@ def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
         gradient = rng.standard_normal(start[rows].shape, np.float32)
         at_once.step(rows, gradient, 0.1, 5 * step)
         with monkeypatch.context() as patch:
-            patch.setattr(optimiser, "CHUNK", 12)  # four rows
+            patch.setattr(kernels, "MOVED", 12)  # four rows
             in_parts.step(rows, gradient, 0.1, 5 * step)
     assert np.array_equal(at_once.parameter, in_parts.parameter)
     assert (at_once.parameter != start).any(axis=1).sum() == len(start[rows])

@@ -15,7 +15,7 @@ from hstree.interop.torch.precision import at_least_float32
 from hstree.interop.torch.segments import log_sum_exp, offsets, ranges
 from hstree.interop.torch.softmax_nodes import branch_log_prob
 from hstree.interop.torch.tiles import Decisions
-from hstree.layers.groups import NARROW
+from hstree.layers.node_groups import NARROW
 
 Rule = Callable[[TreeIndex, Tensor, Tensor, Tensor, Tensor, Tensor, bool], Tensor]
 

@@ -1,0 +1,354 @@
+"""Array kernels: the functions in which training, scoring and search spend their time.
+
+Each is a function of plain, contiguous arrays and returns arrays; none knows of a tree or a layer,
+so that a compiled twin can take its place. They are written in NumPy and SciPy, without padded
+tables, scatter-adds, clipping or tables of the sigmoid. "Error" always means the gradient of
+``-log_prob`` with respect to the logits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from hstree._ragged import offsets, ranges
+from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
+
+#: Pairs scored at a time by `gather_dot`: two gathered blocks of this many rows stay in cache.
+PAIRS = 2048
+#: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.
+MOVED = 1 << 16
+#: Keeps a step of Adagrad finite where the first gradient of a row is zero.
+TINY = 1e-10
+
+
+# Log-probabilities of decisions, and their errors.
+
+
+def log_sigmoid(x: Array) -> Array:
+    """Return ``log(1 / (1 + exp(-x)))``, elementwise, in the dtype of `x`.
+
+    Computed as ``min(x, 0) - log1p(exp(-|x|))``, which is accurate at both ends.
+    """
+    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
+
+
+def binary_decision(logits: Array, is_first: Bool) -> tuple[Array, Array]:
+    """Log-probability and error of logistic decisions.
+
+    Parameters
+    ----------
+    logits : float array (D,)
+        ``z = q.h + b`` of the deciding nodes.
+    is_first : bool array (D,)
+        True where the first child is taken, whose probability is ``sigmoid(z)``.
+
+    Returns
+    -------
+    log_prob : float array (D,)
+    error : float array (D,)
+        ``sigmoid(z) - is_first``.
+    """
+    small = np.exp(-np.abs(logits))
+    log_prob = np.minimum(np.where(is_first, logits, -logits), 0) - np.log1p(small)
+    sigmoid = np.where(logits >= 0, 1, small) / (1 + small)
+    return log_prob, sigmoid - is_first
+
+
+def segment_log_softmax(logits: Array, start: Int64) -> Array:
+    """Log-softmax of each segment, along the first axis.
+
+    Parameters
+    ----------
+    logits : float array (P, ...)
+    start : int64 array (S + 1,)
+        Segment s is ``logits[start[s]:start[s + 1]]``; none is empty.
+
+    Returns
+    -------
+    float array (P, ...)
+    """
+    length = np.diff(start)
+    shifted: Array = logits - np.repeat(np.maximum.reduceat(logits, start[:-1]), length, axis=0)
+    total = np.add.reduceat(np.exp(shifted), start[:-1])
+    shifted -= np.repeat(np.log(total), length, axis=0)
+    return shifted
+
+
+def segment_softmax_error(log_prob: Array, chosen: Int64) -> Array:
+    """Error of softmax decisions that are laid out as segments.
+
+    Parameters
+    ----------
+    log_prob : float array (P,)
+        As `segment_log_softmax` returns it.
+    chosen : int64 array (S,)
+        Index into `log_prob` of the branch taken in each segment.
+
+    Returns
+    -------
+    float array (P,)
+    """
+    error: Array = np.exp(log_prob)
+    error[chosen] -= 1
+    return error
+
+
+def block_softmax_error(logits: Array, chosen: Int64) -> Array:
+    """Log-probabilities of the branches taken at one node; the logits become the errors, in place.
+
+    Parameters
+    ----------
+    logits : float array (n, k)
+        C-contiguous. Overwritten by the error of each decision.
+    chosen : int64 array (n,)
+        Index into the flat `logits` of the branch taken, ``row * k + branch``.
+
+    Returns
+    -------
+    log_prob : float array (n,)
+    """
+    logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
+    flat = logits.reshape(-1)
+    log_prob: Array = flat.take(chosen)
+    np.exp(logits, out=logits)
+    total = np.add.reduce(logits, axis=1, keepdims=True)
+    log_prob -= np.log(total[:, 0])
+    logits /= total
+    flat[chosen] -= 1
+    return log_prob
+
+
+def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Float64:
+    """Log-probabilities of all branches of some nodes.
+
+    Parameters
+    ----------
+    logits : float array (R, ...)
+        One row for a node with two branches, k rows for one with k > 2.
+    row_start : int64 array (n + 1,)
+        Offsets of the nodes in `logits`.
+    branch_start : int64 array (n + 1,)
+        Offsets of the nodes in the result, one row a branch.
+
+    Returns
+    -------
+    float64 array (E, ...)
+    """
+    fan_out = np.diff(branch_start)
+    result = np.empty((branch_start[-1], *logits.shape[1:]))
+    binary = np.flatnonzero(fan_out == 2)
+    # (binary nodes, ...) one logit each
+    z = logits[row_start[binary]].astype(np.float64)
+    first = branch_start[binary]
+    result[first] = log_sigmoid(z)
+    result[first + 1] = log_sigmoid(-z)
+    wide = np.flatnonzero(fan_out > 2)
+    if wide.size:
+        # (branches of wide nodes, ...) logits of one wide node after another
+        start = offsets(fan_out[wide])
+        z = logits[ranges(row_start[wide], start)].astype(np.float64)
+        result[ranges(branch_start[wide], start)] = segment_log_softmax(z, start)
+    return result
+
+
+# Logits of (batch item, weight row) pairs, and the gradients through them.
+
+
+def gather_dot(weight: Array, bias: Array, hidden: Array, item: Int64, row: Int64) -> Array:
+    """Return ``weight[row] . hidden[item] + bias[row]``.
+
+    Parameters
+    ----------
+    weight : float array (R, d)
+    bias : float array (R,)
+    hidden : float array (B, d)
+    item, row : int64 arrays (P,)
+
+    Returns
+    -------
+    float array (P,)
+    """
+    logits: Array = bias[row]
+    for a in range(0, len(row), PAIRS):
+        b = a + PAIRS
+        logits[a:b] += np.vecdot(hidden.take(item[a:b], 0), weight.take(row[a:b], 0))
+    return logits
+
+
+def gather_dot_backward(
+    weight: Array, hidden: Array, item_start: Int64, row: Int64, error: Array
+) -> tuple[Array, Int64, Array, Array]:
+    """Gradients through `gather_dot`: two sparse products over the touched rows.
+
+    Parameters
+    ----------
+    weight : float array (R, d)
+    hidden : float array (B, d)
+    item_start : int64 array (B + 1,)
+        The pairs of batch item i are ``item_start[i]:item_start[i + 1]``.
+    row : int64 array (P,)
+        Rows may repeat, for one item too.
+    error : float array (P,)
+
+    Returns
+    -------
+    grad_hidden : float array (B, d)
+    touched : int64 array (r,)
+        The rows that occur, ascending.
+    grad_weight : float array (r, d)
+    grad_bias : float array (r,)
+    """
+    touched, slot = touched_rows(row, len(weight))
+    # (B, r) errors of each item at the touched rows
+    G = scipy.sparse.csr_array(
+        (error, slot, item_start.astype(np.int32)), shape=(len(hidden), len(touched))
+    )
+    grad_bias = np.bincount(slot, weights=error, minlength=len(touched)).astype(weight.dtype)
+    return G @ weight[touched], touched, G.T @ hidden, grad_bias
+
+
+def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
+    """Distinct rows, and where each occurrence is among them; O(P + R), without a sort.
+
+    Parameters
+    ----------
+    row : int array (...)
+        Row numbers below `n_rows`; they may repeat.
+    n_rows : int
+
+    Returns
+    -------
+    touched : int64 array (r,)
+        The rows that occur, ascending.
+    slot : int32 array (...)
+        ``touched[slot] == row``.
+    """
+    is_touched = np.zeros(n_rows, bool)
+    is_touched[row] = True
+    touched = np.flatnonzero(is_touched)
+    slot_of_row = np.empty(n_rows, np.int32)
+    slot_of_row[touched] = np.arange(len(touched), dtype=np.int32)
+    return touched, slot_of_row[row]
+
+
+def segment_sums(values: Array, index: Integer, start: Int64) -> Array:
+    """Sum gathered rows: result s is the sum of ``values[index[start[s]:start[s + 1]]]``.
+
+    Parameters
+    ----------
+    values : float array (P, d)
+    index : int array (Q,)
+    start : int64 array (S + 1,)
+
+    Returns
+    -------
+    float array (S, d)
+    """
+    ones = np.ones(len(index), values.dtype)
+    shape = (len(start) - 1, len(values))
+    S = scipy.sparse.csr_array((ones, index, start.astype(np.int32)), shape=shape)
+    total: Array = S @ values
+    return total
+
+
+# The softmax of one node over the batch items that pass it, as matrix products.
+
+
+def block_softmax(
+    weight: Array, bias: Array, hidden: Array, chosen: Int64, out: Array | None = None
+) -> tuple[Array, Array]:
+    """Log-probabilities of the branches taken at one node, and their errors.
+
+    Parameters
+    ----------
+    weight : float array (k, d)
+    bias : float array (k,)
+    hidden : float array (n, d)
+    chosen : int64 array (n,)
+        As for `block_softmax_error`.
+    out : float array (n, k), optional
+        Memory for the errors.
+
+    Returns
+    -------
+    log_prob : float array (n,)
+    error : float array (n, k)
+    """
+    logits = np.matmul(hidden, weight.T, out=out)
+    logits += bias
+    return block_softmax_error(logits, chosen), logits
+
+
+def block_softmax_backward(
+    error: Array,
+    weight: Array,
+    hidden: Array,
+    grad_hidden: Array,
+    grad_weight: Array,
+    grad_bias: Array,
+    accumulate: bool,
+) -> None:
+    """Gradients through `block_softmax`, written to the last three arrays.
+
+    Parameters
+    ----------
+    error : float array (n, k)
+    weight : float array (k, d)
+    hidden, grad_hidden : float arrays (n, d)
+    grad_weight : float array (k, d)
+    grad_bias : float array (k,)
+    accumulate : bool
+        Whether to add to `grad_weight` and `grad_bias` instead of setting them.
+    """
+    np.matmul(error, weight, out=grad_hidden)
+    if accumulate:
+        grad_weight += error.T @ hidden
+        grad_bias += error.sum(axis=0)
+    else:
+        np.matmul(error.T, hidden, out=grad_weight)
+        np.add.reduce(error, axis=0, out=grad_bias)
+
+
+# Updates of rows.
+
+
+def adagrad_rows(
+    parameter: Array,
+    squares: Array,
+    rows: Int64 | slice,
+    gradient: Array,
+    learning_rate: float,
+    owed: Array | None = None,
+) -> None:
+    """Step of Adagrad with one learning rate a row, in place.
+
+    Parameters
+    ----------
+    parameter : float array (R,) or (R, ...)
+    squares : float array (R,)
+        Sum of the mean squared gradients of each row so far.
+    rows : int64 array (r,) without repeats, or slice
+    gradient : float array (r, ...)
+    learning_rate : float
+    owed : float array (r,), optional
+        Decoupled weight decay of each row: it is multiplied by ``exp(-rate * owed)``, `rate` being
+        its own, before it moves.
+    """
+    step = max(1, MOVED // max(1, parameter[:1].size))
+    per_row = (-1, *[1] * (gradient.ndim - 1))
+    first = rows.indices(len(parameter))[0] if isinstance(rows, slice) else 0
+    for a in range(0, len(gradient), step):
+        some = gradient[a : a + step]
+        if isinstance(rows, slice):
+            here: Int64 | slice = slice(first + a, first + a + len(some))
+        else:
+            here = rows[a : a + step]
+        flat = some.reshape(len(some), -1)
+        total = squares[here] + np.vecdot(flat, flat) / flat.shape[1]
+        squares[here] = total
+        rate = learning_rate / np.sqrt(total + TINY)
+        values = parameter[here]
+        if owed is not None:
+            values = values * np.exp(-rate * owed[a : a + step]).reshape(per_row)
+        parameter[here] = values - some * rate.reshape(per_row)
