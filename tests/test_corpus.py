@@ -209,4 +209,4 @@ def test_novels(tmp_path):
 
 def test_the_cache_folder_is_the_one_given(tmp_path):
     corpus_of(tmp_path, ["a"])
-    assert len(list(Path(tmp_path / "cache").iterdir())) == 1
+    assert len(list(Path(tmp_path / "cache").iterdir())) == 3

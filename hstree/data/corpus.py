@@ -308,9 +308,9 @@ def _lines(n: int) -> str:
 
 
 def _types(text: EncodedText, lines: tuple[int, int]) -> Int32:
-    """Return the type ids of some lines: a view, without what np.memmap adds to every slice."""
+    """Return a view of the type ids of some lines."""
     start, stop = text.line_start[list(lines)]
-    return np.asarray(text.ids)[start:stop]
+    return text.ids[start:stop]
 
 
 def _type_counts(text: EncodedText, lines: tuple[int, int]) -> Int64:

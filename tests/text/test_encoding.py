@@ -4,6 +4,7 @@ import hashlib
 import multiprocessing
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -161,28 +162,64 @@ def test_the_second_use_reads_the_cache_alone(tmp_path):
     assert not second.ids.flags.writeable
 
 
-@pytest.mark.parametrize(
-    "damage", ["cut", "zeros", "byte", "longer", "empty", "nonsense", "footer"]
-)
-def test_a_damaged_entry_is_made_anew(tmp_path, damage):
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def _empty(path):
+    path.write_bytes(b"")
+
+
+def _nonsense(path):
+    path.write_bytes(b"not an encoded text at all" * 10)
+
+
+def _no_more(path):
+    path.unlink()
+
+
+@pytest.mark.parametrize("damage", [_cut, _empty, _nonsense, _no_more])
+@pytest.mark.parametrize("ending", ["ids.npy", "line_start.npy", "json"])
+def test_a_damaged_entry_is_made_anew(tmp_path, ending, damage):
     source = Given([b"a b\nc d e\n" * 50])
     encode(source, cache=tmp_path)
-    (entry,) = tmp_path.iterdir()
-    whole = entry.read_bytes()
-    damaged = {
-        "cut": whole[:-5],
-        "zeros": whole[:100] + bytes(100) + whole[200:],
-        "byte": bytes([whole[0] ^ 1]) + whole[1:],
-        "longer": whole + b"x",
-        "empty": b"",
-        "nonsense": b"not an encoded text at all" * 10,
-        "footer": whole.replace(b'"tokens": 350', b'"tokens": 349'),
-    }[damage]
-    assert damaged != whole
-    entry.write_bytes(damaged)
+    whole = contents(tmp_path)
+    (path,) = tmp_path.glob(f"*.{ending}")
+    damage(path)
     assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
     assert source.n_reads == 2
-    assert entry.read_bytes() == whole
+    assert contents(tmp_path) == whole
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("other", [b"a b\n" * 50, b"c a b\nd e\n" * 50])
+@pytest.mark.parametrize("ending", ["ids.npy", "line_start.npy"])
+def test_an_array_of_another_text_is_made_anew(tmp_path, ending, other):
+    source = Given([b"a b\nc d e\n" * 50])
+    encode(source, cache=tmp_path)
+    encode(Given([other]), cache=tmp_path / "other")
+    (path,), (wrong,) = tmp_path.glob(f"*.{ending}"), (tmp_path / "other").glob(f"*.{ending}")
+    shutil.copy(wrong, path)
+    assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
+
+
+def test_an_entry_of_another_format_is_made_anew(tmp_path):
+    source = Given([b"a b\n"])
+    encode(source, cache=tmp_path)
+    (path,) = tmp_path.glob("*.json")
+    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
+    encode(source, cache=tmp_path)
+    assert source.n_reads == 2
+
+
+def test_numpy_reads_the_arrays(tmp_path):
+    encoded = encode(Given([b"a b\n", b"c\n"]), cache=tmp_path)
+    (ids,), (starts,) = tmp_path.glob("*.ids.npy"), tmp_path.glob("*.line_start.npy")
+    assert np.load(ids).tolist() == encoded.ids.tolist() == [1, 2, 0, 3, 0]
+    assert np.load(starts).tolist() == encoded.line_start.tolist() == [0, 3, 5]
 
 
 def test_a_folder_that_cannot_be_used_gives_way_to_a_temporary_one(tmp_path):
@@ -205,7 +242,7 @@ def test_an_entry_in_a_folder_that_cannot_be_written_is_used(tmp_path, monkeypat
 def test_where_the_cache_lies(tmp_path, monkeypatch):
     def made_in(folder):
         encode(Given([os.fspath(folder).encode()]))
-        assert len(list(folder.iterdir())) == 1
+        assert len(list(folder.iterdir())) == 3
 
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("HSTREE_CACHE", raising=False)
@@ -239,7 +276,7 @@ def test_processes_that_encode_one_text_at_once_do_not_harm_each_other(tmp_path)
     for job in jobs:
         job.join()
     assert found == {hashlib.sha256(encode(TextFile(path), cache=cache).ids.tobytes()).hexdigest()}
-    assert len(list(cache.iterdir())) == 1
+    assert len(list(cache.iterdir())) == 3
 
 
 def in_a_process(code, *arguments):
@@ -329,6 +366,6 @@ def test_any_bytes_are_a_text_or_one_clear_line(tmp_path_factory, data):
 
 
 def test_what_cannot_be_read_back_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(encoding, "_crc32", lambda file, size: -1)
+    monkeypatch.setattr(encoding, "_opened", lambda *entry: None)
     with pytest.raises(FileFormatError, match="cannot read back"):
         encode(Given([b"a\n"]), cache=tmp_path)
