@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from hstree._jsonfile import write_json
+from hstree._files import write_json
 from hstree._version import __version__
 
 Row = Mapping[str, Any]

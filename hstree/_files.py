@@ -1,79 +1,363 @@
-"""Writing files so that nothing is ever lost: beside the old one, flushed, then renamed.
+"""Reading and writing of whole files: bounded, strict, and never half written.
 
-Regular files alone: a rename would take a device or a pipe away from everybody else. A temporary
-file is locked while its writer lives, so that the next writer in the same folder can tell what a
-killed one left there, and removes it.
+Input files are regular files, and gzip may unpack only to a bounded multiple of its size; texts
+and JSON are checked strictly. Corpora are streamed instead (`hstree.data.sources`). An output file
+is written beside the old one, flushed, then renamed, which only works for regular files.
+A temporary file is locked while its writer lives, so that the next writer in the same folder can
+remove what a killed one left there.
 """
 
 from __future__ import annotations
 
+import errno
+import gzip
+import json
+import math
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from reprlib import repr as brief
+from typing import Any, BinaryIO, NoReturn
 
-from hstree.errors import FileFormatError
+from hstree.errors import FileFormatError, HstreeError, InputError
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-#: What the names of temporary files and folders begin and end with; hstree alone makes such.
+#: Maximum size that gzip may unpack to, as a multiple of the file's size. Trees and vectors unpack
+#: to 2 to 13 times their size, a compression bomb to 1,000 times.
+MAX_RATIO = 16
+#: Size that gzip may always unpack to, in bytes.
+ALWAYS = 1 << 24
+#: Maximum nesting of lists and objects in JSON values, so that recursive functions on them
+#: (Python's `repr` and `json` too) end.
+DEEPEST = 100
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+#: Prefix and suffix of temporary files and folders.
 PREFIX, SUFFIX = ".hstree-", ".tmp"
-#: The folder, inside the one that is written, of complete files on the way to their places.
+#: Folder, inside the one that is written, of complete files that are still to be moved.
 _COMPLETE = ".hstree-new"
 
 
-def resolved(path: str | os.PathLike[str]) -> Path:
-    """Return the file that `path` leads to through symbolic links, there already or not.
+# Reading
+
+
+@contextmanager
+def reading(what: object, error: type[HstreeError] = InputError) -> Iterator[None]:
+    """Raise an `OSError` of the body as one line: "cannot read {what}: {reason}"."""
+    try:
+        yield
+    except OSError as caught:
+        raise error(f"cannot read {what}: {caught.strerror or caught}") from caught
+
+
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
+    """Open a regular file to read; pipes and devices may block or have no end.
+
+    Raises
+    ------
+    OSError
+        When it cannot be opened or is not a regular file; `strerror` says why.
+    """
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` reports a folder itself
+        what = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
+        raise OSError(errno.EINVAL, f"it is {what}, not a regular file; give a file")
+    return open(path, "rb")
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """Read a whole file; raises `OSError` as `open_regular`."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def read_gzip(path: str | os.PathLike[str]) -> bytes:
+    """Read and unpack a whole gzip file; raises `OSError` as `open_regular` and `Unpacked`."""
+    with open_regular(path) as file:
+        return Unpacked(file).read()
+
+
+def read_text(path: str | os.PathLike[str], what: str = "") -> str:
+    r"""Read a file of UTF-8 text, without its byte order mark and with ``\n`` as line ends.
+
+    Parameters
+    ----------
+    path : path
+    what : str, optional
+        Kind of file, for messages: "the labels".
+
+    Raises
+    ------
+    InputError
+        When it cannot be read or is not UTF-8.
+    """
+    with reading(f"{what} {os.fspath(path)}".lstrip()):
+        data = read_regular(path)
+    return decode_text(data, os.fspath(path))
+
+
+def decode_text(data: bytes, name: str) -> str:
+    """Decode the content of a text file; see `read_text`."""
+    return strict_text(data.removeprefix(BYTE_ORDER_MARK), name).replace("\r\n", "\n")
+
+
+def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
+    """Decode UTF-8 without NUL bytes.
+
+    Parameters
+    ----------
+    data : bytes
+        A part of a file.
+    name : str
+        Name of the file, for messages.
+    line, offset : int
+        Number of the first line of `data` in the file (from 1), and its byte offset.
+
+    Raises
+    ------
+    InputError
+        With the line and offset of the first byte that is NUL or not UTF-8.
+
+    Examples
+    --------
+    >>> strict_text("café".encode(), "menu.txt")
+    'café'
+    """
+
+    def position(at: int) -> str:
+        newlines = data.count(b"\n", 0, at)
+        return f"line {line + newlines}, byte offset {offset + at}"
+
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise InputError(
+            f"{name}: a NUL byte at {position(nul)}: not a text file; give plain UTF-8 text"
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}: byte 0x{data[error.start]:02x} at {position(error.start)} is not UTF-8; "
+            "convert the file first, for example with `iconv -f latin1 -t utf-8`"
+        ) from error
+
+
+def largest_unpacked(size: int) -> int:
+    """Return the maximum size that a gzip file of `size` bytes may unpack to, in bytes."""
+    return max(ALWAYS, MAX_RATIO * size)
+
+
+def open_gzip(file: BinaryIO) -> Unpacked:
+    """Return the content of a gzip file, after unpacking it once to check its size.
+
+    For files that are read in blocks, so that nothing is made of a compression bomb.
+
+    Raises
+    ------
+    OSError
+    """
+    checked = Unpacked(file)
+    while checked.read(1 << 20):
+        pass
+    file.seek(0)
+    return Unpacked(file)
+
+
+class Unpacked:
+    """Unpacked content of a gzip file, up to `MAX_RATIO` times its size.
+
+    Parameters
+    ----------
+    file : binary file
+        Open, and on disk: its size sets the limit.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._stream = gzip.GzipFile(fileobj=file)
+        self._left = largest_unpacked(os.fstat(file.fileno()).st_size)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next `size` bytes, fewer at the end of the file; all the rest if negative.
+
+        Raises
+        ------
+        gzip.BadGzipFile
+            When the file is damaged or cut off, or unpacks to more than it may.
+        """
+        wanted = self._left + 1 if size < 0 else min(size, self._left + 1)
+        try:
+            data = self._stream.read(wanted)
+        except (EOFError, zlib.error) as error:
+            raise gzip.BadGzipFile(f"{error}; make or fetch it again") from error
+        self._left -= len(data)
+        if self._left < 0:
+            raise gzip.BadGzipFile(
+                f"it unpacks to more than {MAX_RATIO} times its size; "
+                "if that is right, unpack it with gunzip and give the file without .gz"
+            )
+        return data
+
+
+# JSON
+
+
+def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
+    """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
+
+    Parameters
+    ----------
+    data : bytes
+    remedy : str
+        What to do with a damaged file, for messages: "build it again".
 
     Raises
     ------
     FileFormatError
-        When what stands there is not a regular file.
+        When the bytes are anything else. The message continues the name of the file.
+    """
+    if not data:
+        raise FileFormatError(f"is empty; {remedy}")
+    if data.startswith(BYTE_ORDER_MARK):
+        raise FileFormatError("begins with a byte order mark, which JSON has none of; remove it")
+    try:
+        document = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant
+        )
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"is not UTF-8 text (byte {error.start}), so not JSON; {remedy}"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise FileFormatError(
+            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; "
+            f"if the file was cut short, {remedy}"
+        ) from error
+    except RecursionError as error:
+        raise FileFormatError(f"is JSON nested too deep; {remedy}") from error
+    except ValueError as error:  # Python's limit on the digits of a number
+        raise FileFormatError("holds a number of thousands of digits; 64 bits fit") from error
+    if type(document) is not dict:
+        raise FileFormatError(f"holds {brief(document)}, not a JSON object")
+    return document
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise FileFormatError(f"has the key {brief(twice)} twice in one object")
+    return values
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise FileFormatError(f"holds {constant}, which is not a number in JSON")
+
+
+def nested_too_deep(value: Any) -> bool:
+    """Return whether lists and objects are nested more than `DEEPEST` deep in a JSON value."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [outer for outer in level if isinstance(outer, Mapping | list | tuple)]
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+    return True
+
+
+def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Write an object as a JSON file.
+
+    Parameters
+    ----------
+    path : path
+    document : mapping
+        JSON values. NaN and infinity become null, which is all that JSON has for them, and a lone
+        surrogate its escape, since UTF-8 cannot encode it.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be written.
+    """
+    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def _finite(value: Any) -> Any:
+    """Replace every NaN and infinity in a JSON value by None."""
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# Writing
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Follow symbolic links to the file that `path` names, which need not exist.
+
+    Raises
+    ------
+    FileFormatError
+        When something else than a regular file is there.
     """
     target = Path(os.path.realpath(path))
-    # Only a link that leads in a circle is still one.
-    stands_there = os.path.exists(path) or os.path.islink(target)
-    if stands_there and not os.path.isfile(path):
+    exists = os.path.exists(path) or os.path.islink(target)  # a resolved link is a link to itself
+    if exists and not os.path.isfile(path):
         raise FileFormatError(f"{path} is not a regular file; choose another place")
     return target
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path`; on success it takes the place of `path`.
+    """Open a temporary file beside `path` that replaces it on success.
 
-    A reader never sees half a file: the content is flushed to disk before the rename, and
-    when the body raises, the temporary file goes and whatever stood at `path` stays. Where
-    `path` is a symbolic link, the file that it leads to is replaced.
+    The content is flushed to disk before the rename, so that a reader never sees half a file.
+    When the body raises, the temporary file is removed and `path` stays as it was. Where `path`
+    is a symbolic link, the file that it leads to is replaced.
 
     Raises
     ------
     FileFormatError
         When the folder is missing or read-only, the disk is full, or something other than a
-        regular file stands there.
+        regular file is there.
     """
     target = resolved(path)
-    with _explained(path), _temporary(target.parent, _make_file) as temporary:
+    with _writing(path), _temporary(target.parent, _make_file) as temporary:
         with temporary.open("wb") as file:
             yield file
             _flush(file)
-        os.chmod(temporary, _mode_of_a_new_file(target))
+        os.chmod(temporary, _mode_of_new_file(target))
         os.replace(temporary, target)
 
 
 @contextmanager
 def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make a temporary folder; on success its files replace those of `folder`, all at once.
+    """Make a temporary folder whose files replace those of `folder` on success, all at once.
 
     `folder` is made if it is missing, and its other files stay. However the process ends,
-    `standing` finds either every old file or every new one: the temporary folder is renamed
-    when its files are complete, and from then on they count, moved to their places or not.
+    `current_file` finds either every old file or every new one: the temporary folder is renamed
+    when its files are complete, and from then on they count, moved into `folder` or not.
 
     Yields
     ------
@@ -87,31 +371,31 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """
     home = Path(folder)
     make_folder(home)
-    with _explained(home), _temporary(home, _make_folder) as temporary:
+    with _writing(home), _temporary(home, _make_folder) as temporary:
         yield temporary
         for new in temporary.iterdir():
             with new.open("rb+") as file:
                 _flush(file)
-            new.chmod(_mode_of_a_new_file(resolved(home / new.name)))
+            new.chmod(_mode_of_new_file(resolved(home / new.name)))
         temporary.chmod(home.stat().st_mode & 0o777)
-        _move_to_places(home)  # of a process that was killed
+        _move_complete(home)  # those of a process that was killed
         temporary.rename(home / _COMPLETE)
-        _move_to_places(home)
+        _move_complete(home)
 
 
-def standing(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return where a file stands that `replacing_together` wrote into a folder."""
+def current_file(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the path of a file that `replacing_together` wrote into a folder."""
     complete = Path(folder, _COMPLETE, name)
     return complete if complete.exists() else Path(folder, name)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, if they are missing.
+    """Make a folder and its parents, if they are missing.
 
     Raises
     ------
     FileFormatError
-        When a file is in the way, or a folder above it is read-only.
+        When a file is in the way, or a parent is read-only.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +407,7 @@ def make_folder(folder: Path) -> None:
 def recorded_name(path: str | os.PathLike[str]) -> str:
     r"""Return a file's name or path as text that every file can hold.
 
-    Bytes that are not UTF-8, which Python reads as half characters, become ``\xNN``.
+    Bytes that are not UTF-8, which Python reads as lone surrogates, become ``\xNN``.
 
     Examples
     --------
@@ -134,8 +418,8 @@ def recorded_name(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise what the system refuses as one line that names `path`."""
+def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise an `OSError` of the body as one line that names `path`."""
     try:
         yield
     except OSError as error:
@@ -145,11 +429,11 @@ def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def _temporary(folder: Path, make: Callable[[Path], str]) -> Iterator[Path]:
-    """Make a temporary file or folder that is gone after the body, unless it was renamed."""
-    _sweep(folder)
+    """Make a temporary file or folder that is removed after the body, unless it was renamed."""
+    _remove_abandoned(folder)
     name = make(folder)
     lock = _lock(name, wait=True)
-    while not os.path.exists(name):  # swept by another process before it was locked
+    while not os.path.exists(name):  # removed by another process before it was locked
         _unlock(lock)
         name = make(folder)
         lock = _lock(name, wait=True)
@@ -170,9 +454,9 @@ def _make_folder(folder: Path) -> str:
     return tempfile.mkdtemp(SUFFIX, PREFIX, folder)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove the temporary files of processes that were killed: those that nobody has locked."""
-    with suppress(OSError):  # a folder that is missing or unreadable has nothing to sweep
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files that no living process has locked."""
+    with suppress(OSError):  # nothing to remove in a folder that is missing or unreadable
         for name in os.listdir(folder):
             if name.startswith(PREFIX) and name.endswith(SUFFIX):
                 path = os.path.join(folder, name)
@@ -182,7 +466,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _lock(path: str, *, wait: bool) -> int | None:
-    """Lock a file or folder for this process; None where somebody has it, or there are no locks."""
+    """Lock a file or folder for this process; None if another has it, or there are no locks."""
     if fcntl is None:
         return None
     descriptor = None
@@ -208,11 +492,11 @@ def _remove(path: str) -> None:
             os.unlink(path)
 
 
-def _move_to_places(folder: Path) -> None:
-    """Move complete files to their places, as far as that is not done."""
+def _move_complete(folder: Path) -> None:
+    """Move complete files from `_COMPLETE` into the folder."""
     complete = folder / _COMPLETE
     for file in complete.glob("*"):
-        with suppress(FileNotFoundError):  # another process moves them, too
+        with suppress(FileNotFoundError):  # another process moves them too
             file.replace(folder / file.name)
     with suppress(OSError):
         complete.rmdir()
@@ -223,7 +507,7 @@ def _flush(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def _mode_of_a_new_file(target: Path) -> int:
+def _mode_of_new_file(target: Path) -> int:
     """Return the permissions that `open(target, "w")` would have left."""
     if target.exists():
         return target.stat().st_mode & 0o777

@@ -1,7 +1,7 @@
-"""The errors that hstree raises on purpose: one clear line each.
+"""Errors that hstree raises on purpose.
 
-Every message says what was given, where, and what to do next, so that the command line
-can print it as it is. Anything else that escapes is a bug.
+Each message is one line that says what is wrong, where, and what to do next; the command line
+prints it as it is. Any other exception that escapes is a bug.
 """
 
 
@@ -9,19 +9,19 @@ class HstreeError(Exception):
     """Base of every error that hstree raises on purpose."""
 
 
-class TreeError(HstreeError):
+class TreeError(HstreeError, ValueError):
     """A tree breaks one or more of the format's rules (see ``docs/tree-format.md``)."""
 
 
 class FileFormatError(HstreeError):
-    """A file cannot be read or written as what it should be."""
+    """A file cannot be read or written, or is damaged or of another format."""
 
 
-class InputError(HstreeError):
-    """A corpus, a vocabulary or word vectors cannot be used as given."""
+class InputError(HstreeError, ValueError):
+    """A corpus, a vocabulary, vectors or other input cannot be used."""
 
 
-class OptionError(HstreeError):
+class OptionError(HstreeError, ValueError):
     """An option has a value that it cannot have, or an unknown name.
 
     Attributes
@@ -41,12 +41,12 @@ class OptionError(HstreeError):
 
 
 class TrainingError(HstreeError):
-    """A training went wrong: its loss is no longer a finite number."""
+    """A training failed: its loss is not finite."""
 
 
 class PluginError(HstreeError):
-    """A builder of another package cannot be used, failed, or made something else than a tree."""
+    """A plugin of another package cannot be used, failed, or returned something wrong."""
 
 
-class MissingExtraError(HstreeError):
+class MissingExtraError(HstreeError, ImportError):
     """An optional package is not installed; the message gives the command that installs it."""

@@ -18,8 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from hstree._files import recorded_name
-from hstree._input_files import open_regular
+from hstree._files import open_regular, recorded_name
 from hstree._version import __version__
 from hstree.builders.shared.inputs import BuilderInput, as_taken, open_input
 from hstree.builders.shared.join import over_vocabulary

@@ -24,9 +24,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from hstree._files import replacing
+from hstree._files import replacing, strict_text
 from hstree._typing import Array, Int32, Int64
-from hstree._utf8 import strict_text
 from hstree.data.sources import BLOCK_BYTES, Source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError

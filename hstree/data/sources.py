@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hstree import progress
-from hstree._files import recorded_name
-from hstree._utf8 import BYTE_ORDER_MARK
+from hstree._files import BYTE_ORDER_MARK, recorded_name
 from hstree.data import docstrings
 from hstree.errors import InputError
 

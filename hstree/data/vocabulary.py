@@ -18,10 +18,8 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._files import replacing
-from hstree._input_files import read_regular
+from hstree._files import BYTE_ORDER_MARK, read_text, replacing
 from hstree._typing import Int32, Int64
-from hstree._utf8 import BYTE_ORDER_MARK, strict_text
 from hstree.data.provenance import header, parse_header, texts
 from hstree.errors import InputError, OptionError
 
@@ -177,7 +175,7 @@ class Vocabulary:
         name = os.fspath(path)
         words: list[str] = []
         counts: list[int] = []
-        lines = _lines(_read(path), name)
+        lines = read_text(path, "the vocabulary").split("\n")
         record = parse_header(lines[0], name)
         if record is not None:
             lines[0] = ""
@@ -299,19 +297,6 @@ def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
     checked = given.astype(np.int64)
     checked.setflags(write=False)
     return checked
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot read the vocabulary {os.fspath(path)}: {reason}") from error
-
-
-def _lines(data: bytes, name: str) -> list[str]:
-    text = strict_text(data.removeprefix(BYTE_ORDER_MARK), name)
-    return text.replace("\r\n", "\n").split("\n")
 
 
 def _is_count(field: str) -> bool:

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hstree._files import make_folder
-from hstree._jsonfile import write_json
+from hstree._files import make_folder, write_json
 from hstree._typing import Float64
 from hstree._version import __version__
 from hstree.data.text_score import perplexity

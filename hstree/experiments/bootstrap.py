@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._files import make_folder
-from hstree._jsonfile import write_json
+from hstree._files import make_folder, write_json
 from hstree._typing import Int64
 from hstree.builders import build, builder
 from hstree.builders.registry import recorded

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any, NoReturn
+from typing import Any
 
-from hstree._files import replacing
-from hstree._input_files import read_regular
-from hstree._jsonfile import DEEPEST, nested_too_deep, write_json
+from hstree._files import DEEPEST, nested_too_deep, parse_json, read_regular, replacing, write_json
 from hstree.errors import FileFormatError
 
 FORMAT, VERSION = "hstree results", 2
@@ -157,16 +154,16 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     if place.is_dir():
         place = place / JSON
     try:
-        document = json.loads(read_regular(place), parse_constant=_no_constant)
+        document = parse_json(read_regular(place), "compare again")
     except OSError as error:
         raise FileFormatError(
             f"cannot read {place}: {error.strerror}; `hstree compare` makes one"
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{place} is not JSON: {error}; compare again") from error
+    except FileFormatError as error:
+        raise FileFormatError(f"{place} {error}") from error
     if nested_too_deep(document):
         raise FileFormatError(f"{place} is nested more than {DEEPEST} deep; compare again")
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if document.get("format") != FORMAT:
         raise FileFormatError(f"{place} is not what `hstree compare` leaves")
     if (version := document.get("version")) != VERSION:
         raise FileFormatError(
@@ -183,10 +180,6 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise FileFormatError(f"{place}: two rows have the same name; compare again")
     _check_choice(document, f"{place}")
     return document
-
-
-def _no_constant(constant: str) -> NoReturn:
-    raise ValueError(f"it holds {constant}")
 
 
 def _check_conditions(document: Mapping[str, Any], what: str) -> None:

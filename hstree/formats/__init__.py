@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from hstree import progress
-from hstree._input_files import read_regular
+from hstree._files import read_regular, reading
 from hstree._version import __version__
 from hstree.data.vector_files.npy import labels_path, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
@@ -168,10 +168,8 @@ def format_of(path: Path, name: str | None = None) -> Format:
 
 def _meta(path: Path, chosen: Format, labels: str | os.PathLike[str] | None) -> dict[str, object]:
     """Return how a tree was made that came from a file of another format."""
-    try:
+    with reading(path, FileFormatError):
         digest = hashlib.sha256(read_regular(path)).hexdigest()
-    except OSError as error:
-        raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
     source: dict[str, object] = {"kind": f"{chosen.name} file", "name": path.name, "sha256": digest}
     if chosen.takes_labels and (made_from := texts_of_file(labels or labels_path(path))):
         source["texts"] = made_from

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hstree._files import read_text
 from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.formats.base import Format, expected, labels_for, replacing_labelled
 from hstree.formats.links import linked
-from hstree.formats.textlines import read_text
 from hstree.tree import Tree
 from hstree.tree.paths import check_single_codes
 

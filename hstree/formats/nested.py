@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hstree._files import replacing
+from hstree._files import read_text, replacing
 from hstree.errors import InputError
 from hstree.formats.base import Format
-from hstree.formats.textlines import read_text
 from hstree.tree import Tree
 
 #: Levels of lists in a file. Python's JSON reader is recursive and stops at about a thousand.

@@ -18,8 +18,7 @@ from xml.sax.saxutils import escape
 import networkx
 import numpy as np
 
-from hstree._files import replacing
-from hstree._input_files import read_regular
+from hstree._files import read_regular, reading, replacing
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.formats.links import linked
@@ -175,10 +174,8 @@ def _escaped(text: str) -> str:
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
-    try:
+    with reading(path):
         data = read_regular(path)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     try:
         _refuse_entities(data)
         with warnings.catch_warnings():

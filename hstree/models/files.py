@@ -19,8 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
 
-from hstree._files import replacing_together, standing
-from hstree._input_files import read_regular
+from hstree._files import current_file, read_regular, replacing_together
 from hstree._typing import Array, Float32
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError
@@ -83,9 +82,9 @@ def read(folder: str | os.PathLike[str]) -> Saved:
         When a file is missing, damaged, of another version or does not fit the others.
     """
     home = Path(folder)
-    config = _read_config(standing(home, CONFIG))
-    tree = load_tree(standing(home, TREE))
-    weights = standing(home, WEIGHTS)
+    config = _read_config(current_file(home, CONFIG))
+    tree = load_tree(current_file(home, TREE))
+    weights = current_file(home, WEIGHTS)
     try:
         content = read_regular(weights)
     except OSError as error:

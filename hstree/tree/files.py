@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hstree import progress
-from hstree._files import replacing
-from hstree._input_files import largest_unpacked, read_gzip, read_regular
+from hstree._files import largest_unpacked, read_gzip, read_regular, replacing
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content

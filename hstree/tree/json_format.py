@@ -7,18 +7,16 @@ Between bytes and `Content`; files, endings and the rules of a tree are not look
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from reprlib import repr as brief
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from hstree._jsonfile import DEEPEST, nested_too_deep
+from hstree._files import DEEPEST, nested_too_deep, parse_json
 from hstree._ragged import offsets
 from hstree._typing import Int64
-from hstree._utf8 import BYTE_ORDER_MARK
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content
@@ -63,7 +61,7 @@ def from_json(data: bytes) -> Content:
         When the bytes are no JSON object of this format and version. The message does not name
         the file.
     """
-    document = parse_json(data)
+    document = parse_document(data)
     check_version(document)
     missing = [key for key in _REQUIRED if key not in document]
     unknown = [key for key in document if key not in _KEYS]
@@ -95,39 +93,17 @@ MOST_BRACKETS = 1 / 5
 FEW_BRACKETS = 1000
 
 
-def parse_json(data: bytes) -> dict[str, Any]:
-    """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
+def parse_document(data: bytes) -> dict[str, Any]:
+    """Parse the JSON object of a tree; see `hstree._files.parse_json`.
 
     Raises
     ------
     FileFormatError
-        When the bytes are anything else.
+        When the bytes are anything else. The message continues the name of the file.
     """
-    if not data:
-        raise FileFormatError("is empty, not a tree; build it again")
-    if data.startswith(BYTE_ORDER_MARK):
-        raise FileFormatError("begins with a byte order mark, which JSON has none of; remove it")
     if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
         raise FileFormatError("holds little but brackets, so not a tree; build it again")
-    try:
-        text = data.decode("utf-8")
-        document = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise FileFormatError(
-            f"is not UTF-8 text (byte {error.start}), so not a tree in JSON; build it again"
-        ) from error
-    except json.JSONDecodeError as error:
-        raise FileFormatError(
-            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; "
-            "if the file was cut short, build it again"
-        ) from error
-    except RecursionError as error:
-        raise FileFormatError("is JSON nested too deep; a tree nests only two lists") from error
-    except ValueError as error:  # what is left is Python's limit on the digits of a number
-        raise FileFormatError("holds a number of thousands of digits; 64 bits fit") from error
-    if type(document) is not dict:
-        raise FileFormatError(f"holds {brief(document)}, not a JSON object")
-    return document
+    return parse_json(data, "build it again")
 
 
 def check_version(document: Mapping[str, Any]) -> None:
@@ -227,15 +203,3 @@ def _integers(values: list[Any], place_of: Callable[[int], str]) -> Int64:
         raise FileFormatError(
             f"{place_of(place)} {brief(values[place])}, more than 64 bits hold"
         ) from error
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise FileFormatError(f"has the key {brief(twice)} twice in one object")
-    return found
-
-
-def _no_constant(constant: str) -> NoReturn:
-    raise FileFormatError(f"holds {constant}, which is not a number in JSON")

@@ -18,7 +18,7 @@ from hstree._typing import Array
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.document import Content
-from hstree.tree.json_format import VERSIONS, check_version, dump_meta, meta_of, parse_json
+from hstree.tree.json_format import VERSIONS, check_version, dump_meta, meta_of, parse_document
 from hstree.tree.packing import content_arrays, unpack
 
 _BYTES, _INTEGERS = "|u1", "<i8"
@@ -59,7 +59,7 @@ def from_npz(data: bytes) -> Content:
         the file.
     """
     arrays = _members(data)
-    document = parse_json(_member(arrays, "header", _BYTES).tobytes())
+    document = parse_document(_member(arrays, "header", _BYTES).tobytes())
     check_version(document)
     child_start = _member(arrays, "child_start", _INTEGERS)
     return Content(

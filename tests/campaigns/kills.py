@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from hstree import LanguageModel, WordVectors, formats
-from hstree._files import PREFIX, standing
+from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
 from hstree.models.files import FILES
 from tests.texts import markov_lines, write_lines
@@ -206,7 +206,7 @@ class _Subject:
             if path.name in FILES and path.parent.name == (
                 "m" if self.name == "evaluate" else "model"
             ):
-                model = tuple(_content(standing(path.parent, file)) for file in FILES)
+                model = tuple(_content(current_file(path.parent, file)) for file in FILES)
                 found[f"{Path(name).parent}/"] = model
             elif name.endswith((".labels.tsv", pair)) and path.name != "test_nll.npy":
                 stem = name.removesuffix(".labels.tsv").removesuffix(pair)

@@ -80,13 +80,13 @@ def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arg
 
 def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkeypatch):
     """A figures file that cannot be written loses neither the model nor the table."""
-    from hstree import _jsonfile as jsonfile
+    from hstree import _files as files
     from hstree.errors import FileFormatError
 
     def full(_):
         raise FileFormatError("cannot write r.json: No space left on device")
 
-    monkeypatch.setattr(jsonfile, "_finite", full)
+    monkeypatch.setattr(files, "_finite", full)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hstree._jsonfile import write_json
+from hstree._files import write_json
 from hstree.tree.codes import Codes
 
 

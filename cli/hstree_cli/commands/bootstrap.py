@@ -86,7 +86,7 @@ def bootstrap(
     tree, which is trained in turn. DIR gets round-0, round-1, ...: tree.json,
     vectors.npy, the model and result.json. What is finished is not done again.
     """
-    from hstree._jsonfile import write_json
+    from hstree._files import write_json
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.models.lbl_training import TrainingOptions
     from hstree_cli.console import facts, say

@@ -123,7 +123,7 @@ def evaluate(
     weights so far. cbow and skipgram predict a word from words on both sides:
     their perplexity compares with no language model's.
     """
-    from hstree._jsonfile import write_json
+    from hstree._files import write_json
     from hstree.data.vector_files.npy import labels_path
     from hstree.errors import HstreeError
     from hstree.models.files import FILES

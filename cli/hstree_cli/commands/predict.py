@@ -55,7 +55,7 @@ def predict(
     they are typed: write them as the corpus does, in lower case where it does.
     With a cbow or skipgram model they are words that occur near those of TEXT.
     """
-    from hstree._jsonfile import write_json
+    from hstree._files import write_json
     from hstree.models.base import load
     from hstree.models.files import FILES
     from hstree.models.language_model import LanguageModel

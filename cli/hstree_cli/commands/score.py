@@ -53,7 +53,7 @@ def score(
     Control characters in words are printed escaped; a file named by -o has them as
     they are.
     """
-    from hstree._jsonfile import write_json
+    from hstree._files import write_json
     from hstree.experiments.evaluation import read_by_model
     from hstree.models.base import load
     from hstree.models.files import FILES

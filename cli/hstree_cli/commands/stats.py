@@ -9,7 +9,7 @@ from hstree_cli.options import JsonFile, Quiet, TreeFile
 @examples("hstree stats huffman.json --json stats.json")
 def stats(tree: TreeFile, json: JsonFile = None, quiet: Quiet = False) -> None:
     """Print a tree's size, code lengths and cost."""
-    from hstree._jsonfile import write_json
+    from hstree._files import write_json
     from hstree.tree import load
     from hstree_cli.console import facts, say
     from hstree_cli.outputs import check_file, written

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from hstree._input_files import read_gzip, read_regular
-from hstree._utf8 import BYTE_ORDER_MARK, strict_text
+from hstree._files import decode_text, read_gzip, read_regular, reading
 from hstree.errors import InputError
 
 _BITS = re.compile("[01]*")
@@ -107,13 +106,9 @@ def _check_prefixes(path: Path, strings: set[str]) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
+    with reading(f"the classes {path}"):
         data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot read the classes {path}: {reason}") from error
-    text = strict_text(data.removeprefix(BYTE_ORDER_MARK), str(path))
-    return text.replace("\r\n", "\n").split("\n")
+    return decode_text(data, str(path)).split("\n")
 
 
 def _shortened(line: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from hstree._input_files import read_regular
+from hstree._files import read_regular
 from hstree.builders.wordnet.table import built_in_text
 from hstree.builders.wordnet.taxonomy import Taxonomy
 from hstree.builders.wordnet.wndb import ReadFile, read_database

@@ -22,11 +22,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from hstree._files import replacing
-from hstree._input_files import open_regular, read_regular
+from hstree._files import BYTE_ORDER_MARK, open_regular, read_text, replacing
 from hstree._npy_format import MAGIC, read_array
 from hstree._typing import Array, Float32, Int64
-from hstree._utf8 import BYTE_ORDER_MARK, strict_text
 from hstree.data.provenance import LONGEST_HEADER, Text, header, parse_header
 from hstree.errors import FileFormatError, InputError
 
@@ -106,13 +104,7 @@ def read_labels(name: str, belongs_to: str | os.PathLike[str]) -> Labels:
     InputError
         With the line that is wrong, or when the labels were written beside another file.
     """
-    try:
-        data = read_regular(name)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot read the labels {name}: {reason}") from error
-    text = strict_text(data.removeprefix(BYTE_ORDER_MARK), name)
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = read_text(name, "the labels").split("\n")
     record = parse_header(lines[0], name)
     if record is not None:
         lines[0] = ""

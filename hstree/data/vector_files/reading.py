@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from hstree import progress
-from hstree._input_files import open_gzip, open_regular
+from hstree._files import open_gzip, open_regular
 from hstree._typing import Float32
 from hstree.errors import InputError
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hstree._jsonfile import DEEPEST, nested_too_deep, write_json
+from hstree._files import DEEPEST, nested_too_deep, parse_json, write_json
 from hstree.errors import FileFormatError
 
 
@@ -36,3 +36,27 @@ def test_half_a_character_is_written_as_its_escape(tmp_path):
     write_json(path, {"context": ["caf\udce9", "é"]})
     assert json.loads(path.read_bytes()) == {"context": ["caf\udce9", "é"]}
     assert "caf\\udce9" in path.read_text(encoding="utf-8")
+
+
+BAD = [
+    (b"", "is empty; fix it"),
+    (b"\xef\xbb\xbf{}", "byte order mark"),
+    (b'{"a": "\xff"}', r"is not UTF-8 text \(byte 7\), so not JSON; fix it"),
+    (b'{"a": 1', "is not JSON: .* at line 1, column 8; if the file was cut short, fix it"),
+    (b"[" * 10_000, "nested too deep; fix it"),
+    (b'{"a": %s}' % (b"9" * 5000), "thousands of digits"),
+    (b"[1]", r"holds \[1\], not a JSON object"),
+    (b'{"a": {"b": 1, "b": 1}}', "has the key 'b' twice"),
+    (b'{"a": NaN}', "holds NaN"),
+    (b'{"a": -Infinity}', "holds -Infinity"),
+]
+
+
+@pytest.mark.parametrize(("data", "says"), BAD)
+def test_damaged_json_is_refused(data, says):
+    with pytest.raises(FileFormatError, match=says):
+        parse_json(data, "fix it")
+
+
+def test_sound_json_is_read():
+    assert parse_json(b'{"a": [1, 2.5, null, "\xc3\xa9"]}', "") == {"a": [1, 2.5, None, "é"]}

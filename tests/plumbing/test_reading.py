@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hstree import Tree, WordVectors, formats
-from hstree._input_files import ALWAYS, MAX_RATIO
+from hstree._files import ALWAYS, MAX_RATIO
 from hstree.builders.word_classes.classfile import read_classes
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
@@ -29,7 +29,6 @@ READERS = {
     "classes.tsv": lambda path: read_classes(Path(path)),
     "tree.paths": formats.read,
     "tree.graphml": formats.read,
-    "tree.codes": formats.read,
     "tree.napkinxc": formats.read,
     "tree.nested.json": formats.read,
 }

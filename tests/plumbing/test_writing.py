@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hstree._files import recorded_name, replacing, replacing_together, standing
+from hstree._files import current_file, recorded_name, replacing, replacing_together
 from hstree.errors import FileFormatError
 
 
@@ -140,7 +140,7 @@ def test_killed_between_two_renames_the_new_files_count(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             write_together(tmp_path, "a", "b")
     assert {(tmp_path / name).read_text() for name in ("a", "b")} == {"old", "new"}
-    assert {standing(tmp_path, name).read_text() for name in ("a", "b")} == {"new"}
+    assert {current_file(tmp_path, name).read_text() for name in ("a", "b")} == {"new"}
     write_together(tmp_path, "b", content="newer")
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == {"a": "new", "b": "newer"}
