@@ -33,11 +33,11 @@ ROWS = {
     "classes exchange": Row("classes"),
     "classes exchange, 3 levels": Row("classes", {"levels": 3}),
     "classes exchange, binary": Row("classes", {"binary": True}),
-    "classes brown": Row("classes", {"classes_by": "brown"}),
-    "classes frequency": Row("classes", {"classes_by": "frequency"}),
-    "classes sqrt-frequency": Row("classes", {"classes_by": "sqrt-frequency"}),
-    "classes vectors": Row("classes", {"classes_by": "vectors"}, source="random"),
-    "classes adaptive": Row("classes", {"classes_by": "adaptive"}),
+    "classes brown": Row("classes", {"cluster_by": "brown"}),
+    "classes frequency": Row("classes", {"cluster_by": "frequency"}),
+    "classes sqrt-frequency": Row("classes", {"cluster_by": "sqrt-frequency"}),
+    "classes vectors": Row("classes", {"cluster_by": "vectors"}, source="random"),
+    "classes adaptive": Row("classes", {"cluster_by": "adaptive"}),
     "flat": Row("flat"),
 }
 

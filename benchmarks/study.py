@@ -86,7 +86,7 @@ class Study:
         source = self.place(made.source, state)
         if chosen.takes is hstree.WordVectors:
             return grown(vectors_of(source), own, made.method, options)
-        options["vectors"] = source / "vectors.npy"
+        options["vectors_file"] = source / "vectors.npy"
         return grown(self.splits.train, own, made.method, options)
 
     def place(self, row: str, state: int) -> Path:

@@ -161,7 +161,7 @@ def test_a_tree_of_a_text_is_built_anew_for_other_words_counts_lines_or_options(
 
 def test_a_tree_is_built_anew_for_another_file_of_an_option(splits, tmp_path, builds):
     vectors = tmp_path / "v.npy"
-    options = {"classes_by": "vectors", "vectors": vectors}
+    options = {"cluster_by": "vectors", "vectors_file": vectors}
     for number, seed in enumerate((0, 0, 1)):
         drawn = np.random.default_rng(seed).standard_normal((len(splits.train.vocabulary), 3))
         hstree.WordVectors(splits.train.vocabulary.words, drawn).save(vectors)
@@ -173,7 +173,7 @@ def test_a_tree_is_built_anew_for_another_file_of_an_option(splits, tmp_path, bu
 def test_what_a_folder_of_an_option_holds_is_not_known(splits, tmp_path, builds):
     for _ in range(2):
         with pytest.raises(InputError):
-            grown(splits.train, tmp_path / "g", "wordnet", {"wordnet": str(tmp_path)})
+            grown(splits.train, tmp_path / "g", "wordnet", {"source": str(tmp_path)})
     grown(splits.train, tmp_path / "g", "huffman", {})
     assert len(builds) == 3
 

@@ -40,19 +40,19 @@ from hstree.data.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
-Ways = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
+ClusterBy = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
 
 @checked_options
 def classes(
     corpus: Corpus,
     *,
-    classes_by: Ways = "exchange",
+    cluster_by: ClusterBy = "exchange",
     n_classes: Annotated[int | None, Range(1)] = None,
     levels: Literal[2, 3] = 2,
     binary: bool = False,
-    vectors: Path | None = None,
-    classes: Path | None = None,
+    vectors_file: Path | None = None,
+    classes_file: Path | None = None,
     random_state: RandomState = 0,
 ) -> Tree:
     """Decide the class of the next word, then the word among those of the class.
@@ -61,7 +61,7 @@ def classes(
     ----------
     corpus : Corpus
         Its pairs of neighbours are what classes are found by, and what their perplexity is of.
-    classes_by : {"exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"}
+    cluster_by : {"exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"}
         exchange: those that predict the next word's class best from the word before. brown: the
         same, merged into a binary tree by mutual information. frequency, sqrt-frequency: bins of
         equal mass. vectors: k-means. adaptive: frequent words beside clusters of rare ones.
@@ -73,10 +73,10 @@ def classes(
     binary : bool
         Make a Huffman tree of each node that would be wide. In the trees of brown and of bit
         strings, the words of a class have one in any case.
-    vectors : Path, optional
+    vectors_file : Path, optional
         The file of word vectors for classes by vectors. Words without one get bins of equal
         mass: as many of the classes as is their share of the words.
-    classes : Path, optional
+    classes_file : Path, optional
         A file of classes, instead of finding them: lines of word, tab, class; or Brown paths
         (bits, tab, word, tab, count), whose bits become a binary tree. Words that it lacks are
         a class of their own, under the root and beside the tree of the bits.
@@ -108,25 +108,27 @@ def classes(
     ----------
     .. [1] J. Goodman, "Classes for fast maximum entropy training", ICASSP 2001.
     """
-    _check_together(classes_by, n_classes, levels, vectors, classes, len(corpus.vocabulary))
+    _check_together(
+        cluster_by, n_classes, levels, vectors_file, classes_file, len(corpus.vocabulary)
+    )
     text = Text(corpus, bigram_counts(corpus), np.argsort(-corpus.counts, kind="stable"))
     arrange = huffman_shape if binary else _wide_over
-    if classes is not None:
-        shape, class_of = _of_file(text, classes, arrange)
-    elif classes_by == "adaptive":
+    if classes_file is not None:
+        shape, class_of = _of_file(text, classes_file, arrange)
+    elif cluster_by == "adaptive":
         shape, class_of = _adaptive(text, arrange)
-    elif classes_by == "brown":
+    elif cluster_by == "brown":
         (class_of,) = divided(text.order, by_exchange(text), 2, n_classes)
         shape = _brown(text, class_of)
     else:
         nested = divided(
-            text.order, divide_by(text, classes_by, vectors, random_state), levels, n_classes
+            text.order, divide_by(text, cluster_by, vectors_file, random_state), levels, n_classes
         )
         shape, class_of = nested_shape(corpus.counts, text.order, nested, arrange), nested[-1]
 
     perplexity = bigram_perplexity(text.bigrams, class_of)
     found = {
-        "by": classes_by if classes is None else "file",
+        "by": cluster_by if classes_file is None else "file",
         "number": int(class_of.max()) + 1,
         "bigram_perplexity": None if perplexity is None else round(perplexity, 4),
     }
@@ -210,31 +212,33 @@ def _of_file(text: Text, path: Path, arrange: Arrange) -> tuple[Shape, Int64]:
 
 
 def _check_together(
-    classes_by: str,
+    cluster_by: str,
     n_classes: int | None,
     levels: int,
-    vectors: Path | None,
-    classes: Path | None,
+    vectors_file: Path | None,
+    classes_file: Path | None,
     n_words: int,
 ) -> None:
     """Refuse options that do not go together."""
-    if classes is not None and classes_by != "exchange":
+    if classes_file is not None and cluster_by != "exchange":
         raise OptionError(
-            f"classes names a file of classes, so there are none to find: drop classes_by "
-            f"{classes_by!r}, or the file"
+            f"classes_file names the classes, so there are none to find: drop cluster_by "
+            f"{cluster_by!r}, or the file"
         )
-    if classes_by == "vectors" and vectors is None:
+    if cluster_by == "vectors" and vectors_file is None:
         raise OptionError(
-            "classes_by 'vectors' needs vectors, the file of word vectors (.npy, word2vec or GloVe)"
+            "cluster_by 'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
         )
-    if vectors is not None and classes_by != "vectors":
-        raise OptionError("vectors are for classes_by 'vectors'; give that too, or drop the file")
-    way = "a file of classes" if classes is not None else f"classes_by {classes_by!r}"
-    if levels == 3 and (classes is not None or classes_by in ("brown", "adaptive")):
+    if vectors_file is not None and cluster_by != "vectors":
+        raise OptionError(
+            "vectors_file is for cluster_by 'vectors'; give that too, or drop the file"
+        )
+    way = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
+    if levels == 3 and (classes_file is not None or cluster_by in ("brown", "adaptive")):
         raise OptionError(f"levels 3 does not go with {way}, whose tree has levels of its own")
     if n_classes is None:
         return
-    if classes is not None or classes_by == "adaptive":
+    if classes_file is not None or cluster_by == "adaptive":
         raise OptionError(f"n_classes does not go with {way}, which says how many there are")
     if n_classes > n_words:
         raise OptionError(f"n_classes is {n_classes}, more than the {n_words} words; give fewer")

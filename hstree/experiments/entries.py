@@ -55,13 +55,13 @@ class Method:
     def needs_vectors(self) -> bool:
         """Whether it wants vectors that a model learned: as its input, or as an option's file."""
         values = self.builder.effective(self.given)
-        by_vectors = values.get("classes_by") == "vectors" and values.get("vectors") is None
+        by_vectors = values.get("cluster_by") == "vectors" and values.get("vectors_file") is None
         return self.takes_vectors or by_vectors
 
     @property
     def reads_vectors(self) -> bool:
         """Whether it takes vectors from a file, whose making nobody timed."""
-        return self.builder.effective(self.given).get("vectors") is not None
+        return self.builder.effective(self.given).get("vectors_file") is not None
 
     def options(self, seed: int) -> dict[str, Any]:
         """Return the options for one random state, which a seed of its own overrules."""

@@ -89,7 +89,7 @@ class Work:
         learned = self.learned(seed)
         if entry.takes_vectors:
             return grown(vectors_of(learned), folder, method, options)
-        options["vectors"] = learned / "vectors.npy"
+        options["vectors_file"] = learned / "vectors.npy"
         return grown(self.splits.train, folder, method, options)
 
     def learned(self, seed: int) -> Path:

@@ -5,8 +5,8 @@ Counts and the order of labels are kept, names and the numbers of nodes are not;
 counts gets zeros, and zeros all over are read as no counts.
 
 Where several words have the same bits, as in Brown's own files, they get a Huffman tree of their
-own, whose root is named by the bits; `hstree build --method classes --classes FILE` does the same
-over a corpus.
+own, whose root is named by the bits; the method `classes` with `classes_file` does the same over a
+corpus.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
     if not given.is_paths:
         raise InputError(
             f"{path} has lines of a word and a class, which are no tree; give the bits of Brown "
-            "clustering, or build with `hstree build --method classes --classes FILE`"
+            "clustering, or build with the method classes and its option classes_file"
         )
     words = list(given.class_of)
     strings = sorted(set(given.class_of.values()))

@@ -66,7 +66,7 @@ def test_three_levels_of_about_the_cube_root(corpus):
 
 
 def test_exchange_says_more_of_the_next_word_than_bins_do(corpus):
-    by_way = {way: classes(corpus, classes_by=way).meta["classes"] for way in WAYS if way[0] != "v"}
+    by_way = {way: classes(corpus, cluster_by=way).meta["classes"] for way in WAYS if way[0] != "v"}
     perplexity = {way: of["bigram_perplexity"] for way, of in by_way.items()}
     assert perplexity["exchange"] == perplexity["brown"]
     assert perplexity["exchange"] < perplexity["frequency"]
@@ -87,8 +87,8 @@ def test_the_perplexity_is_that_of_the_tree(corpus):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_binary_makes_every_node_a_decision_of_two(corpus, vectors, way):
-    more = {"vectors": vectors} if way == "vectors" else {}
-    tree = classes(corpus, classes_by=way, binary=True, **more)
+    more = {"vectors_file": vectors} if way == "vectors" else {}
+    tree = classes(corpus, cluster_by=way, binary=True, **more)
     assert set(tree.fan_out.tolist()) == {2}
     assert all(len(lengths) == 1 for lengths in code_lengths(tree))
 
@@ -105,7 +105,7 @@ def test_binary_keeps_the_classes(corpus):
         return found
 
     flat, binary = classes(corpus), classes(corpus, binary=True)
-    brown = classes(corpus, classes_by="brown")
+    brown = classes(corpus, cluster_by="brown")
     for tree in (binary, brown):
         for node, name in enumerate(flat.names):
             if name:
@@ -123,15 +123,15 @@ def test_brown_merges_by_the_pairs_of_classes(corpus):
     expected = list(parts)
     for a, b in merge_by_information(pairs).tolist():
         expected.append(expected[a] | expected[b])
-    subtrees = {frozenset(labels) for labels in label_sets(classes(corpus, classes_by="brown"))}
+    subtrees = {frozenset(labels) for labels in label_sets(classes(corpus, cluster_by="brown"))}
     assert subtrees >= {frozenset(words) for words in expected}
-    found = classes(corpus, classes_by="brown", n_classes=3).meta["classes"]
+    found = classes(corpus, cluster_by="brown", n_classes=3).meta["classes"]
     assert found["number"] == 3
 
 
 def test_frequency_bins_hold_the_words_in_their_order(corpus):
     for way in ("frequency", "sqrt-frequency"):
-        tree = classes(corpus, classes_by=way, n_classes=6)
+        tree = classes(corpus, cluster_by=way, n_classes=6)
         ids = [
             word
             for of_class in classes_of(tree)
@@ -141,22 +141,22 @@ def test_frequency_bins_hold_the_words_in_their_order(corpus):
 
 
 def test_vectors_part_by_what_is_near_and_bin_the_others(corpus, vectors):
-    tree = classes(corpus, classes_by="vectors", vectors=vectors, n_classes=4, random_state=3)
+    tree = classes(corpus, cluster_by="vectors", vectors_file=vectors, n_classes=4, random_state=3)
     assert {frozenset(of_class) for of_class in classes_of(tree)} == {
         frozenset(f"w{i}" for i in range(60) if i % 3 == kind and i not in (5, 6))
         for kind in range(3)
     } | {frozenset({"w5", "w6", EOS})}
     assert tree.meta["classes"]["words_without_vector"] == 3
-    one = classes(corpus, classes_by="vectors", vectors=vectors, n_classes=1)
+    one = classes(corpus, cluster_by="vectors", vectors_file=vectors, n_classes=1)
     assert one.n_nodes == 1
-    deep = classes(corpus, classes_by="vectors", vectors=vectors, levels=3)
+    deep = classes(corpus, cluster_by="vectors", vectors_file=vectors, levels=3)
     assert deep.depth.max() == 2
 
 
 def test_adaptive_has_frequent_words_beside_clusters(tmp_path):
     counts = (3000 / np.arange(1, 201) ** 1.2).astype(int) + 1
     line = " ".join(f"w{i}" for i, n in enumerate(counts) for _ in range(n))
-    tree = classes(corpus_of(tmp_path, [line]), classes_by="adaptive")
+    tree = classes(corpus_of(tmp_path, [line]), cluster_by="adaptive")
     found = tree.meta["classes"]
     parts = classes_of(tree)
     assert [len(part) for part in parts[: found["head"]]] == [1] * found["head"]
@@ -174,7 +174,7 @@ def test_adaptive_clusters_are_those_of_the_boundaries(tmp_path):
     boundaries = adaptive_boundaries(np.sort(corpus.counts)[::-1])
     assert len(boundaries) > 2
     sizes = [1] * boundaries[0] + np.diff(boundaries).tolist()
-    tree = classes(corpus, classes_by="adaptive")
+    tree = classes(corpus, cluster_by="adaptive")
     assert [len(part) for part in classes_of(tree)] == sizes
 
 
@@ -182,14 +182,14 @@ def test_a_file_of_classes(tmp_path):
     corpus = corpus_of(tmp_path, ["the cat saw the dog", "a dog saw red", "the end"])
     path = tmp_path / "classes.tsv"
     path.write_text("cat\tanimal\ndog\tanimal\nsaw\tverb\nthe\tthe\na\tthe\nhorse\tanimal\n")
-    tree = classes(corpus, classes=path)
+    tree = classes(corpus, classes_file=path)
     # By their most frequent words: the line end, "the" (as often, and later), "dog", "saw".
     assert classes_of(tree) == [{EOS, "red", "end"}, {"the", "a"}, {"dog", "cat"}, {"saw"}]
     assert tree.names == (None, "without class", "the", "animal")
     about = tree.meta["classes"]
     assert (about["by"], about["number"]) == ("file", 4)
     assert (about["words_without_class"], about["words_left_out"]) == (3, 1)
-    binary = classes(corpus, classes=path, binary=True)
+    binary = classes(corpus, classes_file=path, binary=True)
     assert set(binary.fan_out.tolist()) == {2}
 
 
@@ -199,7 +199,7 @@ def test_bit_strings_become_the_tree_above(tmp_path):
     path.write_text(
         "00\tcat\t2\n00\tdog\t2\n00\thorse\t1\n0110\tthe\t2\n0111\ta\t1\n010\tcow\t1\n1\tsaw\t2\n"
     )
-    tree = classes(corpus, classes=path)
+    tree = classes(corpus, classes_file=path)
     # cow is not in the text, so that its bit decides nothing; the line end and red have no bits.
     code = dict(zip(tree.labels, code_lengths(tree), strict=True))
     assert code["saw"] == [2]
@@ -213,7 +213,7 @@ def test_bit_strings_become_the_tree_above(tmp_path):
 @pytest.mark.parametrize("n", [50, 1000])
 def test_real_brown_clusters_keep_their_bits(n):
     paths, text = shared(f"brown-clusters/ptb-c{n}.paths.gz"), shared("ptb/ptb.valid.txt")
-    tree = hstree.build("classes", Corpus.read(text), classes=paths)
+    tree = hstree.build("classes", Corpus.read(text), classes_file=paths)
     about = tree.meta["classes"]
     n_words = tree.n_labels
     assert about["words_without_class"] == 1  # <eos>
@@ -222,8 +222,8 @@ def test_real_brown_clusters_keep_their_bits(n):
     lengths = [length for (length,) in code_lengths(tree)]
     assert lengths[tree.labels.index(EOS)] == 1
     assert sum(2.0**-length for length in lengths) == pytest.approx(1, abs=1e-12)
-    assert tree.meta["options"]["classes"] == paths.name
-    assert "classes" in tree.meta["input"]["files"]
+    assert tree.meta["options"]["classes_file"] == paths.name
+    assert "classes_file" in tree.meta["input"]["files"]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -233,8 +233,8 @@ def test_few_words(tmp_path, way, n_words):
     if n_words == 3:
         corpus = corpus_of(tmp_path, ["a b", "a a b"])
     WordVectors(["a", "b", EOS], np.eye(3)).save(tmp_path / "v.npy")
-    more = {"vectors": tmp_path / "v.npy"} if way == "vectors" else {}
-    tree = classes(corpus, classes_by=way, **more)
+    more = {"vectors_file": tmp_path / "v.npy"} if way == "vectors" else {}
+    tree = classes(corpus, cluster_by=way, **more)
     assert tree.n_labels == n_words == len(code_lengths(tree))
     assert tree.n_nodes <= max(0, n_words - 1)
 
@@ -243,9 +243,9 @@ def test_few_words(tmp_path, way, n_words):
 def test_words_that_the_text_lacks_are_placed(tmp_path, way):
     words = Vocabulary([f"w{i}" for i in range(20)], [1] * 20)
     corpus = corpus_of(tmp_path, ["w3 w4 w3 zz w5"], vocabulary=words)
-    assert len(code_lengths(classes(corpus, classes_by=way))) == 20
+    assert len(code_lengths(classes(corpus, cluster_by=way))) == 20
     nothing = corpus_of(tmp_path, ["zz"], vocabulary=words)
-    tree = classes(nothing, classes_by=way)
+    tree = classes(nothing, cluster_by=way)
     assert len(code_lengths(tree)) == 20
     assert tree.meta["classes"]["bigram_perplexity"] is None
     json.dumps(tree.meta)
@@ -264,15 +264,15 @@ def test_as_many_classes_as_words_is_the_flat_tree(corpus):
         ({"n_classes": 62}, "more than the 61 words"),
         ({"levels": 4}, "levels is 4; it must be one of 2, 3"),
         ({"random_state": -1}, "random_state"),
-        ({"classes_by": "luck"}, "classes_by is 'luck'; it must be one of 'exchange'"),
-        ({"classes_by": "vectors"}, "needs vectors"),
-        ({"vectors": "v.npy"}, "classes_by 'vectors'"),
-        ({"classes_by": "brown", "classes": "c.tsv"}, "drop classes_by 'brown'"),
-        ({"classes": "c.tsv", "n_classes": 3}, "n_classes does not go with a file"),
-        ({"classes": "c.tsv", "levels": 3}, "levels 3 does not go with a file"),
-        ({"classes_by": "brown", "levels": 3}, "levels 3 does not go with classes_by 'brown'"),
-        ({"classes_by": "adaptive", "levels": 3}, "levels 3"),
-        ({"classes_by": "adaptive", "n_classes": 3}, "n_classes does not go with"),
+        ({"cluster_by": "luck"}, "cluster_by is 'luck'; it must be one of 'exchange'"),
+        ({"cluster_by": "vectors"}, "needs vectors_file"),
+        ({"vectors_file": "v.npy"}, "cluster_by 'vectors'"),
+        ({"cluster_by": "brown", "classes_file": "c.tsv"}, "drop cluster_by 'brown'"),
+        ({"classes_file": "c.tsv", "n_classes": 3}, "n_classes does not go with a file"),
+        ({"classes_file": "c.tsv", "levels": 3}, "levels 3 does not go with a file"),
+        ({"cluster_by": "brown", "levels": 3}, "levels 3 does not go with cluster_by 'brown'"),
+        ({"cluster_by": "adaptive", "levels": 3}, "levels 3"),
+        ({"cluster_by": "adaptive", "n_classes": 3}, "n_classes does not go with"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(corpus, options, saying):
@@ -284,9 +284,9 @@ def test_options_that_do_not_go_together_are_refused(corpus, options, saying):
 def test_files_that_have_none_of_the_words_are_refused(corpus, tmp_path):
     (tmp_path / "other.tsv").write_text("chien\tanimal\n")
     with pytest.raises(InputError, match=r"none of the vocabulary's 61 words.*'chien'"):
-        classes(corpus, classes=tmp_path / "other.tsv")
+        classes(corpus, classes_file=tmp_path / "other.tsv")
     WordVectors(["chien"], [[1.0]]).save(tmp_path / "other.npy")
     with pytest.raises(InputError, match=r"none of the vocabulary's 61 words.*'chien'"):
-        classes(corpus, classes_by="vectors", vectors=tmp_path / "other.npy")
+        classes(corpus, cluster_by="vectors", vectors_file=tmp_path / "other.npy")
     with pytest.raises(InputError, match=r"gone\.npy"):
-        hstree.build("classes", corpus, classes_by="vectors", vectors=tmp_path / "gone.npy")
+        hstree.build("classes", corpus, cluster_by="vectors", vectors_file=tmp_path / "gone.npy")

@@ -41,10 +41,10 @@ SETTINGS = {
         {"levels": 3},
         {"binary": True},
         {"n_classes": 1},
-        {"classes_by": "brown"},
-        {"classes_by": "frequency", "levels": 3, "binary": True},
-        {"classes_by": "sqrt-frequency"},
-        {"classes_by": "adaptive"},
+        {"cluster_by": "brown"},
+        {"cluster_by": "frequency", "levels": 3, "binary": True},
+        {"cluster_by": "sqrt-frequency"},
+        {"cluster_by": "adaptive"},
     ],
 }
 
@@ -201,7 +201,7 @@ def test_meta_says_how_the_tree_was_made(method, options, tmp_path):
     every = {option.name: option.default for option in METHODS[method].options} | options
     assert meta["random_state"] == every.pop("random_state", None)
     if method == "wordnet":
-        every["wordnet"] = "3.0"  # which one it was, not where it was found
+        every["source"] = "3.0"  # which one it was, not where it was found
     assert meta["options"] == every
     assert meta["hstree"] == hstree.__version__
     assert meta["input"] == given_input.source

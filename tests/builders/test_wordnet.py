@@ -20,9 +20,9 @@ from tests import needs
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import code_lengths
 from tests.builders.test_contract import assert_keeps_the_contract
+from tests.builders.wordnet.small import SYNSETS, taxonomy_of, write_database
 from tests.shared_data import shared
 from tests.texts import corpus_of
-from tests.wordnet.small import SYNSETS, taxonomy_of, write_database
 
 LINES = [
     "the dogs and the cat restrain the puppy",
@@ -51,7 +51,7 @@ def sets_by_name(tree):
 def test_synsets_hold_their_words_and_the_rest_is_beside(tmp_path, small, senses, binarise):
     corpus = corpus_of(tmp_path, LINES)
     options = {"senses": senses, "binarise": binarise, "block": 8}
-    tree = hstree.build("wordnet", corpus, wordnet=small, **options)
+    tree = hstree.build("wordnet", corpus, source=small, **options)
     below = sets_by_name(tree)
     assert below[OUTSIDE] == OTHERS
     assert below["WordNet"] == set(tree.labels) - below[OUTSIDE]
@@ -70,7 +70,7 @@ def test_synsets_hold_their_words_and_the_rest_is_beside(tmp_path, small, senses
 
 def test_meta_says_what_wordnet_has_of_the_words(tmp_path, small):
     corpus = corpus_of(tmp_path, LINES)
-    meta = hstree.build("wordnet", corpus, wordnet=small).meta
+    meta = hstree.build("wordnet", corpus, source=small).meta
     in_wordnet = sum(word not in OTHERS for line in LINES for word in line.split())
     assert meta["coverage"] == {
         "words": 18,
@@ -94,21 +94,21 @@ def test_meta_says_what_wordnet_has_of_the_words(tmp_path, small):
 
 def test_max_senses_bounds_the_codes(tmp_path, small):
     corpus = corpus_of(tmp_path, LINES)
-    tree = hstree.build("wordnet", corpus, wordnet=small, senses="all", max_senses=2)
+    tree = hstree.build("wordnet", corpus, source=small, senses="all", max_senses=2)
     assert max(map(len, code_lengths(tree))) == 2
     assert tree.meta["coverage"]["senses_unused"] == 1
 
 
 def test_the_least_that_options_take(tmp_path, small):
     corpus = corpus_of(tmp_path, LINES)
-    tree = hstree.build("wordnet", corpus, wordnet=small, senses="all", max_senses=1, block=1)
+    tree = hstree.build("wordnet", corpus, source=small, senses="all", max_senses=1, block=1)
     assert max(map(len, code_lengths(tree))) == 1
 
 
 def test_words_that_the_text_lacks_are_beside_too(tmp_path, small):
     vocabulary = Vocabulary(["dog", "the", "xyzzy", "frob", "<eos>"], [1, 1, 1, 1, 1])
     corpus = corpus_of(tmp_path, LINES).with_vocabulary(vocabulary)
-    tree = hstree.build("wordnet", corpus, wordnet=small, block=5)
+    tree = hstree.build("wordnet", corpus, source=small, block=5)
     assert sets_by_name(tree)[OUTSIDE] == {"the", "xyzzy", "frob", "<eos>"}
 
 
@@ -120,7 +120,7 @@ def test_words_that_the_text_lacks_are_beside_too(tmp_path, small):
 )
 def test_few_words_of_any_kind(tmp_path, small, words, senses, binarise):
     corpus = corpus_of(tmp_path, LINES).with_vocabulary(Vocabulary(words, [1] * len(words)))
-    tree = hstree.build("wordnet", corpus, wordnet=small, senses=senses, binarise=binarise)
+    tree = hstree.build("wordnet", corpus, source=small, senses=senses, binarise=binarise)
     assert tree.labels == tuple(words)
     assert (tree.n_nodes == 0) == (len(words) == 1)
 
@@ -143,7 +143,7 @@ def test_every_way_to_a_wordnet_and_every_build_of_it_gives_the_same_tree(tmp_pa
     order = np.random.default_rng(1).permutation(len(SYNSETS)).tolist()
     one = write_database(tmp_path / "one")
     two = write_database(tmp_path / "two", order=order, gloss="other glosses, other offsets")
-    trees = [hstree.build("wordnet", corpus, senses="all", wordnet=str(f)) for f in (one, two)]
+    trees = [hstree.build("wordnet", corpus, senses="all", source=str(f)) for f in (one, two)]
     assert trees[0] == trees[1]
     assert trees[0].meta["wordnet"] == trees[1].meta["wordnet"]
 
@@ -152,9 +152,9 @@ def test_options_out_of_range(tmp_path, small):
     corpus = corpus_of(tmp_path, LINES)
     for options in ({"block": 0}, {"max_senses": 0}, {"senses": "some"}, {"binarise": "x"}):
         with pytest.raises(OptionError, match=next(iter(options))):
-            hstree.build("wordnet", corpus, wordnet=small, **options)
+            hstree.build("wordnet", corpus, source=small, **options)
     with pytest.raises(InputError, match="no folder"):
-        hstree.build("wordnet", corpus, wordnet=str(tmp_path / "none"))
+        hstree.build("wordnet", corpus, source=str(tmp_path / "none"))
 
 
 def test_the_wordnet_in_the_wheel():
@@ -217,12 +217,12 @@ def test_nltk_a_folder_and_the_wheel_give_the_same_tree(nltk_zip, tmp_path):
         archive.extractall(tmp_path)
     corpus = corpus_of(tmp_path, LINES)
     trees = [
-        hstree.build("wordnet", corpus, senses="all", wordnet=source)
+        hstree.build("wordnet", corpus, senses="all", source=source)
         for source in ("builtin", "nltk", str(tmp_path / "wordnet"))
     ]
     for tree in trees:
         assert tree.meta["wordnet"] == trees[0].meta["wordnet"]  # holds a hash of the taxonomy
-        assert tree.meta["options"]["wordnet"] == "3.0"
+        assert tree.meta["options"]["source"] == "3.0"
         tree.save(tmp_path / "tree.json")
         assert (tmp_path / "tree.json").read_bytes() == saved(trees[0], tmp_path)
 

@@ -231,7 +231,7 @@ def test_missing_inputs(refused):
 @pytest.mark.parametrize(
     ("options", "saying"),
     [
-        (["classes", "--classes-by", "vectors"], "--classes-by 'vectors' needs vectors"),
+        (["classes", "--cluster-by", "vectors"], "--cluster-by 'vectors' needs --vectors-file"),
         (
             ["classes", "--n-classes", "0"],
             "classes: --n-classes is 0; it must be a whole",

@@ -196,7 +196,7 @@ REPLACED = [
     "vocab corpus.txt --vocabulary words.tsv -o words.tsv --force",
     "build -m huffman words.json -o words.json --force",
     "build -m huffman corpus.txt --vocabulary words.json -o words.json --force",
-    "build -m classes corpus.txt --vectors words.json -o words.json --force",
+    "build -m classes corpus.txt --vectors-file words.json -o words.json --force",
     "evaluate huffman.json corpus.txt --json corpus.txt",
     "evaluate huffman.json corpus.txt --json hard.txt",
     "evaluate huffman.json corpus.txt --json huffman.json",

@@ -73,7 +73,7 @@ def test_vectors_remember_the_training_of_their_model(done, corpus):
     done("build", "-m", "gmm", "v.npy")
     one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
     # Also as the file of an option, beside a corpus that has none of the lines.
-    by_vectors = ("--classes-by", "vectors", "--n-classes", "3", "--vectors", "v.npy")
+    by_vectors = ("--cluster-by", "vectors", "--n-classes", "3", "--vectors-file", "v.npy")
     done("build", "-m", "classes", corpus, "--train-split-only", *by_vectors, "-o", "c.json")
     one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
 
@@ -148,7 +148,7 @@ def test_a_row_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, 
 
 def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done, tree, corpus):
     done("evaluate", tree, corpus, "--test", corpus, "--vectors-out", "v.npy", *QUICK)
-    method = "classes --classes-by vectors --vectors v.npy --n-classes 3"
+    method = "classes --cluster-by vectors --vectors-file v.npy --n-classes 3"
     vocabulary = ("--vocabulary", "v.labels.tsv")
     compared = hstree("compare", corpus, "-m", method, *vocabulary, "-o", "c", *QUICK)
     assert compared.status == 0, compared.err

@@ -19,7 +19,7 @@ from hstree.tree import Tree
         ("gmm --no-weighted", {"weighted": False}),
         ("gmm --split balanced --seed 3", {"split": "balanced", "random_state": 3}),
         ("classes --levels 3 --n-classes 9", {"levels": 3, "n_classes": 9}),
-        ("classes --classes 'my classes.tsv'", {"classes": Path("my classes.tsv")}),
+        ("classes --classes-file 'my classes.tsv'", {"classes_file": Path("my classes.tsv")}),
         ("kmeans  --balanced", {"balanced": True}),
     ],
 )
@@ -63,8 +63,8 @@ def test_a_random_state_is_the_comparisons_unless_the_method_has_its_own():
         ("gmm", True),
         ("semantic", True),
         ("classes", False),
-        ("classes --classes-by vectors", True),
-        ("classes --classes-by vectors --vectors mine.npy", False),
+        ("classes --cluster-by vectors", True),
+        ("classes --cluster-by vectors --vectors-file mine.npy", False),
     ],
 )
 def test_which_methods_need_vectors(text, needs):
@@ -78,7 +78,7 @@ def test_a_folder_for_each_method():
         parse_method("gmm --epsilon=.4 --trees 4 --iterations 10").slug
         == slug["gmm --trees 4 --epsilon 0.4"]
     )
-    a, b = (parse_method(f"classes --classes {name}/c.tsv").slug for name in "ab")
+    a, b = (parse_method(f"classes --classes-file {name}/c.tsv").slug for name in "ab")
     assert a != b
     assert "/" not in a
 

@@ -15,7 +15,7 @@ from hstree.models.language_model import LanguageModel
 from tests.texts import corpus_of, markov_lines
 
 QUICK = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
-METHODS = ("random", "huffman", "gmm --epsilon 0.4", "classes --classes-by vectors", "flat")
+METHODS = ("random", "huffman", "gmm --epsilon 0.4", "classes --cluster-by vectors", "flat")
 
 
 @pytest.fixture(autouse=True)
@@ -111,8 +111,8 @@ def test_vectors_are_learned_once_on_the_random_tree(compared, splits):
             same = hstree.build(
                 "classes",
                 splits.train,
-                classes_by="vectors",
-                vectors=home / "runs" / "random" / f"seed-{seed}" / "vectors.npy",
+                cluster_by="vectors",
+                vectors_file=home / "runs" / "random" / f"seed-{seed}" / "vectors.npy",
                 random_state=seed,
             )
             assert tree == same
@@ -157,7 +157,7 @@ def test_costs_count_from_the_text_on(compared):
         assert steps["tree"] == pytest.approx(np.mean([one["seconds"] for one in built]))
     # What is built from vectors includes the model that learned them: the random tree's.
     random = by_name["random"]["from_text"]
-    for name in ("gmm --epsilon 0.4", "classes --classes-by vectors"):
+    for name in ("gmm --epsilon 0.4", "classes --cluster-by vectors"):
         assert by_name[name]["from_text"]["vectors"] == pytest.approx(random["seconds"])
     for name in ("random", "huffman", "flat"):
         assert by_name[name]["from_text"]["vectors"] == 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "hstree build --method gmm --help",
 )
 def build(
-    source: Annotated[
+    input: Annotated[
         str,
         typer.Argument(
             metavar="INPUT",
@@ -97,12 +97,12 @@ def build(
     if any(option.name == "random_state" for option in chosen.options):
         options["random_state"] = seed
     chosen.effective(options)
-    read = [source, vocabulary, labels, *options.values()]
+    read = [input, vocabulary, labels, *options.values()]
     check_file(output, "-o", ENDINGS, force=force, apart_from=read)
     selection = {"min_count": min_count, "max_size": max_size}
     with showing_progress(quiet):
         words = vocabulary_of(vocabulary)
-        given = _opened(source, chosen, words, labels, selection, lower, train_split_only)
+        given = _opened(input, chosen, words, labels, selection, lower, train_split_only)
         tree = hstree.build(method, given, vocabulary=words, **options)
         tree.save(output)
     lines = [*tree_facts(tree.stats()), *input_facts(tree)]

@@ -43,7 +43,7 @@ def wordnet(
     max_senses: Annotated[int, Range(1)] = 8,
     binarise: Literal["tfidf", "huffman", "none"] = "tfidf",
     block: Annotated[int, Range(1)] = 500,
-    wordnet: str = "builtin",
+    source: str = "builtin",
     random_state: RandomState = 0,
 ) -> Tree:
     """WordNet's is-a tree over a corpus's words, made binary by their tf-idf vectors.
@@ -62,7 +62,7 @@ def wordnet(
         lengths, parted by the same vectors; in a Huffman tree; or under one node.
     block : int
         Tokens of a document, for tf-idf.
-    wordnet : str
+    source : str
         The WordNet to use: "builtin", version 3.0 as it comes with hstree; "nltk", the one
         that NLTK finds; or a folder of data and index files, such as /usr/share/wordnet.
     random_state : int
@@ -81,7 +81,7 @@ def wordnet(
     OptionError
         When an option is out of its range.
     InputError
-        When there is no WordNet where `wordnet` says.
+        When there is no WordNet at `source`.
 
     Notes
     -----
@@ -102,7 +102,7 @@ def wordnet(
     .. [2] C. Fellbaum (ed.), "WordNet: an electronic lexical database", 1998; morphy(7WN).
     """
     with progress.task("reading WordNet"):
-        taxonomy = open_taxonomy(wordnet)
+        taxonomy = open_taxonomy(source)
     words, counts = np.array(corpus.vocabulary.words, object), corpus.counts
     places = find_places(corpus.vocabulary.words, taxonomy, senses, max_senses)
     inside = np.flatnonzero(places.n_senses)
@@ -128,7 +128,7 @@ def wordnet(
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
     coverage = _coverage(places, taxonomy, counts, hierarchy)
     # The same WordNet is the same input, whichever way it came.
-    which = {"wordnet": taxonomy.version}
+    which = {"source": taxonomy.version}
     return joined.with_meta({"options": which, "wordnet": _which(taxonomy), "coverage": coverage})
 
 

@@ -14,7 +14,7 @@ from hstree.builders.word_classes.bigrams import (
     x_log_x,
 )
 from hstree.data.vocabulary import EOS, Vocabulary
-from tests.classing.brute import drawn_pairs, matrix, perplexity
+from tests.builders.word_classes.brute import drawn_pairs, matrix, perplexity
 from tests.texts import corpus_of
 
 LINES = ["a b a", "", "b b <unk> c", "a"]

@@ -14,7 +14,7 @@ from hstree.builders.wordnet.morphy import lemmas_of
 from hstree.builders.wordnet.sources import folder_files
 from hstree.builders.wordnet.wndb import read_database
 from hstree.errors import FileFormatError, InputError
-from tests.wordnet.small import SYNSETS, taxonomy_of, text_of, write_database
+from tests.builders.wordnet.small import SYNSETS, taxonomy_of, text_of, write_database
 
 SMALL = taxonomy_of(SYNSETS)
 
@@ -43,7 +43,7 @@ def test_the_files_give_the_table_in_every_build(tmp_path):
 
 def test_the_script_makes_a_table_of_a_folder(tmp_path):
     folder = write_database(tmp_path / "wordnet")
-    script = Path(__file__).parents[2] / "scripts" / "make_wordnet_table.py"
+    script = Path(__file__).parents[3] / "scripts" / "make_wordnet_table.py"
     if not script.exists():
         pytest.skip("no scripts folder: these tests run from an installed package")
     command = [sys.executable, script, folder, "-o", tmp_path / "out.xz"]

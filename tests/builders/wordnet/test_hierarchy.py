@@ -9,7 +9,7 @@ from hstree.builders.wordnet.hierarchy import resolve, wide_tree
 from hstree.builders.wordnet.lookup import find_places
 from hstree.builders.wordnet.table import TableSynset
 from tests.builders.oracle import children_of
-from tests.wordnet.small import SYNSETS, taxonomy_of
+from tests.builders.wordnet.small import SYNSETS, taxonomy_of
 
 SMALL = taxonomy_of(SYNSETS)
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree.builders.word_classes.merging import merge_by_information
-from tests.classing.brute import drawn_pairs, matrix, mutual_information
+from tests.builders.word_classes.brute import drawn_pairs, matrix, mutual_information
 
 
 @settings(max_examples=40)

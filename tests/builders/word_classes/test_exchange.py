@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hstree import progress
 from hstree.builders.word_classes import exchange as module
 from hstree.builders.word_classes.exchange import exchange
-from tests.classing.brute import drawn_pairs, log_likelihood, matrix, perplexity
+from tests.builders.word_classes.brute import drawn_pairs, log_likelihood, matrix, perplexity
 
 
 @settings(max_examples=60)
