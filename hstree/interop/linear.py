@@ -18,10 +18,10 @@ import scipy.sparse
 
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.layers import batch_search, kernels
-from hstree.layers.batch_search import TopK
+from hstree.layers import kernels
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import NARROW
+from hstree.layers.top_k import BatchTopK, PairLogits, top_k_of_batch
 from hstree.tree import Tree
 
 #: A dense array, or a CSR array: (samples, features).
@@ -115,7 +115,7 @@ class LinearTree:
         for rows, score in self._all_scores(X):
             yield rows, self.layer.log_prob_of_scores(score.T)
 
-    def top_k(self, X: Rows, k: int) -> TopK:
+    def top_k(self, X: Rows, k: int) -> BatchTopK:
         """Return the k most probable labels of each sample where a search finds them for certain.
 
         Sparse samples are first searched with few scores each; those that need more then get the
@@ -129,7 +129,7 @@ class LinearTree:
             From 1 to V.
         """
         n, n_edges = X.shape[0], len(self.tree.child)
-        found = TopK(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n, bool))
+        found = BatchTopK.empty(n, k)
         most_patience = LEAST_PATIENCE + PATIENCE * n_edges
         if (
             not self.tree.has_single_codes
@@ -138,10 +138,10 @@ class LinearTree:
         ):
             return found
 
-        def search(samples: Int64, score: batch_search.Score, patience: float) -> None:
-            answer = batch_search.best_first(
+        def search(samples: Int64, logits: PairLogits, patience: float) -> None:
+            answer = top_k_of_batch(
                 self.tree,
-                score,
+                logits,
                 len(samples),
                 k,
                 # Beyond the rounding of scores by far, in whatever order products are summed.

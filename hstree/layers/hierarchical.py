@@ -3,7 +3,7 @@
 ``P(label | h)`` is the sum over the label's codes of the product of the branch probabilities on
 the way; in log space a log-sum-exp over codes of sums of log-probabilities. The layer holds the
 parameters, and gives the loss, its gradients and all labels' log-probabilities. The best-first
-top-k is in `search`, sampling in `sampling`; a batch's decisions are computed in `node_groups`.
+top-k is in `top_k`, sampling in `sampling`; a batch's decisions are computed in `node_groups`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.layers import sampling, search
 from hstree.layers.node_groups import (
     CROWDED,
     NARROW,
@@ -28,6 +27,8 @@ from hstree.layers.node_groups import (
     Scratch,
     WideNodes,
 )
+from hstree.layers.sampling import sample
+from hstree.layers.top_k import top_k
 from hstree.layers.tree_probabilities import TreeProbabilities
 from hstree.tree import Tree
 
@@ -95,11 +96,11 @@ class HierarchicalSoftmax(TreeProbabilities):
             Most probable first; ties by label id.
         log_prob : float64 array (B, min(k, V))
         """
-        return search.top_k(self, hidden, k)
+        return top_k(self.codes, self.weight, self.bias, hidden, k, self.log_prob)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector by descending the tree; int64 array (B,)."""
-        return sampling.sample(self, hidden, rng)
+        return sample(self.tree, self.weight, self.bias, hidden, rng)
 
 
 class _Pass:

@@ -11,7 +11,8 @@ from scipy.special import log_softmax
 from scipy.stats import chisquare
 
 from hstree.errors import OptionError
-from hstree.layers import hierarchical, kernels, node_groups, search
+from hstree.layers import hierarchical, kernels, node_groups
+from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -294,13 +295,13 @@ def test_a_search_of_many_codes_gives_way_early(monkeypatch):
     tree = Tree.from_children([str(i) for i in range(400)], children)
     layer = HierarchicalSoftmax(tree, 2, counts=np.arange(1, 401), dtype=np.float64)
     scored = []
-    extend = search._Ways._extend
+    extend = search._PathCosts._extend
 
     def counted(self, node, so_far):
         scored.append(node)
         return extend(self, node, so_far)
 
-    monkeypatch.setattr(search._Ways, "_extend", counted)
+    monkeypatch.setattr(search._PathCosts, "_extend", counted)
     expected = np.arange(399, 389, -1)
     np.testing.assert_array_equal(layer.top_k(np.zeros((1, 2)), 10)[0], [expected])
     assert 0 < 2 * len(scored) < search.LEAST_PATIENCE + search.PATIENCE * len(tree.child) + 2

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree import Tree
-from hstree.layers import batch_search, kernels
+from hstree.layers import kernels
+from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from tests.chains import chain
 from tests.layers.test_hierarchical import random_layer
@@ -14,11 +15,11 @@ from tests.strategies import trees
 
 
 def searched(layer, hidden, k, *, margin=1e-9, patience=np.inf):
-    def score(item, row):
+    def logits(item, row):
         return kernels.gather_dot(layer.weight, layer.bias, hidden, item, row)
 
-    return batch_search.best_first(
-        layer.tree, score, len(hidden), k, margin=margin, patience=patience
+    return search.top_k_of_batch(
+        layer.tree, logits, len(hidden), k, margin=margin, patience=patience
     )
 
 
@@ -65,7 +66,7 @@ def test_only_the_nodes_on_the_path_are_scored(monkeypatch):
         return of_pairs(weight, bias, hidden, item, row)
 
     monkeypatch.setattr(kernels, "gather_dot", counted)
-    monkeypatch.setattr(batch_search, "EDGES_PER_ROUND", 1)
+    monkeypatch.setattr(search, "EDGES_PER_ROUND", 1)
     _, log_prob, certain = searched(layer, np.zeros((3, 1)), 2)
     assert certain.all()
     assert sorted(scored) == [(item, row) for item in range(3) for row in range(2)]

@@ -1,0 +1,386 @@
+"""Exact most probable labels by best-first search: the likelier child first.
+
+The frontier holds the edges not yet followed, by the cost (``-log_prob``) of the path to each. No
+label below an edge is likelier than the edge. `top_k` searches one hidden vector at a time with a
+heap, in any tree; `top_k_of_batch` searches many at once, in trees with one code per label. The
+heap is several times faster for one vector, the batch for many.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import insort
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from hstree._ragged import offsets, ranges
+from hstree._typing import Array, Bool, Float64, Int64
+from hstree.errors import OptionError
+from hstree.layers import kernels
+from hstree.tree.arrays import TreeArrays
+from hstree.tree.codes import Codes
+
+#: A search of one vector gives way to a dense pass when it has scored this share of the edges (an
+#: edge costs the search about 60 times as much as the dense pass) ...
+PATIENCE = 1 / 64
+#: ... and this many more, which is what the dense pass costs on the smallest trees.
+LEAST_PATIENCE = 96
+#: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
+#: over codes and depths stays below it.
+TIE = 1e-12
+#: Probability that rounding may hide in what the labels met so far leave over.
+MASS_MARGIN = 1e-9
+#: Edges that the vectors of a batch follow together in a round; the fewer vectors, the more edges
+#: of each, ...
+EDGES_PER_ROUND = 4096
+#: ... up to this many.
+MOST_EDGES = 32
+
+#: Cost and id of a label.
+CostedLabel = tuple[float, int]
+#: Returns the logits (P,) of pairs of an item (P,) and a weight row (P,).
+PairLogits = Callable[[Int64, Int64], Array]
+
+
+# One hidden vector at a time.
+
+
+class _OutOfPatienceError(Exception):
+    """A dense pass is cheaper than going on."""
+
+
+def top_k(
+    codes: Codes,
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    k: int,
+    log_prob: Callable[[Array], Float64],
+) -> tuple[Int64, Float64]:
+    """Return the k most probable labels of each hidden vector and their log-probabilities.
+
+    Where labels have one code each they leave the heap in order. Where they have several, the
+    whole probability of a label is computed when its first code leaves the heap. The search ends
+    when no other label can be among the k best: its probability is at most what the labels met so
+    far leave over, and at most the highest number of codes times the likeliest edge. A search that
+    reaches a large share of the tree gives way to `log_prob`, so that it takes at most about twice
+    as long.
+
+    Parameters
+    ----------
+    codes : Codes
+        Of the tree.
+    weight, bias : float arrays (R, d), (R,)
+    hidden : float array (B, d)
+    k : int
+        At least 1; more than V means V.
+    log_prob : callable
+        Returns the log-probabilities (B, V) of all labels.
+
+    Returns
+    -------
+    labels : int64 array (B, min(k, V))
+        Most probable first; ties by label id. Labels tie when, sorted by log-probability, each is
+        within 1e-12 of the next (relative to it where it is below -1), so that the rounding of
+        float64 sums does not order labels.
+    log_prob : float64 array (B, min(k, V))
+
+    Raises
+    ------
+    OptionError
+        When `k` is below 1.
+    """
+    if k < 1:
+        raise OptionError(f"k is {k}; ask for at least 1 label")
+    tree = codes.tree
+    k = min(k, tree.n_labels)
+    if tree.n_nodes == 0:  # one label
+        return np.zeros((len(hidden), 1), np.int64), np.zeros((len(hidden), 1))
+    labels = np.empty((len(hidden), k), np.int64)
+    values = np.empty((len(hidden), k))
+    for i in range(len(hidden)):
+        paths = _PathCosts(codes, weight, bias, hidden[i])
+        try:
+            labels[i], values[i] = _search(paths, k, int(tree.codes_per_label.max()))
+        except _OutOfPatienceError:
+            labels[i], values[i] = _first_of_all(-log_prob(hidden[i : i + 1])[0], k)
+    return labels, values
+
+
+def _search(paths: _PathCosts, k: int, most_codes: int) -> tuple[Int64, Float64]:
+    """Search from the root; `most_codes` is the highest number of codes of a label."""
+    frontier = [(0.0, 0)]  # heap of (cost, child as in `tree.child`)
+    best: list[CostedLabel] = []  # ascending
+    met: set[int] = set()
+    left_over = 1.0
+    while frontier and not (
+        len(best) >= k and _is_settled(best, k, frontier[0][0], most_codes, left_over)
+    ):
+        cost, child = heapq.heappop(frontier)
+        if child >= 0:
+            for entry in paths.below(child):
+                heapq.heappush(frontier, entry)
+        elif child not in met:
+            met.add(child)
+            total = cost if most_codes == 1 else paths.to_label(~child)
+            left_over -= math.exp(-total)
+            insort(best, (total, ~child))
+    costs, labels = zip(*best, strict=True)
+    return _first(np.array(costs), np.array(labels), k)[:2]
+
+
+def _is_settled(
+    best: list[CostedLabel], k: int, nearest: float, most_codes: int, left_over: float
+) -> bool:
+    """Tell whether every label not met yet is less likely than the k-th best and its ties."""
+    by_codes = nearest - math.log(most_codes)
+    by_mass = -math.log(max(left_over, 0.0) + MASS_MARGIN)
+    least = max(by_codes, by_mass)
+    return _is_apart(best[k - 1][0], least) and _is_apart(best[_end_of_ties(best, k) - 1][0], least)
+
+
+def _end_of_ties(best: list[CostedLabel], k: int) -> int:
+    """Return the number of labels before the first that is less likely than the k-th."""
+    end = k
+    while end < len(best) and not _is_apart(best[end - 1][0], best[end][0]):
+        end += 1
+    return end
+
+
+def _is_apart(cost: float, higher: float) -> bool:
+    return higher - cost > TIE * max(1.0, higher)
+
+
+def _first_of_all(cost: Float64, k: int) -> tuple[Int64, Float64]:
+    """Return the k labels of the lowest costs (V,), and their log-probabilities."""
+    some = min(len(cost), 4 * k + 64)
+    nearest = np.argpartition(cost, some - 1)[:some]
+    labels, log_prob, has_all_ties = _first(cost[nearest], nearest, k)
+    if not has_all_ties:
+        labels, log_prob, _ = _first(cost, np.arange(len(cost)), k)
+    return labels, log_prob
+
+
+def _first(cost: Float64, label: Int64, k: int) -> tuple[Int64, Float64, bool]:
+    """Sort labels by cost, ties by label id, and return the first k.
+
+    Also tells whether a label that is less likely than the k-th was among them, so that no tie
+    of it can be missing where these are the labels of the lowest costs.
+    """
+    ascending = np.argsort(cost)
+    cost, label = cost[ascending], label[ascending]
+    # (n,) number of the group of ties that each label belongs to
+    tie = np.zeros(len(cost), np.int64)
+    np.cumsum(np.diff(cost) > TIE * np.maximum(1.0, cost[1:]), out=tie[1:])
+    first = np.lexsort((label, tie))[:k]
+    return label[first], -cost[first], bool(tie[-1] > tie[k - 1])
+
+
+class _PathCosts:
+    """Costs of the paths from the root to a tree's edges, each node scored once."""
+
+    def __init__(self, codes: Codes, weight: Array, bias: Array, hidden: Array) -> None:
+        self._codes, self._tree = codes, codes.tree
+        self._weight, self._bias, self._hidden = weight, bias, hidden
+        self._patience = LEAST_PATIENCE + PATIENCE * len(codes.tree.child)
+        self._below: dict[int, list[tuple[float, int]]] = {}
+
+    def below(self, node: int) -> list[tuple[float, int]]:
+        """Return the cost of each child of a node, and the child as in `tree.child`."""
+        known = self._below
+        if node in known:
+            return known[node]
+        tree = self._tree
+        pending = [node]
+        while node and (node := tree.parent.item(node)) not in known:
+            pending.append(node)
+        for node in reversed(pending):
+            cost = 0.0
+            if node:
+                branch = tree.edge_branch.item(tree.node_edge.item(node))
+                cost = known[tree.parent.item(node)][branch][0]
+            known[node] = self._extend(node, cost)
+        return known[node]
+
+    def to_label(self, label: int) -> float:
+        """Return the cost of a label: its probability is summed over its codes."""
+        tree, codes = self._tree, self._codes
+        edge = codes.leaf_edge[codes.label_start[label] : codes.label_start[label + 1]]
+        self._spend(len(edge))
+        node, branch = tree.edge_node[edge], tree.edge_branch[edge]
+        cost: list[float] = [
+            self.below(n)[b][0] for n, b in zip(node.tolist(), branch.tolist(), strict=True)
+        ]
+        least = min(cost)
+        return least - math.log(math.fsum(math.exp(least - c) for c in cost))
+
+    def _extend(self, node: int, cost: float) -> list[tuple[float, int]]:
+        """Score a node; `cost` is that of the path to it."""
+        tree = self._tree
+        first, stop = tree.child_start.item(node), tree.child_start.item(node + 1)
+        self._spend(stop - first)
+        child = tree.child[first:stop].tolist()
+        row = tree.row_start.item(node)
+        if len(child) == 2:
+            z = float(self._weight[row] @ self._hidden + self._bias[row])
+            likelier = cost + math.log1p(math.exp(-abs(z)))
+            return [(likelier + max(-z, 0.0), child[0]), (likelier + max(z, 0.0), child[1])]
+        rows = slice(row, row + len(child))
+        logits = (self._weight[rows] @ self._hidden + self._bias[rows]).astype(np.float64)
+        costs = cost - kernels.segment_log_softmax(logits, np.array([0, len(child)]))
+        return list(zip(costs.tolist(), child, strict=True))
+
+    def _spend(self, edges: int) -> None:
+        self._patience -= edges
+        if self._patience < 0:
+            raise _OutOfPatienceError
+
+
+# Many hidden vectors at once.
+
+
+class BatchTopK(NamedTuple):
+    """The most probable labels of some items.
+
+    Attributes
+    ----------
+    labels : int64 array (n, k)
+        Most probable first.
+    log_prob : float64 array (n, k)
+    certain : bool array (n,)
+        False where the item has no answer: its labels and log-probabilities have no meaning.
+    """
+
+    labels: Int64
+    log_prob: Float64
+    certain: Bool
+
+    @classmethod
+    def empty(cls, n_items: int, k: int) -> BatchTopK:
+        """Return a result without any answer."""
+        shape = (n_items, k)
+        return cls(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(n_items, bool))
+
+
+def top_k_of_batch(
+    tree: TreeArrays, logits: PairLogits, n_items: int, k: int, *, margin: float, patience: float
+) -> BatchTopK:
+    """Search the k most probable labels of many items, in a tree with one code per label.
+
+    Every node among the k likeliest edges of an item's frontier has to be scored; a round scores
+    those of all items. An item whose search is long, or whose labels are so close that rounding
+    could change their order, gets no answer.
+
+    Parameters
+    ----------
+    tree : TreeArrays
+        With at least one node.
+    logits : callable
+    n_items : int
+    k : int
+        From 1 to V.
+    margin : float
+        Costs are ordered when they are further apart (relative to themselves above 1).
+    patience : float
+        Number of edges that the search of an item may score; one that needs more has no answer.
+    """
+    result = BatchTopK.empty(n_items, k)
+    item, spent = np.arange(n_items), np.zeros(n_items, np.int64)
+    # (items, slots) frontier of each item: the cost of the path to each edge, infinite in a free
+    # slot, and the child that the edge leads to; (items,) slots in use
+    cost, child, used = np.full((n_items, k + 1), np.inf), np.full((n_items, k + 1), -1), spent + 1
+    cost[:, 0], child[:, 0] = 0.0, 0
+    while len(item):
+        n_followed = max(k, min(EDGES_PER_ROUND // len(item), MOST_EDGES))
+        # (items, slots) the lowest costs, ascending, and which of them lead to nodes
+        slot = _lowest(cost, max(k + 1, n_followed))
+        lowest = np.take_along_axis(cost, slot, axis=1)
+        is_node = (np.take_along_axis(child, slot, axis=1) >= 0) & (lowest < np.inf)
+        # An item is done when its k lowest are labels, and the next is not a node so close to the
+        # k-th that a label below it could tie.
+        has_k: Bool = np.logical_not(np.any(is_node[:, :k], axis=1))
+        is_close = ~_are_apart(lowest[:, k - 1], lowest[:, k], margin)
+        done: Bool = has_k & ~(is_node[:, k] & is_close)
+        if done.any():
+            label = ~np.take_along_axis(child[done], slot[done, : k + 1], axis=1)
+            _set_answers(result, item[done], lowest[done, : k + 1], label, margin)
+        # (edges,) frontier row, slot and node of each edge to follow
+        is_node[:, n_followed:] &= has_k[:, None]
+        row, rank = np.nonzero(is_node & ~done[:, None])
+        node = child[row, slot[row, rank]]
+        spent += np.bincount(row, tree.fan_out[node], minlength=len(item)).astype(np.int64)
+        goes_on = ~done & (spent <= patience)
+        if not goes_on.all():
+            kept = goes_on[row]
+            row, rank, node = (np.cumsum(goes_on) - 1)[row[kept]], rank[kept], node[kept]
+            item, spent, cost, child, used, slot = (
+                array[goes_on] for array in (item, spent, cost, child, used, slot)
+            )
+        followed = slot[row, rank]
+        # (branches,) costs of the children of all nodes, one node after another
+        below, start = _branch_costs(tree, logits, item[row], node)
+        fan_out = np.diff(start)
+        below += np.repeat(cost[row, followed], fan_out)
+        # (branches,) slot of each: the first child takes that of its edge, the others free ones
+        added = np.bincount(row, fan_out - 1, minlength=len(item)).astype(np.int64)
+        is_first = np.zeros(len(below), bool)
+        is_first[start[:-1]] = True
+        target = np.empty(len(below), np.int64)
+        target[is_first] = followed
+        target[~is_first] = ranges(used, offsets(added))
+        used = used + added
+        n_slots = int(used.max(initial=0))
+        cost, child = _widened(cost, n_slots, np.inf), _widened(child, n_slots, -1)
+        row = np.repeat(row, fan_out)
+        cost[row, target] = below
+        child[row, target] = tree.child[ranges(tree.child_start[node], start)]
+    return result
+
+
+def _lowest(cost: Float64, n: int) -> Int64:
+    """Return the slots of the n lowest costs of each row, ascending; all where n is more."""
+    n = min(n, cost.shape[1])
+    slot = np.argpartition(cost, n - 1, axis=1)[:, :n]
+    order = np.argsort(np.take_along_axis(cost, slot, axis=1), axis=1)
+    return np.take_along_axis(slot, order, axis=1)
+
+
+def _are_apart(cost: Float64, higher: Float64, margin: float) -> Bool:
+    apart: Bool = cost + margin * np.maximum(1.0, cost) < higher
+    return apart
+
+
+def _set_answers(
+    result: BatchTopK, item: Int64, cost: Float64, label: Int64, margin: float
+) -> None:
+    """Set the labels (items, k + 1) by ascending cost, the last of them to compare with.
+
+    An answer is certain where each of the first k is certainly below the next.
+    """
+    k = result.labels.shape[1]
+    result.labels[item] = label[:, :k]
+    result.log_prob[item] = -cost[:, :k]
+    certain = _are_apart(cost[:, :-1], cost[:, 1:], margin).all(axis=1)
+    result.certain[item] = certain & (cost[:, k - 1] < np.inf)
+
+
+def _branch_costs(
+    tree: TreeArrays, logits: PairLogits, item: Int64, node: Int64
+) -> tuple[Float64, Int64]:
+    """Return the costs of all branches of nodes, one node after another, and their offsets."""
+    first, n_rows = tree.row_start[node], tree.row_start[node + 1] - tree.row_start[node]
+    row_start, branch_start = offsets(n_rows), offsets(tree.fan_out[node])
+    z = logits(np.repeat(item, n_rows), ranges(first, row_start))
+    return -kernels.branch_log_prob(z, row_start, branch_start), branch_start
+
+
+def _widened(table: Array, width: int, free: float) -> Array:
+    """Return a table with at least this many columns, new ones filled with `free`."""
+    more = width - table.shape[1]
+    if more <= 0:
+        return table
+    more = max(more, table.shape[1])
+    return np.pad(table, ((0, 0), (0, more)), constant_values=free)
