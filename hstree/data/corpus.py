@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree._text import plural
 from hstree._typing import Int32, Int64, Integer
 from hstree.data.encoding import EncodedText, encode
 from hstree.data.provenance import texts
@@ -69,7 +70,9 @@ class Corpus:
         n_lines = len(text.line_start) - 1
         start, stop = (0, n_lines) if lines is None else lines
         if not 0 <= start < stop <= n_lines:
-            raise InputError(f"{text.name} has {_lines(n_lines)}, and none from {start} to {stop}")
+            raise InputError(
+                f"{text.name} has {plural(n_lines, 'line')}, and none from {start} to {stop}"
+            )
         self.vocabulary = vocabulary
         self.lines = (start, stop)
         self._text = text
@@ -235,7 +238,7 @@ class Corpus:
         """
         if not 0 <= start < stop <= self.n_lines:
             raise InputError(
-                f"{self.name} has {_lines(self.n_lines)}, and none from {start} to {stop}"
+                f"{self.name} has {plural(self.n_lines, 'line')}, and none from {start} to {stop}"
             )
         first = self.lines[0]
         lines = (first + start, first + stop)
@@ -267,8 +270,8 @@ class Corpus:
         n_last = self.n_lines // 10
         if n_last == 0:
             raise InputError(
-                f"{self.name} has {_lines(self.n_lines)}; a tenth of them is held out, which takes "
-                "ten or more: give a longer text, or files for validation and test"
+                f"{self.name} has {plural(self.n_lines, 'line')}; a tenth of them is held out, "
+                "which takes ten or more: give a longer text, or files for validation and test"
             )
         n_rest = self.n_lines - n_last
         return self.part(0, n_rest), self.part(n_rest, self.n_lines)
@@ -301,10 +304,6 @@ class Corpus:
     def _type_counts(self) -> Int64:
         """How often each type of the text stands in these lines."""
         return _type_counts(self._text, self.lines)
-
-
-def _lines(n: int) -> str:
-    return f"{n} line" if n == 1 else f"{n} lines"
 
 
 def _types(text: EncodedText, lines: tuple[int, int]) -> Int32:

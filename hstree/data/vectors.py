@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hstree._text import quoted
 from hstree._typing import Array, Float32, Int64
 from hstree.data.provenance import texts
 from hstree.data.vector_files.npy import is_npy, labels_beside, read_labels, read_npy, write_npy
@@ -217,7 +218,7 @@ def _check_finite(given: Array, matrix: Float32, labels: tuple[str, ...]) -> Non
     more = int(np.count_nonzero(~finite.all(axis=1))) - 1
     rest = f", as do {more} other rows" if more else ""
     raise InputError(
-        f"row {row} ({_shortened(labels[row])}) holds {what} in column {column}{rest}; "
+        f"row {row} ({quoted(labels[row])}) holds {what} in column {column}{rest}; "
         "vectors must be finite numbers"
     )
 
@@ -231,7 +232,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
         first = labels.index(twice)
         second = labels.index(twice, first + 1)
         raise InputError(
-            f"the word {_shortened(twice)} names row {first} and row {second}; drop one of them"
+            f"the word {quoted(twice)} names row {first} and row {second}; drop one of them"
         )
 
 
@@ -244,12 +245,8 @@ def _checked_counts(counts: ArrayLike, labels: tuple[str, ...]) -> Int64:
     if int(given.min()) < 0:
         row = int(np.argmin(given))
         raise InputError(
-            f"the word {_shortened(labels[row])} has the count {given[row]}; counts start at zero"
+            f"the word {quoted(labels[row])} has the count {given[row]}; counts start at zero"
         )
     checked = given.astype(np.int64)
     checked.setflags(write=False)
     return checked
-
-
-def _shortened(label: str) -> str:
-    return repr(label if len(label) <= 40 else f"{label[:40]}...")

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hstree._files import BYTE_ORDER_MARK, read_text, replacing
+from hstree._text import quoted
 from hstree._typing import Int32, Int64
 from hstree.data.provenance import header, parse_header, texts
 from hstree.errors import InputError, OptionError
@@ -186,7 +187,7 @@ class Vocabulary:
             if not word or not _is_count(count):
                 raise InputError(
                     f"{name}, line {number}: expected a word, a tab and a whole number, "
-                    f"found {_shortened(line)}"
+                    f"found {quoted(line)}"
                 )
             words.append(word)
             counts.append(int(count))
@@ -302,7 +303,3 @@ def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
 def _is_count(field: str) -> bool:
     """Say whether a field is a whole number; nineteen digits hold every int64."""
     return len(field) <= 19 and field.isascii() and field.isdigit()
-
-
-def _shortened(line: str) -> str:
-    return repr(line if len(line) <= 40 else f"{line[:40]}...")

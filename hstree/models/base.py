@@ -367,11 +367,6 @@ def predicts(options: Mapping[str, Any]) -> str:
     return model_class(options.get("model", "lbl")).predicts_of(options)
 
 
-def several(number: int, one: str) -> str:
-    """Return a number and its noun, the plural with an s."""
-    return f"{number} {one}" if number == 1 else f"{number} {one}s"
-
-
 def _check(tensor: Array | None, shape: tuple[int, ...], what: str) -> None:
     """Refuse a tensor that is missing, of another type or shape, or not finite."""
     if tensor is None or tensor.shape != shape or tensor.dtype != np.float32:

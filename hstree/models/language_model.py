@@ -13,6 +13,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._options import RandomState, check_value
+from hstree._text import plural
 from hstree._typing import Int64
 from hstree.data.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.data.corpus import Corpus
@@ -20,7 +21,7 @@ from hstree.data.vocabulary import EOS
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.base import TreeModel, several
+from hstree.models.base import TreeModel
 from hstree.models.lbl import LogBilinear
 from hstree.models.lbl_training import LogBilinearTrainer, TrainingOptions
 from hstree.tree import Tree
@@ -134,9 +135,9 @@ class LanguageModel(TreeModel[LogBilinear], names=("lbl",)):
         """Describe the model and how it is trained."""
         matrices = "full" if options["full"] else "diagonal"
         return (
-            f"log-bilinear, {several(options['context'], 'word')} of context, "
+            f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
-            f"{several(options['epochs'], 'epoch')} at the most, "
+            f"{plural(options['epochs'], 'epoch')} at the most, "
             f"{options['batch_size']} positions a batch, Adagrad from {options['learning_rate']}, "
             f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
         )

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hstree._text import plural
 from hstree._typing import Int64
 from hstree.data.contexts import Contexts, check_ids, check_words, checked_size, ids_of
 from hstree.data.corpus import Corpus
@@ -19,7 +20,7 @@ from hstree.data.symmetric_windows import SymmetricWindows
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.base import TreeModel, several
+from hstree.models.base import TreeModel
 from hstree.models.cbow import Cbow
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec_training import Word2VecOptions, Word2VecTrainer
@@ -117,9 +118,9 @@ class Word2Vec(TreeModel[Cbow], names=("cbow", "skipgram")):
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe the model and how it is trained."""
         return (
-            f"{options['model']}, {several(options['window'], 'word')} on either side, "
+            f"{options['model']}, {plural(options['window'], 'word')} on either side, "
             f"{options['dim']} numbers a word",
-            f"{several(options['epochs'], 'epoch')}, {options['batch_size']} positions a batch, "
+            f"{plural(options['epochs'], 'epoch')}, {options['batch_size']} positions a batch, "
             f"a rate falling from {options['learning_rate']}, sub-sampling {options['sample']}",
         )
 

@@ -15,11 +15,11 @@ from typing import Any
 from markupsafe import Markup
 from scipy.stats import ttest_ind_from_stats
 
+from hstree._text import plural
 from hstree.report.figures import (
     change,
     number,
     perplexity,
-    plural,
     signed,
     significance,
     three_digits,
@@ -55,7 +55,7 @@ def answers_of(results: Results) -> list[Answer]:
 
 
 def _which(chosen: Row, best: Row, rows: Sequence[Row], choice: Mapping[str, Any]) -> Markup:
-    trees = plural(choice["among"], "tree", "trees")
+    trees = plural(choice["among"], "tree")
     if chosen.is_flat:
         return _flat_itself(chosen, rows, trees, choice["within"])
     said = Markup(

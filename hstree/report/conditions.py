@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hstree._text import plural
 from hstree.experiments.results import read_before
 from hstree.models.base import describe, predicts
-from hstree.report.figures import number, perplexity, plural
+from hstree.report.figures import number, perplexity
 from hstree.report.rows import Results
 
 _PARTS = {"train": "training", "valid": "validation", "test": "test"}
@@ -43,8 +44,7 @@ def conditions_of(results: Results) -> list[tuple[str, str]]:
         ("unigram", f"test perplexity {perplexity(results['unigram'])}, for scale"),
         (
             "machine",
-            f"{machine['system']}, {machine['processor']}, "
-            f"{plural(machine['cores'], 'core', 'cores')}",
+            f"{machine['system']}, {machine['processor']}, {plural(machine['cores'], 'core')}",
         ),
         (
             "versions",
@@ -59,7 +59,7 @@ def _at_epoch_limit(results: Results) -> list[tuple[str, str]]:
     number = sum(bool(row["at_epoch_limit"]) for row in rows)
     if not number:
         return []
-    said = f"{number} of {plural(len(rows), 'tree', 'trees')}, marked *, stopped at it"
+    said = f"{number} of {plural(len(rows), 'tree')}, marked *, stopped at it"
     return [("epoch limit", f"{said}; more epochs may lower their perplexity")]
 
 

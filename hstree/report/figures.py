@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from hstree import _text
+
 #: What stands for a figure that is not there.
 NONE = "\N{EN DASH}"
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a figure with as many decimals as asked for."""
-    return NONE if value is None else f"{value:,.{digits}f}"
+    """Format a number; a dash for None."""
+    return _text.number(value, digits, missing=NONE)
 
 
 def three_digits(value: float | None) -> str:
@@ -49,8 +51,3 @@ def significance(p: float | None) -> str:
     if p is None:
         return NONE
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def plural(count: int, one: str, many: str) -> str:
-    """Return a count and its noun."""
-    return f"{count:,} {one if count == 1 else many}"

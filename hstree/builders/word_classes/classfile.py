@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from hstree._files import decode_text, read_gzip, read_regular, reading
+from hstree._text import quoted
 from hstree.errors import InputError
 
 _BITS = re.compile("[01]*")
@@ -64,14 +65,12 @@ def read_classes(path: Path) -> ClassFile:
         fields = line.split("\t")
         n_fields = n_fields or len(fields)
         if n_fields not in (2, 3):
-            raise InputError(f"{path}, line {number}: {_shortened(line)}; give {_FORMS}")
+            raise InputError(f"{path}, line {number}: {quoted(line)}; give {_FORMS}")
         is_right = _is_path(fields) if n_fields == 3 else len(fields) == 2 and all(fields)
         if not is_right:
             expected = "bits of 0 and 1, a tab, a word, a tab and a count"
             expected = expected if n_fields == 3 else "a word, a tab and a class"
-            raise InputError(
-                f"{path}, line {number}: expected {expected}, found {_shortened(line)}"
-            )
+            raise InputError(f"{path}, line {number}: expected {expected}, found {quoted(line)}")
         word, name = (fields[1], fields[0]) if n_fields == 3 else fields
         counts += map(int, fields[2:])
         if word in class_of:
@@ -109,7 +108,3 @@ def _lines(path: Path) -> list[str]:
     with reading(f"the classes {path}"):
         data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
     return decode_text(data, str(path)).split("\n")
-
-
-def _shortened(line: str) -> str:
-    return repr(line if len(line) <= 40 else f"{line[:40]}...")
