@@ -1,6 +1,6 @@
-"""The program: its commands, and the one place where errors become exit statuses.
+"""The program: its commands, and the exit statuses of errors.
 
-An error is one line on standard error. Commands import the library when they run, so that
+An error is one line on standard error. Commands import the library inside their functions, so that
 `hstree --help` does not wait for it.
 """
 
@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,11 +30,8 @@ from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.examples import epilogue
-from hstree_cli.exits import BAD_INPUT, INTERRUPTED, WRONG_USAGE
-from hstree_cli.messages import complain, tracebacks
-from hstree_cli.method_options import for_typer
-from hstree_cli.usage import UsageError, explained
+from hstree_cli.options import UsageError, as_typer, epilog
+from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, tracebacks
 
 app = typer.Typer(
     name="hstree",
@@ -72,15 +69,15 @@ def hstree(
     """
 
 
-def _register(*commands: Callable[..., None]) -> None:
+def _register(*commands: Callable[..., None], **more: Any) -> None:
     for command in commands:
-        app.command(epilog=epilogue(command))(command)
+        app.command(epilog=epilog(command), **more)(as_typer(command))
 
 
 _register(vocab)
-app.command("build", cls=BuildCommand, epilog=epilogue(build))(for_typer(build))
+_register(build, cls=BuildCommand)
 _register(methods, evaluate, embed)
-app.command("bootstrap", cls=BootstrapCommand, epilog=epilogue(bootstrap))(for_typer(bootstrap))
+_register(bootstrap, cls=BootstrapCommand)
 _register(compare, report, predict, sample, score, check, stats, show, convert, demo)
 
 
@@ -88,7 +85,7 @@ def exit_status(arguments: Sequence[str]) -> int:
     """Run the program with these arguments and return its exit status."""
     program = typer.main.get_command(app)
     try:
-        # Not `app()`: it would print errors, interruptions and closed pipes in ways of its own.
+        # Not `app()`, which prints errors, interruptions and closed pipes differently.
         with (
             program.make_context("hstree", list(arguments) or ["--help"]) as context,
             tracebacks(context.params["debug"]),
@@ -99,22 +96,23 @@ def exit_status(arguments: Sequence[str]) -> int:
     except typer.Exit as done:
         return done.exit_code
     except UsageError as error:
-        complain(explained(error))
+        command = error.ctx.command_path if error.ctx else "hstree"
+        complain(f"{error.format_message().strip().rstrip('.')}; see `{command} --help`")
         return WRONG_USAGE
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        return 0  # whoever read the output has enough
+        return 0  # the reader of the output has enough
     except OSError as error:
-        # Whatever else is written, the library names.
+        # The library names all other files that cannot be written.
         complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return BAD_INPUT
     except MemoryError:
         complain("there is not enough memory for this")
         return BAD_INPUT
     except Exception as error:
-        # Imported here: whoever gets this far has the library loaded already.
+        # Whatever raised this has loaded the library already.
         from hstree.errors import HstreeError, OptionError, PluginError
 
         if not isinstance(error, HstreeError):
@@ -127,7 +125,7 @@ def exit_status(arguments: Sequence[str]) -> int:
 
 def run() -> None:
     """Run the program on the command line's arguments."""
-    if sys.stdout is None:  # closed by whoever started the program: writing must fail, as it would
+    if sys.stdout is None:  # closed when the program started: writing must fail
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -136,6 +134,6 @@ def run() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # Already dealt with; Python's own flush at exit must not complain once more.
+        # Already reported; Python's own flush at exit must not report it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)

@@ -1,15 +1,32 @@
-"""Options that several commands share.
+"""Options that several commands share, and options made from the records of builders.
 
-Every path has ``readable=False``: that a file cannot be read is for the library to say, as bad
-input; Typer would call it wrong usage.
+A command takes a group of options as one dataclass parameter; `as_typer` replaces it by the fields.
+`max_codes: int = 64` in a builder's signature becomes ``--max-codes 64``, a bool the switch
+``--weighted``, a Literal a choice; `random_state` is ``--seed``, which commands have themselves.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from hstree.builders import Builder, Option
+
+#: Error of wrong usage. Typer exports only its child; the package that defines it depends on the
+#: version of Typer.
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 #: What no training comes near; the library's own limits are in `hstree.data.contexts`.
 MAX_DIM, MAX_CONTEXT, MAX_BATCH_SIZE, MAX_EPOCHS = 1 << 16, 1 << 12, 1 << 22, 1_000_000
@@ -18,63 +35,101 @@ MAX_WORDS = 10_000_000
 MAX_SEED = (1 << 32) - 1
 
 CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
-_READING = "Reading a corpus"
-_TRAINING = "Training"
 
-MinCount = Annotated[
-    int,
-    typer.Option(
-        "--min-count",
-        metavar="N",
-        min=1,
-        help="Words that stand fewer times become <unk>.",
-        rich_help_panel=_READING,
-    ),
+
+# Shared options
+
+
+def path_option(*flags: str, metavar: str, help: str, **more: Any) -> Any:
+    """Describe an option that is a path.
+
+    That a file cannot be read is bad input, which the library reports; Typer would call it wrong
+    usage, hence ``readable=False``.
+    """
+    return typer.Option(*flags, metavar=metavar, help=help, readable=False, **more)
+
+
+def path_argument(metavar: str, help: str) -> Any:
+    """Describe a required argument that is a path; see `path_option`."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, readable=False)
+
+
+CorpusName = Annotated[
+    str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
 ]
-MaxSize = Annotated[
-    int | None,
-    typer.Option(
-        "--max-size",
-        metavar="V",
-        min=1,
-        help="Keep the V most frequent words; the others become <unk>.",
-        rich_help_panel=_READING,
-    ),
-]
-Lower = Annotated[
-    bool, typer.Option("--lower", help="Lower-case every word.", rich_help_panel=_READING)
-]
-VocabularyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--vocabulary",
-        metavar="FILE",
-        help="Read the corpus through these words (word<TAB>count).",
-        rich_help_panel=_READING,
-        readable=False,
-    ),
+TreeFile = Annotated[Path, path_argument("TREE", "A tree: .json, .json.gz or .npz.")]
+ModelFolder = Annotated[
+    Path, path_argument("MODEL_DIR", "The folder of a model that `hstree evaluate --save` wrote.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.", readable=False),
+    Path | None, path_option("--json", metavar="FILE", help="Also write the results as JSON.")
 ]
-TreeFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TREE", help="A tree: .json, .json.gz or .npz.", show_default=False, readable=False
-    ),
-]
-ModelFolder = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL_DIR",
-        help="A model's folder, as `hstree evaluate --save` makes it.",
-        show_default=False,
-        readable=False,
-    ),
-]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", min=0, max=MAX_SEED, help="Random seed.")]
+
+_READING = "Reading a corpus"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options of how a corpus is read: its words."""
+
+    min_count: Annotated[
+        int,
+        typer.Option(
+            "--min-count",
+            metavar="N",
+            min=1,
+            help="Replace words that occur fewer than N times by <unk>.",
+            rich_help_panel=_READING,
+        ),
+    ] = 1
+    max_size: Annotated[
+        int | None,
+        typer.Option(
+            "--max-size",
+            metavar="V",
+            min=1,
+            help="Keep the V most frequent words; replace the others by <unk>.",
+            rich_help_panel=_READING,
+        ),
+    ] = None
+    lower: Annotated[
+        bool, typer.Option("--lower", help="Lower-case every word.", rich_help_panel=_READING)
+    ] = False
+    vocabulary: Annotated[
+        Path | None,
+        path_option(
+            "--vocabulary",
+            metavar="FILE",
+            help="Use the words of this file (lines of word<TAB>count).",
+            rich_help_panel=_READING,
+        ),
+    ] = None
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """The options that select words by their counts: `min_count` above 1 and `max_size`."""
+        min_count = {} if self.min_count == 1 else {"min_count": self.min_count}
+        return min_count if self.max_size is None else {**min_count, "max_size": self.max_size}
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Options that name the validation and test splits; by default they are taken from CORPUS."""
+
+    valid: Annotated[
+        str | None,
+        typer.Option("--valid", metavar="FILE", help="Validation corpus, not part of CORPUS."),
+    ] = None
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="FILE", help="Test corpus, not part of CORPUS."),
+    ] = None
+
+
+_TRAINING = "Training"
 
 ModelName = Annotated[
     Literal["lbl", "cbow", "skipgram"],
@@ -176,14 +231,6 @@ Dropout = Annotated[
         rich_help_panel=_TRAINING,
     ),
 ]
-ValidText = Annotated[
-    str | None,
-    typer.Option("--valid", metavar="FILE", help="A corpus to validate on, not part of CORPUS."),
-]
-TestText = Annotated[
-    str | None,
-    typer.Option("--test", metavar="FILE", help="A corpus to test on, not part of CORPUS."),
-]
 WeightDecay = Annotated[
     float,
     typer.Option(
@@ -193,7 +240,290 @@ WeightDecay = Annotated[
         rich_help_panel=_TRAINING,
     ),
 ]
-Seed = Annotated[
-    int,
-    typer.Option("--seed", metavar="S", min=0, max=MAX_SEED, help="Random seed, up to 2**32 - 1."),
-]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Options of a model and its training."""
+
+    model: ModelName = "lbl"
+    dim: Dim = 100
+    context: Context = 5
+    window: Window = 5
+    sample: Sample = 0.0
+    full: Full = False
+    epochs: Epochs = 20
+    batch_size: BatchSize = 256
+    learning_rate: LearningRate = 0.1
+    dropout: Dropout = 0.35
+    weight_decay: WeightDecay = 1.5e-5
+    seed: Seed = 0
+
+
+# Options of models
+
+#: Parameters that some models have and the others do not.
+_OWN = {
+    "lbl": ("context", "full", "dropout", "weight_decay"),
+    "cbow": ("window", "sample"),
+    "skipgram": ("window", "sample"),
+}
+#: Parameters that a command names otherwise than the library.
+_NAMES = {"seed": "random_state"}
+
+
+def model_options(ctx: typer.Context, training: Training) -> dict[str, Any]:
+    """Return the options of `hstree.models.new_model`.
+
+    Those of the log-bilinear model are the command's, with its defaults. For another model,
+    whose defaults are others, they are those that were given.
+
+    Parameters
+    ----------
+    ctx : typer.Context
+        Of a command with all of these parameters.
+    training : Training
+
+    Raises
+    ------
+    UsageError
+        When an option was given that the model does not have.
+    OptionError
+        When one has a value that it cannot have: before anything is read.
+    """
+    from hstree.experiments.runs import config_of
+
+    values = asdict(training)
+    model = values.pop("model")
+    given = {name for name in values if _is_given(ctx, name)}
+    foreign = {name for own in _OWN.values() for name in own} - set(_OWN[model])
+    if wrong := sorted(given & foreign):
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+        others = " and ".join(kind for kind, own in _OWN.items() if wrong[0] in own)
+        raise UsageError(f"{flags}: not with --model {model}, but with {others}", ctx)
+    wanted = values.keys() - foreign if model == "lbl" else given
+    options = {_NAMES.get(name, name): values[name] for name in values if name in wanted}
+    if model != "lbl":
+        options["model"] = model
+    config_of(options)
+    return options
+
+
+def typed_flags(ctx: typer.Context, *options: str | type[DataclassInstance]) -> list[str]:
+    """Return those options, by name or as groups, that were typed on the command line."""
+    names: list[str] = []
+    for option in options:
+        names += [option] if isinstance(option, str) else [field.name for field in fields(option)]
+    return [flag(name) for name in names if _is_given(ctx, name)]
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+# Options of builders
+
+
+def flag(name: str) -> str:
+    """Return a Python name as an option: ``--max-size`` for "max_size"."""
+    return f"--{name.replace('_', '-')}"
+
+
+def flags(option: Option) -> str:
+    """Return how an option is spelt; both ways where it is a switch that is on by default."""
+    name = option.name.replace("_", "-")
+    if option.name == "random_state":
+        return "--seed"
+    return f"--{name}/--no-{name}" if option.default is True else f"--{name}"
+
+
+def shown_default(option: Option) -> str:
+    """Return an option's default as people read it."""
+    if isinstance(option.default, bool):
+        return "yes" if option.default else "no"
+    return "-" if option.default is None else str(option.default)
+
+
+def as_typed(message: str, builder: Builder) -> str:
+    """Return an error with the builder's options spelt as they are typed.
+
+    A name with an underscore is an option's wherever it stands; any other is a plain word too, and
+    is one for sure only where the message begins with it.
+    """
+    for option in builder.options:
+        flag = flags(option).partition("/")[0]
+        before = r"\b" if "_" in option.name else rf"^(?:{re.escape(builder.name)}: )?"
+        message = re.sub(rf"({before}){option.name}\b(?!:)", rf"\1{flag}", message)
+    return message
+
+
+def as_typer(command: Callable[..., None], builder: Builder | None = None) -> Callable[..., None]:
+    """Return a command's function as Typer reads it, with a builder's options.
+
+    Parameters
+    ----------
+    command : callable
+        A parameter annotated with a dataclass is replaced by the options that are its fields. The
+        parameter `options` receives the builder's options, by their Python names.
+    builder : Builder, optional
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [] if builder is None else [o for o in builder.options if o.name != "random_state"]
+    groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.name == "options":
+            groups["options"] = (dict, [option.name for option in own])
+        elif isinstance(group := parameter.annotation, type) and is_dataclass(group):
+            groups[parameter.name] = (group, [field.name for field in fields(group)])
+            parameters += _fields(group)
+        else:
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+    if builder is not None:
+        _refuse_twice(builder, {o.name for o in own} & {p.name for p in parameters})
+        parameters += [_parameter(option, f"Options of {builder.name}") for option in own]
+
+    def typed(**values: Any) -> None:
+        from hstree.errors import OptionError
+
+        for name, (make, names) in groups.items():
+            values[name] = make(**{name: values.pop(name) for name in names})
+        try:
+            command(**values)
+        except OptionError as error:
+            if builder is None:
+                raise
+            raise OptionError(as_typed(str(error), builder)) from error
+
+    typed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    typed.__name__ = command.__name__
+    # Lines of a paragraph joined, so that they wrap at the width of the terminal.
+    typed.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command) or "")
+    if builder is not None:
+        from rich.markup import escape
+
+        about = f"{builder.name}: {builder.summary} Takes {builder.takes_text}."
+        typed.__doc__ += f"\n\n{escape(about)}"
+    return typed
+
+
+def _fields(group: type[DataclassInstance]) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass as parameters."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]
+
+
+def _refuse_twice(builder: Builder, names: set[str]) -> None:
+    """Refuse a builder with options that the command has itself."""
+    from hstree.errors import PluginError
+
+    if names:
+        raise PluginError(
+            f"the builder {builder.name!r} of the package {builder.package} cannot be used here: "
+            f"its option {min(names)!r} is one of the command's own"
+        )
+
+
+def _parameter(option: Option, panel: str) -> inspect.Parameter:
+    from rich.markup import escape
+
+    kind: Any = Literal[option.choices] if option.choices else option.type
+    if option.optional:
+        kind = kind | None
+    described = typer.Option(
+        flags(option), help=escape(option.help), rich_help_panel=panel, readable=False
+    )
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=Annotated[kind, described],
+    )
+
+
+class MethodCommand(TyperCommand, ABC):
+    """A command with the options of the method that its arguments name.
+
+    Attributes
+    ----------
+    body : callable
+        The command's function; its parameter `options` receives the method's.
+    method : str or None
+        The method where the arguments name none.
+    """
+
+    body: ClassVar[Callable[..., None]]
+    method: ClassVar[str | None] = None
+
+    @staticmethod
+    @abstractmethod
+    def example(chosen: Builder) -> str:
+        """Return a line to type with a method."""
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Read the arguments, the method's own options among them."""
+        method = _named_method(args) or self.method
+        if method is None:
+            return super().make_context(info_name, args, *more, **extra)
+        from hstree.builders import builder
+
+        chosen = builder(method)
+        one_command = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        examples = help_epilog(self.example(chosen))
+        one_command.command(epilog=examples)(as_typer(self.body, chosen))
+        try:
+            return typer.main.get_command(one_command).make_context(info_name, args, *more, **extra)
+        except UsageError as error:
+            if type(error).__name__ == "NoSuchOption":
+                own = ", ".join(map(flags, chosen.options)) or "none"
+                what = f"no option {error.option_name} for {method}, whose own options are: {own}"
+                raise UsageError(what, error.ctx) from error
+            raise
+
+
+def _named_method(args: list[str]) -> str | None:
+    """Return the method that the arguments name, the last one where there are several."""
+    method = None
+    for here, after in pairwise([*args, ""]):
+        if here in ("--method", "-m"):
+            method = after or None
+        elif here.startswith("--method="):
+            method = here.partition("=")[2]
+    return method
+
+
+# Examples of help pages
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_EPILOGS: dict[Callable[..., Any], str] = {}
+
+
+def examples(*lines: str) -> Callable[[Command], Command]:
+    """Return a decorator that attaches examples to a command's function."""
+
+    def attach(command: Command) -> Command:
+        _EPILOGS[command] = help_epilog(*lines)
+        return command
+
+    return attach
+
+
+def epilog(command: Callable[..., Any]) -> str:
+    """Return the end of a command's help page: its examples."""
+    return _EPILOGS[command]
+
+
+def help_epilog(*lines: str) -> str:
+    """Return examples as the end of a help page."""
+    title = "Example" if len(lines) == 1 else "Examples"
+    return "\n\n".join([f"[bold]{title}:[/bold]", *lines])

@@ -1,4 +1,4 @@
-"""What commands write: places looked at before the work, files written before anything is printed.
+"""Outputs of commands: checked before the work, written before anything is printed.
 
 An output never replaces a file that the command reads, nor another output.
 """
@@ -14,28 +14,27 @@ from pathlib import Path
 
 import typer
 
-from hstree_cli.exits import BAD_INPUT
-from hstree_cli.messages import complain
+from hstree_cli.terminal import BAD_INPUT, complain
 
 
 @contextmanager
 def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[None]:
     """Write every output, then run the body, which prints.
 
-    Each output is written whether the others could be or not, and the body runs whatever failed.
-    Standard output that cannot be written loses nothing, for it comes last.
+    A failed output stops neither the others nor the body. The body comes last, so that an error
+    of standard output loses nothing.
 
     Parameters
     ----------
     *outputs : pairs of a path and a function
-        The function writes the path. None is not asked for.
+        The function writes to the path. None is skipped.
 
     Raises
     ------
     typer.Exit
-        After the body, when an output could not be written; each was named.
+        After the body, if an output failed; each was named.
     OSError
-        When standard output cannot be written; a `BrokenPipeError` only if nothing else failed.
+        If standard output cannot be written; `BrokenPipeError` only if nothing else failed.
     """
     from hstree.errors import HstreeError
 
@@ -62,38 +61,41 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
 
 
 def check_file(
-    path: Path,
+    path: Path | None,
     option: str,
     endings: tuple[str, ...] = (),
     *,
     force: bool = True,
     apart_from: Iterable[object] = (),
 ) -> None:
-    """Refuse a place where no file can be written, or one is in the way.
+    """Refuse a path where no file can be written, or where one must not be replaced.
 
     Parameters
     ----------
-    path : Path
+    path : Path or None
+        None is not checked.
     option : str
-        The option that names the place, for the message.
+        The option or argument that names the path, for the message.
     endings : tuple of str
-        The endings that the file may have; any without.
+        Endings that the file may have; empty for any.
     force : bool
-        Whether a file that stands there may be replaced.
+        Whether an existing file may be replaced.
     apart_from : iterable
-        Files that the command reads, and its other outputs; what is not a path is passed over.
+        Files that the command reads, and its other outputs; other objects are skipped.
 
     Raises
     ------
     FileFormatError
-        When it may not, it is one of those files, something other than a regular file stands
-        there, or the folder is missing or read-only.
+        If the path exists and must not be replaced, is one of those files or no regular file, or
+        if its folder is missing or read-only.
     OptionError
-        When the ending is another.
+        If it has another ending.
     """
     from hstree._files import resolved
     from hstree.errors import FileFormatError, OptionError
 
+    if path is None:
+        return
     if endings and not path.name.endswith(endings):
         raise OptionError(f"{option} {path}: the file's name must end in {' or '.join(endings)}")
     if path.is_dir():
@@ -104,60 +106,60 @@ def check_file(
         raise FileFormatError(
             f"{path} exists; add --force to replace it, or choose another place with {option}"
         )
-    _check_folder(target.parent, path, option)
+    _check_writable(target.parent, path, option)
 
 
 def check_folder(
-    path: Path, option: str, names: Iterable[str] = (), *, apart_from: Iterable[object] = ()
+    path: Path | None, option: str, names: Iterable[str] = (), *, apart_from: Iterable[object] = ()
 ) -> None:
-    """Refuse a place where no folder with files can be made.
+    """Refuse a path where no folder can be made, or where files must not be replaced.
 
     Parameters
     ----------
-    path : Path
-    option : str
+    path, option, apart_from
+        As for `check_file`.
     names : iterable of str
-        The files and folders that are written in it.
-    apart_from : iterable
-        As `check_file` takes it.
+        The files and folders that are written into it.
 
     Raises
     ------
     FileFormatError
-        When a file stands there or above it, a folder above it is read-only, or one of the files
-        that the command reads would be replaced.
+        If a file is in the way, a folder above it is read-only, or one of the files that the
+        command reads would be replaced.
     """
+    if path is None:
+        return
     _refuse_same([path / name for name in names], apart_from, path, option)
     nearest = path
     while not nearest.exists() and nearest != nearest.parent:
         nearest = nearest.parent
-    _check_folder(nearest, path, option)
+    _check_writable(nearest, path, option)
 
 
 def _refuse_same(
     targets: Iterable[Path], apart_from: Iterable[object], path: Path, option: str
 ) -> None:
-    """Refuse targets that are one of some files, or a folder that holds one of them."""
+    """Refuse targets that are one of the files, or a folder that contains one."""
     from hstree.errors import FileFormatError
 
     others = [other for other in apart_from if isinstance(other, str | Path)]
     for target in targets:
         for other in others:
-            if _is_or_holds(target, other):
+            if _is_or_contains(target, other):
                 raise FileFormatError(
                     f"{option} {path} would replace {other}, which this command reads or writes, "
                     f"too; choose another place with {option}"
                 )
 
 
-def _is_or_holds(target: Path, other: str | Path) -> bool:
+def _is_or_contains(target: Path, other: str | Path) -> bool:
     if not (target.exists() and os.path.exists(other)):
         return os.path.abspath(target) == os.path.abspath(other)
     inside = target.is_dir() and Path(other).resolve().is_relative_to(target.resolve())
     return inside or os.path.samefile(target, other)
 
 
-def _check_folder(folder: Path, path: Path, option: str) -> None:
+def _check_writable(folder: Path, path: Path, option: str) -> None:
     from hstree.errors import FileFormatError
 
     try:

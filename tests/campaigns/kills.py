@@ -100,13 +100,8 @@ _REMOVED_FIRST = {"result.json", "test_nll.npy"}
 _EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
 #: What takes time to import; only then does most of a command's time go to its work.
 _PRELOADED = [
-    *("hstree_cli.main", "hstree_cli.progressbar", "hstree_cli.rounds_table", "hstree_cli.scores"),
-    *(
-        "hstree_cli.treefacts",
-        "hstree_cli.comparison_table",
-        "hstree.formats",
-        "hstree.experiments.bootstrap",
-    ),
+    *("hstree_cli.main", "hstree_cli.inputs", "hstree_cli.result_tables", "hstree.formats"),
+    "hstree.experiments.bootstrap",
     *("hstree.experiments", "hstree.builders.kmeans", "hstree.report.page"),
 ]
 

@@ -82,7 +82,7 @@ def test_switches_and_numbers_of_gmm(hstree, tmp_path):
         "max_codes": 64,
     }
     assert "named by index" in ran.out
-    assert "codes a label" in ran.out
+    assert "codes/label" in ran.out
 
 
 def test_labels_name_the_rows(hstree, tmp_path):

@@ -11,7 +11,7 @@ import hstree as library
 from hstree.errors import MissingExtraError
 from hstree.experiments import results
 from hstree.models.lbl_training import LogBilinearTrainer
-from hstree_cli.comparison_table import bought
+from hstree_cli.result_tables import perplexity_comparison
 from tests.comparison.test_study import timeless
 
 QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
@@ -41,8 +41,8 @@ def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
         if row["kind"] == "tree":
             assert f"{row['tree']['scores_per_target']:.1f}" in ran.out
             assert f"{row['tokens_per_second']:,.0f}" in ran.out
-    short = "test tokens are too short to tell it from 1: an interval takes 20 blocks of 1,000"
-    for said in ("± ", "too short to tell", short, "41 words", "left in"):
+    short = "test tokens are too few to tell it from 1: an interval takes 20 blocks of 1,000"
+    for said in ("± ", "too short to tell", short, "41 words", "written to"):
         assert said in " ".join(ran.out.split())
     assert (
         f"Which tree? Of 3 trees, {found['choice']['best']} has the lowest validation perplexity"
@@ -77,7 +77,10 @@ def test_an_interval_where_the_text_is_long_enough():
         "perplexity": {part: {"mean": 164.0, "sd": None, "n": 1} for part in ("valid", "test")},
     }  # fmt: skip
     unknown = {**found, "low": None, "high": None, "p": None, "blocks": 8}
-    cells = [list(column.cells) for column in bought([row, {**row, "to_flat": unknown}]).columns]
+    cells = [
+        list(column.cells)
+        for column in perplexity_comparison([row, {**row, "to_flat": unknown}]).columns
+    ]
     assert cells[4] == ["1.306 [1.278,1.334]", "1.306 too short to tell"]
     assert cells[5] == ["<0.001", "-"]
 

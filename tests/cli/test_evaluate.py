@@ -179,8 +179,8 @@ def test_words_can_be_left_out(hstree, tree, corpus, tmp_path):
 @pytest.mark.parametrize("options", [("--min-count", "9999"), ("--max-size", "2")])
 def test_options_that_leave_no_word_are_named(refused, tree, corpus, options):
     said = f"{options[0]} {options[1]}: no word but <unk> is left"
-    refused("evaluate", tree, corpus, *options, status=2, saying=f"training part: {said}")
-    refused("bootstrap", corpus, "-o", "runs", *options, status=2, saying=f"training part: {said}")
+    refused("evaluate", tree, corpus, *options, status=2, saying=f"training split: {said}")
+    refused("bootstrap", corpus, "-o", "runs", *options, status=2, saying=f"training split: {said}")
 
 
 def test_a_vocabulary_that_leaves_no_word_is_named(refused, hstree, tree, corpus, tmp_path):

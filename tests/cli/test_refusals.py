@@ -16,8 +16,8 @@ from hstree.errors import OptionError
 from hstree.models.word2vec import Word2Vec
 from hstree_cli.commands.build import build as build_command
 from hstree_cli.main import app
-from hstree_cli.messages import printable
-from hstree_cli.method_options import for_typer
+from hstree_cli.options import as_typer
+from hstree_cli.terminal import printable
 
 TOO_LARGE = 2**32
 
@@ -34,7 +34,7 @@ def test_a_file_that_may_not_be_read_is_bad_input(refused, tree, monkeypatch):
 
 def test_no_command_leaves_it_to_typer_whether_a_file_can_be_read():
     commands = [command.callback for command in app.registered_commands]
-    commands += [for_typer(build_command, chosen) for chosen in builders().values()]
+    commands += [as_typer(build_command, chosen) for chosen in builders().values()]
     described = [
         parameter.annotation.__metadata__[0]
         for command in commands

@@ -135,7 +135,7 @@ def test_long_words_leave_the_figures_of_a_code_readable(hstree, tmp_path):
 
 def test_stats_say_which_trees_the_bounds_are_for(hstree, corpus, tmp_path):
     hstree("build", "-m", "flat", corpus, "-o", "flat.json")
-    assert "(binary codes, one a label)" in hstree("stats", "flat.json").out
+    assert "(binary codes, one per label)" in hstree("stats", "flat.json").out
     Tree.from_children(["a", "b"], [[~0, 1], [~0, ~1]]).save(tmp_path / "two.json")
     assert "the code length is their sum" in hstree("stats", "two.json").out
 

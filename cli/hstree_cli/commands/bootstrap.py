@@ -1,4 +1,4 @@
-"""`hstree bootstrap`: from text alone to a tree of what a model learned from it."""
+"""`hstree bootstrap`: from text alone to a tree of a model's word vectors."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.examples import examples
-from hstree_cli.method_options import MethodCommand
 from hstree_cli.options import (
-    CORPUS_KINDS,
     BatchSize,
     Context,
+    CorpusName,
     Dim,
     Dropout,
     Epochs,
     Full,
+    HeldOut,
     JsonFile,
     LearningRate,
-    Lower,
-    MaxSize,
-    MinCount,
+    MethodCommand,
     Quiet,
+    Reading,
     Seed,
-    TestText,
-    ValidText,
-    VocabularyFile,
     WeightDecay,
+    examples,
+    path_option,
 )
+from hstree_cli.outputs import check_file, check_folder, written
+from hstree_cli.tables import origin
+from hstree_cli.terminal import showing_progress
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
@@ -37,32 +37,27 @@ if TYPE_CHECKING:
 
 @examples("hstree bootstrap corpus.txt -o runs --epsilon 0.4 --trees 4 --rounds 2")
 def bootstrap(
-    corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
-    ],
+    corpus: CorpusName,
     *,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Where every round is kept.",
-            show_default=False,
-            readable=False,
+        path_option(
+            "--output", "-o", metavar="DIR", help="Folder for every round.", show_default=False
         ),
     ],
     rounds: Annotated[
         int,
         typer.Option(
-            "--rounds", metavar="N", min=1, help="Trees grown, each from the best model before it."
+            "--rounds",
+            metavar="N",
+            min=1,
+            help="Number of trees built, each from the best model before it.",
         ),
     ] = 1,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="How to grow trees from vectors.")
+        str, typer.Option("--method", "-m", help="Method to build trees from vectors.")
     ] = "gmm",
-    valid: ValidText = None,
-    test: TestText = None,
+    held_out: HeldOut,
     dim: Dim = 100,
     context: Context = 5,
     full: Full = False,
@@ -72,61 +67,47 @@ def bootstrap(
     dropout: Dropout = 0.35,
     weight_decay: WeightDecay = 1.5e-5,
     seed: Seed = 0,
-    min_count: MinCount = 1,
-    max_size: MaxSize = None,
-    lower: Lower = False,
-    vocabulary: VocabularyFile = None,
+    reading: Reading,
     json: JsonFile = None,
     quiet: Quiet = False,
     options: dict[str, Any],
 ) -> None:
-    """Grow trees from what a model learned on a tree before.
+    """Grow trees from the word vectors of a model that was trained on a tree before.
 
     A random tree is trained first; its words' mean predicted vectors make the next
     tree, which is trained in turn. DIR gets round-0, round-1, ...: tree.json,
-    vectors.npy, the model and result.json. What is finished is not done again.
+    vectors.npy, the model and result.json. Finished rounds are not done again.
     """
     from hstree._files import write_json
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.models.lbl_training import TrainingOptions
-    from hstree_cli.console import facts, say
-    from hstree_cli.outputs import check_file, check_folder, written
-    from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import origin, parts_of, vocabulary_of, warn_of_seen_lines
-    from hstree_cli.rounds_table import conditions, table_of
+    from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
+    from hstree_cli.result_tables import print_rounds
 
     training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
     model = {"dim": dim, "context": context, "full": full, **asdict(training)}
-    read = [corpus, valid, test, vocabulary, *options.values()]
-    kept = [f"round-{number}" for number in range(rounds + 1)]
-    check_folder(output, "-o", kept, apart_from=[*read, json])
-    if json is not None:
-        check_file(json, "--json", apart_from=read)
+    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *options.values()]
+    folders = [f"round-{number}" for number in range(rounds + 1)]
+    check_folder(output, "-o", folders, apart_from=[*sources, json])
+    check_file(json, "--json", apart_from=sources)
     with showing_progress(quiet):
-        splits = parts_of(
-            (corpus, valid, test),
-            vocabulary_of(vocabulary),
-            min_count=min_count,
-            max_size=max_size,
-            lower=lower,
-        )
-        warn_of_seen_lines(splits)
+        splits = read_splits(corpus, held_out, reading, read_vocabulary(reading.vocabulary))
+        warn_of_seen_lines(splits, {})
         results = dict(
             rounds_of(splits, output, rounds=rounds, method=method, build_options=options, **model)
         )
     with written((json, lambda path: write_json(path, results))):
-        say(table_of(results, output))
-        say(facts([*conditions(results, origin(splits.train)), ("kept in", f"{output}/")]))
+        print_rounds(results, output, origin(splits.train))
 
 
 class BootstrapCommand(MethodCommand):
-    """`bootstrap`, with the options of the method that grows the trees."""
+    """`bootstrap`, with the options of the method that builds the trees."""
 
     body = staticmethod(bootstrap)
     method = "gmm"
 
     @staticmethod
     def example(chosen: Builder) -> str:
-        """Return a line that grows trees by the method."""
+        """Return a command line that builds trees with the method."""
         options = "--epsilon 0.4 --trees 4" if chosen.name == "gmm" else f"--method {chosen.name}"
         return f"hstree bootstrap corpus.txt -o runs {options} --rounds 2"

@@ -1,46 +1,39 @@
-"""`hstree compare`: which tree? Several of them, trained alike on one corpus, in one table."""
+"""`hstree compare`: several trees, one model trained on each, the results in one table."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.examples import examples
 from hstree_cli.options import (
-    CORPUS_KINDS,
-    BatchSize,
-    Context,
-    Dim,
-    Dropout,
-    Epochs,
-    Full,
-    LearningRate,
-    Lower,
-    MaxSize,
-    MinCount,
-    ModelName,
+    CorpusName,
+    HeldOut,
     Quiet,
-    Sample,
-    Seed,
-    TestText,
-    ValidText,
-    VocabularyFile,
-    WeightDecay,
-    Window,
+    Reading,
+    Training,
+    examples,
+    model_options,
+    path_option,
 )
+from hstree_cli.outputs import check_folder, written
+from hstree_cli.tables import origin
+from hstree_cli.terminal import INTERRUPTED, complain, printable, say, showing_progress
 
 if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
+    from hstree.experiments.evaluation import Splits
     from hstree.tree import Tree
 
-#: What is compared where nothing is named.
+#: What is compared by default.
 METHODS = (
     *("random", "huffman", "semantic", "gmm", "gmm --epsilon 0.4 --trees 4", "classes"),
     "flat",
 )
 BASELINES = ("kn5",)
+#: Files and folders in the folder of a comparison.
+ARTEFACTS = ("results.json", "results.csv", "report.html", "runs")
 
 
 @examples(
@@ -49,19 +42,16 @@ BASELINES = ("kn5",)
 )
 def compare(
     ctx: typer.Context,
-    corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
-    ],
+    corpus: CorpusName,
     *,
     output: Annotated[
         Path,
-        typer.Option(
+        path_option(
             "--output",
             "-o",
             metavar="DIR",
-            help="Where every run and the results are kept.",
+            help="Folder for every run and the results.",
             show_default=False,
-            readable=False,
         ),
     ],
     method: Annotated[
@@ -70,18 +60,14 @@ def compare(
             "--method",
             "-m",
             metavar="METHOD",
-            help='A method and its options, as in "gmm --epsilon 0.4"; repeat it.',
+            help='Method with its options, as in "gmm --epsilon 0.4"; repeatable.',
             show_default=False,
         ),
     ] = None,
     tree: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--tree",
-            metavar="TREE",
-            help="A tree that is there already; repeat it.",
-            show_default=False,
-            readable=False,
+        path_option(
+            "--tree", metavar="TREE", help="File of a tree; repeatable.", show_default=False
         ),
     ] = None,
     baseline: Annotated[
@@ -89,85 +75,56 @@ def compare(
         typer.Option(
             "--baseline",
             metavar="knN",
-            help="Kneser-Ney of order N, kn2 to kn7; repeat it.",
+            help="Kneser-Ney model of order N, kn2 to kn7; repeatable.",
             show_default=False,
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", min=1, help="Random states, from --seed on.")
+        int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds, from --seed on.")
     ] = 1,
-    valid: ValidText = None,
-    test: TestText = None,
-    model: ModelName = "lbl",
-    dim: Dim = 100,
-    context: Context = 5,
-    window: Window = 5,
-    sample: Sample = 0.0,
-    full: Full = False,
-    epochs: Epochs = 20,
-    batch_size: BatchSize = 256,
-    learning_rate: LearningRate = 0.1,
-    dropout: Dropout = 0.35,
-    weight_decay: WeightDecay = 1.5e-5,
-    seed: Seed = 0,
-    min_count: MinCount = 1,
-    max_size: MaxSize = None,
-    lower: Lower = False,
-    vocabulary: VocabularyFile = None,
+    held_out: HeldOut,
+    training: Training,
+    reading: Reading,
     quiet: Quiet = False,
 ) -> None:
     """Train the same model on several trees and print what each costs and buys.
 
-    Trees are built from the training part alone; those of vectors grow from what
-    a model learned on a random tree. Rows stand in the order methods, trees,
-    baselines; the tree that is named below them is chosen by validation
-    perplexity. With --tree and nothing that chooses words, the words are those of
-    the first tree; all trees must be over the same ones.
+    Trees are built from the training split alone; those built from vectors take
+    them from a model that was trained on a random tree. Rows are in the order
+    methods, trees, baselines; the tree named below them is chosen by validation
+    perplexity. With --tree and no option that chooses words, the words are those
+    of the first tree; all trees must have the same words.
 
-    Without any of them it compares random, huffman, semantic, gmm, gmm --epsilon
-    0.4 --trees 4, classes, flat and, with --model lbl, kn5. The flat softmax is
-    slow where there are many words: its seconds grow with the vocabulary.
+    By default it compares random, huffman, semantic, gmm, gmm --epsilon 0.4 --trees
+    4, classes, flat and, with --model lbl, kn5. The time of the flat softmax grows
+    with the vocabulary.
 
-    DIR gets results.json, results.csv and every run. The table has what is asked
-    for; finished runs in DIR are not done again, so that a comparison goes on
-    where it was stopped, and a new method only adds its row.
+    DIR gets results.json, results.csv and every run. Finished runs in DIR are not
+    done again: an interrupted comparison continues, and a new method only adds its
+    row. The table has the rows that this command names.
     """
     from hstree._files import recorded_name
     from hstree.tree import load
-    from hstree_cli.comparing import KEPT, run_comparison
-    from hstree_cli.models import model_options
-    from hstree_cli.outputs import check_folder
-    from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import parts_of, refuse_options, vocabulary_of, warn_of_seen_lines
-
-    options = model_options(
-        ctx,
-        model=model,
-        dim=dim,
-        context=context,
-        full=full,
-        window=window,
-        sample=sample,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        dropout=dropout,
-        weight_decay=weight_decay,
-        seed=seed,
+    from hstree_cli.inputs import (
+        read_splits,
+        read_vocabulary,
+        refuse_options,
+        warn_of_seen_lines,
     )
+
+    options = model_options(ctx, training)
     if not (method or tree or baseline):
-        method, baseline = list(METHODS), list(BASELINES if model == "lbl" else ())
-    if vocabulary is not None:
-        asked = {"min_count": min_count > 1, "max_size": max_size}
-        refuse_options("--vocabulary chooses the words already", **asked)
-    sources = (corpus, valid, test)
-    check_folder(output, "-o", KEPT, apart_from=[*sources, vocabulary, *(tree or ())])
+        method, baseline = list(METHODS), list(BASELINES if training.model == "lbl" else ())
+    if reading.vocabulary is not None:
+        refuse_options("--vocabulary chooses the words already", **reading.selection)
+    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
+    check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
         trees = {recorded_name(path): load(path) for path in tree or ()}
-        words = vocabulary_of(vocabulary)
-        if trees and words is None and (min_count, max_size) == (1, None):
-            words = _words_of(next(iter(trees.values())), sources, lower)
-        splits = parts_of(sources, words, min_count=min_count, max_size=max_size, lower=lower)
+        words = read_vocabulary(reading.vocabulary)
+        if trees and words is None and not reading.selection:
+            words = _words_of(next(iter(trees.values())), corpus, held_out, reading)
+        splits = read_splits(corpus, held_out, reading, words)
     warn_of_seen_lines(splits, trees)
     run_comparison(
         splits,
@@ -181,14 +138,64 @@ def compare(
     )
 
 
-def _words_of(tree: Tree, sources: tuple[str, str | None, str | None], lower: bool) -> Vocabulary:
-    """Return a tree's labels in the order that the training part itself would give them."""
+def run_comparison(splits: Splits, output: Path, quiet: bool, **options: Any) -> None:
+    """Compare, print the results and write their page.
+
+    Parameters
+    ----------
+    splits : Splits
+    output : Path
+        Folder for the results.
+    quiet : bool
+        Show no progress.
+    **options
+        Methods, trees, baselines, seeds and options, as `hstree.experiments.compare` takes them.
+
+    Raises
+    ------
+    typer.Exit
+        After Ctrl-C, and a message that names what is kept.
+    """
+    from hstree.experiments import compare
+    from hstree.report import PAGE
+    from hstree_cli.result_tables import print_comparison
+
+    try:
+        with showing_progress(quiet):
+            results = compare(splits, output, **options)
+    except KeyboardInterrupt:
+        complain(
+            f"interrupted; every finished run is kept in {output / 'runs'}, "
+            "and the same command goes on from there"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    page: list[str] = []
+    with written((output / PAGE, lambda _: page.append(_write_page(output, quiet)))):
+        print_comparison(results, origin(splits.train), f"{output}/")
+        for line in page:
+            say(f"\n{line}")
+
+
+def _write_page(output: Path, quiet: bool) -> str:
+    """Write the page if its plots can be drawn; return where it is, or why there is none."""
+    from hstree.errors import MissingExtraError
+    from hstree.report import write
+
+    try:
+        with showing_progress(quiet):
+            return f"A page to look at: {printable(str(write(output)))}"
+    except MissingExtraError as error:
+        return f"There is no page to look at: {error}; then `hstree report {output}`"
+
+
+def _words_of(tree: Tree, corpus: str, held_out: HeldOut, reading: Reading) -> Vocabulary:
+    """Return a tree's labels in the order that the training split itself would give them."""
     from hstree.data.provenance import texts
     from hstree.data.vocabulary import Vocabulary
-    from hstree_cli.reading import parts_of
+    from hstree_cli.inputs import read_splits
 
     labels = Vocabulary(tree.labels, [0] * tree.n_labels)
-    counts = parts_of(sources, labels, lower=lower).train.counts
+    counts = read_splits(corpus, held_out, reading, labels).train.counts
     order = sorted(range(tree.n_labels), key=lambda i: (-counts[i], tree.labels[i]))
     source: dict[str, object] = {
         "kind": "tree",

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from hstree_cli.examples import examples
-from hstree_cli.options import Force, Quiet
+from hstree_cli.options import Force, Quiet, examples, path_argument, path_option
+from hstree_cli.outputs import check_file
+from hstree_cli.tables import count, facts
+from hstree_cli.terminal import say, showing_progress
 
 
 @examples(
@@ -17,18 +19,8 @@ from hstree_cli.options import Force, Quiet
     "hstree convert linkage.npy tree.json --labels words.txt",
 )
 def convert(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="IN", help="A tree in any format.", show_default=False, readable=False
-        ),
-    ],
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT", help="Where to write it.", show_default=False, readable=False
-        ),
-    ],
+    source: Annotated[Path, path_argument("IN", "A tree in any format.")],
+    target: Annotated[Path, path_argument("OUT", "The converted tree.")],
     from_: Annotated[
         str | None,
         typer.Option(
@@ -41,36 +33,30 @@ def convert(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(
+        path_option(
             "--labels",
             metavar="FILE",
             help="Labels of a linkage or a napkinXC tree: lines of word or word<TAB>count.",
-            readable=False,
         ),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Turn a tree into another format, or into a tree file.
+    """Convert a tree to another format, or to a tree file.
 
-    Formats and their endings: tree (.json, .json.gz, .npz), dot (.dot, .gv),
+    Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
-    (.napkinxc), linkage (.npy), nested (.nested.json). All but
-    dot and newick are read, too. What OUT cannot hold is refused, or named.
+    (.napkinxc), linkage (.npy), nested (.nested.json). All except dot and newick
+    can be read. What OUT cannot hold is refused, or named as not kept.
     """
     from hstree import formats
-    from hstree_cli.console import count, facts, say
-    from hstree_cli.outputs import check_file
-    from hstree_cli.progressbar import showing_progress
 
     read_as, written_as = formats.format_of(source, from_), formats.format_of(target, to)
-    read = [*read_as.files(source), labels]
     for path in written_as.files(target):
-        check_file(path, "OUT", force=force, apart_from=read)
+        check_file(path, "OUT", force=force, apart_from=[*read_as.files(source), labels])
     with showing_progress(quiet):
         tree = formats.read(source, read_as.name, labels=labels)
         formats.write(tree, target, written_as.name)
-    lost = written_as.losses(tree)
     rows = [
         ("read", f"{source} ({read_as.name})"),
         ("written", f"{', '.join(map(str, written_as.files(target)))} ({written_as.name})"),
@@ -78,4 +64,6 @@ def convert(
         ("nodes", count(tree.n_nodes)),
         ("sha256", tree.sha256),
     ]
-    say(facts([*rows, ("not kept", ", ".join(lost))] if lost else rows))
+    if losses := written_as.losses(tree):
+        rows.append(("not kept", ", ".join(losses)))
+    say(facts(rows))

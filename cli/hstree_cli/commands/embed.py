@@ -1,30 +1,31 @@
-"""`hstree embed`: word vectors, trained as in word2vec over any tree."""
+"""`hstree embed`: word vectors, trained as in word2vec on any tree."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hstree_cli.examples import examples
-from hstree_cli.exits import INTERRUPTED
 from hstree_cli.options import (
-    CORPUS_KINDS,
     BatchSize,
+    CorpusName,
     Dim,
     Epochs,
     Force,
-    Lower,
-    MaxSize,
-    MinCount,
     Quiet,
+    Reading,
     Sample,
     Seed,
-    VocabularyFile,
     Window,
+    examples,
+    path_option,
 )
+from hstree_cli.outputs import check_file
+from hstree_cli.result_tables import epochs_table
+from hstree_cli.tables import corpus_facts, facts, plural
+from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
@@ -39,25 +40,23 @@ ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
     "hstree embed corpus.txt --model skipgram --min-count 5 -o vectors.bin",
 )
 def embed(
-    corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
-    ],
+    corpus: CorpusName,
+    *,
     output: Annotated[
         Path,
-        typer.Option(
+        path_option(
             "--output",
             "-o",
             metavar="FILE",
             help="word2vec text (.vec, .txt) or binary (.bin), .npy, or gensim's "
             "KeyedVectors (.kv).",
             show_default=False,
-            readable=False,
         ),
     ],
     tree: Annotated[
         Path | None,
-        typer.Option(
-            "--tree", metavar="TREE", help="Huffman's over the corpus without it.", readable=False
+        path_option(
+            "--tree", metavar="TREE", help="Tree to train on (default: Huffman tree of CORPUS)."
         ),
     ] = None,
     model: Annotated[
@@ -84,47 +83,32 @@ def embed(
         ),
     ] = None,
     seed: Seed = 0,
-    min_count: MinCount = 1,
-    max_size: MaxSize = None,
-    lower: Lower = False,
-    vocabulary: VocabularyFile = None,
+    reading: Reading,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Train word vectors on every line of a corpus, as in word2vec.
 
-    The words come by their counts, the most frequent first, <eos> (and <unk>)
-    among them. gensim reads .vec, .txt and .bin by load_word2vec_format, .kv by
-    KeyedVectors.load. Only .npy records the text that they were trained on, so
-    that trees built from them warn of a test part among it.
+    The words are in the order of their counts, most frequent first, with <eos> and,
+    if there is one, <unk>. gensim reads .vec, .txt and .bin with load_word2vec_format
+    and .kv with KeyedVectors.load. Only .npy records the text of the training, so
+    that a tree built from the vectors warns of test lines among it.
     """
     from hstree.data.vector_files.npy import labels_path
     from hstree.data.vector_files.writing import check_words
     from hstree.models.word2vec import Word2Vec
-    from hstree_cli.console import facts, say
-    from hstree_cli.messages import warn
-    from hstree_cli.outputs import check_file
-    from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import corpus_facts
-    from hstree_cli.scores import epochs_table
 
-    read = [corpus, tree, vocabulary]
-    check_file(output, "-o", ENDINGS, force=force, apart_from=read)
+    sources = [corpus, tree, reading.vocabulary]
+    check_file(output, "-o", ENDINGS, force=force, apart_from=sources)
     if output.suffix == ".npy":
-        check_file(labels_path(output), "-o", force=force, apart_from=read)
+        check_file(labels_path(output), "-o", force=force, apart_from=sources)
     _require_gensim(output)
-    reading = {
-        "lower": lower,
-        "vocabulary": vocabulary,
-        "min_count": min_count,
-        "max_size": max_size,
-    }
     with showing_progress(quiet):
-        grown, text = _tree_and_text(tree, corpus, reading)
+        loaded, text = _tree_and_text(tree, corpus, reading)
         if output.suffix in (".vec", ".txt", ".bin"):
-            check_words(str(output), grown.labels)
+            check_words(str(output), loaded.labels)
         trained = Word2Vec(
-            grown,
+            loaded,
             dim,
             window,
             model=model,
@@ -139,18 +123,21 @@ def embed(
     history = trained.history_
     if history.epochs:
         say(epochs_table([asdict(epoch) for epoch in history.epochs]))
-    said = f"of each {trained.predicts}, while training"
-    made = f"{model} over {grown.meta.get('method') or tree}, {grown.n_nodes:,} nodes"
-    shape = f"{len(vectors):,} of {vectors.dimension} numbers"
-    lines = [("perplexity", said), ("model", made), ("vectors", shape), ("written", str(output))]
-    say(facts([*corpus_facts(text), *lines]))
+    on_tree = f"{loaded.meta.get('method') or tree}, {plural(loaded.n_nodes, 'node')}"
+    rows = [
+        ("perplexity", f"of each {trained.predicts}, while training"),
+        ("model", f"{model} over {on_tree}"),
+        ("vectors", f"{len(vectors):,} of {vectors.dimension} numbers"),
+        ("written", str(output)),
+    ]
+    say(facts([*corpus_facts(text), *rows]))
     if history.interrupted:
         warn("interrupted: these vectors are of the weights so far")
         raise typer.Exit(INTERRUPTED)
 
 
 def _require_gensim(output: Path) -> None:
-    """Refuse a file that gensim alone can write where it is missing, before anything is trained."""
+    """Refuse a file that gensim must write if gensim is missing, before the training."""
     if output.suffix == ".kv":
         from hstree._optional import require
         from hstree.interop.gensim import OLDEST
@@ -158,18 +145,23 @@ def _require_gensim(output: Path) -> None:
         require("gensim.models", "gensim", at_least=OLDEST)
 
 
-def _tree_and_text(path: Path | None, source: str, reading: dict[str, Any]) -> tuple[Tree, Corpus]:
-    """Return the tree, or Huffman's over the corpus, and the corpus through its labels."""
+def _tree_and_text(path: Path | None, source: str, reading: Reading) -> tuple[Tree, Corpus]:
+    """Return the tree, by default Huffman's, and the corpus as ids of its labels."""
     from hstree.builders import build
     from hstree.data.corpus import Corpus
     from hstree.tree import load
-    from hstree_cli.reading import Reader, vocabulary_of
+    from hstree_cli.inputs import LabelReader, read_vocabulary
 
     if path is not None:
         tree = load(path)
-        return tree, Reader(tree, **reading).text(source)
-    words = vocabulary_of(reading["vocabulary"])
-    text = Corpus.read(source, **{**reading, "vocabulary": words})
+        return tree, LabelReader(tree, reading).text(source)
+    text = Corpus.read(
+        source,
+        vocabulary=read_vocabulary(reading.vocabulary),
+        min_count=reading.min_count,
+        max_size=reading.max_size,
+        lower=reading.lower,
+    )
     return build("huffman", text), text
 
 
@@ -181,6 +173,6 @@ def _write(vectors: WordVectors, output: Path) -> None:
     from hstree.interop.gensim import to_keyed_vectors
 
     keyed = to_keyed_vectors(vectors)
-    keyed.lifecycle_events = None  # else the time goes into the file
-    with replacing(output) as file:  # given a name, gensim writes large arrays to other files
+    keyed.lifecycle_events = None  # which would write the time into the file
+    with replacing(output) as file:  # by name, gensim writes large arrays to other files
         keyed.save(file)

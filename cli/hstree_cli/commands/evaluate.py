@@ -1,4 +1,4 @@
-"""`hstree evaluate`: what a tree buys. Trains a model on it and prints perplexity."""
+"""`hstree evaluate`: the perplexity of a model trained on a tree."""
 
 from __future__ import annotations
 
@@ -9,55 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.examples import examples
-from hstree_cli.exits import INTERRUPTED
 from hstree_cli.options import (
-    CORPUS_KINDS,
-    BatchSize,
-    Context,
-    Dim,
-    Dropout,
-    Epochs,
-    Full,
+    CorpusName,
+    HeldOut,
     JsonFile,
-    LearningRate,
-    Lower,
-    MaxSize,
-    MinCount,
-    ModelName,
     Quiet,
-    Sample,
-    Seed,
-    TestText,
-    ValidText,
-    VocabularyFile,
-    WeightDecay,
-    Window,
+    Reading,
+    Training,
+    UsageError,
+    examples,
+    model_options,
+    path_argument,
+    path_option,
+    typed_flags,
 )
-from hstree_cli.usage import UsageError
+from hstree_cli.outputs import check_file, check_folder, written
+from hstree_cli.tables import origin
+from hstree_cli.terminal import INTERRUPTED, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
     from hstree.models.base import TreeModel
 
-#: Options that mean nothing to a model that is already trained.
-_OF_TRAINING = (
-    "valid",
-    "test",
-    "model",
-    "dim",
-    "context",
-    "window",
-    "sample",
-    "full",
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "dropout",
-    "weight_decay",
-    "seed",
-    "save",
-)
+    Evaluated = tuple[TreeModel[Any], Corpus, dict[str, Any]]
 
 
 @examples(
@@ -66,50 +40,25 @@ _OF_TRAINING = (
 )
 def evaluate(
     ctx: typer.Context,
-    tree: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TREE",
-            help="A tree; with --no-train, a model's folder.",
-            show_default=False,
-            readable=False,
-        ),
-    ],
-    corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
-    ],
-    valid: ValidText = None,
-    test: TestText = None,
+    tree: Annotated[Path, path_argument("TREE", "A tree; with --no-train, a model's folder.")],
+    corpus: CorpusName,
+    *,
+    held_out: HeldOut,
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Score a saved model on every line of CORPUS.")
     ] = False,
-    model: ModelName = "lbl",
-    dim: Dim = 100,
-    context: Context = 5,
-    window: Window = 5,
-    sample: Sample = 0.0,
-    full: Full = False,
-    epochs: Epochs = 20,
-    batch_size: BatchSize = 256,
-    learning_rate: LearningRate = 0.1,
-    dropout: Dropout = 0.35,
-    weight_decay: WeightDecay = 1.5e-5,
-    seed: Seed = 0,
-    min_count: MinCount = 1,
-    max_size: MaxSize = None,
-    lower: Lower = False,
-    vocabulary: VocabularyFile = None,
+    training: Training,
+    reading: Reading,
     save: Annotated[
         Path | None,
-        typer.Option("--save", metavar="MODEL_DIR", help="Keep the trained model.", readable=False),
+        path_option("--save", metavar="MODEL_DIR", help="Save the trained model."),
     ] = None,
     vectors_out: Annotated[
         Path | None,
-        typer.Option(
+        path_option(
             "--vectors-out",
             metavar="FILE.npy",
             help="Write each word's mean predicted vector, from which trees can be built.",
-            readable=False,
         ),
     ] = None,
     json: JsonFile = None,
@@ -117,58 +66,34 @@ def evaluate(
 ) -> None:
     """Train a model on a tree and print its perplexity.
 
-    Without --valid and --test, the last 10% of CORPUS's lines are the test part
-    and the 10% before them the validation part; with one of them, the other is
-    the last 10%. The tree's labels are the vocabulary. Ctrl-C keeps the best
-    weights so far. cbow and skipgram predict a word from words on both sides:
-    their perplexity compares with no language model's.
+    By default, the last 10% of CORPUS's lines are the test split and the 10% before
+    them the validation split; with --valid or --test alone, the other is the last
+    10%. The tree's labels are the vocabulary. Ctrl-C keeps the best weights so far.
+    cbow and skipgram predict a word from words on both sides: do not compare their
+    perplexity with a language model's.
     """
     from hstree._files import write_json
     from hstree.data.vector_files.npy import labels_path
     from hstree.errors import HstreeError
     from hstree.models.files import FILES
-    from hstree_cli.messages import warn
-    from hstree_cli.models import model_options
-    from hstree_cli.outputs import check_file, check_folder, written
-    from hstree_cli.progressbar import showing_progress
-    from hstree_cli.reading import origin
-    from hstree_cli.scores import print_evaluation
+    from hstree_cli.result_tables import print_evaluation
 
-    options = model_options(
-        ctx,
-        model=model,
-        dim=dim,
-        context=context,
-        full=full,
-        window=window,
-        sample=sample,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        dropout=dropout,
-        weight_decay=weight_decay,
-        seed=seed,
-    )
-    reading = {
-        "lower": lower,
-        "vocabulary": vocabulary,
-        "min_count": min_count,
-        "max_size": max_size,
-    }
+    options = model_options(ctx, training)
     _check_kind(ctx, tree, no_train)
-    read = [tree, *(tree / name for name in FILES), corpus, valid, test, vocabulary]
-    if json is not None:
-        check_file(json, "--json", apart_from=read)
+    sources = [
+        *(tree, *(tree / name for name in FILES), corpus),
+        *(held_out.valid, held_out.test, reading.vocabulary),
+    ]
+    check_file(json, "--json", apart_from=sources)
     if vectors_out is not None:
-        check_file(vectors_out, "--vectors-out", (".npy",), apart_from=[*read, json])
-        check_file(labels_path(vectors_out), "--vectors-out", apart_from=[*read, json])
-    if save is not None:
-        check_folder(save, "--save", FILES, apart_from=[*read, json])
+        check_file(vectors_out, "--vectors-out", (".npy",), apart_from=[*sources, json])
+        check_file(labels_path(vectors_out), "--vectors-out", apart_from=[*sources, json])
+    check_folder(save, "--save", FILES, apart_from=[*sources, json])
 
     unsaved = save
 
     def keep(trained: TreeModel[Any]) -> None:
-        """Save the model before it is scored; what fails is tried again, and named, at the end."""
+        """Save the model before it is scored; a failure is tried again, and named, at the end."""
         nonlocal unsaved
         if save is not None:
             with suppress(HstreeError, OSError):
@@ -177,29 +102,22 @@ def evaluate(
 
     with showing_progress(quiet):
         if no_train:
-            loaded, text, figures = _score(tree, corpus, reading)
+            model, text, results = _score(tree, corpus, reading)
         else:
-            loaded, text, figures = _train(tree, (corpus, valid, test), reading, options, keep)
+            model, text, results = _train(tree, corpus, held_out, reading, options, keep)
     with written(
-        (unsaved, loaded.save),
-        (json, lambda path: write_json(path, figures)),
-        (vectors_out, lambda path: _save_vectors(loaded, text, path, quiet)),
+        (unsaved, model.save),
+        (json, lambda path: write_json(path, results)),
+        (vectors_out, lambda path: _save_vectors(model, text, path, quiet)),
     ):
-        print_evaluation(figures, origin(text))
-    if figures.get("interrupted"):
+        print_evaluation(results, origin(text))
+    if results.get("interrupted"):
         warn("interrupted: these figures are of the best weights so far")
         raise typer.Exit(INTERRUPTED)
 
 
-def _save_vectors(model: TreeModel[Any], text: Corpus, path: Path, quiet: bool) -> None:
-    from hstree_cli.progressbar import showing_progress
-
-    with showing_progress(quiet):
-        model.mean_predicted_vectors(text).save(path)
-
-
 def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
-    """Refuse a model's folder where a tree is wanted, and options that training alone has.
+    """Refuse a model's folder in place of a tree, and training options with --no-train.
 
     Raises
     ------
@@ -217,45 +135,44 @@ def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
             "--epochs 0 scores the untrained model on a tree",
             ctx,
         )
-    if no_train:
-        sources = {name: ctx.get_parameter_source(name) for name in _OF_TRAINING}
-        given = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
-        if given:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise UsageError(f"{flags}: not with --no-train, which trains nothing", ctx)
+    if no_train and (typed := typed_flags(ctx, HeldOut, Training, "save")):
+        raise UsageError(f"{', '.join(typed)}: not with --no-train, which trains nothing", ctx)
 
 
 def _train(
     path: Path,
-    sources: tuple[str, str | None, str | None],
-    reading: dict[str, Any],
+    corpus: str,
+    held_out: HeldOut,
+    reading: Reading,
     options: dict[str, Any],
     keep: Callable[[TreeModel[Any]], None],
-) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
-    """Train on a tree; return the model, the text that it was trained on, and the figures."""
+) -> Evaluated:
+    """Train on a tree; return the model, its training split and the results."""
     from hstree.experiments.evaluation import evaluate
     from hstree.tree import load
-    from hstree_cli.reading import Reader, warn_of_seen_lines
+    from hstree_cli.inputs import LabelReader, warn_of_seen_lines
 
     tree = load(path)
-    splits = Reader(tree, **reading).splits(*sources)
+    splits = LabelReader(tree, reading).splits(corpus, held_out)
     warn_of_seen_lines(splits, {"": tree})
-    found = evaluate(tree, splits, trained=keep, **options)
-    return found.model, found.splits.train, found.as_dict()
+    evaluation = evaluate(tree, splits, trained=keep, **options)
+    return evaluation.model, evaluation.splits.train, evaluation.as_dict()
 
 
-def _score(
-    path: Path, source: str, reading: dict[str, Any]
-) -> tuple[TreeModel[Any], Corpus, dict[str, Any]]:
-    """Score a saved model; return it, the text, and the figures."""
+def _score(path: Path, source: str, reading: Reading) -> Evaluated:
+    """Score a saved model; return it, the text and the results."""
     from hstree.experiments.evaluation import score_saved
     from hstree.models.base import load
-    from hstree_cli.messages import warn
-    from hstree_cli.reading import Reader
+    from hstree_cli.inputs import LabelReader
 
     model = load(path)
-    text = Reader(model.tree, **reading).text(source)
-    figures = score_saved(model, text)
-    if figures["seen"] is not None:
-        warn(figures["seen"])
-    return model, text, figures
+    text = LabelReader(model.tree, reading).text(source)
+    results = score_saved(model, text)
+    if results["seen"] is not None:
+        warn(results["seen"])
+    return model, text, results
+
+
+def _save_vectors(model: TreeModel[Any], text: Corpus, path: Path, quiet: bool) -> None:
+    with showing_progress(quiet):
+        model.mean_predicted_vectors(text).save(path)

@@ -1,51 +1,36 @@
-"""`hstree report`: a page to look at, made of what `hstree compare` left."""
+"""`hstree report`: the page of a comparison."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from hstree_cli.examples import examples
-from hstree_cli.options import Quiet
+from hstree_cli.options import Quiet, examples, path_argument, path_option
+from hstree_cli.outputs import check_file
+from hstree_cli.tables import facts
+from hstree_cli.terminal import say, showing_progress
 
 
 @examples("hstree report ptb", "hstree report ptb -o ptb.html")
 def report(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", help="What `hstree compare` left.", show_default=False, readable=False
-        ),
-    ],
+    folder: Annotated[Path, path_argument("DIR", "The folder that `hstree compare` wrote.")],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The page; DIR/report.html by default.",
-            readable=False,
-        ),
+        path_option("--output", "-o", metavar="FILE", help="The page (default: DIR/report.html)."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Write one self-contained page with a comparison's table, plots and trees.
 
-    It opens in any browser and asks nothing of a network. It needs the
-    "report" extra; without it, the message says how to install that.
+    It opens in any browser and needs no network. Writing it needs the "report"
+    extra; without it, the message says how to install that.
     """
     from hstree.experiments.results import JSON
     from hstree.report import PAGE, write
-    from hstree_cli.console import facts, say
-    from hstree_cli.outputs import check_file
-    from hstree_cli.progressbar import showing_progress
 
-    target = folder / PAGE if output is None else output
     if output is not None:
-        read = [folder / JSON, *folder.glob("runs/*/*/tree.json")]
-        check_file(output, "-o", (".html", ".htm"), apart_from=read)
+        sources = [folder / JSON, *folder.glob("runs/*/*/tree.json")]
+        check_file(output, "-o", (".html", ".htm"), apart_from=sources)
     with showing_progress(quiet):
-        page = write(folder, target)
+        page = write(folder, output or folder / PAGE)
     say(facts([("written", f"{page}, {page.stat().st_size / 1e6:.1f} MB: open it in a browser")]))

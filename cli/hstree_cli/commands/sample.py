@@ -1,4 +1,4 @@
-"""`hstree sample`: text that a model writes."""
+"""`hstree sample`: text drawn from a model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hstree_cli.examples import examples
-from hstree_cli.options import MAX_WORDS, ModelFolder, Quiet, Seed
+from hstree_cli.options import MAX_WORDS, ModelFolder, Quiet, Seed, examples
+from hstree_cli.terminal import printable, showing_progress
 
 
 @examples("hstree sample model --words 50 --seed 1", 'hstree sample model --context "the stock"')
@@ -20,32 +20,29 @@ def sample(
             metavar="N",
             min=0,
             max=MAX_WORDS,
-            help="Words to draw, the ends of lines among them.",
+            help="Number of words to draw, including the ends of lines.",
         ),
     ] = 50,
     seed: Seed = 0,
     context: Annotated[
-        str,
-        typer.Option("--context", metavar="TEXT", help="Words to go on from; not printed."),
+        str, typer.Option("--context", metavar="TEXT", help="Words to continue; not printed.")
     ] = "",
     quiet: Quiet = False,
 ) -> None:
-    """Draw words from a model, each given the ones before it, and print the text.
+    """Draw words from a model, each given the words before it, and print the text.
 
     A drawn <eos> ends its line. Without --context the text begins a new line.
     Control characters in words are printed escaped.
     """
     from hstree.data.vocabulary import EOS
     from hstree.models.language_model import LanguageModel
-    from hstree_cli.contexts import split, warn_of_unknown
-    from hstree_cli.messages import printable
-    from hstree_cli.progressbar import showing_progress
+    from hstree_cli.inputs import warn_of_unknown, words_of
 
     with showing_progress(quiet):
         loaded = LanguageModel.load(model)
-        given = split(context)
-        warn_of_unknown([given], loaded.vocabulary)
-        drawn = loaded.sample(words, given, random_state=seed)
+        before = words_of(context)
+        warn_of_unknown([before], loaded.vocabulary)
+        drawn = loaded.sample(words, before, random_state=seed)
     lines: list[list[str]] = [[]]
     for word in drawn:
         if word == EOS:

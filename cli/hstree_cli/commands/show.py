@@ -1,4 +1,4 @@
-"""`hstree show`: the top of a tree, or the codes of a word, with what each branch holds."""
+"""`hstree show`: the top of a tree, or the codes of a word."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hstree_cli.examples import examples
-from hstree_cli.options import Quiet, TreeFile
+from hstree_cli.options import Quiet, TreeFile, examples
+from hstree_cli.terminal import say, showing_progress
 
 
 @examples("hstree show huffman.json --depth 3", "hstree show huffman.json --word the")
@@ -22,26 +22,24 @@ def show(
             "--depth",
             metavar="D",
             min=1,
-            help="Decisions from the root; 3 without a word, 40 with one.",
+            help="Number of decisions from the root (default: 3; with --word 40).",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw the top of a tree, or a word's codes, with what each branch holds.
+    """Draw the top of a tree, or the codes of a word.
 
     Each branch has its share of the counts, its leaves and its most frequent words.
     """
     from hstree.tree import load
     from hstree.tree.branches import Branches
-    from hstree_cli.console import say
-    from hstree_cli.drawing import codes_of, label_of, top_of
-    from hstree_cli.progressbar import showing_progress
+    from hstree_cli.tree_drawing import draw_codes, draw_top, label_id
 
     with showing_progress(quiet):
         branches = Branches(load(tree))
         if word is None:
-            drawn = [top_of(branches, depth or 3)]
+            drawings = [draw_top(branches, depth or 3)]
         else:
-            drawn = list(codes_of(branches, label_of(branches.tree, word), depth or 40))
-    for part in drawn:
-        say(part)
+            drawings = list(draw_codes(branches, label_id(branches.tree, word), depth or 40))
+    for drawing in drawings:
+        say(drawing)

@@ -1,9 +1,11 @@
-"""`hstree stats`: what a tree's codes cost."""
+"""`hstree stats`: the size and code lengths of a tree."""
 
 from __future__ import annotations
 
-from hstree_cli.examples import examples
-from hstree_cli.options import JsonFile, Quiet, TreeFile
+from hstree_cli.options import JsonFile, Quiet, TreeFile, examples
+from hstree_cli.outputs import check_file, written
+from hstree_cli.tables import facts, input_facts, tree_facts
+from hstree_cli.terminal import say, showing_progress
 
 
 @examples("hstree stats huffman.json --json stats.json")
@@ -11,15 +13,10 @@ def stats(tree: TreeFile, json: JsonFile = None, quiet: Quiet = False) -> None:
     """Print a tree's size, code lengths and cost."""
     from hstree._files import write_json
     from hstree.tree import load
-    from hstree_cli.console import facts, say
-    from hstree_cli.outputs import check_file, written
-    from hstree_cli.progressbar import showing_progress
-    from hstree_cli.treefacts import input_facts, tree_facts
 
-    if json is not None:
-        check_file(json, "--json", apart_from=[tree])
+    check_file(json, "--json", apart_from=[tree])
     with showing_progress(quiet):
         loaded = load(tree)
-        found = loaded.stats()
-    with written((json, lambda path: write_json(path, {"tree": found.as_dict()}))):
-        say(facts([*tree_facts(found), *input_facts(loaded)]))
+        statistics = loaded.stats()
+    with written((json, lambda path: write_json(path, {"tree": statistics.as_dict()}))):
+        say(facts([*tree_facts(statistics), *input_facts(loaded)]))

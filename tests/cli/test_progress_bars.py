@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from hstree import progress
-from hstree_cli import progressbar
+from hstree_cli import progress_bars
+from hstree_cli.terminal import showing_progress
 
 
 class Terminal(io.StringIO):
@@ -54,10 +55,10 @@ def work(title="reading"):
 
 
 def test_it_says_what_and_how_far(on_terminal, monkeypatch):
-    monkeypatch.setattr(progressbar, "PATIENCE", 0)
+    monkeypatch.setattr(progress_bars, "PATIENCE", 0)
 
     def body():
-        with progressbar.showing_progress():
+        with showing_progress():
             work("a long title " * 10)
 
     lines = lines_of(on_terminal(body))
@@ -68,10 +69,10 @@ def test_it_says_what_and_how_far(on_terminal, monkeypatch):
 
 
 def test_tasks_of_unknown_length_and_inside_another(on_terminal, monkeypatch):
-    monkeypatch.setattr(progressbar, "PATIENCE", 0)
+    monkeypatch.setattr(progress_bars, "PATIENCE", 0)
 
     def body():
-        with progressbar.showing_progress(), progress.task("outer"):
+        with showing_progress(), progress.task("outer"):
             work("inner")
 
     lines = lines_of(on_terminal(body))
@@ -83,7 +84,7 @@ def test_tasks_of_unknown_length_and_inside_another(on_terminal, monkeypatch):
 
 def test_what_takes_a_moment_is_not_drawn(on_terminal):
     def body():
-        with progressbar.showing_progress(), progress.task("quick"):
+        with showing_progress(), progress.task("quick"):
             pass
 
     assert "quick" not in on_terminal(body)
@@ -91,7 +92,7 @@ def test_what_takes_a_moment_is_not_drawn(on_terminal):
 
 def test_quiet(on_terminal):
     def body():
-        with progressbar.showing_progress(quiet=True):
+        with showing_progress(quiet=True):
             work()
 
     assert on_terminal(body) == ""
@@ -99,7 +100,7 @@ def test_quiet(on_terminal):
 
 def test_no_terminal(on_terminal):
     def body():
-        with progressbar.showing_progress():
+        with showing_progress():
             work()
 
     assert on_terminal(body, io.StringIO()) == ""
@@ -107,7 +108,7 @@ def test_no_terminal(on_terminal):
 
 def test_results_go_to_standard_output_while_bars_are_drawn(on_terminal, capsys):
     def body():
-        with progressbar.showing_progress():
+        with showing_progress():
             sys.stdout.write("a result\n")
 
     assert "a result" not in on_terminal(body)

@@ -1,0 +1,238 @@
+"""Inputs that options name: vocabularies, corpora and their splits, contexts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hstree.data.corpus import Corpus
+from hstree.data.overlap import overlap, shared_words
+from hstree.data.vocabulary import UNK, Vocabulary
+from hstree.errors import InputError, OptionError
+from hstree.experiments.evaluation import (
+    Splits,
+    corpus_splits,
+    read_by_builder,
+    read_by_vocabulary,
+    shared_lines,
+)
+from hstree.tree import Tree
+from hstree_cli.options import HeldOut, Reading, flag
+from hstree_cli.terminal import warn
+
+#: Unknown words that a warning names.
+NAMED = 5
+
+
+# Corpora
+
+
+def read_vocabulary(path: Path | None) -> Vocabulary | None:
+    """Read the vocabulary that an option names."""
+    return None if path is None else Vocabulary.from_file(path)
+
+
+def training_split(
+    corpus: Corpus, vocabulary: Vocabulary | None, selection: Mapping[str, Any]
+) -> Corpus:
+    """Return the lines of a corpus that `hstree evaluate` trains on.
+
+    Without a vocabulary they get their own words, chosen by `selection`, and ``<unk>``.
+    """
+    train = corpus.splits()[0]
+    if vocabulary is not None:
+        return train
+    return train.with_vocabulary(train.select_vocabulary(**selection, unk=True))
+
+
+def read_splits(
+    corpus: str, held_out: HeldOut, reading: Reading, vocabulary: Vocabulary | None = None
+) -> Splits:
+    """Read the three splits of an evaluation, encoded with the words of the training split.
+
+    ``<unk>`` is among these words if another split needs it.
+
+    Parameters
+    ----------
+    corpus : str
+    held_out : HeldOut
+    reading : Reading
+    vocabulary : Vocabulary, optional
+        The words to use instead.
+    """
+
+    def read(source: str) -> Corpus:
+        return Corpus.read(source, vocabulary=vocabulary, lower=reading.lower)
+
+    splits = _splits(corpus, held_out, read)
+    if vocabulary is not None:
+        return splits
+    train = splits.train
+    words = train.select_vocabulary(**reading.selection)
+    if words.unk is None and any(
+        split.with_vocabulary(words).n_oov for split in (splits.valid, splits.test)
+    ):
+        words = train.select_vocabulary(**reading.selection, unk=True)
+    encoded = _each(splits, lambda split, _: split.with_vocabulary(words))
+    _check_words_left(encoded.train, "training split", reading.selection)
+    return encoded
+
+
+class LabelReader:
+    """Reads texts as ids of a tree's labels, for training or scoring a model.
+
+    Parameters
+    ----------
+    tree : Tree
+    reading : Reading
+        Words outside its vocabulary, or outside those that it selects from a text, are read as
+        ``<unk>``, even if they are among the labels.
+    """
+
+    def __init__(self, tree: Tree, reading: Reading) -> None:
+        counts = np.zeros(tree.n_labels, np.int64) if tree.counts is None else tree.counts
+        self._labels = Vocabulary(tree.labels, counts)
+        self._reading = reading
+        self._words = read_vocabulary(reading.vocabulary)
+        if self._words is not None and reading.selection:
+            raise OptionError("--vocabulary chooses the words: drop --min-count and --max-size")
+
+    def text(self, source: str) -> Corpus:
+        """Read one text."""
+        text = self._read(source)
+        return self._checked(text, self._words_of(text), text.name)
+
+    def splits(self, corpus: str, held_out: HeldOut) -> Splits:
+        """Read the three splits of an evaluation; words are selected from the training split."""
+        splits = _splits(corpus, held_out, self._read)
+        words = self._words_of(splits.train)
+        return _each(splits, lambda split, name: self._checked(split, words, name))
+
+    def _read(self, source: str) -> Corpus:
+        return Corpus.read(source, vocabulary=self._labels, lower=self._reading.lower)
+
+    def _words_of(self, text: Corpus) -> Vocabulary | None:
+        selection = self._reading.selection
+        return text.select_vocabulary(**selection) if selection else self._words
+
+    def _checked(self, text: Corpus, words: Vocabulary | None, name: str) -> Corpus:
+        """Limit a text to the words; warn where the labels and the text share few words."""
+        common = overlap(text)
+        if common.is_small:
+            warn(f"{name}: {common}; they are read as <unk>")
+        if words is None:
+            return text
+        limited = text.limited_to(words)
+        if common.shared:
+            options = self._reading.selection or {"vocabulary": self._reading.vocabulary}
+            _check_words_left(limited, name, options)
+        return limited
+
+
+def warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree]) -> None:
+    """Warn of lines in two splits, and of test lines that the vocabulary or a tree was made from.
+
+    Parameters
+    ----------
+    splits : Splits
+    trees : mapping of str to Tree
+        By the name to call them by in the warning; "" for none.
+    """
+    for message in [*shared_lines(splits), read_by_vocabulary(splits)]:
+        if message is not None:
+            warn(message)
+    for name, tree in trees.items():
+        if (message := read_by_builder(tree, splits.test)) is not None:
+            warn(f"{name}: {message}" if name else message)
+
+
+def refuse_options(reason: str, **values: Any) -> None:
+    """Refuse options; one that is None or False was not typed.
+
+    Raises
+    ------
+    OptionError
+        Naming the others.
+    """
+    if typed := [flag(name) for name, value in values.items() if value not in (None, False)]:
+        raise OptionError(f"{' and '.join(typed)}: {reason}")
+
+
+def _splits(corpus: str, held_out: HeldOut, read: Callable[[str], Corpus]) -> Splits:
+    others = (
+        None if source is None else read(source) for source in (held_out.valid, held_out.test)
+    )
+    return corpus_splits(read(corpus), *others)
+
+
+def _each(splits: Splits, change: Callable[[Corpus, str], Corpus]) -> Splits:
+    """Return the splits, each changed by a function of the split and its name."""
+    return Splits(
+        train=change(splits.train, "training split"),
+        valid=change(splits.valid, "validation split"),
+        test=change(splits.test, "test split"),
+    )
+
+
+def _check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that leave a text no word but ``<unk>``.
+
+    Raises
+    ------
+    OptionError
+        Naming the options.
+    """
+    if options and not shared_words(text):
+        typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
+        raise OptionError(f"{name}: {typed}: no word but <unk> is left; choose more words")
+
+
+# Contexts
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, separated by ASCII white space as in a corpus."""
+    words = text.encode("utf-8", "surrogateescape").split()
+    return [word.decode("utf-8", "surrogateescape") for word in words]
+
+
+def read_contexts(name: str) -> Iterator[list[str]]:
+    """Yield the words of each line of a file, or of standard input for ``-``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a line is not UTF-8.
+    """
+    source = "standard input" if name == "-" else name
+    number = 0
+    try:
+        with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
+            for line in file:
+                number += 1
+                yield words_of(line.decode("utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read the contexts {source}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source}, line {number}: not UTF-8; convert the file first") from error
+
+
+def unknown_words(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:
+    """Return the words that are not in a vocabulary, each once, in order."""
+    return list(dict.fromkeys(word for word in words if word not in vocabulary))
+
+
+def warn_of_unknown(contexts: Sequence[Sequence[str]], vocabulary: Vocabulary) -> None:
+    """Warn of words that are read as ``<unk>``; without that label the model refuses them."""
+    if vocabulary.unk is None:
+        return
+    unknown = unknown_words((word for words in contexts for word in words), vocabulary)
+    if unknown:
+        named = ", ".join(map(repr, unknown[:NAMED]))
+        more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
+        warn(f"not among the model's words, read as {UNK}: {named}{more}")

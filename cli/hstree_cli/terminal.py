@@ -1,0 +1,102 @@
+"""Results on standard output; errors, warnings and progress on standard error.
+
+Words of a corpus are never read as markup, and control characters are escaped.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+#: Exit statuses; 0 is success. A file cannot be read, used or written.
+BAD_INPUT = 1
+#: An option or argument is unknown, or cannot have its value.
+WRONG_USAGE = 2
+#: Ctrl-C or SIGTERM.
+INTERRUPTED = 130
+
+#: Characters that move the cursor, change colours or reorder text: C0 and C1 control characters,
+#: DEL, line and paragraph separators, bidirectional embeddings, overrides and isolates; and lone
+#: surrogates, which no terminal can show.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text with its control characters escaped, except for those in `keep`.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mred"))
+    \x1b[31mred
+    """
+    return _UNSAFE.sub(lambda one: one[0] if one[0] in keep else repr(one[0])[1:-1], text)
+
+
+def complain(message: str) -> None:
+    """Print an error as one line on standard error."""
+    print(f"hstree: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+
+
+def warn(message: str) -> None:
+    """Print a warning as one line on standard error."""
+    print(f"hstree: warning: {printable(' '.join(message.split()))}", file=sys.stderr)
+
+
+@contextmanager
+def tracebacks(wanted: bool) -> Iterator[None]:
+    """Print the traceback of an error that the body raises, if `wanted`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        from hstree.errors import HstreeError
+
+        if wanted and isinstance(error, HstreeError | OSError | MemoryError):
+            sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
+        raise
+
+
+class Output(Console):
+    """A console that escapes control characters of texts and raises `BrokenPipeError`."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render with the control characters of every text escaped."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else printable(segment.text, keep="\n")
+            yield Segment(text, segment.style, segment.control)
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error, where Rich would end the program."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Return standard output as a Rich console: 80 columns wide where it is no terminal."""
+    return Output(markup=False, highlight=False, emoji=False)
+
+
+def say(result: RenderableType) -> None:
+    """Print a result on standard output."""
+    console().print(result)
+
+
+@contextmanager
+def showing_progress(quiet: bool = False) -> Iterator[None]:
+    """Draw the library's progress while the body runs, if standard error is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from hstree.progress import shown_by
+    from hstree_cli.progress_bars import ProgressBars
+
+    with ProgressBars(Output(stderr=True)) as bars, shown_by(bars.sink):
+        yield

@@ -1,0 +1,135 @@
+"""Drawings of a tree: its top levels, and the codes of a label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from rich.tree import Tree as Drawing
+
+from hstree.errors import InputError
+from hstree.tree.codes import Codes
+from hstree_cli.tables import count, figure, plural, shortened, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hstree.tree import Tree
+    from hstree.tree.branches import Branch, Branches
+
+#: Branches drawn per node, and codes per label; of the others their number is printed.
+BRANCHES, CODES = 10, 8
+
+
+def label_id(tree: Tree, word: str) -> int:
+    """Return the id of a label.
+
+    Raises
+    ------
+    InputError
+        When there is none of that name; the message names similar ones.
+    """
+    if word in tree.labels:
+        return int(tree.labels.index(word))
+    close = get_close_matches(word, tree.labels, n=3)
+    hint = f"; near it are {', '.join(map(repr, close))}" if close else ""
+    raise InputError(f"{word!r} is none of the tree's {tree.n_labels:,} labels{hint}")
+
+
+def draw_top(branches: Branches, depth: int) -> RenderableType:
+    """Draw the branches that are at most `depth` decisions from the root."""
+    tree = branches.tree
+    if tree.n_nodes == 0:
+        return Text(f"one label and no node: {shortened(tree.labels[0])}")
+    drawing = Drawing(Text(f"{_node(tree, 0)}  {count(tree.n_labels)} labels"))
+    level = [(0, drawing)]
+    for _ in range(depth):
+        below = []
+        for node, node_drawing in level:
+            likeliest, others = _likeliest(branches.of(node))
+            for branch in likeliest:
+                text = f"{_percent(branch.share)}  {_content(tree, branch)}"
+                branch_drawing = node_drawing.add(_line(text))
+                if branch.node is not None:
+                    below.append((branch.node, branch_drawing))
+            if others:
+                rest = _percent(sum(branch.share for branch in others))
+                node_drawing.add(_line(f"{rest}  {count(len(others))} more branches"))
+        if not below:
+            break
+        level = below
+    return drawing
+
+
+def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[RenderableType]:
+    """Draw the codes of a label, shortest first, each to `depth` decisions."""
+    tree = branches.tree
+    codes = sorted(Codes(tree, cache_limit=0).of(label), key=len)
+    name = shortened(tree.labels[label])
+    counted = "" if tree.counts is None else f", counted {count(int(tree.counts[label]))} times"
+    yield Text(f"{name}: label {label}, {plural(len(codes), 'code')}{counted}")
+    for number, code in enumerate(codes[:CODES], start=1):
+        yield Text(f"\ncode {number} of {len(codes)}: {plural(len(code), 'decision')}")
+        yield _draw_code(branches, code[:depth])
+        if len(code) > depth:
+            yield Text(f"... {plural(len(code) - depth, 'more decision')}; --depth shows them")
+    if len(codes) > CODES:
+        yield Text(f"\n... {plural(len(codes) - CODES, 'more code')}, none of them shorter")
+
+
+def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableType:
+    """Draw the decisions of a code: the branch taken, and the most probable others."""
+    tree = branches.tree
+    drawing = table("node", "branch", "share", "holds", text=("node", "holds"))
+    drawing.columns[0].max_width = 24
+    for column in drawing.columns[:3]:  # the last one alone wraps where the terminal is narrow
+        column.no_wrap = True
+    for node, taken in decisions:
+        every = branches.of(node)
+        branch, others = every[taken], every[:taken] + every[taken + 1 :]
+        drawing.add_row(
+            Text(_node(tree, node)),
+            f"> {taken}",
+            _percent(branch.share),
+            _line(_content(tree, branch)),
+            style="bold",
+        )
+        likeliest, rest = _likeliest(others, 2)
+        for branch in likeliest:
+            number = tree.edge_branch[branch.edge]
+            drawing.add_row("", str(number), _percent(branch.share), _line(_content(tree, branch)))
+        if rest:
+            share = _percent(sum(branch.share for branch in rest))
+            drawing.add_row("", "...", share, f"{count(len(rest))} more branches")
+    return drawing
+
+
+def _likeliest(branches: list[Branch], n: int = BRANCHES) -> tuple[list[Branch], list[Branch]]:
+    """Return the n most probable branches, in order if they are all, and the others."""
+    if len(branches) <= n:
+        return branches, []
+    by_share = sorted(branches, key=lambda branch: (-branch.share, branch.edge))
+    return by_share[:n], by_share[n:]
+
+
+def _content(tree: Tree, branch: Branch) -> str:
+    """Return the node that a branch leads to, and its most frequent words."""
+    if branch.node is None:
+        return shortened(branch.words[0])
+    words = " ".join(shortened(word) for word in branch.words)
+    return f"{_node(tree, branch.node)}  {plural(branch.leaves, 'leaf', 'leaves')}: {words}"
+
+
+def _node(tree: Tree, node: int) -> str:
+    name = None if tree.names is None else tree.names[node]
+    return f"node {node}" if name is None else f"node {node} {shortened(name)}"
+
+
+def _percent(share: float) -> str:
+    return f"{figure(100 * share)}%"
+
+
+def _line(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="ellipsis")
