@@ -1,0 +1,117 @@
+"""Settings of Sphinx: the pages of this folder, and the reference of all public modules."""
+
+import inspect
+import re
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.ext.autodoc.mock import mock
+
+import hstree
+from hstree import _typing
+
+project = "hstree"
+author = "The hstree developers"
+release = hstree.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+exclude_patterns = ["_templates"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+smartquotes = False  # it would make dashes of the hyphens of options
+suppress_warnings = ["ref.footnote"]  # numpydoc's references need not be cited in the text
+
+html_theme = "furo"
+html_theme_options = {"top_of_page_buttons": []}
+html_title = f"hstree {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_copyright = False
+
+myst_heading_anchors = 3  # links to headings, as forges make them
+
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    # Methods that scikit-learn adds to each estimator.
+    "exclude-members": ", ".join(
+        f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "score")
+    ),
+}
+autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
+autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_typing)) if name[0] != "_"}
+autodoc_typehints_format = "short"
+napoleon_google_docstring = False
+napoleon_preprocess_types = True
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+add_module_names = False
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
+
+#: Pages that include a file of the root folder.
+INCLUDING = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
+
+
+def link_from_docs(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
+    """Change the links of an included file of the root folder to links from this folder."""
+
+    def target(link: re.Match[str]) -> str:
+        name = link[1].removeprefix("docs/")
+        return f"]({name if name != link[1] else INCLUDING.get(name, f'../{name}')}"
+
+    content[0] = re.sub(r"\]\(([\w-][\w./-]*)(?!:)", target, content[0])
+
+
+def defined_in(value: object) -> str:
+    """Return the full name under which a public object is documented: where it is defined."""
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def reexported(package: str) -> list[str]:
+    """Return the full names of the objects that a package offers under shorter names."""
+    module = import_module(package)
+    values = [getattr(module, name) for name in getattr(module, "__all__", ())]
+    return [
+        defined_in(value)
+        for value in values
+        if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__ != package
+    ]
+
+
+with mock(autodoc_mock_imports):
+    packages = [module.name for module in walk_packages(hstree.__path__, "hstree.") if module.ispkg]
+    autosummary_context = {"reexported": {name: reexported(name) for name in ["hstree", *packages]}}
+# The package, not the function of the same name that `hstree` offers.
+hstree.builders = import_module("hstree.builders")
+
+
+def resolve_short_name(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
+) -> Any:
+    """Link a name as the module of the docstring knows it: `Tree` in a module that imports it."""
+    module, target = node.get("py:module"), node["reftarget"]
+    if node["refdomain"] != "py" or module is None:
+        return None
+    value: object = import_module(module)
+    try:
+        for name in target.split("."):
+            value = getattr(value, name)
+        full = defined_in(value)
+    except AttributeError:
+        return None
+    domain = env.domains.python_domain
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, content)
+
+
+def setup(app: Sphinx) -> None:
+    """Register the handlers."""
+    app.connect("include-read", link_from_docs)
+    app.connect("missing-reference", resolve_short_name)
