@@ -25,9 +25,9 @@ from hstree.builders.shared.join import over_vocabulary
 from hstree.builders.shared.signature import OWN, Builder
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
-from hstree.data.vector_files.npy import texts_of_file
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
+from hstree.data.word_files import texts_of_file
 from hstree.errors import (
     FileFormatError,
     HstreeError,

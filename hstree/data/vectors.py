@@ -1,8 +1,6 @@
-"""Word vectors: one row of numbers for each word, perhaps with the words' counts.
+"""Word vectors: a checked matrix with one row per word, optionally with the words' counts.
 
-This is the checked object that builders take, with its `read` and `save`. The formats themselves
-stand elsewhere (`vector_files`): `.npy` and its labels in `npy`, reading word2vec and GloVe files
-in `reading`, writing word2vec's in `writing`.
+The file formats are in `vector_files`.
 """
 
 from __future__ import annotations
@@ -18,11 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hstree._text import quoted
-from hstree._typing import Array, Float32, Int64
+from hstree._typing import Array, Float32
 from hstree.data.provenance import texts
-from hstree.data.vector_files.npy import is_npy, labels_beside, read_labels, read_npy, write_npy
-from hstree.data.vector_files.reading import read_text_or_binary
-from hstree.data.vector_files.writing import write_binary, write_text
+from hstree.data.vector_files import (
+    is_npy,
+    read_npy,
+    read_text_or_binary,
+    write_binary,
+    write_text,
+)
+from hstree.data.vocabulary import checked_counts
+from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError
 
 
@@ -34,13 +38,13 @@ class WordVectors:
     labels : sequence of str, length V
         Unique; at least one.
     vectors : array_like of numbers, shape (V, d)
-        Finite; kept as float32, without a copy where it is that already.
+        Finite; kept as float32, without a copy if it is float32 already.
     counts : array_like of int, shape (V,), optional
-        How often each word stands in the training text; zero or more.
+        How often each word occurs in the training text; zero or more.
     source : dict, optional
-        What they were made from, as a tree file records it, beside their own hash.
+        What they were made from, as recorded in tree files beside their hash.
     named_by_index : bool, default False
-        Whether nothing named the rows, so that the labels are "0", "1", ...
+        Whether the labels are the row numbers "0", "1", ... because none were known.
 
     Attributes
     ----------
@@ -52,7 +56,7 @@ class WordVectors:
     Raises
     ------
     InputError
-        For anything but that: NaN, infinities, objects, ragged rows, a word twice, ...
+        For anything else: NaN, infinities, objects, ragged rows, a word twice, ...
 
     Examples
     --------
@@ -73,7 +77,7 @@ class WordVectors:
         self.labels: tuple[str, ...] = tuple(labels)
         self.vectors: Float32 = _checked_vectors(vectors, self.labels)
         _check_labels(self.labels)
-        self.counts = None if counts is None else _checked_counts(counts, self.labels)
+        self.counts = None if counts is None else checked_counts(counts, self.labels)
         self.named_by_index = named_by_index
         self._source = source
 
@@ -81,61 +85,62 @@ class WordVectors:
     def read(
         cls, path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None
     ) -> WordVectors:
-        """Read `.npy`, word2vec text or binary, or GloVe text; all but `.npy` may be gzipped.
+        """Read ``.npy``, word2vec text or binary, or GloVe text, told apart by content.
 
-        The content decides which of them it is.
+        All but ``.npy`` may be gzipped.
 
         Parameters
         ----------
         path : str or path
         labels : str or path, optional
-            For `.npy`: lines of ``word`` or ``word<TAB>count``, one for each row. Without it
-            ``NAME.labels.tsv`` beside ``NAME.npy`` is read; without that file too, the rows are
-            named by index and `named_by_index` is set.
+            For ``.npy``: file with a line ``word`` or ``word<TAB>count`` for each row (default:
+            ``NAME.labels.tsv`` beside ``NAME.npy``). If there is neither, the rows are named by
+            index and `named_by_index` is set.
 
         Raises
         ------
         InputError
             When the files cannot be read as that; the message names the line or the row.
         OptionError
-            When `labels` is given for a file that holds its words itself.
+            When `labels` is given for a file that contains its words.
         """
         name = os.fspath(path)
         if not is_npy(name):
             if labels is not None:
                 raise OptionError(
-                    f"{name} holds its words itself; leave out --labels, which is for .npy"
+                    f"{name} holds its words itself; leave out labels, which are for .npy",
+                    option="labels",
+                    reason=f"is for .npy, and {name} holds its words itself",
                 )
             words, rows = read_text_or_binary(name)
             return _named(name, words, rows)
         matrix = read_npy(name)
-        beside = labels_beside(name) if labels is None else os.fspath(labels)
-        if beside is None:
+        content = read_labels(name, labels)
+        if content is None:
             by_index = [str(row) for row in range(len(np.atleast_1d(matrix)))]
             return _named(name, by_index, matrix, named_by_index=True)
-        words, counts, made_from = read_labels(beside, name)
-        if matrix.ndim and len(words) != len(matrix):
+        if matrix.ndim and len(content.words) != len(matrix):
             raise InputError(
-                f"{beside} has {len(words)} labels for the {len(matrix)} rows of {name}; "
-                "give one line for each row"
+                f"{content.path} has {len(content.words)} labels for the {len(matrix)} rows of "
+                f"{name}; give one line for each row"
             )
+        made_from = content.record and content.record["texts"]
         source = {"texts": made_from} if made_from else None
-        return _named(name, words, matrix, counts=counts, source=source)
+        return _named(name, content.words, matrix, counts=content.counts, source=source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the vectors; the file's ending decides how.
+        """Write the vectors in the format that the file's ending names.
 
-        ``.npy`` has the words, their counts if known, and the texts that `source` names, beside
-        it in ``NAME.labels.tsv``; ``.vec`` and ``.txt`` are word2vec's text, ``.bin`` is its
-        binary: these hold no counts and no record of texts.
+        ``.npy`` keeps the words, their counts and the texts that `source` names in
+        ``NAME.labels.tsv`` beside it. ``.vec`` and ``.txt`` are word2vec text, ``.bin`` is its
+        binary; these hold neither counts nor texts.
 
         Raises
         ------
         FileFormatError
-            When the ending is another, or the files cannot be written; the old ones stay.
+            When the ending is another one, or the files cannot be written; old ones stay.
         InputError
-            When a word holds white space (for `.npy` a tab or a line end), which such a file
-            cannot hold.
+            When a word contains white space (for ``.npy``: a tab or a line end).
         """
         name = os.fspath(path)
         if name.endswith((".vec", ".txt")):
@@ -143,7 +148,9 @@ class WordVectors:
         elif name.endswith(".bin"):
             write_binary(name, self.labels, self.vectors)
         elif name.endswith(".npy"):
-            write_npy(name, self.labels, self.vectors, self.counts, texts(self._source))
+            record = texts(self._source)
+            with replacing_with_labels(name, self.labels, self.counts, record) as file:
+                np.lib.format.write_array(file, self.vectors, allow_pickle=False)
         else:
             raise FileFormatError(f"cannot write {name}: name it .npy, .vec, .txt or .bin")
 
@@ -156,20 +163,20 @@ class WordVectors:
 
     @property
     def dimension(self) -> int:
-        """d, how many numbers stand for each word."""
+        """Number of columns, d."""
         return int(self.vectors.shape[1])
 
     @property
     def source(self) -> dict[str, object]:
         """What they were made from, for a tree's meta["input"]."""
-        own = dict(self._source or {})
-        if "sha256" not in own:  # that of vectors which these are some of
-            own["sha256"] = self.sha256
-        return {"kind": "vectors", **own}
+        source = dict(self._source or {})
+        if "sha256" not in source:  # a subset keeps the hash of the whole
+            source["sha256"] = self.sha256
+        return {"kind": "vectors", **source}
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of labels, vectors and counts, whatever file they came in."""
+        """Hash of labels, vectors and counts; independent of the file format."""
         digest = hashlib.sha256(f"hstree vectors 1\n{self.vectors.shape}\n".encode())
         lengths = ",".join(str(len(label)) for label in self.labels)
         digest.update(f"{lengths}\n{''.join(self.labels)}\n".encode("utf-8", "surrogatepass"))
@@ -188,32 +195,32 @@ def _named(name: str, labels: Sequence[str], vectors: ArrayLike, **more: Any) ->
 
 
 def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:
-    """Return the vectors as a read-only, finite float32 matrix, one row for each label."""
+    """Return the vectors as a read-only, finite float32 matrix with one row per label."""
     try:
-        given = np.asarray(vectors)
+        array = np.asarray(vectors)
     except ValueError as error:
         raise InputError("vectors of different lengths; every word needs the same") from error
-    if given.dtype.kind not in "fiu":
-        raise InputError(f"vectors of type {given.dtype}; they must be real numbers")
-    if given.ndim != 2 or given.size == 0:
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"vectors of type {array.dtype}; they must be real numbers")
+    if array.ndim != 2 or array.size == 0:
         raise InputError(
-            f"vectors of shape {given.shape}; expected (words, dimension), both at least 1"
+            f"vectors of shape {array.shape}; expected (words, dimension), both at least 1"
         )
-    if len(given) != len(labels):
-        raise InputError(f"{len(labels)} labels for {len(given)} rows; give one for each row")
-    with np.errstate(over="ignore"):  # found below, and told from an infinity
-        matrix = np.ascontiguousarray(given, np.float32).view()
-    _check_finite(given, matrix, labels)
+    if len(array) != len(labels):
+        raise InputError(f"{len(labels)} labels for {len(array)} rows; give one for each row")
+    with np.errstate(over="ignore"):  # reported below, apart from infinities
+        matrix = np.ascontiguousarray(array, np.float32).view()
+    _check_finite(array, matrix, labels)
     matrix.setflags(write=False)
     return matrix
 
 
-def _check_finite(given: Array, matrix: Float32, labels: tuple[str, ...]) -> None:
+def _check_finite(array: Array, matrix: Float32, labels: tuple[str, ...]) -> None:
     finite = np.isfinite(matrix)
     if finite.all():
         return
-    row, column = (int(place) for place in np.argwhere(~finite)[0])
-    value = given[row, column]
+    row, column = map(int, np.argwhere(~finite)[0])
+    value = array[row, column]
     what = f"the value {value}, too large for float32" if np.isfinite(value) else f"{value}"
     more = int(np.count_nonzero(~finite.all(axis=1))) - 1
     rest = f", as do {more} other rows" if more else ""
@@ -234,19 +241,3 @@ def _check_labels(labels: tuple[str, ...]) -> None:
         raise InputError(
             f"the word {quoted(twice)} names row {first} and row {second}; drop one of them"
         )
-
-
-def _checked_counts(counts: ArrayLike, labels: tuple[str, ...]) -> Int64:
-    given = np.asarray(counts)
-    if given.shape != (len(labels),):
-        raise InputError(f"counts of shape {given.shape} for {len(labels)} words; one for each")
-    if given.dtype.kind not in "iu" or int(given.max()) > np.iinfo(np.int64).max:
-        raise InputError(f"counts of type {given.dtype}; they must be whole numbers below 2**63")
-    if int(given.min()) < 0:
-        row = int(np.argmin(given))
-        raise InputError(
-            f"the word {quoted(labels[row])} has the count {given[row]}; counts start at zero"
-        )
-    checked = given.astype(np.int64)
-    checked.setflags(write=False)
-    return checked

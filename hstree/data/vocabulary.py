@@ -1,15 +1,12 @@
-"""The vocabulary: the words that a tree is made over, with their training counts.
+"""Vocabulary: words with their training counts, and the ids of words.
 
-It keeps words and counts, reads and writes them as ``word<TAB>count`` lines, with a record of the
-texts that they were counted on (`provenance`) as the first, and gives ids for words. It does not
-count text (`corpus` does) and knows nothing of trees.
+Text is counted in `corpus`; the file format is in `word_files`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -18,36 +15,36 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._files import BYTE_ORDER_MARK, read_text, replacing
+from hstree._files import BYTE_ORDER_MARK, replacing
 from hstree._text import quoted
 from hstree._typing import Int32, Int64
-from hstree.data.provenance import header, parse_header, texts
+from hstree.data.provenance import texts
+from hstree.data.word_files import header, read_words, word_lines
 from hstree.errors import InputError, OptionError
 
 UNK = "<unk>"
-"""The word that stands for every word left out of a vocabulary."""
+"""The word that replaces every word outside the vocabulary."""
 
 EOS = "<eos>"
 """The word that ends every line."""
 
 _LARGEST_TOTAL = np.iinfo(np.int64).max
-_STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
 class Vocabulary:
-    """Unique words with their counts, in an order of their own.
+    """Unique words with their counts, in a fixed order.
 
-    A vocabulary made from text is ordered by count, largest first, ties by word in code-point
-    order (`from_counts`). One read from a file, or given as a list, keeps the order it came in.
+    A vocabulary made from text is sorted by descending count, ties by word in code-point order
+    (`from_counts`). One read from a file or made from a list keeps that order.
 
     Parameters
     ----------
     words : sequence of str, length V
         Unique; at least one.
     counts : array_like of int, shape (V,)
-        How often each word stands in the training text; zero or more.
+        How often each word occurs in the training text; zero or more.
     source : dict, optional
-        What it was made from, as a tree file records it; by default its own hash.
+        What it was made from, as recorded in tree files (default: the hash of its words).
 
     Attributes
     ----------
@@ -58,7 +55,7 @@ class Vocabulary:
     Raises
     ------
     InputError
-        When there is no word, a word stands twice, or the counts do not fit the words.
+        When there is no word, a word occurs twice, or the counts do not fit the words.
 
     Examples
     --------
@@ -80,7 +77,7 @@ class Vocabulary:
         if len(self._index) < len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
             raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
-        self.counts: Int64 = _checked_counts(counts, self.words)
+        self.counts: Int64 = checked_counts(counts, self.words)
         self.source: dict[str, object] = (
             {"kind": "vocabulary", "sha256": self.sha256} if source is None else dict(source)
         )
@@ -98,25 +95,24 @@ class Vocabulary:
     ) -> Vocabulary:
         """Choose the vocabulary of a text from the counts of all its words.
 
-        The most frequent words are kept, ties by word in code-point order. ``<eos>`` is always
-        among them. ``<unk>`` counts every token left out, and every literal ``<unk>``, so that
-        the counts sum to the number of tokens. O(V log V).
+        Keeps the most frequent words, ties by word in code-point order, and always ``<eos>``.
+        ``<unk>`` counts every token left out and every literal ``<unk>``, so that the counts sum
+        to the number of tokens. O(V log V).
 
         Parameters
         ----------
         words : sequence of str, length V
             Unique.
         counts : array_like of int, shape (V,)
-        min_count : int
-            Words that stand fewer times are left out; 1 or more.
+        min_count : int, default 1
+            Replace words that occur fewer times by ``<unk>``; 1 or more.
         max_size : int, optional
-            The largest size of the vocabulary, ``<eos>`` and ``<unk>`` included.
+            Maximum size of the vocabulary, ``<eos>`` and ``<unk>`` included.
         unk : bool, optional
-            Whether ``<unk>`` is in the vocabulary; by default only where something is left out
-            or the text itself holds it. With False, tokens left out, literal ones too, have no
-            word.
+            Whether the vocabulary contains ``<unk>`` (default: only if words are left out or the
+            text contains it). Without ``<unk>``, tokens left out have no id.
         source : dict, optional
-            What the text is, as a tree file records it.
+            What the text is, as recorded in tree files.
 
         Raises
         ------
@@ -135,12 +131,12 @@ class Vocabulary:
         """
         if min_count < 1:
             raise OptionError(f"min_count is {min_count}; it must be 1 or more")
-        count = _checked_counts(counts, words)
-        special = {word: place for place, word in enumerate(words) if word in (EOS, UNK)}
+        count = checked_counts(counts, words)
+        special = {word: i for i, word in enumerate(words) if word in (EOS, UNK)}
         n_eos = int(count[special[EOS]]) if EOS in special else 0
         is_kept = count >= min_count
         is_kept[list(special.values())] = False
-        kept = np.flatnonzero(is_kept)
+        kept = np.flatnonzero(is_kept)  # words that are frequent enough, specials aside
         has_unk = unk
         if has_unk is None:
             is_all_kept = n_eos + count[kept].sum() == count.sum()
@@ -150,6 +146,7 @@ class Vocabulary:
             if room < 0:
                 needed = f"{EOS} and {UNK}" if has_unk else EOS
                 raise OptionError(f"max_size is {max_size}, which leaves no room for {needed}")
+            # The most frequent `room` of them.
             kept = kept[_largest_first([words[i] for i in kept.tolist()], count[kept])[:room]]
         chosen = [*(words[i] for i in kept.tolist()), EOS]
         chosen_count = [*count[kept].tolist(), n_eos]
@@ -165,66 +162,42 @@ class Vocabulary:
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         r"""Read ``word<TAB>count`` lines (UTF-8; ``\n`` or ``\r\n``), in the order of the file.
 
-        Lines without any character are skipped. A count may be zero, but not all of them. The
-        first line may record the texts that they were counted on, which `source` then names.
+        Empty lines are skipped. A count may be zero, but not all of them. The first line may
+        record the texts that the words were counted on, which `source` then names.
 
         Raises
         ------
         InputError
-            When the file cannot be read as that, with the line that is wrong.
+            When the file cannot be read as that; the message names the line.
         """
-        name = os.fspath(path)
-        words: list[str] = []
-        counts: list[int] = []
-        lines = read_text(path, "the vocabulary").split("\n")
-        record = parse_header(lines[0], name)
-        if record is not None:
-            lines[0] = ""
-        for number, line in enumerate(lines, start=1):
-            if not line:
-                continue
-            word, _, count = line.partition("\t")
-            if not word or not _is_count(count):
-                raise InputError(
-                    f"{name}, line {number}: expected a word, a tab and a whole number, "
-                    f"found {quoted(line)}"
-                )
-            words.append(word)
-            counts.append(int(count))
-        if not any(counts):
-            what = "every count is zero" if counts else "the file is empty"
-            raise InputError(f"{name}: {what}; give lines of the form word<TAB>count")
+        content = read_words(path, "the vocabulary", counted=True)
+        assert content.counts is not None
         try:
-            vocabulary = cls(words, counts)
+            vocabulary = cls(content.words, content.counts)
         except InputError as error:
-            raise InputError(f"{name}: {error}") from error
-        if record is not None:
-            vocabulary.source["texts"] = record["texts"]
+            raise InputError(f"{content.path}: {error}") from error
+        if not vocabulary.counts.any():
+            raise InputError(f"{content.path}: every count is zero; give how often words occur")
+        if content.record is not None:
+            vocabulary.source["texts"] = content.record["texts"]
         return vocabulary
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``word<TAB>count`` lines in the vocabulary's order.
 
-        The first line records the texts that `source` names, where it names any.
+        The first line records the texts that `source` names, if any.
 
         Raises
         ------
         InputError
-            When a word is empty or holds a tab or a line end, which the file cannot hold.
+            When a word is empty or contains a tab or a line end.
         FileFormatError
             When the file cannot be written.
         """
-        for word in self.words:
-            if _STORABLE.fullmatch(word) is None:
-                raise InputError(
-                    f"cannot write {os.fspath(path)}: the word {word!r} is empty or holds a tab, "
-                    "a line end, NUL or half a character; the file is lines of word<TAB>count"
-                )
-        lines = [f"{word}\t{n}\n" for word, n in zip(self.words, self.counts.tolist(), strict=True)]
+        text = word_lines(path, self.words, self.counts)
         if counted_on := texts(self.source):
-            lines.insert(0, header(texts=counted_on))
+            text = header(texts=counted_on).encode() + text
         with replacing(path) as file:
-            text = "".join(lines).encode()
             # A byte order mark that belongs to the first word needs one of the file before it.
             file.write(BYTE_ORDER_MARK + text if text.startswith(BYTE_ORDER_MARK) else text)
 
@@ -238,68 +211,71 @@ class Vocabulary:
         return f"Vocabulary({len(self)} words, {int(self.counts.sum())} tokens)"
 
     def index(self, word: str) -> int:
-        """Return the id of `word`, its place in `words`.
+        """Return the id of a word, its index in `words`.
 
         Raises
         ------
         InputError
             When the word is not in the vocabulary.
         """
-        found = self._index.get(word, -1)
-        if found < 0:
+        index = self._index.get(word, -1)
+        if index < 0:
             raise InputError(f"{word!r} is not one of the vocabulary's {len(self)} words")
-        return found
+        return index
 
     def ids(self, words: Iterable[str]) -> Int32:
-        """Return the id of each of `words`, -1 for one that is not in the vocabulary."""
+        """Return the ids of words as an int32 array, -1 for words outside the vocabulary."""
         return np.fromiter(map(self._index.get, words, repeat(-1)), np.int32)
 
     @property
     def unk(self) -> str | None:
-        """``"<unk>"`` if that word is in the vocabulary."""
+        """``"<unk>"`` if that word is in the vocabulary, else None."""
         return UNK if UNK in self else None
 
     @property
     def eos(self) -> str | None:
-        """``"<eos>"`` if that word is in the vocabulary."""
+        """``"<eos>"`` if that word is in the vocabulary, else None."""
         return EOS if EOS in self else None
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of the words, sorted, whatever their order and counts here."""
+        """Hash of the sorted words; independent of their order and counts."""
         text = "".join(f"{word}\n" for word in sorted(self.words))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(self.words)}
+        return {word: i for i, word in enumerate(self.words)}
 
 
 def _largest_first(words: Sequence[str], counts: Int64) -> Int64:
-    """Return the order by count, largest first, ties by word."""
+    """Return the indices by descending count, ties by word."""
     by_word = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
     order: Int64 = by_word[np.argsort(-counts[by_word], kind="stable")]
     return order
 
 
-def _checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
-    """Return the counts as a read-only int64 array of their own."""
-    given = np.asarray(counts)
-    if given.shape != (len(words),):
-        raise InputError(f"counts of shape {given.shape} for {len(words)} words; one for each word")
-    if given.dtype.kind not in "iu":
-        raise InputError(f"counts of type {given.dtype}; they must be whole numbers below 2**63")
-    if int(given.min(initial=0)) < 0:
-        at = int(np.argmin(given))
-        raise InputError(f"the word {words[at]!r} has the count {given[at]}; counts start at zero")
+def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
+    """Return a read-only int64 copy of the counts of words.
+
+    Raises
+    ------
+    InputError
+        When they are not one whole number per word, zero or more, with a sum below 2**63.
+    """
+    array = np.asarray(counts)
+    if array.shape != (len(words),):
+        raise InputError(f"counts of shape {array.shape} for {len(words)} words; one for each word")
+    if array.dtype.kind not in "iu":
+        raise InputError(f"counts of type {array.dtype}; they must be whole numbers below 2**63")
+    if int(array.min(initial=0)) < 0:
+        i = int(np.argmin(array))
+        raise InputError(
+            f"the word {quoted(words[i])} has the count {array[i]}; counts start at zero"
+        )
     # A sum in floats finds an overflow that a sum in int64 would hide.
-    if given.sum(dtype=np.float64) > _LARGEST_TOTAL / 2 and sum(given.tolist()) > _LARGEST_TOTAL:
+    if array.sum(dtype=np.float64) > _LARGEST_TOTAL / 2 and sum(array.tolist()) > _LARGEST_TOTAL:
         raise InputError("counts whose sum is above 2**63 - 1; divide them all by the same number")
-    checked = given.astype(np.int64)
+    checked = array.astype(np.int64)
     checked.setflags(write=False)
     return checked
-
-
-def _is_count(field: str) -> bool:
-    """Say whether a field is a whole number; nineteen digits hold every int64."""
-    return len(field) <= 19 and field.isascii() and field.isdigit()

@@ -22,7 +22,7 @@ from hstree._files import make_folder, replacing, write_json
 from hstree._typing import Float64
 from hstree._version import __version__
 from hstree.data.text_score import perplexity
-from hstree.data.vector_files.npy import read_npy
+from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError

@@ -1,7 +1,7 @@
-"""Trees in the formats of other tools: reading, writing, and what each of them cannot hold.
+"""Tree files of other tools: reading, writing, and what each format drops.
 
-One format a file. The library's own (``.json``, ``.json.gz``, ``.npz``) is one of them, so that
-`read` and `write` go between any two. ``docs/formats.md`` describes them all.
+One format per module. The library's own format (``.json``, ``.json.gz``, ``.npz``) is one of them,
+so that `read` and `write` convert between any two. ``docs/formats.md`` describes them all.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from hstree import progress
 from hstree._files import read_regular, reading
 from hstree._version import __version__
-from hstree.data.vector_files.npy import labels_path, texts_of_file
+from hstree.data.word_files import labels_path, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick
-from hstree.formats.base import PARTS, Format
+from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
 from hstree.tree import files as treefile
 from hstree.tree import load as load_tree
@@ -26,7 +26,7 @@ __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 _TREE = Format(
     "tree",
     treefile.ENDINGS,
-    frozenset(PARTS),
+    frozenset(CONTENT),
     write=treefile.save,
     read=lambda path, labels: load_tree(path),
 )
@@ -53,31 +53,31 @@ def read(
     *,
     labels: str | os.PathLike[str] | None = None,
 ) -> Tree:
-    """Read a tree in any format that is read.
+    """Read a tree file.
 
     Parameters
     ----------
     path : str or path
     format : str, optional
-        One of `FORMATS`; by default the file's ending says which.
+        One of `FORMATS` (default: from the file's ending).
     labels : str or path, optional
-        For linkage and napkinxc, whose files number their labels: lines of ``word`` or
-        ``word<TAB>count``, one for each. Without it ``NAME.labels.tsv`` beside the file is read;
-        without that too, labels are called by their numbers.
+        For linkage and napkinxc, whose files number their labels: a file with a line ``word`` or
+        ``word<TAB>count`` per label (default: ``NAME.labels.tsv`` beside the file; without that
+        the labels are their numbers).
 
     Returns
     -------
     Tree
-        Where it is not the library's own format, its meta names the format and the file.
+        Its meta names the format and the file, unless that is in the library's own format.
 
     Raises
     ------
     OptionError
-        When the format is unknown or only written, or `labels` is given for another.
+        When the format is unknown or write-only, or `labels` is given for a format with labels.
     InputError, FileFormatError
-        When the file cannot be read as that; the message names it, and the line where it has lines.
+        When the file cannot be read as that; the message names the file and the line.
     TreeError
-        When what it holds breaks a rule of trees.
+        When its content breaks a rule of trees.
 
     Examples
     --------
@@ -90,7 +90,11 @@ def read(
         readable = ", ".join(name for name, each in FORMATS.items() if each.read)
         raise OptionError(f"{chosen.name} is only written, not read; what is read: {readable}")
     if labels is not None and not chosen.takes_labels:
-        raise OptionError(f"{chosen.name} files hold their labels themselves; leave out --labels")
+        raise OptionError(
+            f"{chosen.name} files hold their labels themselves; leave out labels",
+            option="labels",
+            reason=f"is not for {chosen.name} files, which hold their labels themselves",
+        )
     with progress.task(f"reading {source.name}"):
         if chosen is _TREE:
             return load_tree(source)
@@ -102,23 +106,23 @@ def read(
 
 
 def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Write a tree in any format.
+    """Write a tree file.
 
     Parameters
     ----------
     tree : Tree
     path : str or path
-        What stands there is replaced, and only when the new file is whole.
+        An existing file is replaced when the new one is complete.
     format : str, optional
-        One of `FORMATS`; by default the file's ending says which.
+        One of `FORMATS` (default: from the file's ending).
 
     Raises
     ------
     OptionError
         When the format is unknown.
     InputError
-        When it cannot hold the tree: several codes a label, wide nodes, labels that it cannot
-        quote. The message names the first. What it only drops, `losses` tells.
+        When the format cannot hold the tree: several codes per label, wide nodes, labels that it
+        cannot quote. `losses` names what it merely drops.
     FileFormatError
         When the file cannot be written.
     """
@@ -132,7 +136,7 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
 
 
 def losses(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """Name what `write` would drop of a tree, such as its counts; nothing where all is kept.
+    """Name what `write` would drop of a tree, such as its counts.
 
     Raises
     ------
@@ -143,18 +147,18 @@ def losses(tree: Tree, path: str | os.PathLike[str], format: str | None = None) 
 
 
 def format_of(path: Path, name: str | None = None) -> Format:
-    """Return the format of this name, or else the one that the ending of `path` says.
+    """Return a format by name, or by the ending of `path`.
 
     Raises
     ------
     OptionError
-        When there is no such format, or the ending is unknown.
+        When the name or the ending is unknown.
     """
     if name is not None:
         if name not in FORMATS:
             raise OptionError(f"no format {name!r}; there are {', '.join(FORMATS)}")
         return FORMATS[name]
-    # .nested.json before .json
+    # Longest first: .nested.json before .json.
     endings = sorted(
         ((ending, each) for each in FORMATS.values() for ending in each.endings),
         key=lambda pair: -len(pair[0]),
@@ -167,7 +171,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
 
 
 def _meta(path: Path, chosen: Format, labels: str | os.PathLike[str] | None) -> dict[str, object]:
-    """Return how a tree was made that came from a file of another format."""
+    """Return the meta of a tree that was read from a file of another format."""
     with reading(path, FileFormatError):
         digest = hashlib.sha256(read_regular(path)).hexdigest()
     source: dict[str, object] = {"kind": f"{chosen.name} file", "name": path.name, "sha256": digest}

@@ -1,12 +1,11 @@
-r"""``paths`` of Brown clustering: ``bits<TAB>word<TAB>count``, a line each.
+r"""Brown clustering's ``paths``: lines of ``bits<TAB>word<TAB>count``.
 
-Binary trees with one code a label. The bits are the code: 0 for a first child, 1 for a second.
-Counts and the order of labels are kept, names and the numbers of nodes are not; a tree without
-counts gets zeros, and zeros all over are read as no counts.
+Binary trees with one code per label. The bits are the code: 0 for a first child, 1 for a second.
+Counts and the order of labels are kept, names and the numbers of nodes are not. A tree without
+counts is written with zeros, and only zeros are read as no counts.
 
-Where several words have the same bits, as in Brown's own files, they get a Huffman tree of their
-own, whose root is named by the bits; the method `classes` with `classes_file` does the same over a
-corpus.
+Words with the same bits, as in Brown clusters, become a Huffman tree whose root is named by the
+bits; the method `classes` with `classes_file` does the same over a corpus.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ import numpy as np
 
 from hstree._files import replacing
 from hstree._ragged import offsets
-from hstree._typing import Int64
 from hstree.builders.word_classes.classfile import read_classes
 from hstree.builders.word_classes.nesting import class_node, members
 from hstree.builders.word_classes.shapes import graft, huffman_shape, prefix_shape
+from hstree.data.word_files import counts_array
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels
 from hstree.tree import Tree
 from hstree.tree.paths import path_batches
 
-#: Bits of a file, a byte each.
-LARGEST = 1 << 30
+#: Maximum number of bits in a file, a byte each.
+MAX_BITS = 1 << 30
 _QUOTABLE = re.compile(r"[^\0\t\n\r]+")
 _WHY = "Brown paths are lines with tabs between their fields; drop it or rename it"
 
@@ -43,24 +42,24 @@ def _write(tree: Tree, path: Path) -> None:
 
 
 def _lines(tree: Tree) -> Iterator[str]:
-    strings = chain.from_iterable(p.strings for p in path_batches(tree, "Brown paths", LARGEST))
+    strings = chain.from_iterable(p.strings for p in path_batches(tree, "Brown paths", MAX_BITS))
     counts = [0] * tree.n_labels if tree.counts is None else tree.counts.tolist()
     for bits, label, count in zip(strings, tree.labels, counts, strict=True):
         yield f"{bits}\t{label}\t{count}\n"
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
-    given = read_classes(path)
-    if not given.is_paths:
+    classes = read_classes(path)
+    if not classes.is_paths:
         raise InputError(
             f"{path} has lines of a word and a class, which are no tree; give the bits of Brown "
             "clustering, or build with the method classes and its option classes_file"
         )
-    words = list(given.class_of)
-    strings = sorted(set(given.class_of.values()))
-    place = {bits: i for i, bits in enumerate(strings)}
-    class_of = np.fromiter(map(place.__getitem__, given.class_of.values()), np.int64, len(words))
-    counts = _counts(path, given.counts)
+    counts = counts_array(path, classes.counts)
+    strings = sorted(set(classes.class_of.values()))
+    index = {bits: i for i, bits in enumerate(strings)}
+    # (V,) index of each word's bit string
+    class_of = np.array([index[bits] for bits in classes.class_of.values()], np.int64)
     groups = members(class_of, np.argsort(-counts, kind="stable"))
     nodes = [
         class_node(group, counts, huffman_shape, bits)
@@ -68,18 +67,12 @@ def _read(path: Path, labels: Path | None) -> Tree:
     ]
     shape = graft(prefix_shape(strings), nodes)
     return Tree(
-        words,
+        list(classes.class_of),
         offsets(shape.fan_out),
         np.where(shape.child < 0, ~shape.leaves[~shape.child], shape.child),
         counts=counts if counts.any() else None,
         names=shape.names if any(shape.names) else None,
     )
-
-
-def _counts(path: Path, given: tuple[int, ...]) -> Int64:
-    if max(given) > np.iinfo(np.int64).max:
-        raise InputError(f"{path}: a count is above 2**63 - 1; divide them all by the same number")
-    return np.array(given, np.int64)
 
 
 FORMAT = Format("brown", (".paths",), frozenset({"counts", "order"}), write=_write, read=_read)

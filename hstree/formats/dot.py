@@ -1,8 +1,7 @@
 """DOT, for Graphviz. Written, not read.
 
-It holds every tree, several codes and wide nodes too: a label is one box, however many ways
-lead to it. Names stand in the nodes, counts are an attribute of the labels, and each edge says
-which branch it is.
+It holds every tree, including several codes per label and wide nodes. Inner nodes show their names
+or numbers, labels are boxes with a ``count`` attribute, and edges are labelled with their branch.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ def dot(tree: Tree) -> Iterator[str]:
         yield f"n{node} [label={_quoted(str(node) if name is None else name)}];\n"
     yield "node [shape=box];\n"
     counts = None if tree.counts is None else tree.counts.tolist()
-    for place, label in enumerate(tree.labels):
-        count = "" if counts is None else f", count={counts[place]}"
-        yield f"l{place} [label={_quoted(label)}{count}];\n"
+    for i, label in enumerate(tree.labels):
+        count = "" if counts is None else f", count={counts[i]}"
+        yield f"l{i} [label={_quoted(label)}{count}];\n"
     edges = zip(
         tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True
     )

@@ -1,8 +1,8 @@
 """Linkage matrices of ``scipy.cluster.hierarchy``, as ``.npy`` of shape (V - 1, 4).
 
-Binary trees with one code a label. Labels and counts stand in ``NAME.labels.tsv`` beside the
-matrix. Distances say nothing to a tree: they are not read, and what is written instead is how many
-decisions a node has below it at the most, which lets scipy draw it.
+Binary trees with one code per label. Labels and counts are in ``NAME.labels.tsv`` beside the
+matrix. Distances are not read; the height of each node is written instead, so that scipy can draw
+the tree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
-from hstree.data.vector_files.npy import read_npy
+from hstree.data.vector_files import read_npy
 from hstree.errors import InputError
 from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
@@ -25,24 +25,19 @@ from hstree.tree.paths import check_binary
 def from_linkage(
     merges: ArrayLike, labels: Sequence[str], *, counts: ArrayLike | None = None
 ) -> Tree:
-    """Make a tree from a linkage matrix; see `hstree.builders.linkage.tree_from_linkage`.
-
-    Raises
-    ------
-    InputError
-        When it is not one.
-    """
+    """Make a tree from a linkage matrix; see `hstree.builders.linkage.tree_from_linkage`."""
     return tree_from_linkage(merges, labels, counts)
 
 
 def to_linkage(tree: Tree) -> Float64:
-    """Return the linkage matrix of a binary tree with one code a label.
+    """Return the linkage matrix of a binary tree with one code per label.
 
     Returns
     -------
     float64 array (V - 1, 4)
-        Row i makes cluster V + i of two others, the first child's first; then its height, the
-        decisions below it at the most, and its labels. Node n is row N - 1 - n. O(E).
+        Row i merges two clusters, the first child's first, into cluster V + i; its height is the
+        maximum number of decisions below it, and the last column its number of labels. Node n is
+        row N - 1 - n. O(E).
 
     Raises
     ------
@@ -60,10 +55,11 @@ def to_linkage(tree: Tree) -> Float64:
     height = np.zeros(n_nodes, np.int64)
     size = np.zeros(n_nodes, np.int64)
     for nodes, _, _ in reversed(tree.levels):
-        below = child[nodes]
+        below = child[nodes]  # (n, 2) children of this level's nodes
         is_node = below >= 0
         height[nodes] = 1 + np.where(is_node, height[below * is_node], 0).max(axis=1)
         size[nodes] = np.where(is_node, size[below * is_node], 1).sum(axis=1)
+    # (N, 2) a label is cluster ~child, a node its row
     cluster = np.where(child < 0, ~child, n_labels + n_nodes - 1 - child)
     return np.column_stack([cluster, height, size]).astype(np.float64)[::-1]
 
@@ -76,8 +72,7 @@ def _write(tree: Tree, path: Path) -> None:
 
 def _read(path: Path, labels: Path | None) -> Tree:
     merges = read_npy(str(path), "linkage")
-    n_labels = len(np.atleast_1d(merges)) + 1
-    words, counts = labels_for(path, labels) or (list(map(str, range(n_labels))), None)
+    words, counts = labels_for(path, labels, len(np.atleast_1d(merges)) + 1)
     try:
         return from_linkage(merges, words, counts=counts)
     except InputError as error:

@@ -1,9 +1,8 @@
-r"""napkinXC's text tree, as its ``--treeStructure`` takes it.
+r"""napkinXC's text tree, the file of its option ``--treeStructure``.
 
-The first line is the number of labels and that of all nodes, leaves too. Each other line is a
-parent, a child and, where the child is a leaf, its label, a number; the root's parent is -1. One
-code a label; wide nodes are fine. Labels go by number, so their words and counts go into
-``NAME.labels.tsv`` beside the file.
+The first line has the numbers of labels and of all nodes, leaves included. Every other line is a
+parent, a child and, for a leaf, its label as a number; the root's parent is -1. One code per label;
+wide nodes are allowed. Words and counts are in ``NAME.labels.tsv`` beside the file.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree._files import read_text
 from hstree._typing import Int64
+from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError
-from hstree.formats.base import Format, expected, labels_for, replacing_labelled
-from hstree.formats.links import linked
+from hstree.formats.base import Format, labels_for, replacing_labelled
+from hstree.formats.edges import from_edges
 from hstree.tree import Tree
 from hstree.tree.paths import check_single_codes
 
@@ -34,7 +33,7 @@ def _write(tree: Tree, path: Path) -> None:
 
 
 def _links(tree: Tree) -> str:
-    """Return the lines: node n keeps its number, the leaf of label v is N + v."""
+    """Return the content of the file: node n keeps its number, the leaf of label v is N + v."""
     item = np.where(tree.child < 0, tree.n_nodes + ~tree.child, tree.child)
     label = ["" if c >= 0 else f" {~c}" for c in tree.child.tolist()]
     lines = map("{} {}{}\n".format, tree.edge_node.tolist(), item.tolist(), label)
@@ -42,16 +41,12 @@ def _links(tree: Tree) -> str:
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
-    lines = [
-        (number, line)
-        for number, line in enumerate(read_text(path).split("\n"), start=1)
-        if line.strip(" \t")
-    ]
+    lines = [(number, line) for number, line in read_lines(path) if line.strip(" \t")]
     if not lines:
         raise InputError(f"{path}: no line in it; the first one is the numbers of labels and nodes")
     header = _HEADER.fullmatch(lines[0][1])
     if header is None:
-        raise expected(path, lines[0][0], "the numbers of labels and nodes", lines[0][1])
+        raise unexpected(path, lines[0][0], "the numbers of labels and nodes", lines[0][1])
     n_labels, n_items = int(header[1]), int(header[2])
     if len(lines) - 1 != n_items:
         raise InputError(
@@ -61,40 +56,41 @@ def _read(path: Path, labels: Path | None) -> Tree:
     parent, child, label = _numbers(path, lines[1:], n_items)
     is_link = parent >= 0
     try:
-        found = linked(parent[is_link], child[is_link], n_items, str)
+        edges = from_edges(parent[is_link], child[is_link], n_items, str)
         label_of = np.full(n_items, -1)
         label_of[child] = label
-        number = _checked_labels(label_of[found.leaves], n_labels, found.leaves)
+        number = _checked_labels(label_of[edges.leaves], n_labels, edges.leaves)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    words, counts = labels_for(path, labels) or (list(map(str, range(n_labels))), None)
+    words, counts = labels_for(path, labels, n_labels)
     if len(words) != n_labels:
         raise InputError(
             f"{len(words)} labels for the {n_labels} of {path}; give one line for each"
         )
-    is_leaf = found.child < 0
-    found.child[is_leaf] = ~number[~found.child[is_leaf]]
-    return Tree(words, found.child_start, found.child, counts=counts)
+    # Leaf i of the links is label number[i].
+    is_leaf = edges.child < 0
+    edges.child[is_leaf] = ~number[~edges.child[is_leaf]]
+    return Tree(words, edges.child_start, edges.child, counts=counts)
 
 
 def _numbers(path: Path, lines: list[tuple[int, str]], n_items: int) -> tuple[Int64, Int64, Int64]:
-    """Return the three columns; a label that is not there is -1."""
+    """Return the columns parent, child and label, the label -1 where there is none."""
     rows = []
     for number, line in lines:
-        found = _LINE.fullmatch(line)
-        if found is None:
-            raise expected(path, number, "a parent, a child and perhaps a label", line)
-        rows.append((int(found[1]), int(found[2]), int(found[3] or -1)))
+        fields = _LINE.fullmatch(line)
+        if fields is None:
+            raise unexpected(path, number, "a parent, a child and perhaps a label", line)
+        rows.append((int(fields[1]), int(fields[2]), int(fields[3] or -1)))
     table = np.array(rows, np.int64).reshape(-1, 3)
     outside = (table[:, :2] >= n_items).any(axis=1)
     if outside.any():
         number, line = lines[int(np.argmax(outside))]
-        raise expected(path, number, f"nodes below {n_items}, as the first line says", line)
+        raise unexpected(path, number, f"nodes below {n_items}, as the first line says", line)
     again = np.ones(len(table), bool)
     again[np.unique(table[:, 1], return_index=True)[1]] = False
     if again.any():
         number, line = lines[int(np.argmax(again))]
-        raise expected(path, number, "a child that no line before has", line)
+        raise unexpected(path, number, "a child that no line before has", line)
     return table[:, 0], table[:, 1], table[:, 2]
 
 
@@ -105,10 +101,10 @@ def _checked_labels(number: Int64, n_labels: int, leaves: Int64) -> Int64:
     wrong = (number < 0) | (number >= n_labels)
     wrong[~wrong] = np.bincount(number[~wrong])[number[~wrong]] > 1
     if wrong.any():
-        place = int(np.argmax(wrong))
+        i = int(np.argmax(wrong))
         raise InputError(
-            f"the leaf {leaves[place]} has the label {number[place]}; each leaf has one of its "
-            f"own, 0 to {n_labels - 1}"
+            f"the leaf {leaves[i]} has the label {number[i]}; each leaf has a different one, "
+            f"0 to {n_labels - 1}"
         )
     return number
 

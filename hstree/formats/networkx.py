@@ -1,7 +1,7 @@
 """networkx graphs, and GraphML files, which networkx reads.
 
-A tree is a directed graph from parents to children. It holds everything but how the tree was
-made: several codes (a label with several parents), wide nodes, counts and names, in order.
+A tree is a directed graph from parents to children. It holds everything but the meta: several
+codes (a label with several parents), wide nodes, counts and names, in order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from hstree._files import read_regular, reading, replacing
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels, check_names
-from hstree.formats.links import linked
+from hstree.formats.edges import from_edges
 from hstree.tree import Tree
 
 _QUOTABLE = re.compile("[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
@@ -46,9 +46,9 @@ def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
     Returns
     -------
     networkx.DiGraph
-        Nodes 0 to N - 1 are the inner nodes, with a ``name`` where they have one; -1 to -V are
-        the labels (``~v``, as in ``tree.child``), with ``label`` and, if known, ``count``.
-        Edges lead from parent to child and have a ``branch``, 0 for the first child. O(E).
+        Nodes 0 to N - 1 are the inner nodes, with a ``name`` if they have one; -1 to -V are the
+        labels (``~v``, as in ``tree.child``), with ``label`` and, if known, ``count``. Edges
+        lead from parent to child and have a ``branch``, 0 for the first child. O(E).
 
     Examples
     --------
@@ -60,10 +60,10 @@ def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
     names = tree.names or (None,) * tree.n_nodes
     for node, name in enumerate(names):
         graph.add_node(node, **({} if name is None else {"name": name}))
-    for place, label in enumerate(tree.labels):
-        graph.add_node(~place, label=label)
+    for i, label in enumerate(tree.labels):
+        graph.add_node(~i, label=label)
         if tree.counts is not None:
-            graph.nodes[~place]["count"] = int(tree.counts[place])
+            graph.nodes[~i]["count"] = int(tree.counts[i])
     for node, child, branch in _edges(tree):
         graph.add_edge(node, child, branch=branch)
     return graph
@@ -75,16 +75,16 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     Parameters
     ----------
     graph : networkx.DiGraph
-        Edges lead from parent to child. A node without children is a label: its ``label``, or
-        what the node is called. It may have several parents. ``count`` on the labels, all or none,
-        and ``name`` on the nodes are taken over. Children are in the order of ``branch`` where all
-        edges have one, else in that of the edges.
+        Edges lead from parent to child. A node without children is a label: its ``label``
+        attribute, or the node itself as text. It may have several parents. ``count`` of the
+        labels, all or none, and ``name`` of the inner nodes are read. Children are in the order
+        of ``branch`` if all edges have one, else in that of the edges.
 
     Returns
     -------
     Tree
-        Labels are in the order of the graph's nodes; so are nodes where that puts each after its
-        parent, else they are numbered level by level.
+        Labels are in the order of the graph's nodes; so are inner nodes if that puts each after
+        its parent, else they are numbered level by level.
 
     Raises
     ------
@@ -106,20 +106,20 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     if len(graph) == 0:
         raise InputError("the graph has no node; a tree has at least one label")
     items = list(graph.nodes(data=True))
-    index = {item: place for place, (item, _) in enumerate(items)}
+    index = {item: i for i, (item, _) in enumerate(items)}
     edges = list(graph.edges(data="branch"))
     if all(isinstance(branch, int) for _, _, branch in edges):
         edges.sort(key=lambda edge: edge[2])
     parent = np.fromiter((index[above] for above, _, _ in edges), np.int64, len(edges))
     child = np.fromiter((index[below] for _, below, _ in edges), np.int64, len(edges))
-    found = linked(parent, child, len(items), lambda place: repr(items[place][0]))
+    tree = from_edges(parent, child, len(items), lambda i: repr(items[i][0]))
 
-    leaves = [items[place] for place in found.leaves.tolist()]
-    names = [items[place][1].get("name") for place in found.nodes.tolist()]
+    leaves = [items[i] for i in tree.leaves.tolist()]
+    names = [items[i][1].get("name") for i in tree.nodes.tolist()]
     return Tree(
         [str(data.get("label", item)) for item, data in leaves],
-        found.child_start,
-        found.child,
+        tree.child_start,
+        tree.child,
         counts=_counts(leaves),
         names=names if any(name is not None for name in names) else None,
     )
@@ -153,15 +153,15 @@ def _write(tree: Tree, path: Path) -> None:
 
 
 def _graphml(tree: Tree) -> Iterator[str]:
-    """Yield the lines of `to_networkx` as GraphML, without holding the graph."""
+    """Yield the lines of `to_networkx`'s graph as GraphML, without making the graph."""
     yield _HEAD
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         data = "" if name is None else f'<data key="name">{_escaped(name)}</data>'
         yield f'<node id="{node}">{data}</node>\n'
     counts = None if tree.counts is None else tree.counts.tolist()
-    for place, label in enumerate(tree.labels):
-        count = "" if counts is None else f'<data key="count">{counts[place]}</data>'
-        yield f'<node id="{~place}"><data key="label">{_escaped(label)}</data>{count}</node>\n'
+    for i, label in enumerate(tree.labels):
+        count = "" if counts is None else f'<data key="count">{counts[i]}</data>'
+        yield f'<node id="{~i}"><data key="label">{_escaped(label)}</data>{count}</node>\n'
     for node, child, branch in _edges(tree):
         data = f'<data key="branch">{branch}</data>'
         yield f'<edge source="{node}" target="{child}">{data}</edge>\n'
@@ -169,7 +169,7 @@ def _graphml(tree: Tree) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    # Readers of XML turn a carriage return into a line feed unless it is written so.
+    # XML readers turn a carriage return into a line feed unless it is escaped.
     return escape(text, {"\r": "&#13;"})
 
 
@@ -179,9 +179,9 @@ def _read(path: Path, labels: Path | None) -> Tree:
     try:
         _refuse_entities(data)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of ports, which a tree does not have
+            warnings.simplefilter("ignore", UserWarning)  # about ports, which trees do not use
             graph = networkx.read_graphml(io.BytesIO(data))
-    except Exception as error:  # damaged files raise a dozen kinds in XML and networkx
+    except Exception as error:  # damaged files raise many kinds in XML and networkx
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{path} is not sound GraphML: {reason}") from error
     try:
@@ -191,10 +191,10 @@ def _read(path: Path, labels: Path | None) -> Tree:
 
 
 def _refuse_entities(data: bytes) -> None:
-    """Refuse XML that defines entities, with which a small file can expand to a huge text."""
+    """Refuse XML that defines entities, by which a small file can expand to a huge text."""
 
     def refuse(*entity: object) -> None:
-        raise InputError("it defines entities, which GraphML does without; write them out")
+        raise InputError("it defines entities, which GraphML does not need; write them out")
 
     parser = expat.ParserCreate()
     parser.EntityDeclHandler = refuse

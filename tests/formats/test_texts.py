@@ -154,7 +154,7 @@ def test_napkinxc_with_any_numbers(tmp_path):
         ("2 3\n-1 0\n0 1 0\n0 x 1\n", "line 4: expected a parent, a child and perhaps a label"),
         ("2 3\n-1 0\n0 1 0\n0 9 1\n", "line 4: expected nodes below 3"),
         ("2 3\n-1 0\n0 1 0\n0 1 1\n", "line 4: expected a child that no line before has"),
-        ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaf 1 has the label 0; each leaf has one of its own"),
+        ("2 3\n-1 0\n0 1 0\n0 2 0\n", "the leaf 1 has the label 0; each leaf has a different one"),
         ("2 3\n-1 0\n0 1 0\n0 2\n", "the leaf 2 has the label -1"),
         ("2 3\n-1 0\n0 1 0\n0 2 2\n", "the leaf 2 has the label 2"),
         ("3 3\n-1 0\n0 1 0\n0 2 1\n", "2 leaves for the 3 labels"),

@@ -94,8 +94,8 @@ def embed(
     and .kv with KeyedVectors.load. Only .npy records the text of the training, so
     that a tree built from the vectors warns of test lines among it.
     """
-    from hstree.data.vector_files.npy import labels_path
-    from hstree.data.vector_files.writing import check_words
+    from hstree.data.vector_files import check_words
+    from hstree.data.word_files import labels_path
     from hstree.models.word2vec import Word2Vec
 
     sources = [corpus, tree, reading.vocabulary]

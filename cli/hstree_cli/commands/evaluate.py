@@ -73,7 +73,7 @@ def evaluate(
     perplexity with a language model's.
     """
     from hstree._files import write_json
-    from hstree.data.vector_files.npy import labels_path
+    from hstree.data.word_files import labels_path
     from hstree.errors import HstreeError
     from hstree.models.files import FILES
     from hstree_cli.result_tables import print_evaluation

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from hstree._files import decode_text, read_gzip, read_regular, reading
 from hstree._text import quoted
+from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError
 
 _BITS = re.compile("[01]*")
@@ -59,18 +59,16 @@ def read_classes(path: Path) -> ClassFile:
     line_of: dict[str, int] = {}
     counts: list[int] = []
     n_fields = 0
-    for number, line in enumerate(_lines(path), start=1):
-        if not line:
-            continue
+    for number, line in read_lines(path, "the classes"):
         fields = line.split("\t")
         n_fields = n_fields or len(fields)
         if n_fields not in (2, 3):
             raise InputError(f"{path}, line {number}: {quoted(line)}; give {_FORMS}")
         is_right = _is_path(fields) if n_fields == 3 else len(fields) == 2 and all(fields)
         if not is_right:
-            expected = "bits of 0 and 1, a tab, a word, a tab and a count"
-            expected = expected if n_fields == 3 else "a word, a tab and a class"
-            raise InputError(f"{path}, line {number}: expected {expected}, found {quoted(line)}")
+            path_form = "bits of 0 and 1, a tab, a word, a tab and a count"
+            form = path_form if n_fields == 3 else "a word, a tab and a class"
+            raise unexpected(path, number, form, line)
         word, name = (fields[1], fields[0]) if n_fields == 3 else fields
         counts += map(int, fields[2:])
         if word in class_of:
@@ -102,9 +100,3 @@ def _check_prefixes(path: Path, strings: set[str]) -> None:
                 f"{path}: the bit string {before!r} is the beginning of {after!r}, so it leads to "
                 "no one place in a tree; give the paths as the clustering wrote them"
             )
-
-
-def _lines(path: Path) -> list[str]:
-    with reading(f"the classes {path}"):
-        data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
-    return decode_text(data, str(path)).split("\n")

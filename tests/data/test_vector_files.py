@@ -15,7 +15,7 @@ def vectors():
 
 @pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.bin"])
 def test_the_same_vectors_come_back(vectors, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("hstree.data.vector_files.writing.BLOCK", 3)
+    monkeypatch.setattr("hstree.data.vector_files.BLOCK_ROWS", 3)
     vectors.save(tmp_path / name)
     found = WordVectors.read(tmp_path / name)
     assert found.labels == vectors.labels

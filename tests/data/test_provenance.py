@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.data.provenance import header, parse_header, shared, texts
+from hstree.data.provenance import shared, texts
+from hstree.data.word_files import header, parse_header
 from hstree.errors import InputError
 
 TEXT = {"name": "c.txt", "sha256": "ab"}

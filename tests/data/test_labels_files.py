@@ -9,8 +9,8 @@ import pytest
 import hstree
 from hstree import formats
 from hstree.builders.linkage import tree_from_linkage
-from hstree.data.vector_files.npy import texts_of_file
 from hstree.data.vectors import WordVectors
+from hstree.data.word_files import texts_of_file
 from hstree.errors import FileFormatError, InputError
 
 CORPUS = {"lines": [0, 9], "name": "c.txt", "sha256": "ab"}

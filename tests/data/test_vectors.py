@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hstree.data.vector_files import reading as vectortext
+from hstree.data import vector_files
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
 from tests.shared_data import shared
@@ -52,7 +52,7 @@ FORMATS = {
 @pytest.mark.parametrize("block", [1 << 24, 40])
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same_words_and_numbers(tmp_path, monkeypatch, name, block, zipped):
-    monkeypatch.setattr(vectortext, "_BLOCK", block)
+    monkeypatch.setattr(vector_files, "_BLOCK", block)
     path = tmp_path / (name + ".gz" * zipped)
     path.write_bytes(gzip.compress(FORMATS[name]) if zipped else FORMATS[name])
     vectors = WordVectors.read(path)
@@ -183,7 +183,7 @@ BAD_CONTENT = {
     "few labels": (["a"], [[1.0], [2.0]], None, "1 labels for 2 rows"),
     "few counts": (["a", "b"], [[1.0], [2.0]], [1], "counts of shape"),
     "float counts": (["a"], [[1.0]], [1.5], "whole numbers"),
-    "huge counts": (["a"], [[1.0]], [2**63], "whole numbers"),
+    "huge counts": (["a"], [[1.0]], [2**63], "counts whose sum is above"),
     "counts below zero": (["a"], [[1.0]], [-1], "'a' has the count -1"),
 }
 
@@ -237,7 +237,7 @@ BAD_FILES = {
 @pytest.mark.parametrize("block", [1 << 24, 28])
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_bad_files_are_named_with_the_place(tmp_path, monkeypatch, name, block):
-    monkeypatch.setattr(vectortext, "_BLOCK", block)
+    monkeypatch.setattr(vector_files, "_BLOCK", block)
     content, message = BAD_FILES[name]
     path = tmp_path / name
     path.write_bytes(content)
@@ -249,7 +249,7 @@ def test_bad_files_are_named_with_the_place(tmp_path, monkeypatch, name, block):
 
 @pytest.mark.parametrize("end", ["x 1\n", "x 1 y\n"])
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, end):
-    monkeypatch.setattr(vectortext, "_BLOCK", 50)
+    monkeypatch.setattr(vector_files, "_BLOCK", 50)
     path = tmp_path / "long.txt"
     path.write_text("".join(f"w{i} 1 2\n" for i in range(100)) + "\n" + end)
     with pytest.raises(InputError, match="line 102:"):

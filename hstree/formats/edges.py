@@ -1,8 +1,4 @@
-"""From links between a parent and a child to a tree, whatever named the two.
-
-Formats that list edges (networkx, napkinXC) share it. Which of its ends is a label, and what that
-is called, is theirs to say.
-"""
+"""Trees from lists of edges, for formats that name the parent and the child of each edge."""
 
 from __future__ import annotations
 
@@ -19,17 +15,17 @@ from hstree.errors import InputError
 
 
 @dataclass(frozen=True)
-class Linked:
-    """Children of nodes as in `Tree`, and what each node and label was before.
+class EdgeTree:
+    """Children of nodes as in `Tree`, and the items that became nodes and labels.
 
     Attributes
     ----------
     child_start : int64 array (N + 1,)
     child : int64 array (E,)
     nodes : int64 array (N,)
-        The item that became each node.
-    leaves : int64 array (V,)
-        The item that became each label, in ascending order.
+        Item of each inner node.
+    leaves : int64 array (V,), ascending
+        Item of each label.
     """
 
     child_start: Int64
@@ -38,28 +34,30 @@ class Linked:
     leaves: Int64
 
 
-def linked(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]) -> Linked:
-    """Number the nodes and labels of a tree that is given by its links.
+def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]) -> EdgeTree:
+    """Number the nodes and labels of a tree given by its edges.
 
     Parameters
     ----------
     parent, child : int64 arrays (E,)
-        Items from 0 to `n_items` - 1. Children of an item are in the order of its links.
+        Items from 0 to `n_items` - 1. Children of an item are in the order of its edges.
     n_items : int
         At least 1.
     name : callable
-        What an item is called in a message.
+        Gives the name of an item for messages.
 
     Returns
     -------
-    Linked
-        An item without children is a label; it may have several parents. Nodes keep the order of
-        their items where that puts each after its parent; else they are numbered level by level.
+    EdgeTree
+        An item without children is a label; it may have several parents. Inner nodes keep the
+        order of their items if that puts each after its parent, else they are numbered level by
+        level.
 
     Raises
     ------
     InputError
-        When there is not one root, a node has several parents or one child, or links form a cycle.
+        When there is not exactly one root, an inner node has several parents or one child, or
+        edges form a cycle.
 
     Notes
     -----
@@ -71,14 +69,14 @@ def linked(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]
     n_parents = np.bincount(child, minlength=n_items)
     roots = np.flatnonzero(n_parents == 0)
     if len(roots) != 1:
-        found = ", ".join(name(int(item)) for item in roots[:3])
+        names = ", ".join(name(int(item)) for item in roots[:3])
         more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
-        what = f"{found}{more} have no parent" if len(roots) else "every node has a parent"
+        what = f"{names}{more} have no parent" if len(roots) else "every node has a parent"
         raise InputError(f"{what}; a tree has one root")
     if np.any(is_node & (n_parents > 1)):
         item = int(np.argmax(is_node & (n_parents > 1)))
         raise InputError(f"the node {name(item)} has {n_parents[item]} parents; it can have one")
-    order = np.argsort(parent, kind="stable")
+    order = np.argsort(parent, kind="stable")  # edges grouped by parent
     n_children = np.bincount(parent, minlength=n_items)
     if np.any(n_children == 1):
         item = int(np.argmax(n_children == 1))
@@ -87,21 +85,22 @@ def linked(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]
         )
     nodes = _parents_first(parent[order], child[order], is_node, int(roots[0]))
     if len(nodes) < np.count_nonzero(is_node):
-        lost = is_node.copy()
-        lost[nodes] = False
-        item = int(np.argmax(lost))
+        is_lost = is_node.copy()
+        is_lost[nodes] = False
+        item = int(np.argmax(is_lost))
         raise InputError(f"the node {name(item)} is not under the root; its links form a cycle")
 
+    # (n_items,) number of each item as in `Tree.child`
     number = np.empty(n_items, np.int64)
     number[nodes] = np.arange(len(nodes))
     number[leaves] = ~np.arange(len(leaves))
     start = offsets(n_children[nodes])
-    first = offsets(n_children)[nodes]
-    return Linked(start, number[child[order][ranges(first, start)]], nodes, leaves)
+    first = offsets(n_children)[nodes]  # first edge of each node in `order`
+    return EdgeTree(start, number[child[order][ranges(first, start)]], nodes, leaves)
 
 
 def _parents_first(parent: Int64, child: Int64, is_node: Bool, root: int) -> Int64:
-    """Return the nodes under the root, each after its parent; links are sorted by parent."""
+    """Return the inner nodes under the root, each after its parent; edges sorted by parent."""
     inner = is_node[child]
     if np.all(parent[inner] < child[inner]):
         return np.flatnonzero(is_node)

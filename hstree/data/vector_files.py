@@ -1,0 +1,366 @@
+"""Files of word vectors: ``.npy``, word2vec text and binary, GloVe text.
+
+``.npy`` is a matrix; its words are in a labels file (`word_files`). word2vec's two kinds begin with
+a line ``V d``: in text, every line after it is a word and its d numbers; in binary, a word, a
+space, d little-endian float32 and a line end. GloVe is the text without the first line. All but
+``.npy`` may be gzipped when read. The content tells the kinds apart, the ending ``.bin`` only
+where the content cannot.
+
+Whether numbers are finite and words unique is checked in `vectors`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from hstree import progress
+from hstree._files import open_gzip, open_regular, reading, replacing
+from hstree._npy_format import MAGIC, read_array
+from hstree._typing import Array, Float32
+from hstree.errors import FileFormatError, InputError
+
+#: Rows written at a time.
+BLOCK_ROWS = 4096
+_BLOCK = 1 << 24  # bytes read at a time
+_LONGEST = 1 << 26  # bytes of one word and its vector
+_HEADER = re.compile(rb"([0-9]{1,12})[ \t]+([0-9]{1,8})[ \t]*\r?(?:\n|$)")
+# Readers split at ASCII white space, the C program's `scanf` at all of it.
+_STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
+_KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
+_OF_TEXT = "; of running text, `hstree bootstrap` makes vectors and a tree"
+
+
+def is_npy(name: str) -> bool:
+    """Return whether a file is, or by its name should be, a ``.npy`` file.
+
+    Raises
+    ------
+    InputError
+        When it cannot be opened.
+    """
+    with reading(f"the vectors {name}"), open_regular(name) as file:
+        return file.read(len(MAGIC)) == MAGIC or name.endswith(".npy")
+
+
+def read_npy(name: str, what: str = "vectors") -> Array:
+    """Read a ``.npy`` file of real numbers, of any type and shape; nothing is unpickled.
+
+    Parameters
+    ----------
+    name : str
+    what : str
+        What it should hold, for the message.
+
+    Raises
+    ------
+    InputError
+        When it is empty, cut off or not such a file, or holds anything but real numbers.
+    """
+    try:
+        with reading(f"the {what} {name}"), open_regular(name) as file:
+            return read_array(file, os.fstat(file.fileno()).st_size)
+    except FileFormatError as error:
+        raise InputError(f"cannot read the {what} {name}: {error}") from error
+
+
+def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
+    """Read words and vectors from a word2vec or GloVe file.
+
+    Returns
+    -------
+    words : list of str, length V
+    vectors : float32 array (V, d)
+
+    Raises
+    ------
+    InputError
+        When the file is none of them; the message names the line (text) or the word (binary).
+
+    Notes
+    -----
+    Parsing numbers takes most of the time, about 0.3 microseconds each.
+    """
+    with (
+        reading(f"the vectors {name}"),
+        open_regular(name) as raw,
+        progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
+    ):
+        zipped = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        stream = open_gzip(raw) if zipped else raw
+
+        def read_block() -> bytes:
+            before = raw.tell()
+            block = stream.read(_BLOCK)
+            task.advance(raw.tell() - before)
+            return block
+
+        return _read(name, read_block)
+
+
+def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float32]:
+    """Tell the three formats apart by their first lines and read on."""
+    head = read_block()
+    if not head.strip():
+        raise InputError(f"{name}: the file is empty; {_KINDS}")
+    header = _HEADER.match(head)
+    if header is None:
+        d = _count_numbers(head.partition(b"\n")[0])
+        if d == 0:
+            raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_OF_TEXT}")
+        return _join(list(_parse_text(name, head, read_block, 1, d)), d)
+
+    n_words, d = int(header[1]), int(header[2])
+    if n_words == 0 or not 0 < 4 * d <= _LONGEST:
+        raise InputError(
+            f"{name}, line 1: {n_words} words with {d} numbers each; not a word2vec file"
+        )
+    body = head[header.end() :]
+    if _is_text(body.partition(b"\n")[0], d, name):
+        words, rows = _join(list(_parse_text(name, body, read_block, 2, d)), d)
+    else:
+        words, rows = _join(list(_parse_binary(name, body, read_block, n_words, d)), d)
+    if len(words) != n_words:
+        raise InputError(
+            f"{name}: line 1 announces {n_words} words but {len(words)} follow; "
+            "the file is cut off, or its first line is wrong"
+        )
+    return words, rows
+
+
+def _join(blocks: list[tuple[list[str], Float32]], d: int) -> tuple[list[str], Float32]:
+    words = [word for block, _ in blocks for word in block]
+    return words, np.concatenate([np.empty((0, d), np.float32), *(rows for _, rows in blocks)])
+
+
+def _is_text(line: bytes, d: int, name: str) -> bool:
+    """Return whether the first line after a header is text, not binary."""
+    if _count_numbers(line) >= d:
+        return True
+    if name.endswith((".bin", ".bin.gz")) or b"\0" in line:
+        return False
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _count_numbers(line: bytes) -> int:
+    """Count the numbers at the end of a line; the first field is always a word."""
+    count = 0
+    for field in reversed(line.replace(b"\t", b" ").split()[1:]):
+        if not _is_number(field):
+            break
+        count += 1
+    return count
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return b"_" not in field  # which Python allows between digits
+
+
+def _parse_text(
+    name: str, head: bytes, read_block: Callable[[], bytes], number: int, d: int
+) -> Iterator[tuple[list[str], Float32]]:
+    """Parse a text block by block; the first line of `head` is line `number`."""
+    rest, block = b"", head
+    while block:
+        whole = block.rfind(b"\n") + 1
+        if whole:
+            yield _parse_lines(name, rest + block[:whole], number, d)
+            number += block.count(b"\n")
+            rest = b""
+        rest += block[whole:]
+        if len(rest) > _LONGEST:
+            raise InputError(f"{name}, line {number}: longer than {_LONGEST} bytes; {_KINDS}")
+        block = read_block()
+    if rest:
+        yield _parse_lines(name, rest, number, d)
+
+
+def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str], Float32]:
+    """Parse whole lines from the right, since words may contain spaces; the first is `number`."""
+    words, texts, numbers = [], [], []
+    for n, line in enumerate(block.replace(b"\t", b" ").split(b"\n"), start=number):
+        line = line.rstrip(b" \r")
+        if line.count(b" ") == d:
+            word, _, text = line.partition(b" ")
+        elif line:
+            word, text = _split_uneven(line, d, f"{name}, line {n}")
+        else:
+            continue
+        words.append(word)
+        texts.append(text)
+        numbers.append(n)
+    rows = _numbers(b" ".join(texts))
+    if len(rows) != len(texts) * d:
+        wrong = next(i for i, text in enumerate(texts) if len(_numbers(text)) != d)
+        raise InputError(_not_numbers(f"{name}, line {numbers[wrong]}", texts[wrong], d))
+    return _decoded(words, numbers, name), rows.reshape(-1, d)
+
+
+def _split_uneven(line: bytes, d: int, where: str) -> tuple[bytes, bytes]:
+    """Split a line without exactly d spaces: a word with spaces, or a row of the wrong length."""
+    fields = [field for field in line.split(b" ") if field]
+    n = len(fields) - 1
+    if n < d or (n > d and _is_number(fields[-d - 1])):
+        raise InputError(
+            f"{where}: {_count_numbers(line)} numbers after the word, expected {d} as in the lines "
+            "before; give every word the same"
+        )
+    return b" ".join(fields[:-d]), b" ".join(fields[-d:])
+
+
+def _numbers(text: bytes) -> Float32:
+    """Parse numbers separated by spaces; fewer than there are fields if one is not a number."""
+    with warnings.catch_warnings():
+        # NumPy deprecates stopping early; the caller checks the length.
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            return np.fromstring(text, np.float32, sep=" ")
+        except (DeprecationWarning, ValueError):
+            return np.empty(0, np.float32)
+
+
+def _not_numbers(where: str, text: bytes, d: int) -> str:
+    fields = text.split()
+    wrong = next((field for field in fields if not _is_number(field)), None)
+    if wrong is None:
+        return (
+            f"{where}: {len(fields)} numbers after the word, expected {d}; give every word the same"
+        )
+    shown = wrong[:40].decode("utf-8", "backslashreplace")
+    return f"{where}: {shown!r} is not a number; expected a word and {d} numbers"
+
+
+def _parse_binary(
+    name: str, head: bytes, read_block: Callable[[], bytes], n_words: int, d: int
+) -> Iterator[tuple[list[str], Float32]]:
+    """Parse a word2vec binary file block by block."""
+    done, data, block = 0, b"", head
+    while block and done < n_words:
+        data += block
+        words: list[bytes] = []
+        rows: list[bytes] = []
+        at = 0
+        while done + len(words) < n_words:
+            space = data.find(b" ", at)
+            end = space + 1 + 4 * d
+            if space < 0 or end > len(data):
+                break
+            words.append(data[at:space].lstrip(b"\r\n"))
+            rows.append(data[space + 1 : end])
+            at = end
+        data = data[at:]
+        if len(data) > _LONGEST:
+            raise InputError(
+                f"{name}: no end of the word after {done + len(words)} words; {_KINDS}"
+            )
+        vectors = np.frombuffer(b"".join(rows), "<f4").astype(np.float32).reshape(-1, d)
+        yield _decoded(words, range(done + 1, done + len(words) + 1), name, "word"), vectors
+        done += len(words)
+        block = read_block()
+    if done < n_words:
+        raise InputError(
+            f"{name}: ends in word {done + 1} of the {n_words} that line 1 announces; "
+            "the file is cut off, fetch it again"
+        )
+    if (data + block).strip():
+        raise InputError(f"{name}: more data after the {n_words} words that line 1 announces")
+
+
+def _decoded(
+    words: list[bytes], numbers: list[int] | range, name: str, unit: str = "line"
+) -> list[str]:
+    """Decode the words of a block; `numbers` count their lines or words, for the message."""
+    try:
+        return [word.decode("utf-8") for word in words]
+    except UnicodeDecodeError:
+        wrong = next(i for i, word in enumerate(words) if not _is_utf8(word))
+        raise InputError(
+            f"{name}, {unit} {numbers[wrong]}: the word {words[wrong][:40]!r} is not UTF-8; "
+            "convert the file first"
+        ) from None
+
+
+def _is_utf8(word: bytes) -> bool:
+    try:
+        word.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def write_text(name: str, words: Sequence[str], vectors: Float32) -> None:
+    """Write word2vec text, with the fewest digits that give the same float32 back.
+
+    Parameters
+    ----------
+    name : str
+    words : sequence of str, length V
+    vectors : float32 array (V, d)
+
+    Raises
+    ------
+    InputError
+        When a word is empty or contains white space; nothing is written.
+    FileFormatError
+        When the file cannot be written.
+    """
+    _write(name, words, vectors, _text_rows)
+
+
+def write_binary(name: str, words: Sequence[str], vectors: Float32) -> None:
+    """Write word2vec binary; see `write_text`."""
+    _write(name, words, vectors, _binary_rows)
+
+
+def check_words(name: str, words: Sequence[str]) -> None:
+    """Refuse words that word2vec's files cannot hold: empty ones, and those with white space.
+
+    Raises
+    ------
+    InputError
+        Names the file `name` and the first such word.
+    """
+    for word in words:
+        if _STORABLE.fullmatch(word) is None:
+            raise InputError(
+                f"cannot write {name}: the word {word!r} is empty or holds white space or half a "
+                "character, where readers of word2vec's files split; save it as .npy"
+            )
+
+
+def _write(
+    name: str,
+    words: Sequence[str],
+    vectors: Float32,
+    rows: Callable[[Sequence[str], Float32], Iterator[bytes]],
+) -> None:
+    check_words(name, words)
+    with replacing(name) as file, progress.task(f"writing {name}", len(words), "words") as task:
+        file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
+        for a in range(0, len(words), BLOCK_ROWS):
+            some = words[a : a + BLOCK_ROWS]
+            file.writelines(rows(some, vectors[a : a + BLOCK_ROWS]))
+            task.advance(len(some))
+
+
+def _text_rows(words: Sequence[str], vectors: Float32) -> Iterator[bytes]:
+    for word, numbers in zip(words, vectors.astype(np.str_), strict=True):
+        yield f"{word} {' '.join(numbers)}\n".encode()
+
+
+def _binary_rows(words: Sequence[str], vectors: Float32) -> Iterator[bytes]:
+    for word, row in zip(words, vectors.astype("<f4"), strict=True):
+        yield word.encode() + b" " + row.tobytes() + b"\n"

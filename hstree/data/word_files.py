@@ -1,0 +1,311 @@
+r"""Text files of words: vocabularies, and the labels of the rows of another file.
+
+A line is ``word`` or, on all lines alike, ``word<TAB>count``; UTF-8, ``\n`` or ``\r\n``. Empty
+lines are skipped. The first line may be a record, ``# hstree<TAB>{...}`` with a JSON object:
+``texts``, what the content was made from (`data.provenance`), and in a labels file
+``file_sha256``, the hash of the file whose rows it names. It is never a word, since a count is
+digits.
+
+``NAME.labels.tsv`` beside ``NAME.npy`` (or a tree file of numbered labels) holds one word per row.
+The pair is written by two renames, the labels first, and the hash is checked on reading, so that
+files left over by a kill in between are refused. Labels without a record are read too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from hstree._files import (
+    BYTE_ORDER_MARK,
+    decode_text,
+    open_regular,
+    read_gzip,
+    read_text,
+    reading,
+    replacing,
+)
+from hstree._text import quoted
+from hstree._typing import Int64
+from hstree.data.provenance import Text, texts
+from hstree.errors import InputError
+
+#: Longest first line that is read as a record, in characters.
+MAX_HEADER = 1 << 20
+_MARK = "# hstree\t{"
+_COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
+_STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
+
+
+class WordList(NamedTuple):
+    """Content of a vocabulary or labels file."""
+
+    path: str
+    words: list[str]
+    counts: Int64 | None
+    #: The record of the first line; None without one.
+    record: dict[str, Any] | None
+
+
+def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, str]]:
+    """Read the non-empty lines of a text file with their numbers, from 1.
+
+    Parameters
+    ----------
+    path : str or path
+        UTF-8 text, unpacked if its name ends in ``.gz``.
+    what : str, optional
+        Kind of file, for messages: "the labels".
+
+    Raises
+    ------
+    InputError
+        When it cannot be read or is not UTF-8.
+    """
+    name = os.fspath(path)
+    if name.endswith(".gz"):
+        with reading(f"{what} {name}".lstrip()):
+            text = decode_text(read_gzip(path), name)
+    else:
+        text = read_text(path, what)
+    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line]
+
+
+def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:
+    """Read a vocabulary or labels file.
+
+    Parameters
+    ----------
+    path : str or path
+    what : str
+        What it holds, for the message.
+    counted : bool, default False
+        Whether counts are required; otherwise the first line of a word decides whether all lines
+        have one.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read as that; the message names the line.
+    """
+    name = os.fspath(path)
+    lines = read_lines(path, what)
+    record = parse_header(lines[0][1], name) if lines and lines[0][0] == 1 else None
+    if record is not None:
+        del lines[0]
+    if not lines:
+        form = "word<TAB>count" if counted else "word or word<TAB>count"
+        raise InputError(f"{name}: the file is empty; give lines of the form {form}")
+    counted = counted or "\t" in lines[0][1]
+    expected = "a word, a tab and a whole number" if counted else "a word and nothing else"
+    words, counts = [], []
+    for number, line in lines:
+        word, tab, count = line.partition("\t")
+        if not word or (not _COUNT.fullmatch(count) if counted else tab):
+            raise unexpected(name, number, expected, line)
+        words.append(word)
+        counts.append(int(count or 0))
+    return WordList(name, words, counts_array(name, counts) if counted else None, record)
+
+
+def counts_array(path: str | os.PathLike[str], counts: Sequence[int]) -> Int64:
+    """Return the counts of a file as an int64 array.
+
+    Raises
+    ------
+    InputError
+        When one is above 2**63 - 1.
+    """
+    try:
+        return np.array(counts, np.int64)
+    except OverflowError as error:
+        raise InputError(
+            f"{os.fspath(path)}: a count is above 2**63 - 1; divide them all by the same number"
+        ) from error
+
+
+def unexpected(path: str | os.PathLike[str], number: int, expected: str, line: str) -> InputError:
+    """Return the error for a line that is not what it should be."""
+    return InputError(
+        f"{os.fspath(path)}, line {number}: expected {expected}, found {quoted(line)}"
+    )
+
+
+def word_lines(path: str | os.PathLike[str], words: Sequence[str], counts: Int64 | None) -> bytes:
+    """Return the lines of a vocabulary or labels file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file that is to be written, for the message.
+    words : sequence of str, length V
+    counts : int64 array (V,), optional
+
+    Raises
+    ------
+    InputError
+        When a word is empty or contains a character that the lines cannot hold.
+    """
+    for word in words:
+        if _STORABLE.fullmatch(word) is None:
+            raise InputError(
+                f"cannot write {os.fspath(path)}: the word {word!r} is empty or holds a tab, a "
+                "line end, NUL or half a character, which lines of word<TAB>count cannot hold"
+            )
+    if counts is None:
+        return "".join(f"{word}\n" for word in words).encode()
+    pairs = zip(words, counts.tolist(), strict=True)
+    return "".join(f"{word}\t{count}\n" for word, count in pairs).encode()
+
+
+def header(**record: object) -> str:
+    """Return a record as the first line of a file."""
+    return f"{_MARK[:-1]}{json.dumps(record, sort_keys=True)}\n"
+
+
+def parse_header(line: str, name: str) -> dict[str, Any] | None:
+    """Parse the first line of the file `name`.
+
+    Returns
+    -------
+    dict or None
+        The record, with a list for ``texts``; None where the line is not a record.
+
+    Raises
+    ------
+    InputError
+        When it begins like a record and is damaged.
+    """
+    if not line.startswith(_MARK):
+        return None
+    try:
+        record = json.loads(line[len(_MARK) - 1 :]) if len(line) <= MAX_HEADER else None
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or record.setdefault("texts", []) != texts(record["texts"]):
+        raise InputError(
+            f"{name}, line 1: the record of what the file was made from is damaged; write the "
+            "file again, or delete the line"
+        )
+    return record
+
+
+def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
+    """List the texts recorded in a vocabulary or labels file, or in the labels of a ``.npy``.
+
+    Reads the first line only. A file of another kind, or one that cannot be read, has none.
+
+    Raises
+    ------
+    InputError
+        When the record is damaged.
+    """
+    file_path = labels_path(path) if os.fspath(path).endswith(".npy") else Path(path)
+    try:
+        with open_regular(file_path) as file:
+            first = file.readline(MAX_HEADER + 1)
+    except OSError:
+        return []
+    line = first.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    record = parse_header(line, os.fspath(file_path))
+    return [] if record is None else record["texts"]
+
+
+def labels_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of the labels file that belongs to a file."""
+    return Path(path).with_suffix(".labels.tsv")
+
+
+def read_labels(
+    path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None
+) -> WordList | None:
+    """Read the labels of a file's rows.
+
+    Parameters
+    ----------
+    path : str or path
+        The file with the rows.
+    labels : str or path, optional
+        The labels file (default: ``NAME.labels.tsv`` beside it, if there is one).
+
+    Returns
+    -------
+    WordList or None
+        None where there is no labels file.
+
+    Raises
+    ------
+    InputError
+        When the labels cannot be read, or were written with another file.
+    """
+    if labels is None:
+        labels = labels_path(path)
+        if not labels.exists():
+            return None
+    content = read_words(labels, "the labels")
+    # The record of a vocabulary, which may serve as labels, has no hash.
+    if content.record is not None and "file_sha256" in content.record:
+        _check_pair(content.path, content.record["file_sha256"], os.fspath(path))
+    return content
+
+
+@contextmanager
+def replacing_with_labels(
+    path: str | os.PathLike[str],
+    labels: Sequence[str],
+    counts: Int64 | None,
+    texts: Sequence[Text],
+) -> Iterator[BinaryIO]:
+    """Open a file as `hstree._files.replacing` does, and write its labels file after it.
+
+    When the file is complete and flushed to disk, the labels with its hash are put in place, and
+    then the file itself.
+
+    Raises
+    ------
+    FileFormatError
+        When a file cannot be written.
+    InputError
+        When a line of text cannot hold a label.
+    """
+    lines = word_lines(path, labels, counts)
+    with replacing(path) as file:
+        hashing = _HashingWriter(file)
+        yield hashing  # type: ignore[misc]
+        file.flush()
+        os.fsync(file.fileno())
+        record = header(file_sha256=hashing.digest.hexdigest(), texts=list(texts))
+        with replacing(labels_path(path)) as labels_file:
+            labels_file.write(record.encode() + lines)
+
+
+class _HashingWriter:
+    """Writer that hashes what it writes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+
+def _check_pair(labels: str, expected: object, path: str) -> None:
+    """Refuse labels that were not written with the file `path`."""
+    with reading(path), open_regular(path) as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 != expected:
+        raise InputError(
+            f"{labels} was not written with {path}, one of them has been replaced since "
+            f"(sha256 {sha256[:16]}, line 1 of the labels says {str(expected)[:16]!r}); write both "
+            "again, or delete that line if the labels are right"
+        )
