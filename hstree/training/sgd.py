@@ -1,12 +1,11 @@
-"""Stochastic gradient descent on the summed gradients of a batch, as if its items came in turn.
+"""Stochastic gradient descent on summed gradients, damped as if the items of a batch came in turn.
 
 word2vec moves the weights after every word. A batch of a thousand words moves the root's vector a
-thousand times at once, all by gradients of the same weights, and at word2vec's rates that
-overshoots without bound. In turn, each move would have shrunk the next ones: under a curvature k
-of every item's loss, c moves at the rate r go as far as one of the rate
-``r (1 - exp(-s)) / s`` with ``s = c r k``. So each row moves at that rate. A row that a batch
-touches once moves as in word2vec; one that it touches all the time moves as far as a minimum
-allows, and no rate makes it diverge.
+thousand times at once, all by gradients at the same weights; at the rates of word2vec that
+overshoots without bound. In turn, each move would have shrunk the next: where the loss of an item
+has curvature k along a row, c moves at rate r reach as far as one move at the rate
+``r (1 - exp(-s)) / s`` with ``s = c r k``. Each row moves at that rate: as in word2vec where a batch
+touches it once, and at most to the minimum where it touches it all the time, whatever the rate.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from hstree._typing import Array, Float64, Int64
 
-#: Rows moved at a time: few enough for all that is computed of them to stay in cache.
+#: Rows moved at a time: all that is computed from them stays in cache.
 CHUNK = 512
 
 
@@ -27,8 +26,7 @@ class DampedSGD:
     parameter : float array (R,) or (R, d)
         Changed in place by `step`.
     curvature : float array (R,)
-        How much of a row's curvature an item of a batch brings, on average over items, where
-        every item's input has length one.
+        Mean curvature of an item's loss along each row, for inputs of length one.
     """
 
     def __init__(self, parameter: Array, curvature: Float64) -> None:
@@ -38,7 +36,7 @@ class DampedSGD:
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, scale: float
     ) -> None:
-        """Move the given rows against their gradients.
+        """Move some rows against their gradients.
 
         Parameters
         ----------
@@ -47,7 +45,7 @@ class DampedSGD:
             Of the summed loss of a batch.
         learning_rate : float
         scale : float
-            The number of items in the batch times the mean squared length of their inputs.
+            Number of items in the batch times the mean squared length of their inputs.
         """
         rate = (learning_rate * damping(learning_rate * scale * self.curvature[rows])).astype(
             np.float32
