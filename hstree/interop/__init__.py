@@ -1,5 +1,4 @@
-"""Bridges to the tools that people already use: gensim, PyTorch, scikit-learn.
+"""Bridges to gensim, PyTorch and scikit-learn.
 
-Nothing is imported here, so that the core needs neither gensim nor PyTorch: each is an extra of
-hstree, "gensim" and "torch". scikit-learn is one of hstree's own dependencies.
+Nothing is imported here: gensim and PyTorch are the extras "gensim" and "torch" of hstree.
 """

@@ -4,8 +4,8 @@ word2vec moves the weights after every word. A batch of a thousand words moves t
 thousand times at once, all by gradients at the same weights; at the rates of word2vec that
 overshoots without bound. In turn, each move would have shrunk the next: where the loss of an item
 has curvature k along a row, c moves at rate r reach as far as one move at the rate
-``r (1 - exp(-s)) / s`` with ``s = c r k``. Each row moves at that rate: as in word2vec where a batch
-touches it once, and at most to the minimum where it touches it all the time, whatever the rate.
+``r (1 - exp(-s)) / s`` with ``s = c r k``. Each row moves at that rate: as in word2vec where a
+batch touches it once, and at most to the minimum where it touches it all the time.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from hstree import HstreeError, Tree, build
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.interop.class_tree import pruned_to_classes
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
+from hstree.interop.sklearn.class_tree import pruned_to_classes
 
 SEVERAL_CODES = {"builder_options": {"epsilon": 0.4, "trees": 3}}
 CONFIGURATIONS = {
@@ -145,7 +145,7 @@ def test_batches_of_a_prediction_change_nothing(monkeypatch):
     X, y = problem()
     model = Classifier().fit(X, y)
     whole = model.predict_log_proba(X), model.predict(X), model.top_k(X, 3)[0]
-    monkeypatch.setattr("hstree.interop.linear.TABLE_LIMIT", 100)
+    monkeypatch.setattr("hstree.interop.sklearn.linear.TABLE_LIMIT", 100)
     close(model.predict_log_proba(X), whole[0], 1e-12)
     assert (model.predict(X) == whole[1]).all()
     assert (model.top_k(X, 3)[0] == whole[2]).all()
@@ -318,7 +318,7 @@ def test_weights_may_be_larger_than_counts():
 @pytest.fixture
 def searched(monkeypatch):
     """Have the smallest trees searched."""
-    monkeypatch.setattr("hstree.interop.linear.LEAST_EDGES", 0)
+    monkeypatch.setattr("hstree.interop.sklearn.linear.LEAST_EDGES", 0)
 
 
 @pytest.mark.parametrize("patience", [0, 12, 1000])
@@ -327,8 +327,8 @@ def searched(monkeypatch):
 def test_a_search_finds_what_all_log_probabilities_say(
     searched, monkeypatch, name, layout, patience
 ):
-    monkeypatch.setattr("hstree.interop.linear.LEAST_PATIENCE", patience)
-    monkeypatch.setattr("hstree.interop.linear.SEARCHED_TOGETHER", 100)
+    monkeypatch.setattr("hstree.interop.sklearn.linear.LEAST_PATIENCE", patience)
+    monkeypatch.setattr("hstree.interop.sklearn.linear.SEARCHED_TOGETHER", 100)
     X, y = problem(n_classes=36)
     model = Classifier(**CONFIGURATIONS[name]).set_params(epochs=2).fit(layout(X), y)
     log_proba = model.predict_log_proba(X)
@@ -414,7 +414,7 @@ def test_pipelines_and_searches():
         ({"class_weight": {"class 0": -1}}, OptionError, "'class 0' is -1; a weight is"),
         ({"class_weight": {"class 0": float("nan")}}, OptionError, "'class 0' is nan"),
         ({"class_weight": {"class 0": "2"}}, OptionError, "'class 0' is '2'"),
-        ({"class_weight": {"class0": 2}}, OptionError, "'class0', which is no class"),
+        ({"class_weight": {"class0": 2}}, OptionError, "'class0', which is not a class"),
         ({"tree": 3}, OptionError, "tree is 3; it is a Tree"),
         ({"solver": "newton"}, OptionError, "solver is 'newton'"),
         ({"tree": Tree.from_children(["a", "b"], [[~0, ~1]])}, InputError, "no label 'class 0'"),
@@ -483,7 +483,7 @@ def test_an_end_before_the_optimum_is_told():
 def test_auto_leaves_large_problems_to_adagrad(monkeypatch):
     X, y = problem(8)
     assert Classifier("flat", epochs=3).fit(X, y).n_iter_ != 3
-    monkeypatch.setattr("hstree.interop.sklearn.MOST_WEIGHTS", 50)
+    monkeypatch.setattr("hstree.interop.sklearn.classifier.MOST_WEIGHTS", 50)
     assert Classifier("flat", epochs=3).fit(X, y).n_iter_ == 3
     assert Classifier("huffman", epochs=3).fit(X, y).n_iter_ != 3
 

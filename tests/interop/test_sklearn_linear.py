@@ -6,7 +6,7 @@ import scipy.sparse
 
 from hstree import Tree, WordVectors, build
 from hstree.data.vocabulary import Vocabulary
-from hstree.interop.linear import LinearTree, met_features
+from hstree.interop.sklearn.linear import LinearTree, without_empty_columns
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 
@@ -49,7 +49,7 @@ def setting(request, tree):
     model.bias += rng.standard_normal(len(model.bias))
     labels = rng.integers(tree.n_labels, size=30)
     weight = rng.uniform(0, 2, 30)
-    return model, model.suited(X), labels, weight
+    return model, model.converted(X), labels, weight
 
 
 def test_scores_are_those_of_the_layer(setting):
@@ -87,15 +87,15 @@ def test_gradients_are_those_of_finite_differences(setting):
 def test_chunks_change_nothing(setting, monkeypatch):
     model, X, labels, weight = setting
     whole = model.loss(X, labels, weight)[0]
-    monkeypatch.setattr("hstree.interop.linear.PRODUCTS", 20)
+    monkeypatch.setattr("hstree.interop.sklearn.linear.PRODUCTS", 20)
     np.testing.assert_allclose(model.loss(X, labels, weight)[0], whole, atol=1e-12)
 
 
-def test_met_features():
+def test_without_empty_columns():
     X = scipy.sparse.csr_array([[0, 0, 2, 1], [0, 3, 0, 0]])
-    few, features = met_features(X)
+    few, features = without_empty_columns(X)
     assert features.tolist() == [1, 2, 3]
     assert few.toarray().tolist() == [[0, 2, 1], [3, 0, 0]]
-    none, features = met_features(scipy.sparse.csr_array((2, 3)))
+    none, features = without_empty_columns(scipy.sparse.csr_array((2, 3)))
     assert none.shape == (2, 0)
     assert features.size == 0

@@ -1,16 +1,11 @@
-"""A scikit-learn classifier for many classes: a linear model whose softmax is a tree.
-
-Any builder makes the tree, of the classes' centroids and frequencies, or a tree is given. With
-``builder="flat"`` the model is multinomial logistic regression, with the objective and so the
-optimum of scikit-learn's own; with any other tree it is the same objective over that tree.
-"""
+"""Classifier: a linear model over the tree of its classes, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
@@ -22,55 +17,77 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
+from hstree._options import Range, check_value
 from hstree._typing import Array, Float64, Int64
 from hstree.errors import OptionError
-from hstree.interop import lbfgs
-from hstree.interop.adagrad import Adagrad
-from hstree.interop.class_tree import class_counts, label_ids, pruned_to_classes, tree_of_classes
-from hstree.interop.class_weights import ClassWeight, check_class_weight, weights_of_classes
-from hstree.interop.linear import LinearTree, Rows, is_sparse
+from hstree.interop.sklearn.class_tree import (
+    class_counts,
+    label_ids,
+    pruned_to_classes,
+    tree_of_classes,
+)
+from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
+from hstree.interop.sklearn.solvers import Adagrad, solve
 from hstree.tree import Tree, load
+
+#: A weight for some classes, 1 for the others; or the same total weight for all classes.
+ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
 #: Weights of one problem that ``solver="auto"`` still gives to L-BFGS, which keeps about
 #: twenty-five numbers of eight bytes for each.
 MOST_WEIGHTS = 5_000_000
 
+_AT_LEAST_ONE = Annotated[int, Range(1)]
+_ABOVE_ZERO = Annotated[float, Range(0, exclude_min=True)]
+_RANGES = {
+    "solver": Literal["auto", "lbfgs", "adagrad"],
+    "max_iter": _AT_LEAST_ONE,
+    "epochs": _AT_LEAST_ONE,
+    "batch_size": _AT_LEAST_ONE,
+    "C": _ABOVE_ZERO,
+    "tol": _ABOVE_ZERO,
+    "learning_rate": _ABOVE_ZERO,
+}
+
 
 class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear classification through a hierarchical softmax.
+    """Linear classifier through a hierarchical softmax.
+
+    With ``builder="flat"`` it is multinomial logistic regression, with the objective and so the
+    optimum of scikit-learn's own; with any other tree it has the same objective over that tree.
 
     Parameters
     ----------
     builder : str, default "gmm"
-        The method that makes the tree: one of `hstree.builders()` that takes vectors (the
-        classes' centroids; see `hstree.interop.class_tree`) or a vocabulary (their frequencies).
+        Method that makes the tree: one of `hstree.builders()` that takes vectors (the centroids
+        of the classes; see `class_tree.class_vectors`) or a vocabulary (their frequencies).
     builder_options : mapping, optional
-        The builder's own options.
+        Options of the builder.
     tree : Tree, str or path, optional
-        The tree itself, or its file, in place of a builder; its labels are ``str(class)``. Labels
-        that are not classes of the data are pruned, so that `tree_` has the classes alone.
+        The tree or its file, instead of a builder; its labels are ``str(class)``. Labels that are
+        not classes of the data are pruned, so that `tree_` has only the classes.
     C : float, default 1.0
         Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
         the summed negative log-likelihood, plus half the squared norm of the weights.
     class_weight : mapping or "balanced", optional
-        The weight of each class's samples in the objective, 1 for a class without one.
-        "balanced" gives all classes the same weight in total, and the samples theirs on average,
-        in each call.
+        Weight of the samples of each class in the objective, 1 for a class without one.
+        "balanced" gives all classes the same total weight and keeps the total of all samples, in
+        each call.
     solver : {"auto", "lbfgs", "adagrad"}, default "auto"
-        "lbfgs" finds the optimum over all samples, node by node where every class has one code;
-        "adagrad" takes minibatches. "auto" is "lbfgs" up to `MOST_WEIGHTS` weights a problem.
+        "lbfgs" goes to the optimum over all samples, node by node where every class has one code;
+        "adagrad" takes minibatches. "auto" is "lbfgs" up to `MOST_WEIGHTS` weights per problem.
     max_iter : int, default 1000
-        Iterations of L-BFGS for each node, at most.
+        Maximum number of iterations of L-BFGS for each node.
     tol : float, default 1e-4
-        L-BFGS has found the optimum when no element of the mean objective's gradient is larger.
+        L-BFGS stops when no element of the gradient of the mean objective is larger.
     epochs : int, default 10
-        Passes of Adagrad over the samples.
+        Number of passes of Adagrad over the samples.
     batch_size : int, default 256
-        Samples in a minibatch of Adagrad.
+        Samples per minibatch of Adagrad.
     learning_rate : float, default 0.1
-        Adagrad's.
+        Learning rate of Adagrad.
     random_state : int, RandomState or None, default 0
-        Seeds the builder, unless its options say otherwise, and the order of the samples.
+        Seed of the builder, unless its options have one, and of the order of the samples.
 
     Attributes
     ----------
@@ -86,14 +103,14 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     n_iter_ : int
         Iterations of the slowest node, or epochs.
     loss_curve_ : list of float
-        The mean objective after each iteration of L-BFGS, or the mean negative log-likelihood
-        of each epoch of Adagrad while it trained.
+        Mean objective after each iteration of L-BFGS, or mean negative log-likelihood of each
+        epoch of Adagrad during training.
 
     Notes
     -----
-    A binary tree of V classes costs a sample about ``log2(V)`` node scores in training in place
-    of V. `predict` and `top_k` search the tree, the likeliest branches first, where it is large
-    and every class has one code; `predict_proba` costs every node's score.
+    In training, a sample takes about ``log2(V)`` logits in a binary tree of V classes instead of
+    V. `predict` and `top_k` search the tree, the likeliest branches first, where it is large and
+    every class has one code; `predict_proba` takes the logits of all nodes.
 
     Examples
     --------
@@ -145,9 +162,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Raises
         ------
         OptionError
-            For a parameter that cannot have its value.
+            When a parameter is out of its range.
         InputError
-            When a class is no label of the tree, or the builder cannot use centroids.
+            When a class is not a label of the tree, or the builder takes running text.
         """
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
@@ -167,18 +184,17 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Pass over some more samples once, in minibatches of Adagrad.
+        """Train on some more samples for one epoch of Adagrad.
 
-        The first call builds the tree, of the samples that it is given, so these should show
-        what the classes are like unless `tree` is given. The penalty is that of a training
-        set of as many samples as have been seen.
+        The first call builds the tree from its samples, which should represent the classes unless
+        `tree` is set. The penalty is that of a training set of as many samples as all calls had.
 
         Parameters
         ----------
         X : array_like or sparse (n, n_features)
         y : array_like (n,)
         classes : array_like (V,)
-            All classes that there will be; needed at the first call.
+            All classes; required in the first call.
         sample_weight : array_like (n,), optional
         """
         first = not hasattr(self, "classes_")
@@ -202,13 +218,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each sample, an array (n,); ties by class order."""
-        best, _ = self._best(self._seen(X), 1, lambda log_prob: -np.exp(log_prob))
+        best, _ = self._best(self._checked(X), 1, lambda log_prob: -np.exp(log_prob))
         predicted: Array = self.classes_[best[:, 0]]
         return predicted
 
     def predict_log_proba(self, X: Any) -> Float64:
         """Return the log-probabilities of all classes, a float64 array (n, V)."""
-        X = self._seen(X)
+        X = self._checked(X)
         result = np.empty((X.shape[0], len(self.classes_)))
         for rows, log_prob in self._model.log_prob(X):
             result[rows] = log_prob[:, self._label_of_class]
@@ -224,19 +240,18 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Returns
         -------
         classes : array (n, min(k, V))
-            The most probable first; ties by class order.
+            Most probable first; ties by class order.
         log_proba : float64 array (n, min(k, V))
         """
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise OptionError(f"k is {k!r}; ask for at least 1 class")
-        best, log_proba = self._best(self._seen(X), min(int(k), len(self.classes_)), np.negative)
+        k = min(check_value("k", k, _AT_LEAST_ONE), len(self.classes_))
+        best, log_proba = self._best(self._checked(X), k, np.negative)
         return self.classes_[best], log_proba
 
     def _best(self, X: Rows, k: int, cost: Callable[[Float64], Float64]) -> tuple[Int64, Float64]:
         """Return the numbers of the k most probable classes and their log-probabilities.
 
-        Both are (n, k). `cost` orders the log-probabilities of all classes, ties by class order,
-        where the search is not certain.
+        Both are (n, k). Where the search is not certain, classes are ordered by the `cost` of
+        their log-probabilities, ties by class order.
         """
         labels, values, certain = self._model.top_k(X, k)
         best = np.argsort(self._label_of_class)[labels]
@@ -250,12 +265,12 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     @property
     def weight_(self) -> Array:
-        """The node vectors, a float array (R, n_features)."""
+        """Node vectors, a float array (R, n_features)."""
         return self._model.weight
 
     @property
     def bias_(self) -> Array:
-        """The biases, a float array (R,)."""
+        """Biases, a float array (R,)."""
         return self._model.bias
 
     def __sklearn_tags__(self) -> Any:
@@ -275,7 +290,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         check_classification_targets(targets)
         return _rows(samples), targets
 
-    def _seen(self, X: Any) -> Rows:
+    def _checked(self, X: Any) -> Rows:
         check_is_fitted(self)
         return _rows(
             validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
@@ -287,9 +302,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         Returns
         -------
         labels : int64 array (n,)
-            The samples' label ids.
+            Label ids of the samples.
         weight : float64 array (n,)
-            The samples' weights times those of their classes.
+            Weights of the samples times those of their classes.
         """
         names = [str(name) for name in classes.tolist()]
         seed = self.random_state
@@ -325,7 +340,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _weighted(self, classes: Array, number: Int64, sample_weight: Float64) -> Float64:
         """Return the weights (n,) of the samples times those of their classes."""
-        of_class = weights_of_classes(self.class_weight, classes, number, sample_weight)
+        of_class = _weights_of_classes(self.class_weight, classes, number, sample_weight)
         weighted: Float64 = sample_weight * of_class[number]
         return weighted
 
@@ -338,11 +353,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return "lbfgs" if largest * self.n_features_in_ <= MOST_WEIGHTS else "adagrad"
 
     def _solve(self, X: Rows, labels: Int64, weight: Float64) -> None:
-        found = lbfgs.solve(
+        solution = solve(
             self._model, X, labels, weight, C=self.C, tol=self.tol, max_iter=self.max_iter
         )
-        self.loss_curve_, self.n_iter_ = found.curve, found.iterations
-        if not found.converged:
+        self.loss_curve_, self.n_iter_ = solution.curve, solution.iterations
+        if not solution.converged:
             warnings.warn(
                 f"L-BFGS did not come within tol={self.tol:g} of the optimum in "
                 f"max_iter={self.max_iter} iterations; scale the features, or raise max_iter",
@@ -371,23 +386,72 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return self
 
     def _check_parameters(self) -> None:
-        if self.solver not in ("auto", "lbfgs", "adagrad"):
-            raise OptionError(f"solver is {self.solver!r}; it is 'auto', 'lbfgs' or 'adagrad'")
-        check_class_weight(self.class_weight)
+        for name, annotation in _RANGES.items():
+            check_value(name, getattr(self, name), annotation)
+        _check_class_weight(self.class_weight)
         if not isinstance(self.tree, Tree | str | os.PathLike | None):
             raise OptionError(f"tree is {self.tree!r}; it is a Tree, the path of its file or None")
-        for name, least in (("max_iter", 1), ("epochs", 1), ("batch_size", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise OptionError(
-                    f"{name} is {value!r}; it must be a whole number, {least} or more"
-                )
-        for name in ("C", "tol", "learning_rate"):
-            value = getattr(self, name)
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not number or not 0 < value < np.inf:
-                raise OptionError(f"{name} is {value!r}; it must be a number above 0")
 
 
 def _rows(X: Any) -> Rows:
     return scipy.sparse.csr_array(X) if is_sparse(X) else X
+
+
+def _check_class_weight(class_weight: Any) -> None:
+    """Check a `ClassWeight` as far as that can be done without the classes.
+
+    Raises
+    ------
+    OptionError
+        When it is of another type, or a weight is negative or not a number.
+    """
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise OptionError(
+            f"class_weight is {class_weight!r}; it is 'balanced', None or a mapping of classes to "
+            "weights"
+        )
+    for name, weight in class_weight.items():
+        if not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
+            raise OptionError(
+                f"class_weight of {name!r} is {weight!r}; a weight is a number, 0 or more"
+            )
+
+
+def _weights_of_classes(
+    class_weight: ClassWeight, classes: Array, number: Int64, sample_weight: Float64
+) -> Float64:
+    """Return the weight (V,) of the samples of each class.
+
+    Parameters
+    ----------
+    class_weight : mapping, "balanced" or None
+    classes : array (V,)
+    number : int64 array (n,)
+        Index into `classes` of the class of each sample.
+    sample_weight : float64 array (n,)
+
+    Raises
+    ------
+    OptionError
+        When a mapping has a class that does not occur while one that occurs has no weight: as in
+        scikit-learn, more likely a typing error than samples of that class left out.
+    """
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        total = np.bincount(number, sample_weight, minlength=len(classes))
+        present = np.count_nonzero(total)
+        balanced: Float64 = total.sum() / (present * np.where(total > 0, total, 1))
+        return balanced
+    names = classes.tolist()
+    without = [name for name in names if name not in class_weight]
+    known = set(names)
+    unknown = [name for name in class_weight if name not in known]
+    if without and unknown:
+        raise OptionError(
+            f"class_weight has a weight for {unknown[0]!r}, which is not a class, and none for "
+            f"{without[0]!r}, which is one; its keys are classes"
+        )
+    return np.array([class_weight.get(name, 1.0) for name in names], np.float64)

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 
 from hstree import Tree
-from hstree.interop.adagrad import Adagrad
-from hstree.interop.linear import LinearTree
+from hstree.interop.sklearn.linear import LinearTree
+from hstree.interop.sklearn.solvers import Adagrad
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 40])

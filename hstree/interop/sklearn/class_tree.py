@@ -1,6 +1,6 @@
-"""The tree of a classifier's classes, made by a builder of their centroids and frequencies.
+"""Tree over the classes of a classifier, built from their centroids or frequencies.
 
-A class's label is ``str(class)``.
+The label of a class is ``str(class)``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
-from hstree.interop.linear import Rows, is_sparse
+from hstree.interop.sklearn.linear import Rows, is_sparse
 from hstree.tree import Tree
 
-#: Numbers in a class's vector at the most; centroids of more features are projected.
+#: Largest dimension of a class vector; centroids of more features are projected.
 MOST_DIMENSIONS = 100
-#: What weights that are no whole numbers are made to sum to, before they are rounded to counts.
+#: Sum to which fractional weights are scaled before they are rounded to counts.
 COUNTS_OF_WEIGHTS = 1_000_000
 #: Sum of whole weights up to which float64 and int64 are exact.
 MOST_COUNTS = 1 << 53
@@ -41,9 +41,16 @@ def tree_of_classes(
     *,
     random_state: int,
 ) -> Tree:
-    """Build a tree over classes; the parameters are those of `class_vectors`.
+    """Build a tree over classes.
 
-    `random_state` is the builder's too, unless its options have one.
+    Parameters
+    ----------
+    method : str
+        Name of a builder that takes vectors or a vocabulary.
+    options : mapping
+        Options of the builder; without a `random_state`, it gets the one below.
+    X, y, sample_weight, labels, random_state
+        As for `class_vectors`.
 
     Raises
     ------
@@ -54,7 +61,7 @@ def tree_of_classes(
     if builder.takes is Corpus:
         raise InputError(
             f"{method} takes a corpus, which classes are not; choose a builder that takes vectors "
-            "or counts, such as gmm or huffman, or give a tree"
+            "or counts, such as gmm or huffman, or pass a tree"
         )
     if any(option.name == "random_state" for option in builder.options):
         options = {"random_state": random_state, **options}
@@ -79,29 +86,30 @@ def pruned_to_classes(tree: Tree, names: Sequence[str]) -> Tree:
     -------
     Tree
         `tree` itself where every label is a class. Otherwise labels, nodes and children keep
-        their order, and nodes their names; a label that collapsing leaves twice under one node
-        remains there once.
+        their order, and nodes their names; a label that is twice under one node after collapsing
+        is kept once.
     """
     classes = set(names)
     kept = np.array([label in classes for label in tree.labels])
     if kept.all() or not kept.any():
         return tree
+    # (E,) what each edge leads to once nodes have collapsed, as in `tree.child`, or `none`
     none = -1 - tree.n_labels
-    # Where each edge leads once nodes have collapsed, as in `tree.child`; `none` for nowhere.
     target = np.where(tree.child < 0, np.where(kept[~tree.child], tree.child, none), none)
     for nodes, edges, start in reversed(tree.levels):
+        # An edge that repeats another of its node leads nowhere
         pairs = np.stack([tree.edge_node[edges], target[edges]])
         repeated = np.ones(len(edges), bool)
         repeated[np.unique(pairs, axis=1, return_index=True)[1]] = False
         target[edges[repeated]] = none
+        # (nodes,) children left; a node with one or none becomes that child or `none`
         n_children = np.add.reduceat(target[edges] != none, start[:-1], dtype=np.int64)
         only_child = np.maximum.reduceat(target[edges], start[:-1])
-        below_root = nodes > 0
-        target[tree.node_edge[nodes[below_root]]] = np.where(n_children > 1, nodes, only_child)[
-            below_root
-        ]
+        if nodes[0] > 0:  # the root has no edge above it
+            target[tree.node_edge[nodes]] = np.where(n_children > 1, nodes, only_child)
+    # Nodes that still decide, and their children, renumbered
     fan_out = np.bincount(tree.edge_node[target != none], minlength=tree.n_nodes)
-    choice = np.flatnonzero(fan_out > 1)
+    node = np.flatnonzero(fan_out > 1)
     child = target[(target != none) & (fan_out[tree.edge_node] > 1)]
     node_number = np.cumsum(fan_out > 1) - 1
     label_number = np.cumsum(kept) - 1
@@ -110,10 +118,10 @@ def pruned_to_classes(tree: Tree, names: Sequence[str]) -> Tree:
     child[~is_node] = ~label_number[~child[~is_node]]
     return Tree(
         [label for label, keep in zip(tree.labels, kept.tolist(), strict=True) if keep],
-        offsets(fan_out[choice]),
+        offsets(fan_out[node]),
         child,
         counts=None if tree.counts is None else tree.counts[kept],
-        names=None if tree.names is None else [tree.names[n] for n in choice.tolist()],
+        names=None if tree.names is None else [tree.names[n] for n in node.tolist()],
         meta=tree.meta,
     )
 
@@ -146,25 +154,26 @@ def class_vectors(
     *,
     random_state: int = 0,
 ) -> WordVectors:
-    """Return the centroids of classes, with their counts as `class_counts` has them.
+    """Return the centroids of classes as word vectors, with their counts (`class_counts`).
 
     Parameters
     ----------
     X : float array or CSR array (n, features)
     y : int64 array (n,)
-        Class numbers, the places of their labels in `labels`.
+        Class of each sample, as an index into `labels`.
     sample_weight : float64 array (n,)
     labels : sequence of str, length V
     random_state : int
-        Of the randomised projection.
+        Seed of the randomised projection.
 
     Returns
     -------
     WordVectors
-        The centroids; of more than `MOST_DIMENSIONS` features, their coordinates along the first
-        singular vectors of the table of centroids, which keeps their distances where V is not
-        larger than that. A class without a sample has the mean of the others.
+        The centroids. With more than `MOST_DIMENSIONS` features, their coordinates along the
+        first singular vectors of the (V, features) table, which keeps all distances where V is
+        not larger than that. A class without samples has the mean of the others.
     """
+    # (V,) weight of each class, (n,) share of each sample in its class
     total = np.bincount(y, sample_weight, minlength=len(labels))
     share = sample_weight / np.where(total > 0, total, 1)[y]
     shape = (len(labels), X.shape[0])
@@ -185,8 +194,7 @@ def class_vectors(
 def class_counts(y: Int64, sample_weight: Float64, n_classes: int) -> Int64:
     """Return the weights (V,) of classes as counts.
 
-    Where one of them is no whole number, or is too large for one, they are in millionths of
-    their sum.
+    In millionths of their sum where one of them is fractional or their sum is above `MOST_COUNTS`.
     """
     total = np.bincount(y, sample_weight, minlength=n_classes)
     if not (total == np.rint(total)).all() or total.sum() > MOST_COUNTS:

@@ -1,0 +1,315 @@
+"""Linear model over a tree: logits ``W x + b`` of dense or sparse samples, and their gradients.
+
+Beside the output layer, samples have weights, a sparse X stays sparse in logits and gradients, and
+there is no gradient with respect to X. Nodes of up to `NARROW` children are computed as pairs of a
+sample and a weight row; a wider node is one matrix product over its samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from hstree._ragged import offsets, ranges, segment_ids
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.layers import kernels
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.node_groups import NARROW
+from hstree.layers.top_k import BatchTopK, PairLogits, top_k_of_batch
+from hstree.tree import Tree
+
+#: Samples: a dense array or a CSR array (n, n_features).
+Rows = Any
+
+#: Products of a sparse X with weights that are laid out at a time.
+PRODUCTS = 1 << 20
+#: Elements of the tables of logits and edges that a prediction holds at a time.
+TABLE_LIMIT = 1 << 22
+#: Samples of a prediction that are searched together.
+SEARCHED_TOGETHER = 2048
+#: A search ends without an answer when it has scored this share of the edges ...
+PATIENCE = 1 / 8
+#: ... or this one, where each logit is a sparse product of its own, ...
+SPARSE_PATIENCE = 1 / 256
+#: ... and this many more.
+LEAST_PATIENCE = 64
+#: Edges of the smallest tree that is searched; for smaller ones all log-probabilities are cheaper.
+LEAST_EDGES = 1024
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Gradient of a loss with respect to some of the weights.
+
+    Attributes
+    ----------
+    index : index of `LinearTree.table`
+        Elements that `weight` belongs to, without repeats.
+    weight : float array
+    rows : int64 array (r,) or slice
+        Biases that `bias` belongs to, without repeats.
+    bias : float array (r,)
+    """
+
+    index: Any
+    weight: Array
+    rows: Int64 | slice
+    bias: Array
+
+
+#: Returns the gradients of decisions, given the weight (D,) of each in the loss.
+Backward = Callable[[Array], Iterable[Gradient]]
+
+
+class LinearTree:
+    """Weights of a linear model over a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    n_features : int
+    counts : int array (V,), optional
+        Frequencies of the labels for the starting biases; `tree.counts` by default.
+    sparse : bool
+        Whether it is trained on a sparse X. Then `table` is (n_features, R), so that the weights
+        of a feature are adjacent; for a dense X it is (R, n_features).
+    dtype : float dtype
+
+    Attributes
+    ----------
+    table : float array
+        Zero at the start.
+    bias : float array (R,)
+        At the start such that the model is the distribution of `counts`.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        n_features: int,
+        *,
+        counts: Integer | None = None,
+        sparse: bool,
+        dtype: Any,
+    ) -> None:
+        self.tree, self.sparse = tree, sparse
+        self.layer = HierarchicalSoftmax(tree, 0, counts=counts, dtype=dtype)
+        self.bias = self.layer.bias
+        shape = (len(self.bias), n_features)
+        self.table: Array = np.zeros(shape[::-1] if sparse else shape, dtype)
+
+    @property
+    def weight(self) -> Array:
+        """The weights as (R, n_features), a view of `table`."""
+        return self.table.T if self.sparse else self.table
+
+    def converted(self, X: Rows) -> Rows:
+        """Return X as it is trained on: CSR where `table` is made for it, else dense."""
+        if self.sparse:
+            return scipy.sparse.csr_array(X)
+        return X.toarray() if is_sparse(X) else X
+
+    def log_prob(self, X: Rows) -> Iterator[tuple[slice, Float64]]:
+        """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
+        for samples, logits in self._all_logits(X):
+            yield samples, self.layer.log_prob_of_scores(logits.T)
+
+    def top_k(self, X: Rows, k: int) -> BatchTopK:
+        """Search the k most probable labels of each sample.
+
+        Sparse samples are first searched with few logits each; those that need more then get the
+        logits of all nodes by one sparse product. Samples whose search is long or not certain have
+        no answer; nor has any in small trees and those with several codes per label.
+
+        Parameters
+        ----------
+        X : float array or CSR array (n, n_features)
+        k : int
+            From 1 to V.
+        """
+        n, n_edges = X.shape[0], len(self.tree.child)
+        result = BatchTopK.empty(n, k)
+        if (
+            not self.tree.has_single_codes
+            or n_edges < LEAST_EDGES
+            or self.tree.fan_out[0] > LEAST_PATIENCE + PATIENCE * n_edges
+        ):
+            return result
+
+        def search(samples: Int64, logits: PairLogits, patience: float) -> None:
+            answers = top_k_of_batch(
+                self.tree,
+                logits,
+                len(samples),
+                k,
+                # Far above the rounding of logits, in whatever order products are summed.
+                margin=float(np.sqrt(np.finfo(self.table.dtype).eps)),
+                patience=LEAST_PATIENCE + patience * n_edges,
+            )
+            for array, values in zip(result, answers, strict=True):
+                array[samples] = values
+
+        for a in range(0, n, SEARCHED_TOGETHER):
+            samples = np.arange(a, min(a + SEARCHED_TOGETHER, n))
+            logits = partial(self.pair_logits, self.converted(X[samples]))
+            search(samples, logits, SPARSE_PATIENCE if self.sparse else PATIENCE)
+        others = np.flatnonzero(~result.certain)
+        if self.sparse and others.size:
+            for some, table in self._all_logits(X[others]):
+                search(others[some], partial(_look_up, table), PATIENCE)
+        return result
+
+    def _all_logits(self, X: Rows) -> Iterator[tuple[slice, Array]]:
+        """Yield slices of the samples, and the logits of all weight rows (samples, R)."""
+        step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+        weight = np.asarray(self.weight.T, order="C" if is_sparse(X) else None)
+        for a in range(0, X.shape[0], step):
+            yield slice(a, a + step), X[a : a + step] @ weight + self.bias
+
+    def loss(
+        self, X: Rows, labels: Integer, sample_weight: Array
+    ) -> tuple[Float64, list[Gradient]]:
+        """Return the negative log-likelihoods (B,) and the gradients of their weighted sum.
+
+        Parameters
+        ----------
+        X : float array or CSR array (B, n_features)
+            As `converted` returns it.
+        labels : int array (B,)
+            Label ids.
+        sample_weight : float array (B,)
+        """
+        tree = self.tree
+        if tree.n_nodes == 0:
+            return np.zeros(len(labels)), []
+        expansion = self.layer.codes.expand(labels)
+        code, code_item = expansion.decision_code, expansion.code_item
+        # (D,) log-probability of each decision, and how to go back from it
+        width = tree.edge_width[expansion.edge]
+        log_prob = np.empty(len(width))
+        backwards: list[tuple[Int64, Backward]] = []
+        for decide, is_in in (
+            (_binary, width == 2),
+            (_narrow, (width > 2) & (width <= NARROW)),
+            (_wide, width > NARROW),
+        ):
+            some = np.flatnonzero(is_in)
+            if some.size:
+                edge, item = expansion.edge[some], code_item[code[some]]
+                row, branch = tree.edge_row[edge], tree.edge_branch[edge]
+                log_prob[some], backward = decide(self, X, item, row, branch, width[some])
+                backwards.append((some, backward))
+        # (C,) log-probability of each code, (B,) of each label
+        of_code = np.bincount(code, weights=log_prob, minlength=len(code_item))
+        nll = -np.logaddexp.reduceat(of_code, expansion.code_start[:-1])
+        # (C,) a decision counts by the share of its code in the label's probability
+        share = sample_weight[code_item] * np.exp(of_code + nll[code_item])
+        return nll, [g for some, backward in backwards for g in backward(share[code[some]])]
+
+    def pair_logits(self, X: Rows, item: Int64, row: Int64) -> Array:
+        """Return the logits (P,) of pairs of a sample and a weight row."""
+        if not self.sparse:
+            return kernels.gather_dot(self.table, self.bias, X, item, row)
+        logits: Array = self.bias[row]
+        stored = np.diff(X.indptr)[item]
+        step = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))
+        for a in range(0, len(item), step):
+            some = slice(a, a + step)
+            # (products,) index of each stored number of X, its pair, its weight in the table
+            start = offsets(stored[some])
+            at = ranges(X.indptr[item[some]].astype(np.int64), start)
+            pair = segment_ids(start)
+            weight = X.indices[at] * np.int64(self.table.shape[1]) + row[some][pair]
+            products = X.data[at] * self.table.ravel().take(weight)
+            logits[some] += np.bincount(pair, products, minlength=len(start) - 1)
+        return logits
+
+    def pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> Gradient:
+        """Return the gradient from the errors (P,) of pairs, whose items ascend."""
+        rows, slot = kernels.touched_rows(row, len(self.bias))
+        start = offsets(np.bincount(item, minlength=X.shape[0])).astype(np.int32)
+        error = error.astype(self.table.dtype, copy=False)
+        # (B, r) errors of each sample at the touched rows
+        G = scipy.sparse.csr_array((error, slot, start), shape=(X.shape[0], len(rows)))
+        grad_bias = np.bincount(slot, error, minlength=len(rows))
+        grad_rows = G.T.tocsr() @ X
+        if not self.sparse:
+            return Gradient(rows, grad_rows, rows, grad_bias)
+        index = (grad_rows.indices, rows[segment_ids(grad_rows.indptr)])
+        return Gradient(index, grad_rows.data, rows, grad_bias)
+
+
+def _binary(
+    model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
+) -> tuple[Array, Backward]:
+    """Decisions with two branches: one pair each."""
+    log_prob, error = kernels.binary_decision(model.pair_logits(X, item, row), branch == 0)
+    return log_prob, lambda share: [model.pair_gradient(X, item, row, error * share)]
+
+
+def _narrow(
+    model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
+) -> tuple[Array, Backward]:
+    """Decisions with a few branches: one pair for each branch, a softmax over segments."""
+    start = offsets(width)
+    pair_item, pair_row = np.repeat(item, width), ranges(row, start)
+    log_prob = kernels.segment_log_softmax(model.pair_logits(X, pair_item, pair_row), start)
+    chosen = start[:-1] + branch
+    error = kernels.segment_softmax_error(log_prob, chosen)
+
+    def backward(share: Array) -> Iterable[Gradient]:
+        yield model.pair_gradient(X, pair_item, pair_row, error * np.repeat(share, width))
+
+    return log_prob[chosen], backward
+
+
+def _wide(
+    model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
+) -> tuple[Array, Backward]:
+    """Decisions with many branches: one dense softmax a node over the samples that pass it."""
+    blocks: list[tuple[Int64, slice, Rows, Any, Array]] = []
+    log_prob = np.empty(len(item))
+    order = np.argsort(row, kind="stable")
+    for here in np.split(order, np.flatnonzero(np.diff(row[order])) + 1):
+        # (n, features) samples of the node, (n, k) their logits, then their errors
+        rows = slice(int(row[here[0]]), int(row[here[0]] + width[here[0]]))
+        samples = X[item[here]]
+        index: Any = rows
+        if model.sparse:
+            samples, features = without_empty_columns(samples)
+            index = (features, rows)
+        weight = model.table[index]
+        error = samples @ (weight if model.sparse else weight.T) + model.bias[rows]
+        chosen = np.arange(len(here)) * error.shape[1] + branch[here]
+        log_prob[here] = kernels.block_softmax_error(error, chosen)
+        blocks.append((here, rows, samples, index, error))
+
+    def backward(share: Array) -> Iterable[Gradient]:
+        for here, rows, samples, index, error in blocks:
+            error *= share[here, None]
+            grad = samples.T @ error if model.sparse else error.T @ samples
+            yield Gradient(index, grad, rows, error.sum(axis=0))
+
+    return log_prob, backward
+
+
+def _look_up(all_logits: Array, item: Int64, row: Int64) -> Array:
+    logits: Array = all_logits[item, row]
+    return logits
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether X is one of scipy's sparse arrays or matrices."""
+    return bool(scipy.sparse.issparse(X))
+
+
+def without_empty_columns(X: Any) -> tuple[Any, Int64]:
+    """Return a CSR array without its empty columns, and the numbers of the other columns."""
+    columns, indices = np.unique(X.indices, return_inverse=True)
+    few = scipy.sparse.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(columns)))
+    return few, columns.astype(np.int64)

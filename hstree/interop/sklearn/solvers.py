@@ -1,0 +1,303 @@
+"""Training of the linear model: L-BFGS over all samples, or Adagrad over minibatches.
+
+The objective is that of scikit-learn's `LogisticRegression`: ``C`` times the weighted sum of the
+negative log-likelihoods, plus half the squared norm of the weights; biases are not penalised. Where
+every label has one code, the weights of a node occur in its own decisions only, so that the
+objective is a sum of convex problems, one per node over the samples that pass it; L-BFGS solves
+each by itself. Where labels have several codes all weights move together, to a local optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.optimize
+
+from hstree import progress
+from hstree._typing import Array, Float64, Floating, Int64, Integer
+from hstree.interop.sklearn.linear import (
+    Gradient,
+    LinearTree,
+    Rows,
+    is_sparse,
+    without_empty_columns,
+)
+from hstree.layers import kernels
+
+#: Returns a value and its gradient (n,).
+Objective = Callable[[Float64], tuple[float, Float64]]
+
+
+@dataclass
+class Solution:
+    """How L-BFGS ended.
+
+    Attributes
+    ----------
+    iterations : int
+        Highest number of iterations of a node.
+    converged : bool
+        Whether the gradient fell below `tol` everywhere.
+    curve : list of float
+        The objective after each iteration, divided by ``C`` times the weight of the samples. A
+        node that has ended keeps its last value.
+    """
+
+    iterations: int = 0
+    converged: bool = True
+    curve: list[float] = field(default_factory=list)
+    _ended: float = 0.0
+
+    def add(self, values: list[float], share: float, converged: bool) -> None:
+        """Add the iterations of one problem, which has `share` of the samples' weight."""
+        scaled = [share * value for value in values]
+        longer = max(len(scaled), len(self.curve))
+        added = scaled + [scaled[-1]] * (longer - len(scaled))
+        total = self.curve + [self._ended] * (longer - len(self.curve))
+        self.curve = [a + b for a, b in zip(total, added, strict=True)]
+        self._ended += scaled[-1]
+        self.iterations = max(self.iterations, len(values))
+        self.converged &= converged
+
+
+def solve(
+    model: LinearTree,
+    X: Rows,
+    labels: Int64,
+    sample_weight: Float64,
+    *,
+    C: float,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Move the weights to the optimum by L-BFGS, in place.
+
+    Parameters
+    ----------
+    model : LinearTree
+    X : float array or CSR array (n, n_features)
+    labels : int64 array (n,)
+        Label ids.
+    sample_weight : float64 array (n,)
+    C : float
+        Inverse strength of the penalty.
+    tol : float
+        A problem is solved when no element of its gradient, divided by ``C`` times the weight
+        of its samples, is larger.
+    max_iter : int
+        Maximum number of iterations of each problem.
+    """
+    solution = Solution()
+    used = np.flatnonzero(sample_weight)
+    if model.tree.n_nodes == 0 or not used.size:
+        return solution
+    solve_all = _solve_nodes if model.tree.has_single_codes else _solve_together
+    solve_all(model, X[used], labels[used], sample_weight[used], C, tol, max_iter, solution)
+    return solution
+
+
+def _solve_nodes(
+    model: LinearTree,
+    X: Rows,
+    labels: Int64,
+    sample_weight: Float64,
+    C: float,
+    tol: float,
+    max_iter: int,
+    solution: Solution,
+) -> None:
+    tree, expansion = model.tree, model.layer.codes.expand(labels)
+    # (D,) sample, node and branch of each decision; a code is a sample here
+    sample = expansion.decision_code
+    node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
+    order = np.argsort(node, kind="stable")
+    total = sample_weight.sum()
+    # One problem a node, each many passes over its samples: the loop is over optimisations.
+    with progress.task("fitting nodes", len(order), "decisions") as task:
+        for here in np.split(order, np.flatnonzero(np.diff(node[order])) + 1):
+            n = int(node[here[0]])
+            weight = sample_weight[sample[here]]
+            rows = slice(int(tree.row_start[n]), int(tree.row_start[n + 1]))
+            problem = _Node(X[sample[here]], branch[here], weight, int(tree.fan_out[n]), C)
+            end, values, converged = _minimise(
+                problem, problem.start(model.bias[rows]), tol, max_iter
+            )
+            weights, bias = problem.unpacked(end)
+            model.weight[rows, problem.features] = weights.T
+            model.bias[rows] = bias
+            solution.add(values, weight.sum() / total, converged)
+            task.advance(len(here))
+
+
+class _Node:
+    """Objective of one node: a logistic regression or a softmax over the samples that pass it."""
+
+    def __init__(self, X: Rows, branch: Int64, weight: Float64, n_children: int, C: float) -> None:
+        self.features: Int64 | slice = slice(None)
+        if is_sparse(X):
+            X, self.features = without_empty_columns(X)
+        self.X = X.astype(np.float64)
+        self.XT = self.X.T
+        self.branch = branch
+        self.chosen = np.arange(len(branch)) * n_children + branch
+        self.share = weight / weight.sum()
+        self.penalty = 1 / (C * weight.sum())
+        self.shape = (self.X.shape[1], 1 if n_children == 2 else n_children)
+
+    def start(self, bias: Floating) -> Float64:
+        return np.concatenate([np.zeros(self.shape[0] * self.shape[1]), bias])
+
+    def unpacked(self, theta: Float64) -> tuple[Float64, Float64]:
+        """Return the weights (features, rows) and the biases (rows,)."""
+        n_weights = self.shape[0] * self.shape[1]
+        return theta[:n_weights].reshape(self.shape), theta[n_weights:]
+
+    def __call__(self, theta: Float64) -> tuple[float, Float64]:
+        weight, bias = self.unpacked(theta)
+        # (n, rows) logits, then errors
+        error = self.X @ weight + bias
+        if self.shape[1] == 1:
+            log_prob, error = kernels.binary_decision(error[:, 0], self.branch == 0)
+            error = error[:, None]
+        else:
+            log_prob = kernels.block_softmax_error(error, self.chosen)
+        error *= self.share[:, None]
+        grad_weight = self.XT @ error + self.penalty * weight
+        value = 0.5 * self.penalty * np.vdot(weight, weight) - self.share @ log_prob
+        return float(value), np.concatenate([grad_weight.ravel(), error.sum(axis=0)])
+
+
+def _solve_together(
+    model: LinearTree,
+    X: Rows,
+    labels: Int64,
+    sample_weight: Float64,
+    C: float,
+    tol: float,
+    max_iter: int,
+    solution: Solution,
+) -> None:
+    share, penalty = sample_weight / sample_weight.sum(), 1 / (C * sample_weight.sum())
+    shape, n_weights = model.table.shape, model.table.size
+
+    def objective(theta: Float64) -> tuple[float, Float64]:
+        model.table, model.bias = theta[:n_weights].reshape(shape), theta[n_weights:]
+        nll, gradients = model.loss(X, labels, share)
+        grad_table, grad_bias = penalty * model.table, np.zeros(len(model.bias))
+        for gradient in gradients:
+            grad_table[gradient.index] += gradient.weight
+            grad_bias[gradient.rows] += gradient.bias
+        value = share @ nll + 0.5 * penalty * np.vdot(model.table, model.table)
+        return float(value), np.concatenate([grad_table.ravel(), grad_bias])
+
+    dtype = model.table.dtype
+    X = X.astype(np.float64)
+    start = np.concatenate([model.table.ravel(), model.bias]).astype(np.float64)
+    with progress.task("fitting all nodes together"):
+        end, values, converged = _minimise(objective, start, tol, max_iter)
+    model.table = end[:n_weights].reshape(shape).astype(dtype)
+    model.bias = end[n_weights:].astype(dtype)
+    solution.add(values, 1.0, converged)
+
+
+def _minimise(
+    objective: Objective, start: Float64, tol: float, max_iter: int
+) -> tuple[Float64, list[float], bool]:
+    """Return the optimum, the objective after each iteration, and whether it converged."""
+    values: list[float] = []
+    result = scipy.optimize.minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
+        # Only rounding ends it by the fall of the objective, as in scikit-learn.
+        options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50},
+    )
+    return result.x, values or [float(result.fun)], result.status == 0
+
+
+class Adagrad:
+    """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
+
+    Only the weights that a batch touches move. A weight pays the penalty for the batches that did
+    not touch it when one next does, so that rare features are regularised as much as frequent ones.
+
+    Parameters
+    ----------
+    model : LinearTree
+        Trained in place.
+    """
+
+    def __init__(self, model: LinearTree) -> None:
+        self.model = model
+        self._squares = np.zeros(model.table.shape, model.table.dtype)
+        self._bias_squares = np.zeros(len(model.bias))
+        # Step up to which the penalty of each weight is paid
+        self._paid = np.zeros(model.table.shape, np.int32)
+        self._steps = 0
+
+    def epoch(
+        self,
+        X: Rows,
+        labels: Integer,
+        sample_weight: Array,
+        *,
+        learning_rate: float,
+        penalty: float,
+        batch_size: int,
+        rng: np.random.Generator,
+    ) -> float:
+        """Pass over all samples once, in a random order.
+
+        Parameters
+        ----------
+        X : float array or CSR array (n, n_features)
+        labels : int array (n,)
+            Label ids.
+        sample_weight : float array (n,)
+        learning_rate : float
+        penalty : float
+            Weight of half the squared norm of the weights in each sample's loss.
+        batch_size : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        float
+            Weighted mean of the negative log-likelihoods, each before the step of its batch.
+        """
+        order = rng.permutation(len(labels))
+        total = 0.0
+        for a in range(0, len(order), batch_size):
+            batch = order[a : a + batch_size]
+            weight = sample_weight[batch]
+            nll, gradients = self.model.loss(self.model.converted(X[batch]), labels[batch], weight)
+            self._steps += 1
+            for gradient in gradients:
+                self._step(gradient, learning_rate, penalty * len(batch))
+            total += float(weight @ nll)
+        return total / max(float(sample_weight.sum()), kernels.TINY)
+
+    def _step(self, gradient: Gradient, learning_rate: float, penalty: float) -> None:
+        """Move the weights of one gradient, with few copies: memory bounds wide nodes."""
+        table, index, number = self.model.table, gradient.index, self.model.table.dtype.type
+        weight = table[index]
+        # Gradient of the loss and of the penalty of all steps since the last touch
+        step = (self._steps - self._paid[index]).astype(table.dtype)
+        step *= number(penalty)
+        step *= weight
+        step += gradient.weight
+        self._paid[index] = self._steps
+        squares = self._squares[index]
+        squares += step * step
+        self._squares[index] = squares
+        step /= np.sqrt(squares + number(kernels.TINY))  # not in place: `squares` may be a view
+        step *= number(learning_rate)
+        weight -= step
+        table[index] = weight
+        kernels.adagrad_rows(
+            self.model.bias, self._bias_squares, gradient.rows, gradient.bias, learning_rate
+        )
