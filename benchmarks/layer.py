@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 import hstree
 from benchmarks import table
 from hstree._ragged import offsets
-from hstree.builders.word_classes.bins import equal_mass_bins
+from hstree.builders.word_classes.clustering import equal_mass_bins
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.training.adagrad import RowAdagrad

@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from hstree._files import replacing
-from hstree._ragged import offsets
-from hstree.builders.word_classes.classfile import read_classes
-from hstree.builders.word_classes.nesting import class_node, members
-from hstree.builders.word_classes.shapes import graft, huffman_shape, prefix_shape
+from hstree.builders.word_classes.class_file import read_classes
+from hstree.builders.word_classes.clustering import class_members
+from hstree.builders.word_classes.tree_shape import class_shape, graft, huffman_shape, prefix_shape
 from hstree.data.word_files import counts_array
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels
@@ -60,19 +59,13 @@ def _read(path: Path, labels: Path | None) -> Tree:
     index = {bits: i for i, bits in enumerate(strings)}
     # (V,) index of each word's bit string
     class_of = np.array([index[bits] for bits in classes.class_of.values()], np.int64)
-    groups = members(class_of, np.argsort(-counts, kind="stable"))
+    groups = class_members(class_of, np.argsort(-counts, kind="stable"))
     nodes = [
-        class_node(group, counts, huffman_shape, bits)
+        class_shape(group, counts, huffman_shape, bits)
         for group, bits in zip(groups, strings, strict=True)
     ]
-    shape = graft(prefix_shape(strings), nodes)
-    return Tree(
-        list(classes.class_of),
-        offsets(shape.fan_out),
-        np.where(shape.child < 0, ~shape.leaves[~shape.child], shape.child),
-        counts=counts if counts.any() else None,
-        names=shape.names if any(shape.names) else None,
-    )
+    words = list(classes.class_of)
+    return graft(prefix_shape(strings), nodes).tree(words, counts if counts.any() else None)
 
 
 FORMAT = Format("brown", (".paths",), frozenset({"counts", "order"}), write=_write, read=_read)

@@ -8,9 +8,12 @@ import pytest
 
 import hstree
 from hstree.builders.classes import classes
-from hstree.builders.word_classes.adaptive import adaptive_boundaries
-from hstree.builders.word_classes.bigrams import bigram_counts, bigram_perplexity
-from hstree.builders.word_classes.merging import merge_by_information
+from hstree.builders.word_classes.bigrams import (
+    bigram_counts,
+    bigram_perplexity,
+    merge_by_information,
+)
+from hstree.builders.word_classes.clustering import adaptive_boundaries
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary

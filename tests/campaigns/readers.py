@@ -11,7 +11,7 @@ import numpy as np
 
 from hstree import formats
 from hstree.builders.random import random as random_tree
-from hstree.builders.word_classes.classfile import read_classes
+from hstree.builders.word_classes.class_file import read_classes
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError

@@ -11,7 +11,7 @@ import pytest
 
 from hstree import Tree, WordVectors, formats
 from hstree._files import ALWAYS, MAX_RATIO
-from hstree.builders.word_classes.classfile import read_classes
+from hstree.builders.word_classes.class_file import read_classes
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
 from hstree.models.base import load as load_model

@@ -1,1 +1,1 @@
-"""Word classes: exchange, merging, bins, k-means."""
+"""Word classes: how words are partitioned, and the trees of the parts."""

@@ -1,40 +1,44 @@
-"""How often each word follows each word, and what that says of classes.
-
-The counts are sparse. What is not here: how to find classes (`exchange`, `merging`, `bins`, ...).
-"""
+"""Bigram counts, and classes of words by them: predictive exchange and Brown's merging."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from hstree import progress
-from hstree._typing import Float64, Int64
+from hstree._typing import Float64, Int64, Integer
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
 
+#: Tokens counted at once.
 _BLOCK_TOKENS = 1 << 22
+#: Entries of the exchange's table worked on at once, so that they stay in cache.
+_BLOCK_ENTRIES = 1 << 16
+#: Words between two reports of progress.
+_BLOCK_WORDS = 256
 
 
 def bigram_counts(corpus: Corpus) -> csc_array:
-    """Count the pairs of neighbours in a corpus, over its line ends too.
+    """Count the pairs of neighbours in a corpus, across line ends too.
 
     Parameters
     ----------
     corpus : Corpus
-        Before its first word stands ``<eos>``. Tokens out of the vocabulary are ``<unk>`` where
-        the vocabulary holds it; elsewhere they are in no pair.
+        ``<eos>`` is taken to precede its first word. Tokens out of the vocabulary count as
+        ``<unk>`` where the vocabulary holds it; elsewhere their pairs are left out.
 
     Returns
     -------
     csc_array (V, V) of int64
-        Entry (v, w): how often w follows v. Column w holds the predecessors of w, in order. Where
-        no token is out of the vocabulary, the columns sum to ``corpus.counts``.
+        Entry (v, w): how often w follows v. The rows of a column are in order. Where no token is
+        out of the vocabulary, the columns sum to ``corpus.counts``.
 
     Notes
     -----
-    O(tokens log tokens) time, a block at a time, and memory for the pairs that differ.
+    O(tokens log tokens) time, block by block; memory for the distinct pairs.
     """
     words = corpus.vocabulary
     oov = words.index(UNK) if words.unk is not None else -1
@@ -64,19 +68,19 @@ def class_sums(bigrams: csc_array, class_of: Int64, n_classes: int) -> csr_array
 
 
 def bigram_perplexity(bigrams: csc_array, class_of: Int64) -> float | None:
-    """Return the perplexity of the class bigram model on the pairs that it is estimated from.
+    """Return the training perplexity of the class bigram model.
 
     Parameters
     ----------
     bigrams : csc_array (contexts, words)
     class_of : int64 array (words,)
-        The class of each word, from 0.
+        Class of each word, from 0.
 
     Returns
     -------
     float or None
-        Of ``P(w | v) = P(class(w) | v) P(w | class(w))``, with relative frequencies for both
-        [1]_; None where there is no pair.
+        Perplexity of ``P(w | v) = P(class(w) | v) P(w | class(w))``, both by relative frequencies
+        in these pairs [1]_; None where there is no pair.
 
     References
     ----------
@@ -110,3 +114,244 @@ def x_log_x(x: NDArray[np.generic]) -> Float64:
     value = np.asarray(x).astype(np.float64)
     product: Float64 = value * np.log(np.maximum(value, 1))
     return product
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """Classes that no move of a single word improves.
+
+    Attributes
+    ----------
+    class_of : int64 array (words,)
+    perplexities : tuple of float
+        `bigram_perplexity` at the start and after each sweep but the last, which moved nothing.
+        Empty where there is no pair.
+    moves : int
+        Number of moves made.
+    """
+
+    class_of: Int64
+    perplexities: tuple[float, ...]
+    moves: int
+
+
+def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
+    """Cluster words by predictive exchange: move one word at a time while the likelihood rises.
+
+    Parameters
+    ----------
+    bigrams : csc_array (contexts, words) of int
+        Entry (v, w): how often w follows v. A word may have no entry.
+    n_classes : int
+        From 1 to the number of words.
+
+    Returns
+    -------
+    Exchanged
+        A class that has a word at the start keeps at least one: a word alone in its class gains
+        nothing by joining others.
+
+    Notes
+    -----
+    The log-likelihood is that of `bigram_perplexity`, the factorisation of a two-level class tree
+    with the previous word as the context. The start deals the words to the classes in turn, the
+    most frequent first (ties in their order). Each sweep takes the words in that order and moves
+    each to the class where the log-likelihood gains most: of equal classes its present one, then
+    the first. A move must gain more than 1e-12 N ln N for the N pairs, the size of rounding
+    errors. The result is a local optimum; nothing is random.
+
+    With N(v, c) the pairs of v and a word of class c, the log-likelihood is
+    ``sum_vc N(v, c) ln N(v, c) - sum_c N(c) ln N(c)`` and a constant, so that a move of w
+    changes only the rows N(v, .) of its predecessors v [1]_, [2]_. A context that occurs once
+    adds 1 ln 1 = 0 wherever w goes, and is left out. O(distinct pairs x classes) per sweep,
+    and 4 bytes per context and class.
+
+    References
+    ----------
+    .. [1] R. Kneser and H. Ney, "Improved clustering techniques for class-based statistical
+       language modelling", Eurospeech 1993.
+    .. [2] J. Uszkoreit and T. Brants, "Distributed Word Clustering for Large Scale Class-Based
+       Language Modeling in Machine Translation", ACL 2008.
+    """
+    of_word = bigrams.sum(axis=0)
+    order = np.argsort(-of_word, kind="stable")
+    class_of = np.empty(len(of_word), np.int64)
+    class_of[order] = np.arange(len(order)) % n_classes
+    n_pairs = int(of_word.sum())
+    first = bigram_perplexity(bigrams, class_of)
+    if first is None or n_classes == 1:
+        return Exchanged(class_of, () if first is None else (first,), 0)
+
+    perplexities, moves = [first], 0
+    state = _Counts(bigrams, class_of, n_classes, least_gain=1e-12 * n_pairs * np.log(n_pairs))
+    with progress.task("exchanging words", unit="words") as task:
+        while True:
+            before = moves
+            perplexity = perplexities[-1]
+            for start in range(0, len(order), _BLOCK_WORDS):
+                block = order[start : start + _BLOCK_WORDS]
+                gain = 0.0
+                for word in block.tolist():
+                    gained = state.move(word)
+                    gain += gained
+                    moves += gained > 0
+                perplexity *= float(np.exp(-gain / n_pairs))
+                task.advance(len(block))
+                task.note(f"sweep {len(perplexities)}, {moves:,} moves, {perplexity:.2f}")
+            if moves == before:
+                break
+            perplexities.append(perplexity)
+    exact = bigram_perplexity(bigrams, class_of)
+    if exact is not None:
+        perplexities[-1] = exact
+    return Exchanged(class_of, tuple(perplexities), moves)
+
+
+class _Counts:
+    """Counts N(v, c) and N(c), updated as words move."""
+
+    def __init__(
+        self, bigrams: csc_array, class_of: Int64, n_classes: int, least_gain: float
+    ) -> None:
+        of_context = bigrams.sum(axis=1)
+        self.of_word = bigrams.sum(axis=0)
+        self.class_of = class_of
+        self.least_gain = least_gain
+        repeated = csc_array(bigrams[of_context > 1])
+        self.start = repeated.indptr.tolist()
+        self.context = repeated.indices.astype(np.intp)
+        self.count = repeated.data.astype(np.int64)
+        largest = int(of_context.max())
+        self.x_log_x = x_log_x(np.arange(largest + 1))
+        self.of_class = np.bincount(class_of, weights=self.of_word, minlength=n_classes)
+        dtype = np.int32 if largest <= np.iinfo(np.int32).max else np.int64
+        self.table: Integer = np.zeros((repeated.shape[0], n_classes), dtype)  # N(v, c)
+        for word in range(len(class_of)):
+            here = slice(self.start[word], self.start[word + 1])
+            self.table[self.context[here], class_of[word]] += self.count[here]
+
+    def move(self, word: int) -> float:
+        """Move a word to its best class; return the gain of log-likelihood, 0 if it stays."""
+        here = slice(self.start[word], self.start[word + 1])
+        context, count, present = self.context[here], self.count[here], self.class_of[word]
+        # Take the word out, so that all classes compare alike.
+        self.table[context, present] -= count
+        self.of_class[present] -= self.of_word[word]
+        gain = self._gains(context, count, self.of_word[word])
+        best = int(np.argmax(gain))
+        gained = float(gain[best] - gain[present])
+        if gained <= self.least_gain:
+            best, gained = present, 0.0
+        self.table[context, best] += count
+        self.of_class[best] += self.of_word[word]
+        self.class_of[word] = best
+        return gained
+
+    def _gains(self, context: NDArray[np.intp], count: Int64, n: int) -> Float64:
+        """Return the log-likelihood that a word adds to each class (C,), up to a constant."""
+        gain = x_log_x(self.of_class) - x_log_x(self.of_class + n)
+        rows = max(1, _BLOCK_ENTRIES // len(gain))
+        for start in range(0, len(context), rows):
+            block = self.table.take(context[start : start + rows], axis=0).astype(np.intp)
+            without = self.x_log_x.take(block)
+            block += count[start : start + rows, None]
+            gain += (self.x_log_x.take(block) - without).sum(axis=0)
+        return gain
+
+
+def merge_by_information(pairs: Integer) -> Int64:
+    """Merge classes two by two, each time with the least loss of average mutual information.
+
+    Parameters
+    ----------
+    pairs : int array (C, C)
+        Entry (a, b): how often a word of class b follows one of class a.
+
+    Returns
+    -------
+    int64 array (C - 1, 2)
+        Row i is the i-th merge, the smaller number first: an item below C is a class, ``C + i``
+        is merge i. The last merge is the root.
+
+    Notes
+    -----
+    The average mutual information of neighbouring classes [1]_, times the number of pairs, is
+    ``sum_ab f(N(a, b)) - sum_a f(N(a, .)) - sum_b f(N(., b))`` and a constant, f(x) = x ln x.
+    The losses of each two classes in the rows and in the columns are kept and updated after each
+    merge, O(C^2). O(C^3) in all: 3 seconds for 300 classes, under two minutes for 1,000.
+    Of equal losses that of the smaller numbers wins, in the order of the classes' first members.
+
+    References
+    ----------
+    .. [1] P. F. Brown et al., "Class-based n-gram models of natural language", Computational
+       Linguistics 18(4), 1992, section 3.
+    """
+    N = np.array(pairs, np.float64)
+    n = len(N)
+    item = np.arange(n)
+    merges = np.empty((max(n - 1, 0), 2), np.int64)
+    in_rows, in_columns = _joint_loss(N), _joint_loss(N.T)
+    with progress.task("merging classes", total=n - 1, unit="merges") as task:
+        for made in range(n - 1):
+            a, b = _cheapest(N, in_rows, in_columns)
+            merges[made] = sorted((item[a], item[b]))
+            item[a] = n + made
+            N, in_rows, in_columns = _merged(N, in_rows, in_columns, a, b)
+            item = np.delete(item, b)
+            task.advance()
+    return merges
+
+
+def _lost(x: Float64, y: Float64) -> Float64:
+    """Return f(x) + f(y) - f(x + y), which is never above zero."""
+    return x_log_x(x) + x_log_x(y) - x_log_x(x + y)
+
+
+def _joint_loss(N: Float64) -> Float64:
+    """Return the loss (C, C) of joining rows i and j, summed over the columns."""
+    return np.stack([_lost(row, N).sum(axis=1) for row in N])
+
+
+def _cheapest(N: Float64, in_rows: Float64, in_columns: Float64) -> tuple[int, int]:
+    """Return the two classes to merge, the smaller number first."""
+    diagonal, left, right = np.diagonal(N), N.sum(axis=1), N.sum(axis=0)
+    f_diagonal, f_left, f_right = x_log_x(diagonal), x_log_x(left), x_log_x(right)
+    # Rows and columns both joined the four entries that the classes share: take f of those sums
+    # back, and add f of the sum of the four.
+    of_row, of_column = x_log_x(diagonal[:, None] + N), x_log_x(diagonal[:, None] + N.T)
+    f_N = x_log_x(N)
+    shared = (
+        (of_row + of_row.T + of_column + of_column.T)
+        - (f_N + f_N.T + f_diagonal[:, None] + f_diagonal)
+        - x_log_x(diagonal[:, None] + diagonal + N + N.T)
+    )
+    margins = (
+        (f_left[:, None] + f_left - x_log_x(left[:, None] + left))
+        + (f_right[:, None] + f_right - x_log_x(right[:, None] + right))
+    )  # fmt: skip
+    loss = in_rows + in_columns + shared - margins
+    loss[np.tri(len(N), dtype=bool)] = np.inf
+    a, b = np.unravel_index(np.argmin(loss), loss.shape)
+    return int(a), int(b)
+
+
+def _merged(
+    N: Float64, in_rows: Float64, in_columns: Float64, a: int, b: int
+) -> tuple[Float64, Float64, Float64]:
+    """Merge class b into class a, and update the losses."""
+    by_rows = in_rows - _across(N[:, a]) - _across(N[:, b]) + _across(N[:, a] + N[:, b])
+    by_columns = in_columns - _across(N[a]) - _across(N[b]) + _across(N[a] + N[b])
+    N = N.copy()
+    N[a] += N[b]
+    N[:, a] += N[:, b]
+    keep = np.arange(len(N)) != b
+    N = N[np.ix_(keep, keep)]
+    by_rows, by_columns = by_rows[np.ix_(keep, keep)], by_columns[np.ix_(keep, keep)]
+    by_rows[a] = by_rows[:, a] = _lost(N[a], N).sum(axis=1)
+    by_columns[a] = by_columns[:, a] = _lost(N[:, a], N.T).sum(axis=1)
+    return N, by_rows, by_columns
+
+
+def _across(x: Float64) -> Float64:
+    """Return the loss (C, C) of joining rows i and j in one column x (C,)."""
+    return _lost(x[:, None], x)

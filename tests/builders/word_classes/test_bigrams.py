@@ -3,18 +3,28 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csc_array
 
-from hstree.builders.word_classes import bigrams as module
+from hstree import progress
+from hstree.builders.word_classes import bigrams
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
     bigram_perplexity,
     class_sums,
+    exchange,
+    merge_by_information,
     x_log_x,
 )
 from hstree.data.vocabulary import EOS, Vocabulary
-from tests.builders.word_classes.brute import drawn_pairs, matrix, perplexity
+from tests.builders.word_classes.brute import (
+    drawn_pairs,
+    log_likelihood,
+    matrix,
+    mutual_information,
+    perplexity,
+)
 from tests.texts import corpus_of
 
 LINES = ["a b a", "", "b b <unk> c", "a"]
@@ -29,7 +39,7 @@ def counted(corpus):
 
 @pytest.mark.parametrize("block", [1, 2, 5, 100])
 def test_pairs_run_over_line_ends_and_begin_with_one(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(module, "_BLOCK_TOKENS", block)
+    monkeypatch.setattr(bigrams, "_BLOCK_TOKENS", block)
     corpus = corpus_of(tmp_path, LINES)
     assert counted(corpus) == Counter(pairwise(TEXT))
     found = bigram_counts(corpus)
@@ -58,9 +68,148 @@ def test_perplexity_is_that_of_the_definition(seed, n_words, n_pairs, n_classes)
 
 def test_class_sums_add_the_columns_of_a_class():
     dense = np.arange(12).reshape(3, 4)
-    sums = class_sums(module.csc_array(dense), np.array([1, 0, 1, 2]), 3)
+    sums = class_sums(csc_array(dense), np.array([1, 0, 1, 2]), 3)
     assert sums.toarray().tolist() == [[1, 2, 3], [5, 10, 7], [9, 18, 11]]
 
 
 def test_x_log_x_of_zero_is_zero():
     assert x_log_x(np.array([0, 1, 3])).tolist() == [0, 0, pytest.approx(3 * np.log(3))]
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 999), st.integers(1, 9), st.integers(1, 80), st.data())
+def test_no_single_move_helps_and_the_perplexity_is_that_of_the_definition(
+    seed, n_words, n_pairs, data
+):
+    n_classes = data.draw(st.integers(1, n_words))
+    pairs = drawn_pairs(seed, n_words, n_pairs)
+    found = exchange(matrix(pairs, n_words), n_classes)
+    class_of = found.class_of.tolist()
+    assert found.perplexities[-1] == pytest.approx(perplexity(pairs, class_of), rel=1e-12)
+    reached = log_likelihood(pairs, class_of)
+    for word in range(n_words):
+        for other in range(n_classes):
+            moved = [*class_of[:word], other, *class_of[word + 1 :]]
+            assert log_likelihood(pairs, moved) <= reached + 1e-8
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 999), st.integers(2, 40))
+def test_each_move_gains_what_it_says(seed, n_words):
+    pairs = drawn_pairs(seed, n_words, 300)
+    class_of = np.arange(n_words) % max(2, n_words // 3)
+    state = bigrams._Counts(matrix(pairs, n_words), class_of, int(class_of.max()) + 1, 1e-9)
+    for word in range(n_words):
+        before = log_likelihood(pairs, class_of.tolist())
+        gained = state.move(word)
+        after = log_likelihood(pairs, class_of.tolist())
+        assert after - before == pytest.approx(gained, abs=1e-8)
+        assert gained >= 0
+
+
+def test_perplexity_falls_from_the_words_dealt_in_turn():
+    pairs = drawn_pairs(1, 60, 2000)
+    found = exchange(matrix(pairs, 60), 7)
+    counts = np.bincount([w for _, w in pairs], minlength=60)
+    dealt = np.empty(60, int)
+    dealt[np.argsort(-counts, kind="stable")] = np.arange(60) % 7
+    assert found.perplexities[0] == pytest.approx(perplexity(pairs, dealt.tolist()))
+    assert len(found.perplexities) > 2
+    assert (np.diff(found.perplexities) < 0).all()
+    assert found.moves >= np.count_nonzero(found.class_of != dealt)
+
+
+@pytest.mark.parametrize("n_classes", [3, 6])
+def test_planted_classes_come_back(n_classes):
+    """Words of a class follow, and are followed by, each other class with chances of its own."""
+    rng = np.random.default_rng(n_classes)
+    planted = rng.integers(n_classes, size=10 * n_classes)
+    chain = rng.dirichlet(np.full(n_classes, 0.3), size=n_classes)
+    members = [np.flatnonzero(planted == c) for c in range(n_classes)]
+    text, state = [], 0
+    for _ in range(30_000):
+        state = rng.choice(n_classes, p=chain[state])
+        text.append(int(rng.choice(members[state])))
+    found = exchange(matrix(list(pairwise(text)), len(planted)), n_classes)
+    pairs_of_classes = set(zip(planted.tolist(), found.class_of.tolist(), strict=True))
+    assert len(pairs_of_classes) == n_classes
+
+
+def test_words_without_pairs_stay_where_they_were_dealt():
+    pairs = [(0, 1), (1, 0)] * 5
+    found = exchange(matrix(pairs, 6), 2)
+    assert found.class_of[2:].tolist() == [0, 1, 0, 1]
+    assert exchange(matrix([], 3), 2).perplexities == ()
+    assert exchange(matrix([], 3), 2).class_of.tolist() == [0, 1, 0]
+
+
+def test_contexts_seen_once_are_no_rows_and_yet_part_of_the_perplexity():
+    pairs = [(0, 1), (0, 2), (0, 1)] + [(v, v % 4) for v in range(4, 30)]
+    counts, class_of = matrix(pairs, 30), np.arange(30) % 3
+    assert bigrams._Counts(counts, class_of, 3, 0.0).table.shape == (1, 3)
+    found = exchange(counts, 3)
+    assert found.perplexities[-1] == pytest.approx(perplexity(pairs, found.class_of.tolist()))
+
+
+def test_blocks_of_the_counts_do_not_matter(monkeypatch):
+    counts = matrix(drawn_pairs(3, 50, 1500), 50)
+    whole = exchange(counts, 5)
+    monkeypatch.setattr(bigrams, "_BLOCK_ENTRIES", 7)
+    parts = exchange(counts, 5)
+    assert parts.class_of.tolist() == whole.class_of.tolist()
+    assert exchange(counts, 5).perplexities == parts.perplexities
+
+
+def test_progress_tells_the_perplexity():
+    notes = []
+
+    class Sink:
+        def start(self, title, total, unit):
+            return self
+
+        def stop(self, task):
+            pass
+
+        def advance(self, amount=1):
+            pass
+
+        def note(self, text):
+            notes.append(text)
+
+    with progress.shown_by(Sink()):
+        found = exchange(matrix(drawn_pairs(3, 50, 1500), 50), 5)
+    assert notes[-1] == (
+        f"sweep {len(found.perplexities)}, {found.moves} moves, {found.perplexities[-1]:.2f}"
+    )
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 999), st.integers(1, 8), st.integers(2, 60))
+def test_each_merge_loses_least_mutual_information(seed, n, n_pairs):
+    pairs = drawn_pairs(seed, n, n_pairs)
+    merges = merge_by_information(matrix(pairs, n).toarray())
+    assert merges.shape == (n - 1, 2)
+    item = list(range(n))  # of each class, the merge that it is in by now
+    for number, (a, b) in enumerate(merges.tolist()):
+        assert a < b
+        alive = sorted(set(item))
+        left = {
+            (x, y): mutual_information(pairs, [x if of == y else of for of in item])
+            for i, x in enumerate(alive)
+            for y in alive[i + 1 :]
+        }
+        assert left[a, b] == pytest.approx(max(left.values()), abs=1e-9)
+        item = [n + number if of in (a, b) else of for of in item]
+    assert set(item) == {2 * n - 2}
+
+
+def test_classes_that_behave_alike_are_merged_first():
+    kind = np.array([0, 1, 0, 2, 1, 2])
+    chain = np.array([[1, 8, 2], [3, 1, 9], [7, 2, 1]])
+    merges = merge_by_information(10 * chain[np.ix_(kind, kind)])
+    assert sorted(merges[:3].tolist()) == [[0, 2], [1, 4], [3, 5]]
+
+
+def test_pairs_that_never_occur_are_legal():
+    assert merge_by_information(np.zeros((4, 4), int)).tolist() == [[0, 1], [2, 4], [3, 5]]
+    assert merge_by_information(np.zeros((1, 1), int)).tolist() == []

@@ -3,17 +3,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree._ragged import offsets
-from hstree.builders.word_classes.shapes import (
+from hstree.builders.word_classes.tree_shape import (
     Shape,
     graft,
     huffman_shape,
     merged_shape,
+    nested_shape,
     prefix_shape,
     wide,
 )
 from hstree.tree import Tree
 from hstree.tree.code_lengths import optimal_length
 from tests.builders.oracle import children_of, code_lengths
+
+BY_FREQUENCY = np.array([2, 0, 1, 5, 4, 3, 6, 7])
+COUNTS = np.array([8, 7, 9, 3, 4, 5, 2, 1])
 
 
 def tree_of(shape):
@@ -105,3 +109,32 @@ def test_a_grafted_leaf_is_reached_by_both_ways(top, data):
         assert whole.names[0] == "root"
     every_code_is_single = all(len(lengths) == 1 for lengths in code_lengths(tree_of(whole)))
     assert every_code_is_single
+
+
+def tree_of_classes(nested, arrange):
+    shape = nested_shape(COUNTS, BY_FREQUENCY, [np.array(level) for level in nested], arrange)
+    return shape.tree([f"w{i}" for i in range(8)], None)
+
+
+def test_two_levels_of_classes():
+    tree = tree_of_classes([[1, 1, 0, 2, 1, 1, 1, 2]], lambda weights: wide(len(weights)))
+    # Words by frequency; the class of word 2 alone is that word.
+    assert children_of(tree) == [[~2, 1, 2], [~0, ~1, ~5, ~4, ~6], [~3, ~7]]
+    assert tree.names == (None, "class 1", "class 2")
+
+
+def test_three_levels_of_classes():
+    nested = [[0, 0, 0, 1, 1, 1, 1, 1], [1, 1, 0, 3, 2, 2, 2, 3]]
+    tree = tree_of_classes(nested, lambda weights: wide(len(weights)))
+    assert tree.names == (None, "class 0", "class 0.1", "class 1", "class 1.0", "class 1.1")
+    assert children_of(tree)[:3] == [[1, 3], [~2, 2], [~0, ~1]]
+    assert children_of(tree)[3:] == [[4, 5], [~5, ~4, ~6], [~3, ~7]]
+
+
+def test_huffman_nodes_within_and_above():
+    tree = tree_of_classes([[1, 1, 0, 2, 1, 1, 1, 2]], huffman_shape)
+    assert set(tree.fan_out.tolist()) == {2}
+    # Masses 9, 26 and 4: the heavy class is one decision away, its words by counts below it.
+    lengths = [length for (length,) in code_lengths(tree)]
+    assert lengths == [3, 3, 2, 3, 4, 3, 4, 3]
+    assert [name for name in tree.names if name] == ["class 1", "class 2"]

@@ -1,8 +1,4 @@
-r"""Files that say which class a word is in: ``word<TAB>class``, or Brown's ``paths``.
-
-It reads and checks the lines. What becomes of words that the file or the vocabulary lacks is not
-decided here.
-"""
+r"""Files of word classes: ``word<TAB>class`` lines, or the ``paths`` of Brown clustering."""
 
 from __future__ import annotations
 
@@ -22,16 +18,16 @@ _FORMS = "word<TAB>class lines, or bits<TAB>word<TAB>count lines as Brown cluste
 
 @dataclass(frozen=True)
 class ClassFile:
-    """What a file of classes says.
+    """Content of a file of classes.
 
     Attributes
     ----------
     class_of : dict
-        Word -> the name of its class, or its bit string.
+        Word -> name of its class, or its bit string.
     is_paths : bool
-        Whether the classes are bit strings, and so have a hierarchy.
+        Whether the classes are bit strings, which form a hierarchy.
     counts : tuple of int
-        Of the words, in the order of `class_of`; empty where `is_paths` is False.
+        Counts of the words, in the order of `class_of`; empty where `is_paths` is False.
     """
 
     class_of: dict[str, str]
@@ -45,15 +41,15 @@ def read_classes(path: Path) -> ClassFile:
     Parameters
     ----------
     path : Path
-        UTF-8; compressed where the name ends in ``.gz``. Lines ``word<TAB>class``, or ``paths`` of
-        Brown clustering, ``bits<TAB>word<TAB>count``; the first line decides which. Empty lines
-        are skipped.
+        UTF-8; compressed if the name ends in ``.gz``. Lines ``word<TAB>class``, or ``paths`` of
+        Brown clustering, ``bits<TAB>word<TAB>count``; the first line decides. Empty lines are
+        skipped.
 
     Raises
     ------
     InputError
-        When it cannot be read as that, with the line that is wrong; when a word stands twice, or
-        one bit string is the beginning of another.
+        When a line is not of that form, a word occurs twice, or one bit string is a prefix of
+        another; the message names the line.
     """
     class_of: dict[str, str] = {}
     line_of: dict[str, int] = {}
@@ -73,7 +69,7 @@ def read_classes(path: Path) -> ClassFile:
         counts += map(int, fields[2:])
         if word in class_of:
             raise InputError(
-                f"{path}, line {number}: the word {word!r} stands on line {line_of[word]} too; "
+                f"{path}, line {number}: the word {word!r} is on line {line_of[word]} too; "
                 "give each word one class"
             )
         class_of[word], line_of[word] = name, number
@@ -85,7 +81,7 @@ def read_classes(path: Path) -> ClassFile:
 
 
 def _is_path(fields: list[str]) -> bool:
-    """Say whether fields are bits, a word and a count."""
+    """Return whether fields are bits, a word and a count."""
     if len(fields) != 3:
         return False
     bits, word, count = fields
@@ -93,10 +89,10 @@ def _is_path(fields: list[str]) -> bool:
 
 
 def _check_prefixes(path: Path, strings: set[str]) -> None:
-    ordered = sorted(strings)
-    for before, after in pairwise(ordered):
+    """Refuse bit strings of which one is a prefix of another."""
+    for before, after in pairwise(sorted(strings)):
         if after.startswith(before):
             raise InputError(
-                f"{path}: the bit string {before!r} is the beginning of {after!r}, so it leads to "
-                "no one place in a tree; give the paths as the clustering wrote them"
+                f"{path}: the bit string {before!r} is a prefix of {after!r}, so the code is not "
+                "prefix-free; give the paths as the clustering wrote them"
             )

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from hstree.builders.word_classes.classfile import read_classes
+from hstree.builders.word_classes.class_file import read_classes
 from hstree.errors import InputError
 from tests.shared_data import shared
 
@@ -43,8 +43,8 @@ def test_paths_plain_and_compressed(tmp_path):
         ("01\tcat\t5\n02\tdog\t3\n", "line 2: expected bits of 0 and 1"),
         ("01\tcat\tmany\n", "line 1"),
         ("01\t\t3\n", "line 1"),
-        ("cat\ta\ndog\ta\n\ncat\tb\n", "line 4: the word 'cat' stands on line 1 too"),
-        ("01\tcat\t5\n011\tdog\t3\n", "'01' is the beginning of '011'"),
+        ("cat\ta\ndog\ta\n\ncat\tb\n", "line 4: the word 'cat' is on line 1 too"),
+        ("01\tcat\t5\n011\tdog\t3\n", "'01' is a prefix of '011'"),
         (b"caf\xe9\ta\n", "not UTF-8"),
         (b"a\0\tb\n", "NUL"),
     ],

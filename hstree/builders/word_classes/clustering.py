@@ -1,0 +1,364 @@
+"""Partitions of words into classes: by exchange, by equal mass, by k-means, in several levels.
+
+The clusters of the adaptive softmax are here too. Classes by bigrams are in `bigrams`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array
+
+from hstree._typing import Float64, Floating, Int64, Integer
+from hstree.builders.word_classes.bigrams import exchange
+from hstree.data.corpus import Corpus
+from hstree.data.vectors import WordVectors
+from hstree.errors import InputError
+
+#: Maximum number of rounds of k-means.
+ITERATIONS = 100
+#: Cost of one more cluster of the adaptive softmax per target, in scores: one for the cluster's
+#: child of the root, and the start of another matrix product, about 2,000 scores, over a batch of
+#: 256.
+CLUSTER_COST = 9.0
+#: Number of ranks that may all be boundaries of clusters; beyond it boundaries lie 1% apart.
+EVERY_RANK = 1000
+_BLOCK_ROWS = 1 << 13
+
+#: Partition of words (numbers, the most frequent first) into at most n classes: class from 0 of
+#: each word.
+Partition = Callable[[Int64, int], Int64]
+
+
+@dataclass(frozen=True)
+class ClusteredText:
+    """A corpus, what classes are made of, and what was noted while making them.
+
+    Attributes
+    ----------
+    corpus : Corpus
+    bigrams : csc_array (V, V) of int
+        Its `bigram_counts`.
+    by_frequency : int64 array (V,)
+        Words, the most frequent first.
+    notes : dict
+        Entries for the tree's ``meta["classes"]``.
+    """
+
+    corpus: Corpus
+    bigrams: csc_array
+    by_frequency: Int64
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> Int64:
+        """Counts of the words, int64 (V,)."""
+        return self.corpus.counts
+
+
+def partition_by(
+    text: ClusteredText, method: str, vectors_file: Path | None, random_state: int
+) -> Partition:
+    """Return the partition of a method.
+
+    Parameters
+    ----------
+    text : ClusteredText
+    method : {"exchange", "frequency", "sqrt-frequency", "vectors"}
+    vectors_file : Path or None
+        Word vectors for k-means; None for the other methods.
+    random_state : int
+        Seed of k-means.
+
+    Raises
+    ------
+    InputError
+        When none of the words has a vector.
+    """
+    if vectors_file is not None:
+        return _by_vectors(text, vectors_file, random_state)
+    if method == "exchange":
+        return by_exchange(text)
+    mass = text.counts if method == "frequency" else np.sqrt(text.counts)
+    return lambda words, n: equal_mass_bins(mass[words], n)
+
+
+def by_exchange(text: ClusteredText) -> Partition:
+    """Return the partition by predictive exchange; it notes moves and perplexities."""
+
+    def partition(words: Int64, n: int) -> Int64:
+        # Columns of a CSC matrix keep the order asked for: the most frequent word first.
+        exchanged = exchange(text.bigrams[:, words], n)
+        text.notes["moves"] = text.notes.get("moves", 0) + exchanged.moves
+        perplexities = [round(perplexity, 4) for perplexity in exchanged.perplexities]
+        text.notes.setdefault("perplexity_by_sweep", perplexities)  # of the classes at the root
+        return exchanged.class_of
+
+    return partition
+
+
+def _by_vectors(text: ClusteredText, path: Path, random_state: int) -> Partition:
+    """Return the partition by k-means; words without a vector get bins of equal mass."""
+    vectors = WordVectors.read(path)
+    vocabulary = text.corpus.vocabulary
+    row_of = {label: row for row, label in enumerate(vectors.labels)}
+    row = np.array([row_of.get(word, -1) for word in vocabulary.words])
+    n_without = int(np.count_nonzero(row < 0))
+    if n_without == len(row):
+        raise InputError(
+            f"{path} has a vector for none of the vocabulary's {len(row)} words "
+            f"({vocabulary.words[0]!r}, ...), but for {vectors.labels[0]!r}, ...; "
+            "are both in the same language and case?"
+        )
+    text.notes["words_without_vector"] = n_without
+
+    def partition(words: Int64, n: int) -> Int64:
+        has_vector = row[words] >= 0
+        n_with = int(has_vector.sum())
+        n_without = len(words) - n_with
+        # As many classes for words without a vector as is their share of the words.
+        n_bins = min(
+            max(round(n * n_without / len(words)), int(n_without > 0)), n - int(n_with > 0)
+        )
+        class_of = np.zeros(len(words), np.int64)
+        if n_bins > 0:
+            class_of[~has_vector] = equal_mass_bins(text.counts[words[~has_vector]], n_bins)
+        if n_with > 0 and n > 1:
+            rows = vectors.vectors[row[words[has_vector]]]
+            clusters = kmeans_clusters(rows, min(n - n_bins, n_with), random_state)
+            class_of[has_vector] = clusters + n_bins
+        return class_of
+
+    return partition
+
+
+def nested_classes(
+    by_frequency: Int64, partition: Partition, levels: int, n_classes: int | None = None
+) -> list[Int64]:
+    """Partition all words, then the words of each class, until `levels` decisions lead to a word.
+
+    Parameters
+    ----------
+    by_frequency : int64 array (V,)
+        Words, the most frequent first.
+    partition : callable
+    levels : int
+        At least 2.
+    n_classes : int, optional
+        Number of classes of the first partition. By default, and further down, m words get the
+        d-th root of m classes where d levels are left: sqrt(m) where two are.
+
+    Returns
+    -------
+    list of int64 array (V,)
+        Class of each word, from coarse to fine, each a refinement of the one before; see
+        `number_classes`.
+    """
+    nested = [np.zeros(len(by_frequency), np.int64)]
+    for left in range(levels, 1, -1):
+        fine = np.empty(len(by_frequency), np.int64)
+        n_before = 0
+        for words in class_members(nested[-1], by_frequency):
+            n = n_classes or max(1, round(len(words) ** (1 / left)))
+            fine[words] = partition(words, n) + n_before
+            n_before += n
+        nested.append(number_classes(fine, by_frequency))
+        n_classes = None
+    return nested[1:]
+
+
+def number_classes(class_of: Int64, by_frequency: Int64) -> Int64:
+    """Number classes from 0 in the order of their most frequent words, skipping empty ones.
+
+    Examples
+    --------
+    >>> number_classes(np.array([5, 2, 5, 7]), np.arange(4)).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, which = np.unique(class_of[by_frequency], return_index=True, return_inverse=True)
+    number = np.empty(len(by_frequency), np.int64)
+    number[by_frequency] = np.argsort(np.argsort(first))[which]
+    return number
+
+
+def class_members(class_of: Int64, order: Int64) -> list[Int64]:
+    """Return the words of each class, from class 0, each in this order of all words."""
+    by_class = order[np.argsort(class_of[order], kind="stable")]
+    return np.split(by_class, np.cumsum(np.bincount(class_of))[:-1])
+
+
+def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:
+    """Split a sequence into bins of about the same mass, as RNNLM makes its classes.
+
+    Parameters
+    ----------
+    mass : array (m,)
+        Zero or more, in the order in which bins are filled; where all are zero, each counts as
+        one.
+    n_bins : int
+
+    Returns
+    -------
+    int64 array (m,)
+        Bin of each item, from 0; no bin before the last used one is empty. An item with which the
+        cumulated mass exceeds the bin's share closes the bin. Each item closes at most one, so an
+        item heavier than a bin leaves no empty ones [1]_.
+
+    References
+    ----------
+    .. [1] T. Mikolov et al., "Extensions of recurrent neural network language model", ICASSP
+       2011, section 4; `sortVocab` and the class assignment in RNNLM.
+
+    Examples
+    --------
+    >>> equal_mass_bins(np.array([6, 1, 1, 1, 1, 1, 1]), 3).tolist()
+    [0, 1, 1, 1, 2, 2, 2]
+    """
+    weight = mass.astype(np.float64)
+    if not weight.any():
+        weight = np.ones(len(mass))
+    cumulated = np.cumsum(weight)
+    # (m,) bin that the cumulated mass falls into
+    due = np.ceil(cumulated * n_bins / cumulated[-1]).astype(np.int64) - 1
+    due = np.clip(due, 0, n_bins - 1)
+    # bins[i + 1] = min(bins[i] + 1, due[i]) from bins[0] = 0, as one running minimum
+    item = np.arange(len(mass))
+    bins = np.zeros(len(mass), np.int64)
+    bins[1:] = (np.minimum.accumulate(due - item) + item)[:-1]
+    return np.minimum(bins, item)
+
+
+def adaptive_boundaries(counts: Integer) -> Int64:
+    """Choose the head and the tail clusters of the adaptive softmax at the least cost.
+
+    Parameters
+    ----------
+    counts : int array (V,)
+        Largest first; where all are zero, each counts as one.
+
+    Returns
+    -------
+    int64 array (J + 1,)
+        The head is the ranks below the first boundary, cluster j those from boundary j to j + 1;
+        the last boundary is V. With J = 0 all words are in the head.
+
+    Notes
+    -----
+    The cost of a target is the size of the head, and for each cluster its size times its share
+    of the tokens, and `CLUSTER_COST`: the root scores all its children, a cluster all its words
+    when the target is among them. (Grave et al. [1]_ count the time of matrix products, and
+    project the tail to fewer dimensions, which a tree does not do.) Of equal costs, the smaller
+    head and the smaller clusters win.
+
+    Dynamic programming over the boundaries: every rank up to `EVERY_RANK`, and then ranks about
+    1% apart; over these the minimum is exact. O(B^2) for B boundaries: 1,500 of them for 100,000
+    words.
+
+    References
+    ----------
+    .. [1] E. Grave et al., "Efficient softmax approximation for GPUs", ICML 2017, section 4.
+
+    Examples
+    --------
+    >>> adaptive_boundaries(np.array([1000, 900] + [1] * 98)).tolist()
+    [2, 100]
+    """
+    n = len(counts)
+    ranks = _boundary_ranks(n)
+    mass = np.concatenate([[0], np.cumsum(counts, dtype=np.float64)])
+    share = (mass / mass[-1] if mass[-1] else np.arange(n + 1) / n)[ranks]
+    last = len(ranks) - 1
+    # Least cost of the words from each boundary on, and the end of the first cluster there.
+    cost = np.zeros(last + 1)
+    end = np.full(last + 1, last)
+    for at in range(last - 1, -1, -1):
+        clusters = (ranks[at + 1 :] - ranks[at]) * (share[at + 1 :] - share[at]) + CLUSTER_COST
+        through = clusters + cost[at + 1 :]
+        end[at] = at + 1 + int(np.argmin(through))
+        cost[at] = through.min()
+    chosen = [int(np.argmin(ranks + cost))]
+    while chosen[-1] < last:
+        chosen.append(int(end[chosen[-1]]))
+    return ranks[chosen]
+
+
+def _boundary_ranks(n: int) -> Int64:
+    """Return the ranks at which a cluster may begin or end: 0, ..., n."""
+    steps = max(0, int(np.ceil(np.log(n / EVERY_RANK) / np.log(1.01))))
+    later = EVERY_RANK * 1.01 ** np.arange(1, steps + 1)
+    every = np.arange(min(n, EVERY_RANK) + 1)
+    return np.unique(np.concatenate([every, np.minimum(later, n).astype(np.int64)]))
+
+
+def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> Int64:
+    """Cluster vectors by k-means (Lloyd's algorithm), all at once.
+
+    Parameters
+    ----------
+    vectors : float array (n, d)
+        Distances are Euclidean.
+    n_clusters : int
+        From 1 to n.
+    random_state : int
+        Seed of the first centres, drawn by k-means++ [1]_.
+
+    Returns
+    -------
+    int64 array (n,)
+        Cluster of each vector, the first of equally near ones. A centre that loses all its vectors
+        keeps its position, so that a cluster may be empty.
+
+    Notes
+    -----
+    O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. The builder
+    `kmeans` splits many small nodes at once; here one matrix product serves hundreds of centres.
+    scikit-learn's sums, and so its last digits, depend on the number of threads.
+
+    References
+    ----------
+    .. [1] D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
+    """
+    X = vectors.astype(np.float64)
+    X /= np.abs(X).max(initial=0) or 1.0
+    X -= X.mean(axis=0)
+    n, k = len(X), n_clusters
+    centres = _first_centres(X, k, np.random.default_rng(random_state))
+    cluster = _nearest(X, centres)
+    for _ in range(ITERATIONS):
+        size = np.bincount(cluster, minlength=k)
+        member = csr_array((np.ones(n), cluster, np.arange(n + 1)), (n, k))
+        means = (member.T @ X) / np.maximum(size, 1)[:, None]  # (k, d)
+        centres = np.where(size[:, None] > 0, means, centres)
+        nearest = _nearest(X, centres)
+        if np.array_equal(nearest, cluster):
+            break
+        cluster = nearest
+    return cluster
+
+
+def _first_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
+    """Draw k rows, with chances as their squared distances to the rows drawn before."""
+    chosen = [int(rng.integers(len(X)))]
+    distance = np.full(len(X), np.inf)
+    while len(chosen) < k:
+        difference = X - X[chosen[-1]]
+        distance = np.minimum(distance, np.vecdot(difference, difference))
+        cumulated = np.cumsum(distance)
+        drawn = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
+        chosen.append(min(drawn, len(X) - 1))
+    return X[chosen]
+
+
+def _nearest(X: Float64, centres: Float64) -> Int64:
+    """Return the number of the nearest centre of each row."""
+    half_square = np.vecdot(centres, centres) / 2
+    blocks = [
+        np.argmin(half_square - X[start : start + _BLOCK_ROWS] @ centres.T, axis=1)
+        for start in range(0, len(X), _BLOCK_ROWS)
+    ]
+    return np.concatenate(blocks)

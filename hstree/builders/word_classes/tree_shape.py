@@ -1,0 +1,203 @@
+"""Shapes: trees over numbered leaves, and the shapes of words in classes.
+
+A shape has no labels and is not checked; the `Tree` made of it is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from hstree._ragged import offsets
+from hstree._typing import Int64
+from hstree.builders.word_classes.clustering import class_members
+from hstree.tree import Tree
+from hstree.tree.code_lengths import merge_order
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Children of nodes as in `Tree`, a child below zero being ``~leaf``.
+
+    Attributes
+    ----------
+    fan_out : int64 array (N,)
+    child : int64 array (E,)
+    names : tuple of str or None, length N
+    leaves : int64 array (L,)
+        Number of the word at each leaf. A shape without a node has one leaf.
+    """
+
+    fan_out: Int64
+    child: Int64
+    names: tuple[str | None, ...]
+    leaves: Int64
+
+    def tree(self, words: Sequence[str], counts: Int64 | None, **meta: object) -> Tree:
+        """Return the tree with these words at its leaves."""
+        return Tree(
+            words,
+            offsets(self.fan_out),
+            np.where(self.child < 0, ~self.leaves[~self.child], self.child),
+            counts=counts,
+            names=self.names if any(self.names) else None,
+            meta=meta,
+        )
+
+
+#: Makes the node over some children from their weights: wide, or a Huffman tree.
+Arrange = Callable[[Int64], Shape]
+
+
+def wide(n_leaves: int) -> Shape:
+    """Return one node with all leaves under it."""
+    if n_leaves == 1:
+        return _shape(np.empty(0, np.int64), np.empty(0, np.int64), 1)
+    return _shape(np.array([n_leaves]), ~np.arange(n_leaves), n_leaves)
+
+
+def huffman_shape(weights: Int64) -> Shape:
+    """Return the binary Huffman tree over weights, one for each leaf."""
+    return merged_shape(merge_order(weights), len(weights))
+
+
+def merged_shape(merges: Int64, n_leaves: int) -> Shape:
+    """Return the tree of binary merges (n_leaves - 1, 2); item ``n_leaves + i`` is merge i."""
+    item = merges[::-1].ravel()  # the last merge is the root
+    child = np.where(item < n_leaves, ~item, len(merges) - 1 - (item - n_leaves))
+    return _shape(np.full(len(merges), 2), child, n_leaves)
+
+
+def prefix_shape(strings: Sequence[str]) -> Shape:
+    """Return the binary tree of a prefix-free code.
+
+    Parameters
+    ----------
+    strings : sequence of str
+        Bit strings in ascending order; leaf i is string i. A bit that is the same in all strings
+        with the same bits before it makes no node, since it decides nothing.
+    """
+    children: list[list[int]] = []
+    waiting = deque([(0, len(strings))] if len(strings) > 1 else [])
+    n_nodes = len(waiting)
+    while waiting:
+        first, last = waiting.popleft()
+        length = _common_length(strings[first], strings[last - 1])
+        middle = bisect_left(strings, strings[first][:length] + "1", first, last)
+        of_node = []
+        for a, b in ((first, middle), (middle, last)):
+            if b - a == 1:
+                of_node.append(~a)
+            else:
+                of_node.append(n_nodes)
+                n_nodes += 1
+                waiting.append((a, b))
+        children.append(of_node)
+    child = np.array(children, np.int64).ravel()
+    return _shape(np.full(len(children), 2), child, len(strings))
+
+
+def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
+    """Replace the leaves of a shape by shapes.
+
+    Parameters
+    ----------
+    top : Shape
+    below : sequence of Shape
+        One for each leaf of `top`; a shape without a node leaves a leaf there.
+    name : str, optional
+        Name of the root of the result.
+
+    Returns
+    -------
+    Shape
+        The nodes of `top`, then those of each shape below, in order, so that children are numbered
+        after their parents if they were before. Leaves are concatenated.
+
+    Examples
+    --------
+    >>> grafted = graft(wide(2), [wide(1), wide(3)])
+    >>> grafted.fan_out.tolist(), grafted.child.tolist()
+    ([2, 3], [-1, 1, -2, -3, -4])
+    """
+    first_node = len(top.fan_out) + offsets(np.array([len(s.fan_out) for s in below]))
+    first_leaf = offsets(np.array([len(shape.leaves) for shape in below]))
+    has_node = np.array([len(shape.fan_out) > 0 for shape in below])
+    root = np.where(has_node, first_node[:-1], ~first_leaf[:-1])  # of each shape below
+    in_top = top.child.copy()
+    is_leaf = in_top < 0
+    in_top[is_leaf] = root[~in_top[is_leaf]]
+    moved = [
+        np.where(shape.child < 0, shape.child - leaf, shape.child + node)
+        for shape, node, leaf in zip(below, first_node, first_leaf, strict=False)
+    ]
+    names = [*top.names, *(node for shape in below for node in shape.names)]
+    if name is not None and names:
+        names[0] = name
+    return Shape(
+        np.concatenate([top.fan_out, *(shape.fan_out for shape in below)]),
+        np.concatenate([in_top, *moved]),
+        tuple(names),
+        np.concatenate([shape.leaves for shape in below]),
+    )
+
+
+def class_shape(words: Int64, counts: Int64, arrange: Arrange, name: str) -> Shape:
+    """Return the shape over the words of a class, its root named."""
+    shape = replace(arrange(counts[words]), leaves=words)
+    return replace(shape, names=(name, *shape.names[1:])) if shape.names else shape
+
+
+def nested_shape(
+    counts: Int64, by_frequency: Int64, nested: Sequence[Int64], arrange: Arrange
+) -> Shape:
+    """Return the shape of the nested classes that `clustering.nested_classes` returns.
+
+    Its nodes are named "class 3", and "class 3.0" within that class.
+    """
+    members = class_members(nested[-1], by_frequency)
+    first = np.array([words[0] for words in members])
+    mass = np.array([counts[words].sum() for words in members])
+    names = _names(nested)
+    shapes = [
+        class_shape(words, counts, arrange, name)
+        for words, name in zip(members, names[-1], strict=True)
+    ]
+    for coarse, of_level in zip(nested[-2::-1], names[-2::-1], strict=True):
+        groups = class_members(coarse[first], np.arange(len(first)))
+        shapes = [
+            graft(arrange(mass[group]), [shapes[i] for i in group], name)
+            for group, name in zip(groups, of_level, strict=True)
+        ]
+        first = np.array([first[group[0]] for group in groups])
+        mass = np.array([mass[group].sum() for group in groups])
+    return graft(arrange(mass), shapes)
+
+
+def _names(nested: Sequence[Int64]) -> list[list[str]]:
+    """Name the classes of each level."""
+    names = [[f"class {number}" for number in range(int(nested[0].max()) + 1)]]
+    for coarse, fine in pairwise(nested):
+        above = np.empty(int(fine.max()) + 1, np.int64)
+        above[fine] = coarse
+        within: dict[int, int] = {}
+        of_level = []
+        for parent in above.tolist():
+            within[parent] = within.get(parent, -1) + 1
+            of_level.append(f"{names[-1][parent]}.{within[parent]}")
+        names.append(of_level)
+    return names
+
+
+def _common_length(a: str, b: str) -> int:
+    """Return the length of the common prefix of two strings, neither a prefix of the other."""
+    return next(i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+
+
+def _shape(fan_out: Int64, child: Int64, n_leaves: int) -> Shape:
+    return Shape(fan_out, child.astype(np.int64), (None,) * len(fan_out), np.arange(n_leaves))

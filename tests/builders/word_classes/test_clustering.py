@@ -1,0 +1,156 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+
+from hstree.builders.word_classes import clustering
+from hstree.builders.word_classes.clustering import (
+    CLUSTER_COST,
+    adaptive_boundaries,
+    class_members,
+    equal_mass_bins,
+    kmeans_clusters,
+    nested_classes,
+    number_classes,
+)
+
+BY_FREQUENCY = np.array([2, 0, 1, 5, 4, 3, 6, 7])
+
+
+def test_classes_are_numbered_by_their_most_frequent_words():
+    class_of = number_classes(np.array([7, 7, 9, 9, 3, 3, 3, 3]), BY_FREQUENCY)
+    assert class_of.tolist() == [1, 1, 0, 0, 2, 2, 2, 2]
+    assert [words.tolist() for words in class_members(class_of, BY_FREQUENCY)] == [
+        [2, 3],
+        [0, 1],
+        [5, 4, 6, 7],
+    ]
+
+
+def test_levels_part_what_the_level_above_parted():
+    asked = []
+
+    def every_other(words, n):
+        asked.append((len(words), n))
+        return np.arange(len(words)) % n
+
+    coarse, fine = nested_classes(np.arange(64), every_other, 3)
+    assert asked == [(64, 4)] + [(16, 4)] * 4
+    assert coarse.tolist() == [word % 4 for word in range(64)]
+    assert len(set(zip(coarse.tolist(), fine.tolist(), strict=True))) == 16 == fine.max() + 1
+    asked.clear()
+    nested_classes(np.arange(64), every_other, 3, 16)
+    assert asked == [(64, 16)] + [(4, 2)] * 16
+    (only,) = nested_classes(np.arange(1), every_other, 2)
+    assert only.tolist() == [0]
+
+
+def by_rnnlm(mass, n_bins):
+    """The loop of RNNLM, in whole numbers so that nothing is rounded."""
+    total, so_far, which, bins = sum(mass), 0, 0, []
+    for weight in mass:
+        so_far += weight
+        bins.append(which)
+        if so_far * n_bins > (which + 1) * total and which < n_bins - 1:
+            which += 1
+    return bins
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=60).filter(any), st.integers(1, 64))
+def test_bins_are_those_of_rnnlm(mass, n_bins):
+    # A power of two scales without rounding, as long as sums are exact.
+    found = equal_mass_bins(np.array(mass), n_bins).tolist()
+    expected = by_rnnlm(mass, n_bins)
+    if n_bins & (n_bins - 1) == 0:
+        assert found == expected
+    assert sorted(set(found)) == list(range(max(found) + 1))
+    assert max(found) < n_bins
+    assert np.abs(np.subtract(found, expected)).max() <= 1
+
+
+def test_masses_are_even_where_no_word_is_heavy():
+    mass = np.sqrt(10_000 / np.arange(50, 5000))
+    bins = equal_mass_bins(mass, 20)
+    of_bin = np.bincount(bins, weights=mass)
+    assert len(of_bin) == 20
+    assert of_bin == pytest.approx(np.full(20, mass.sum() / 20), rel=0.1)
+
+
+def test_without_mass_the_bins_are_of_even_size():
+    assert equal_mass_bins(np.zeros(6), 3).tolist() == [0, 0, 0, 1, 1, 2]
+    assert equal_mass_bins(np.array([5]), 1).tolist() == [0]
+
+
+def cost(counts, boundaries):
+    total = sum(counts)
+    return boundaries[0] + sum(
+        CLUSTER_COST + (b - a) * sum(counts[a:b]) / total for a, b in itertools.pairwise(boundaries)
+    )
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 5) | st.integers(0, 10**6), min_size=1, max_size=11).filter(any))
+def test_no_other_clusters_cost_less(drawn):
+    """Against every choice of boundaries; small clusters pay only where they cost little."""
+    counts = sorted(drawn, reverse=True)
+    n = len(counts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clustering, "CLUSTER_COST", 1.5)
+        patch.setitem(globals(), "CLUSTER_COST", 1.5)
+        found = adaptive_boundaries(np.array(counts)).tolist()
+        every = ([*inner, n] for k in range(n + 1) for inner in itertools.combinations(range(n), k))
+        assert cost(counts, found) == pytest.approx(min(cost(counts, b) for b in every))
+
+
+def test_few_words_are_all_head():
+    assert adaptive_boundaries(np.array([3, 2, 1])).tolist() == [3]
+    assert adaptive_boundaries(np.array([7])).tolist() == [1]
+    assert adaptive_boundaries(np.zeros(4, int)).tolist() == [4]
+
+
+def test_boundaries_one_per_cent_apart_cost_hardly_more():
+    counts = (10**6 / np.arange(1, 4001)).astype(int)
+    near = adaptive_boundaries(counts).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clustering, "EVERY_RANK", 4000)
+        best = adaptive_boundaries(counts).tolist()
+    assert cost(counts, best) <= cost(counts, near) <= 1.001 * cost(counts, best)
+    assert near[-1] == 4000
+    assert 0 < near[0] < 400
+
+
+def same_parts(a, b):
+    return len(set(zip(a.tolist(), b.tolist(), strict=True))) == len(set(a.tolist()))
+
+
+def test_kmeans_agrees_with_scikit_learn_from_the_same_centres(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    monkeypatch.setattr(clustering, "_BLOCK_ROWS", 64)
+    scaled = X / np.abs(X).max()
+    scaled -= scaled.mean(axis=0)
+    first = clustering._first_centres(scaled, 7, np.random.default_rng(3))
+    theirs = KMeans(7, init=first, n_init=1, max_iter=100, tol=0).fit(scaled).labels_
+    assert kmeans_clusters(X, 7, 3).tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1, 1e30])
+def test_kmeans_finds_planted_clusters(scale):
+    rng = np.random.default_rng(1)
+    planted = rng.integers(4, size=200)
+    X = (10 * np.eye(4)[planted] + rng.normal(size=(200, 4))).astype(np.float32)
+    assert same_parts(kmeans_clusters(X * np.float32(scale), 4, 0), planted)
+
+
+def test_kmeans_of_equal_vectors_and_single_ones():
+    assert kmeans_clusters(np.ones((5, 2)), 3, 0).tolist() == [0] * 5
+    assert kmeans_clusters(np.zeros((1, 3)), 1, 0).tolist() == [0]
+    assert len(set(kmeans_clusters(np.eye(4), 4, 0).tolist())) == 4
+
+
+def test_the_seed_of_kmeans_decides():
+    X = np.random.default_rng(2).normal(size=(100, 2))
+    assert kmeans_clusters(X, 9, 1).tolist() == kmeans_clusters(X, 9, 1).tolist()
+    assert kmeans_clusters(X, 9, 1).tolist() != kmeans_clusters(X, 9, 2).tolist()
