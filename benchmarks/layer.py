@@ -102,13 +102,12 @@ def timed(step: Step, repeats: int) -> float:
 def tree_step(tree: hstree.Tree, hidden: Any, targets: Any) -> Step:
     """Return one training step of hstree's layer on a tree."""
     layer = HierarchicalSoftmax(tree, hidden.shape[1])
-    weight, bias = RowAdagrad(layer.weight), RowAdagrad(layer.bias)
+    optimisers = {name: RowAdagrad(array) for name, array in layer.parameters().items()}
 
     def step() -> None:
         _, gradients = layer.loss(hidden, targets)
-        for of_rows in gradients.rows:
-            weight.step(of_rows.rows, of_rows.weight, 0.1)
-            bias.step(of_rows.rows, of_rows.bias, 0.1)
+        for g in gradients.parameters:
+            optimisers[g.name].step(g.rows, g.values, 0.1)
 
     return step
 

@@ -22,8 +22,8 @@ import hstree
 from benchmarks import table
 from hstree.data.symmetric_windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
-from hstree.models.cbow import Cbow
-from hstree.models.word2vec import Word2Vec
+from hstree.models import new_model
+from hstree.models.word2vec import WindowModel
 from hstree.training.scoring import score
 
 #: Trains, and returns the seconds that it took and the mean nll of the held-out text.
@@ -88,11 +88,11 @@ def ours(
     tree = hstree.build("huffman", train)
 
     def contestant() -> tuple[float, float]:
-        untrained = Word2Vec(
+        untrained = new_model(
             tree,
-            given.dim,
-            given.window,
             model=model,
+            dim=given.dim,
+            window=given.window,
             sample=sample,
             epochs=given.epochs,
             batch_size=given.batch_size,
@@ -138,8 +138,8 @@ def gensims(
 def nll_of(trained: Any, model: Any, test: hstree.Corpus, window: int) -> float:
     """Return the mean nll of a text under gensim's weights."""
     layer = layer_of(trained)
-    frame = Word2Vec(layer.tree, layer.weight.shape[1], window, model=model)
-    context_model: Cbow = frame.model
+    frame = new_model(layer.tree, model=model, dim=layer.dim, window=window)
+    context_model: WindowModel = frame.context_model
     context_model.embedding[...] = trained.wv.vectors
     found = score(context_model, layer, SymmetricWindows(frame.reencode(test), window))
     return found.nll / found.tokens

@@ -6,17 +6,19 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
-from hstree.models.language_model import LanguageModel
-from hstree.models.word2vec import Word2Vec
+from hstree.models.cbow import CBOW
+from hstree.models.lbl import LanguageModel
+from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree, load
 
 __all__ = [
+    "CBOW",
     "Corpus",
     "HstreeError",
     "LanguageModel",
+    "SkipGram",
     "Tree",
     "Vocabulary",
-    "Word2Vec",
     "WordVectors",
     "__version__",
     "build",

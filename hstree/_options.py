@@ -198,7 +198,9 @@ def check_value(name: str, value: object, annotation: Any) -> Any:
 
 
 @cache
-def options_of(target: Callable[..., Any]) -> tuple[Option, ...]:
+def options_of(
+    target: Callable[..., Any], without: frozenset[str] = frozenset()
+) -> tuple[Option, ...]:
     """Read the options of a function, a class or a dataclass.
 
     Parameters
@@ -216,10 +218,14 @@ def options_of(target: Callable[..., Any]) -> tuple[Option, ...]:
     is_dataclass = dataclasses.is_dataclass(target)
     annotated = target.__init__ if isinstance(target, type) and not is_dataclass else target  # type: ignore[misc]
     hints = typing.get_type_hints(annotated, include_extras=True)
-    helps = _parameter_helps(inspect.getdoc(target) or "")
+    helps: dict[str, str] = {}
+    for documented in reversed(inspect.getmro(target)) if isinstance(target, type) else (target,):
+        helps |= _parameter_helps(inspect.getdoc(documented) or "")
     options = []
     for name, parameter in signature.parameters.items():
-        if parameter.kind is not parameter.KEYWORD_ONLY and not is_dataclass:
+        positional = parameter.kind is not parameter.KEYWORD_ONLY
+        is_main = positional and (not is_dataclass or parameter.default is parameter.empty)
+        if is_main or name in without:
             continue
         default = None if parameter.default is parameter.empty else parameter.default
         options.append(Option.of(name, hints.get(name), default, helps.get(name, "")))

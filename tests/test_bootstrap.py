@@ -10,8 +10,7 @@ from hstree.errors import InputError, OptionError
 from hstree.experiments.bootstrap import bootstrap, grown
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.runs import run, vectors_of
-from hstree.models.language_model import LanguageModel
-from hstree.models.lbl_training import LogBilinearTrainer
+from hstree.models.lbl import LanguageModel, LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}

@@ -8,7 +8,7 @@ import pytest
 import hstree
 from hstree.data.text_score import by_line, unigram_score
 from hstree.data.vocabulary import Vocabulary
-from hstree.models.language_model import LanguageModel
+from hstree.models.lbl import LanguageModel
 from hstree.training.scoring import BATCH
 from tests.texts import corpus_of, markov_lines
 

@@ -11,9 +11,9 @@ import hstree
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.base import describe, load, new_model, predicts
-from hstree.models.language_model import LanguageModel
-from hstree.models.word2vec import Word2Vec
+from hstree.models import describe, load, new_model, predicts
+from hstree.models.lbl import LanguageModel
+from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree
 from hstree.tree.weight_rows import row_curvature
 from tests.texts import corpus_of, markov_lines
@@ -32,7 +32,7 @@ def markov(tmp_path_factory):
 
 def trained(kind, corpus, **options):
     tree = hstree.build("huffman", corpus)
-    return Word2Vec(tree, model=kind, **{**SMALL, "epochs": 1, **options}).fit(corpus)
+    return new_model(tree, model=kind, **{**SMALL, "epochs": 1, **options}).fit(corpus)
 
 
 @pytest.mark.parametrize("method", ["huffman", "random", "flat"])
@@ -114,8 +114,8 @@ def test_the_order_of_labels_changes_nothing(markov, kind):
     child = np.where(tree.child < 0, ~new_id[np.where(tree.child < 0, ~tree.child, 0)], tree.child)
     other = Tree([tree.labels[i] for i in order], tree.child_start, child)
     options = {**SMALL, "model": kind, "sample": 0.05, "epochs": 2}
-    one = Word2Vec(tree, **options).fit(train, valid).perplexity(test)
-    two = Word2Vec(other, **options).fit(train, valid).perplexity(test)
+    one = new_model(tree, **options).fit(train, valid).perplexity(test)
+    two = new_model(other, **options).fit(train, valid).perplexity(test)
     assert one == pytest.approx(two, rel=1e-4)
 
 
@@ -129,8 +129,8 @@ def test_the_same_seed_gives_the_same_folder_and_that_the_same_model(markov, kin
     model = trained(kind, markov[0], sample=0.1)
     assert again.config() == model.config() == json_config(tmp_path / "one")
     np.testing.assert_array_equal(again.nll(markov[2]), model.nll(markov[2]))
-    assert Word2Vec.load(tmp_path / "one").predicts == model.predicts
-    with pytest.raises(FileFormatError, match="of the class Word2Vec, not LanguageModel"):
+    assert type(model).load(tmp_path / "one").predicts == model.predicts
+    with pytest.raises(FileFormatError, match=f"holds a model '{kind}', not 'lbl'"):
         LanguageModel.load(tmp_path / "one")
 
 
@@ -154,7 +154,9 @@ def test_words_are_predicted_from_any_number_of_words(markov):
     found = model.predict([["w1"], [], ["w1", "w2", "w3", "w1", "w2", "w3"]], k=2)
     for words, context in zip(found, ([1], [], [1, 2, 3, 1, 2, 3]), strict=True):
         ids = model.vocabulary.ids([f"w{i}" for i in context])
-        mean = model.model.embedding[ids].mean(axis=0) if context else np.zeros(12, np.float32)
+        mean = (
+            model.context_model.embedding[ids].mean(axis=0) if context else np.zeros(12, np.float32)
+        )
         log_prob = model.layer.log_prob(mean[None].astype(np.float32))[0]
         assert [word for word, _ in words] == [
             model.tree.labels[i] for i in np.argsort(-log_prob)[:2]
@@ -168,13 +170,13 @@ def test_vectors_come_with_the_most_frequent_word_first(markov):
     assert found.counts.tolist() == sorted(train.counts.tolist(), reverse=True)
     for word, row in zip(found.labels, found.vectors, strict=True):
         label = model.tree.labels.index(word)
-        np.testing.assert_array_equal(row, model.model.embedding[label])
+        np.testing.assert_array_equal(row, model.context_model.embedding[label])
 
 
 def test_what_word2vec_cannot_have_is_refused(markov, tmp_path):
     tree = hstree.build("huffman", markov[0])
     for wrong, said in (
-        ({"model": "glove"}, "model is 'glove'"),
+        ({"model": "glove"}, "there is no model 'glove'"),
         ({"window": 0}, "window is 0"),
         ({"sample": -1}, "sample is -1"),
         ({"epochs": 1.5}, "epochs is 1.5"),
@@ -183,7 +185,7 @@ def test_what_word2vec_cannot_have_is_refused(markov, tmp_path):
     ):
         with pytest.raises(OptionError, match=said):
             new_model(tree, **{"model": "cbow", **wrong})
-    model = Word2Vec(tree, **SMALL)
+    model = SkipGram(tree, **SMALL)
     with pytest.raises(InputError, match="'zebra' is not among the labels"):
         model.predict([["zebra"]])
     with pytest.raises(InputError, match="ids outside -1 to"):
@@ -191,7 +193,7 @@ def test_what_word2vec_cannot_have_is_refused(markov, tmp_path):
     with pytest.raises(InputError, match=r"this model takes \(B, n\)"):
         model.log_prob(np.array([9]))
     with pytest.raises(TrainingError, match="left none of the 2 tokens"):
-        Word2Vec(tree, sample=1e-12).fit(corpus_of(tmp_path, ["w1"]))
+        SkipGram(tree, sample=1e-12).fit(corpus_of(tmp_path, ["w1"]))
 
 
 @pytest.mark.parametrize(

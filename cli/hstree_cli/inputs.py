@@ -21,6 +21,7 @@ from hstree.experiments.evaluation import (
     read_by_vocabulary,
     shared_lines,
 )
+from hstree.layers.registry import LayerSpec
 from hstree.tree import Tree
 from hstree_cli.options import HeldOut, Reading, flag
 from hstree_cli.terminal import warn
@@ -88,14 +89,14 @@ class LabelReader:
 
     Parameters
     ----------
-    tree : Tree
+    tree : Tree or LayerSpec
     reading : Reading
         Words outside its vocabulary, or outside those that it selects from a text, are read as
         ``<unk>``, even if they are among the labels.
     """
 
-    def __init__(self, tree: Tree, reading: Reading) -> None:
-        counts = np.zeros(tree.n_labels, np.int64) if tree.counts is None else tree.counts
+    def __init__(self, tree: Tree | LayerSpec, reading: Reading) -> None:
+        counts = np.zeros(len(tree.labels), np.int64) if tree.counts is None else tree.counts
         self._labels = Vocabulary(tree.labels, counts)
         self._reading = reading
         self._words = read_vocabulary(reading.vocabulary)

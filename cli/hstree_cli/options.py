@@ -291,7 +291,7 @@ def model_options(ctx: typer.Context, training: Training) -> dict[str, Any]:
     OptionError
         When one has a value that it cannot have: before anything is read.
     """
-    from hstree.experiments.runs import config_of
+    from hstree.models import config_of
 
     values = asdict(training)
     model = values.pop("model")

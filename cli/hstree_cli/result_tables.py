@@ -126,7 +126,7 @@ def print_rounds(results: Mapping[str, dict[str, Any]], folder: Path, text: str)
 
 def _round_facts(results: Mapping[str, dict[str, Any]], text: str, limited: bool) -> Facts:
     """Return the best round and the conditions that all rounds share."""
-    from hstree.models.base import describe
+    from hstree.models import describe
 
     first = next(iter(results.values()))
     best = min(results, key=lambda name: float(results[name]["perplexity"]["valid"]))
@@ -249,7 +249,7 @@ def _speed_comparison(rows: Sequence[Json]) -> Table:
 def _comparison_facts(results: Json, text: str) -> Facts:
     """Return the conditions of a comparison and the meaning of its signs."""
     from hstree.experiments.results import read_before
-    from hstree.models.base import describe, predicts
+    from hstree.models import describe, predicts
 
     options, rows = results["options"], results["rows"]
     model, budget = describe(options)

@@ -25,10 +25,10 @@ from hstree.experiments.choice import choice
 from hstree.experiments.entries import Baseline, Entry, MadeTree, Method, entries
 from hstree.experiments.evaluation import Splits, seen, versions
 from hstree.experiments.locking import locked
-from hstree.experiments.runs import Result, config_of
+from hstree.experiments.runs import Result
 from hstree.experiments.speeds import speeds
 from hstree.experiments.work import SOURCE, Work
-from hstree.models.base import predicts
+from hstree.models import config_of, predicts
 from hstree.tree import Tree, load
 
 #: Turns of each tree when speeds are measured.

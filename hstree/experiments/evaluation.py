@@ -19,8 +19,9 @@ from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.provenance import shared
 from hstree.data.text_score import TextScore, unigram_score
-from hstree.models.base import TreeModel, new_model
-from hstree.training.loop import History
+from hstree.layers.registry import LayerSpec
+from hstree.models import Model, new_model
+from hstree.training.trainer import History
 from hstree.tree import Tree
 
 
@@ -39,7 +40,7 @@ class Evaluation:
 
     Attributes
     ----------
-    model : TreeModel
+    model : Model
     splits : Splits
     train, valid, test : TextScore
         Of the trained model, without dropout.
@@ -50,7 +51,7 @@ class Evaluation:
         Wall-clock time of training and scoring.
     """
 
-    model: TreeModel[Any]
+    model: Model[Any]
     splits: Splits
     train: TextScore
     valid: TextScore
@@ -76,7 +77,7 @@ class Evaluation:
                 "size": len(self.model.vocabulary),
                 "sha256": self.model.vocabulary.sha256,
             },
-            "tree": self.model.tree.stats().as_dict(),
+            "tree": tree_figures(self.model),
             "epochs": [asdict(epoch) for epoch in self.history.epochs],
             "interrupted": self.history.interrupted,
             "converged": self.history.converged,
@@ -110,17 +111,17 @@ def corpus_splits(
 
 
 def evaluate(
-    tree: Tree,
+    tree: Tree | LayerSpec,
     splits: Splits,
     *,
-    trained: Callable[[TreeModel[Any]], object] | None = None,
+    trained: Callable[[Model[Any]], object] | None = None,
     **options: Any,
 ) -> Evaluation:
     """Train a model on a tree and score it on all three splits.
 
     Parameters
     ----------
-    tree : Tree
+    tree : Tree or LayerSpec
     splits : Splits
     trained : callable, optional
         Called with the model after its training and before its scoring, which may be interrupted.
@@ -148,7 +149,7 @@ def evaluate(
     return Evaluation(model, own, train, valid, test, unigram, model.history_, seconds)
 
 
-def score_saved(model: TreeModel[Any], corpus: Corpus) -> dict[str, Any]:
+def score_saved(model: Model[Any], corpus: Corpus) -> dict[str, Any]:
     """Score a trained model on every line of a corpus; the figures as JSON values."""
     start = time.perf_counter()
     found = model.score(corpus)
@@ -161,13 +162,18 @@ def score_saved(model: TreeModel[Any], corpus: Corpus) -> dict[str, Any]:
         "tokens": {"test": found.tokens},
         "oov": {"test": found.oov},
         "vocabulary": {"size": len(model.vocabulary), "sha256": model.vocabulary.sha256},
-        "tree": model.tree.stats().as_dict(),
+        "tree": tree_figures(model),
         "seconds": time.perf_counter() - start,
         "options": model.config(),
         "corpus": {"test": dict(corpus.source)},
         "seen": read_by_model(model, corpus),
         "versions": versions(),
     }
+
+
+def tree_figures(model: Model[Any]) -> dict[str, Any] | None:
+    """Return the figures of a model's tree; None for an output layer without one."""
+    return None if model.tree is None else model.tree.stats().as_dict()
 
 
 def versions() -> dict[str, str]:
@@ -230,7 +236,7 @@ def read_by_builder(tree: Tree, test: Corpus) -> str | None:
     return None
 
 
-def read_by_model(model: TreeModel[Any], test: Corpus) -> str | None:
+def read_by_model(model: Model[Any], test: Corpus) -> str | None:
     """Say whether a model was trained on lines that it is to be scored on, or its tree built.
 
     Returns
@@ -243,7 +249,7 @@ def read_by_model(model: TreeModel[Any], test: Corpus) -> str | None:
             f"the model was trained or validated on {lines}, which are scored here: its figure is "
             "flattered; score another text"
         )
-    return read_by_builder(model.tree, test)
+    return None if model.tree is None else read_by_builder(model.tree, test)
 
 
 def read_by_vocabulary(splits: Splits) -> str | None:

@@ -24,32 +24,30 @@ from hstree._version import __version__
 from hstree.data.text_score import perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
-from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 from hstree.experiments.evaluation import Splits, evaluate
-from hstree.models.base import load as load_model
-from hstree.models.base import new_model
+from hstree.layers.registry import LayerSpec, layer_spec
+from hstree.models import config_of
+from hstree.models import load as load_model
 from hstree.tree import Tree
-from hstree.tree import files as treefile
 
 Result = dict[str, Any]
 
 #: What a finished run leaves in its folder, and the file that is written last.
-ARTEFACTS = ("tree.json", "model", "vectors.npy", "vectors.labels.tsv")
+ARTEFACTS = ("model", "vectors.npy", "vectors.labels.tsv")
 RESULT = "result.json"
 #: What `nll_of` keeps beside them; runs of earlier versions have none.
 NLL = "test_nll.npy"
 
-#: A model's config does not depend on its tree, and this is the cheapest one to lay out.
-_SMALLEST = Tree([EOS], [0], [])
 
-
-def run(tree: Tree, splits: Splits, folder: str | os.PathLike[str], **options: Any) -> Result:
+def run(
+    output: Tree | LayerSpec, splits: Splits, folder: str | os.PathLike[str], **options: Any
+) -> Result:
     """Train and score a tree, or return what a finished run of the same says.
 
     Parameters
     ----------
-    tree : Tree
+    output : Tree or LayerSpec
     splits : Splits
     folder : path
         Made if it is missing. Gets ``tree.json``, ``model/``, ``vectors.npy`` with its
@@ -70,17 +68,18 @@ def run(tree: Tree, splits: Splits, folder: str | os.PathLike[str], **options: A
         When the training was interrupted; the folder stays as it was.
     """
     home = Path(folder)
-    key = _key(tree, splits, options)
+    spec = output if isinstance(output, LayerSpec) else layer_spec(output)
+    key = _key(spec, splits, options)
     done = finished(home, key)
     if done is not None:
         return done
-    found = evaluate(tree, splits, **options)
+    found = evaluate(spec, splits, **options)
     if found.history.interrupted:
         raise KeyboardInterrupt
     make_folder(home)
     for name in (RESULT, NLL):
         (home / name).unlink(missing_ok=True)  # from here on they would speak of other files
-    treefile.save(tree, home / "tree.json")
+    spec.write(home)
     found.model.save(home / "model")
     found.model.mean_predicted_vectors(found.splits.train).save(home / "vectors.npy")
     result = {**found.as_dict(), "key": key}
@@ -152,25 +151,14 @@ def keep_nll(folder: Path, nll: Float64) -> None:
         np.save(file, nll)
 
 
-def _key(tree: Tree, splits: Splits, options: Mapping[str, Any]) -> str:
+def _key(spec: LayerSpec, splits: Splits, options: Mapping[str, Any]) -> str:
     depends = {
         "hstree": __version__,
-        "tree": tree.sha256,
+        **spec.key(),
         "parts": content_of(splits),
         "model": config_of(options),
     }
     return hashed(depends)
-
-
-def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every option of a model: as given, checked, or by default.
-
-    Raises
-    ------
-    OptionError
-        When an option cannot have its value.
-    """
-    return new_model(_SMALLEST, **options).config()
 
 
 def content_of(splits: Splits) -> list[Any]:

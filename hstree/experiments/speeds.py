@@ -13,8 +13,8 @@ from typing import Any
 from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
-from hstree.models.base import new_model
-from hstree.training.loop import Trainer
+from hstree.models import new_model
+from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
 #: Seconds that a tree trains for in one turn, at least.

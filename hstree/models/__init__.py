@@ -1,7 +1,15 @@
-"""Context models with an output layer, one a file; importing the package registers them."""
+"""Context models with an output layer, one a file."""
 
-from hstree.models.base import MODELS, TreeModel, load, new_model
-from hstree.models.language_model import LanguageModel
-from hstree.models.word2vec import Word2Vec
+from hstree.models.base import Model
+from hstree.models.registry import MODELS, config_of, describe, kind_of, load, new_model, predicts
 
-__all__ = ["MODELS", "LanguageModel", "TreeModel", "Word2Vec", "load", "new_model"]
+__all__ = [
+    "MODELS",
+    "Model",
+    "config_of",
+    "describe",
+    "kind_of",
+    "load",
+    "new_model",
+    "predicts",
+]

@@ -1,69 +1,106 @@
-"""Models: a context model and an output layer; scoring, prediction, saving, and the registry.
+"""Models: a context model with an output layer, its options, scores, predictions and vectors.
 
-A subclass defines its context model, its windows and its trainer, and registers itself under its
-names. A model is saved as a folder (`files`).
+A subclass is a dataclass whose fields are the options; its constructor, the command line and the
+key of a kept run are made from them. `hstree.models.registry` lists the models by name, and
+`hstree.models.files` saves them.
 """
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from hstree._typing import Array, Float32, Float64, Int64, Integer
-from hstree.data.contexts import Contexts, checked_size
+from hstree._options import Range, check_fields
+from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
 from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError, HstreeError, OptionError
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.errors import FileFormatError, OptionError
+from hstree.layers.base import OutputLayer
+from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
-from hstree.training.context_model import ContextModel
-from hstree.training.loop import History, Trainer
-from hstree.training.scoring import nlls, score
+from hstree.training.scoring import ContextModel, in_text_order, score
+from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
 
 M = TypeVar("M", bound=ContextModel)
 
+#: Name of the model that a config without one is of.
+DEFAULT_MODEL = "lbl"
 
-class TreeModel(ABC, Generic[M]):
-    """A context model and the output layer of a tree.
+# Types and ranges of options that several models have.
+Size = Annotated[int, Range(1, 1 << 16)]
+Width = Annotated[int, Range(1, 1 << 12)]
+Epochs = Annotated[int, Range(0, 1_000_000)]
+BatchSize = Annotated[int, Range(1, 1 << 22)]
+LearningRate = Annotated[float, Range(0, exclude_min=True)]
+
+
+class Model(ABC, Generic[M]):
+    """A context model and an output layer.
+
+    A subclass is a dataclass: first ``output: InitVar[Tree | LayerSpec]``, then its options as
+    keyword-only fields, among them `dim`, `epochs` and `random_state`. Options have annotations and
+    ranges as `hstree._options` reads them.
+
+    Parameters
+    ----------
+    output : Tree or LayerSpec
+        The output layer; a tree means the hierarchical softmax over it. Its labels are the
+        vocabulary, ``<eos>`` among them.
+    dim : int
+        Length of the word vectors.
+    epochs : int
+        Maximum number of epochs; 0 evaluates the untrained model.
+    batch_size : int
+        Positions in a minibatch.
+    learning_rate : float
+        Learning rate at the start.
+    random_state : int
+        Random seed of the starting vectors and of the training. The same seed gives the same
+        weights, byte for byte, on the same number of BLAS threads; with another number, wide
+        nodes and full matrices differ in the last digits.
 
     Attributes
     ----------
-    tree : Tree
-    dim : int
-        d, the length of the word vectors.
-    predicts : str
-        What the probabilities are of, given what.
-    vocabulary : Vocabulary
-        The tree's labels, in its order.
+    spec : LayerSpec
+    context_model : ContextModel
+    layer : OutputLayer
+        Both are untrained before `fit`.
     history_ : History
-        The epochs of the last `fit`.
+        Epochs of the last `fit`.
     texts : list of dict
         The texts that it was trained and validated on (`hstree.data.provenance.texts`).
     """
 
-    predicts: str
+    name: ClassVar[str]
+    """The model's name in commands, files and comparisons."""
+    predicts: ClassVar[str]
+    """What the probabilities are of, given what."""
+    is_language_model: ClassVar[bool] = False
+    """Whether it predicts a word from the words before it, and can write text."""
+    converges: ClassVar[bool] = False
+    """Whether training may stop before its limit of epochs."""
 
-    def __init_subclass__(cls, *, names: tuple[str, ...] = (), **more: Any) -> None:
-        """Register a model under the names that commands, files and comparisons use."""
-        super().__init_subclass__(**more)
-        MODELS.update(dict.fromkeys(names, cls))
+    dim: int
+    epochs: int
+    random_state: int
 
-    def __init__(self, tree: Tree, dim: int) -> None:
-        self.tree, self.dim = tree, checked_size("dim", dim)
-        counts = np.ones(tree.n_labels, np.int64) if tree.counts is None else tree.counts
-        self.vocabulary = Vocabulary(tree.labels, counts)
+    def __post_init__(self, output: Tree | LayerSpec) -> None:
+        check_fields(self)  # type: ignore[arg-type]
+        self.spec = output if isinstance(output, LayerSpec) else layer_spec(output)
         self.history_ = History()
         self.texts: list[Text] = []
-        self._laid_out: tuple[M, HierarchicalSoftmax] | None = None
 
     @abstractmethod
     def windows(self, corpus: Corpus) -> Windows:
@@ -71,78 +108,90 @@ class TreeModel(ABC, Generic[M]):
 
     @abstractmethod
     def trainer(self, train: Windows) -> Trainer[M]:
-        """Return what trains the parameters as they are on the windows of a corpus."""
+        """Return a trainer that goes on from the present parameters."""
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Describe a model and its training in words, from what `config` returns."""
 
     @abstractmethod
-    def config(self) -> dict[str, Any]:
-        """Return the parameters that make the same model anew, besides the tree."""
-
-    @abstractmethod
-    def _lay_out(self, counts: Int64 | None) -> tuple[M, HierarchicalSoftmax]:
-        """Return fresh parameters: drawn word vectors, the unigram distribution of `counts`."""
+    def _new_context_model(self, rng: np.random.Generator) -> M:
+        """Return an untrained context model."""
 
     @abstractmethod
     def _ids(self, contexts: Contexts) -> Integer:
         """Return contexts as the label ids that the context model takes (B, n)."""
 
-    @property
-    def model(self) -> M:
+    # Laid out when they are first used: `fit` makes new ones.
+
+    @cached_property
+    def context_model(self) -> M:
         """The context model."""
-        return self._parameters[0]
+        return self._new_context_model(np.random.default_rng([self.random_state, 0]))
 
-    @property
-    def layer(self) -> HierarchicalSoftmax:
+    @cached_property
+    def layer(self) -> OutputLayer:
         """The output layer."""
-        return self._parameters[1]
+        return self.spec.new(self.dim, random_state=self.random_state)
 
     @property
-    def _parameters(self) -> tuple[M, HierarchicalSoftmax]:
-        # Laid out when they are first asked for: `fit` makes its own.
-        if self._laid_out is None:
-            self._laid_out = self._lay_out(None)
-        return self._laid_out
+    def tree(self) -> Tree | None:
+        """The tree of the output layer, if it has one."""
+        return self.spec.tree
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The labels in their order, with their counts."""
+        return self.spec.vocabulary
 
     def fit(self, train: Corpus, valid: Corpus | None = None) -> Self:
-        """Train from the start; with `epochs` = 0 the model is the unigram distribution of `train`.
+        """Train from the start; without epochs, the model is the unigram distribution of `train`.
 
         Parameters
         ----------
         train : Corpus
         valid : Corpus, optional
-            Decides which weights are kept, and for the log-bilinear model the learning rate and
-            when to stop.
-
-        Returns
-        -------
-        Self
+            Decides which weights are kept, and for some models the learning rate and when to stop.
 
         Raises
         ------
         InputError
             When a word is not among the labels and these hold no ``<unk>``.
         TrainingError
-            When the perplexity is no finite number any more, or sub-sampling leaves no token.
+            When the perplexity is not finite any more, or sub-sampling leaves no token.
         """
         windows = self.windows(train)
-        held_out = None if valid is None else self.windows(valid)
-        self._laid_out = self._lay_out(windows.corpus.counts)
+        valid_windows = None if valid is None else self.windows(valid)
+        for untrained in ("context_model", "layer"):
+            vars(self).pop(untrained, None)
+        self.layer = self.spec.new(
+            self.dim, counts=windows.corpus.counts, random_state=self.random_state
+        )
         self.texts = texts([part.record for part in (train, valid) if part is not None])
-        self.history_ = self.trainer(windows).fit(windows, held_out)
+        self.history_ = self.trainer(windows).fit(windows, valid_windows)
         return self
 
     def reencode(self, corpus: Corpus) -> Corpus:
-        """Return a corpus through this model's labels, so that its ids are label ids."""
-        if corpus.vocabulary.words == self.tree.labels:
+        """Return a corpus whose token ids are label ids."""
+        if corpus.vocabulary.words == self.spec.labels:
             return corpus
         return corpus.with_vocabulary(self.vocabulary)
 
+    def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
+        return in_text_order(self.context_model, self.layer, self.windows(corpus))
+
     def score(self, corpus: Corpus) -> TextScore:
         """Score every position of a corpus; see `hstree.data.text_score.TextScore`."""
-        return score(self.model, self.layer, self.windows(corpus))
+        return score(self.context_model, self.layer, self.windows(corpus))
 
     def nll(self, corpus: Corpus) -> Float64:
-        """Return the nll in nats of every token in the order of the text (`scoring.nlls`)."""
-        return nlls(self.model, self.layer, self.windows(corpus))
+        """Return the nll in nats of every token in the order of the text, a float64 array (T,).
+
+        ``<eos>`` is included; a token outside the vocabulary has the nll of ``<unk>``.
+        """
+        return np.concatenate([np.empty(0), *(nll for nll, _ in self.scored(corpus))])
 
     def perplexity(self, corpus: Corpus) -> float:
         """Return the perplexity over all tokens of a corpus, ``<unk>`` and ``<eos>`` included."""
@@ -154,7 +203,7 @@ class TreeModel(ABC, Generic[M]):
         Parameters
         ----------
         contexts : list of lists of str, or int array
-            One list of words a context; a word outside the vocabulary is read as ``<unk>``.
+            One list of words for each context; a word outside the vocabulary is read as ``<unk>``.
         k : int, default 10
             At least 1; more than V means V.
 
@@ -169,7 +218,7 @@ class TreeModel(ABC, Generic[M]):
         [[('market', 0.41), ('exchange', 0.17)]]
         """
         labels, log_prob = self.top_k(contexts, k)
-        words = self.tree.labels
+        words = self.spec.labels
         return [
             [(words[label], probability) for label, probability in zip(*pair, strict=True)]
             for pair in zip(labels.tolist(), np.exp(log_prob).tolist(), strict=True)
@@ -177,7 +226,7 @@ class TreeModel(ABC, Generic[M]):
 
     def hidden(self, contexts: Contexts) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d)."""
-        return self.model.hidden(self._ids(contexts))
+        return self.context_model.hidden(self._ids(contexts))
 
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
@@ -188,15 +237,13 @@ class TreeModel(ABC, Generic[M]):
         return self.layer.top_k(self.hidden(contexts), k)
 
     def vectors(self, corpus: Corpus) -> WordVectors:
-        """Return the word vectors, those of contexts, by count in a corpus: the largest first.
-
-        Ties are by word.
-        """
-        counts, labels = self.reencode(corpus).counts, self.tree.labels
+        """Return the word vectors by count in a corpus, largest first, ties by word."""
+        counts, labels = self.reencode(corpus).counts, self.spec.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
         source: dict[str, object] = {"kind": "word vectors", "texts": self._texts_of(corpus)}
-        return WordVectors(words, self.model.embedding[order], counts=counts[order], source=source)
+        vectors = self.context_model.embedding[order]
+        return WordVectors(words, vectors, counts=counts[order], source=source)
 
     def mean_predicted_vectors(self, corpus: Corpus) -> WordVectors:
         """Return each label's mean hidden vector over the positions where it is the target.
@@ -204,27 +251,33 @@ class TreeModel(ABC, Generic[M]):
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
         mean over all labels that are. Counts are those of the corpus.
         """
-        total = np.zeros((self.tree.n_labels, self.dim))
-        seen = np.zeros(self.tree.n_labels, np.int64)
+        total = np.zeros((len(self.spec.labels), self.dim))
+        occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
-            hidden = self.model.hidden(contexts)
+            hidden = self.context_model.hidden(contexts)
+            # Positions in the order of their targets, and the first position of each target
             order = np.argsort(targets, kind="stable")
             first = np.flatnonzero(np.diff(targets[order], prepend=-1))
             label = targets[order][first]
             total[label] += np.add.reduceat(hidden[order].astype(np.float64), first)
-            seen[label] += np.diff(first, append=len(targets))
-        vectors = total / np.maximum(seen, 1)[:, None]
-        vectors[seen == 0] = vectors[seen > 0].mean(axis=0)
+            occurrences[label] += np.diff(first, append=len(targets))
+        vectors = total / np.maximum(occurrences, 1)[:, None]
+        vectors[occurrences == 0] = vectors[occurrences > 0].mean(axis=0)
         source: dict[str, object] = {
             "kind": "mean predicted vectors",
             "corpus": corpus.source,
             "texts": self._texts_of(corpus),
         }
-        return WordVectors(self.tree.labels, vectors.astype(np.float32), counts=seen, source=source)
+        vectors = vectors.astype(np.float32)
+        return WordVectors(self.spec.labels, vectors, counts=occurrences, source=source)
 
     def _texts_of(self, corpus: Corpus) -> list[Text]:
-        """List the texts that the tree, the training and a corpus bring into word vectors."""
-        return texts([self.tree.meta.get("input"), self.texts, corpus.record])
+        """List the texts that the layer, the training and a corpus bring into word vectors."""
+        return texts([self.spec.made_from, self.texts, corpus.record])
+
+    def config(self) -> dict[str, Any]:
+        """Return the model's name, unless it is the default, and the values of its options."""
+        return named(self.name) | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder; see `hstree.models.files`.
@@ -234,143 +287,81 @@ class TreeModel(ABC, Generic[M]):
         FileFormatError
             When the folder cannot be made or written.
         """
-        files.write(folder, self.tree, self.config(), self._tensors(), self.texts)
+        files.write(folder, self.spec, self.config(), self._parameters(), self.texts)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a model from its folder; see `load`.
+        """Read a model of this class from its folder.
 
         Raises
         ------
         FileFormatError
             When it cannot be read, or holds a model of another class.
         """
-        model = load(folder)
-        if not isinstance(model, cls):
+        return cls.from_saved(files.read(folder))
+
+    @classmethod
+    def from_saved(cls, saved: files.Saved) -> Self:
+        """Make a model of what a folder holds.
+
+        Raises
+        ------
+        FileFormatError
+            When it is of another class, or the weights do not fit the options.
+        """
+        options = dict(saved.config)
+        if (name := options.pop("model", DEFAULT_MODEL)) != cls.name:
             raise FileFormatError(
-                f"{folder} holds a model of the class {type(model).__name__}, not {cls.__name__}; "
-                f"load it with hstree.models.load"
+                f"{saved.folder} holds a model {name!r}, not {cls.name!r}; "
+                "load it with hstree.models.load"
             )
+        try:
+            make: Any = cls
+            model: Self = make(saved.spec, **options)
+            # Checked before arrays are allocated, whose claimed size may be far beyond the file's.
+            for tensor, shape in model._shapes().items():
+                _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
+        except (TypeError, ValueError, OverflowError, OptionError) as error:
+            reason = " ".join(str(error).split())
+            raise FileFormatError(
+                f"{saved.folder}: no model can be made of it: {reason}"
+            ) from error
+        for tensor, parameter in model._parameters().items():
+            parameter[...] = saved.tensors[tensor]
+        model.texts = saved.texts
         return model
 
-    @classmethod
-    def of_name(cls, name: str, tree: Tree, options: Mapping[str, Any]) -> Self:
-        """Return an untrained model; `name` is one of those that the class is registered under."""
-        return cls(tree, **options)
-
-    @classmethod
-    @abstractmethod
-    def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe the model and how it is trained, from what `config` returns."""
-
-    @classmethod
-    def predicts_of(cls, options: Mapping[str, Any]) -> str:
-        """Return what the probabilities are of, from what `config` returns."""
-        return cls.predicts
-
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `_tensors`, from the options and the tree alone."""
-        rows = int(self.tree.row_start[-1])
+        """Return the shapes of `_parameters` from the options and the layer's source alone."""
         return {
-            "embedding": (self.tree.n_labels, self.dim),
-            "node_weight": (rows, self.dim),
-            "node_bias": (rows,),
+            "embedding": (len(self.spec.labels), self.dim),
+            **self.spec.shapes(self.dim),
         }
 
-    def _tensors(self) -> dict[str, Float32]:
-        """Return all parameters by their names in a file."""
-        return {
-            **self.model.tensors(),
-            "node_weight": self.layer.weight,
-            "node_bias": self.layer.bias,
-        }
+    def _parameters(self) -> dict[str, Array]:
+        """Return all trained arrays by their names in a file."""
+        return {**self.context_model.parameters(), **self.layer.parameters()}
 
 
-#: The classes of models by name; a subclass of `TreeModel` registers itself.
-MODELS: dict[str, type[TreeModel[Any]]] = {}
+def named(model: str) -> dict[str, str]:
+    """Return the entry of a config that names a model; there is none for the default."""
+    return {} if model == DEFAULT_MODEL else {"model": model}
 
 
-def model_class(name: str) -> type[TreeModel[Any]]:
-    """Return the class of a model.
+def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
+    """Give drawn rows to words in sorted order; return them in the order of `words`.
 
-    Raises
-    ------
-    OptionError
-        When there is no model of this name.
+    So models over the same words start from the same vectors, however a layer orders its labels.
     """
-    if name not in MODELS:
-        raise OptionError(f"model is {name!r}; it must be one of {', '.join(MODELS)}")
-    return MODELS[name]
-
-
-def new_model(tree: Tree, *, model: str = "lbl", **options: Any) -> TreeModel[Any]:
-    """Return an untrained model.
-
-    Parameters
-    ----------
-    tree : Tree
-    model : str, default "lbl"
-        One of `MODELS`: "lbl", "cbow", "skipgram".
-    **options
-        Those of its class: `LanguageModel` for "lbl", `Word2Vec` for the others.
-
-    Raises
-    ------
-    OptionError
-        When there is no such model, or an option cannot have its value.
-    TypeError
-        When it does not have such an option.
-    """
-    return model_class(model).of_name(model, tree, options)
-
-
-def load(folder: str | os.PathLike[str]) -> TreeModel[Any]:
-    """Read a model of any class from its folder.
-
-    Raises
-    ------
-    FileFormatError
-        When a file is missing, damaged, of another version or does not fit the others.
-    """
-    saved = files.read(folder)
-    try:
-        model = new_model(saved.tree, **saved.config)
-    except (TypeError, ValueError, KeyError, OverflowError, HstreeError) as error:
-        reason = " ".join(str(error).split())
-        raise FileFormatError(f"{folder}: no model can be made of it: {reason}") from error
-    # Checked before the model allocates its own, which may claim far more than the file holds.
-    for name, shape in model._shapes().items():
-        _check(saved.tensors.get(name), shape, f"{folder}: {name}")
-    for name, parameter in model._tensors().items():
-        parameter[...] = saved.tensors[name]
-    model.texts = saved.texts
-    return model
-
-
-def describe(options: Mapping[str, Any]) -> tuple[str, str]:
-    """Describe a model and how it is trained, for readers of a figure.
-
-    Parameters
-    ----------
-    options : mapping
-        As `TreeModel.config` returns them.
-
-    Returns
-    -------
-    model, budget : str
-    """
-    return model_class(options.get("model", "lbl")).describe(options)
-
-
-def predicts(options: Mapping[str, Any]) -> str:
-    """Return what the perplexities of a model are of; `options` as for `describe`."""
-    return model_class(options.get("model", "lbl")).predicts_of(options)
+    rows = np.empty_like(drawn)
+    rows[sorted(range(len(words)), key=words.__getitem__)] = drawn
+    return rows
 
 
 def _check(tensor: Array | None, shape: tuple[int, ...], what: str) -> None:
     """Refuse a tensor that is missing, of another type or shape, or not finite."""
     if tensor is None or tensor.shape != shape or tensor.dtype != np.float32:
-        found = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
-        raise FileFormatError(f"{what} wants float32 of shape {shape}, found {found}")
+        got = "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
+        raise FileFormatError(f"{what} wants float32 of shape {shape}, found {got}")
     if not np.isfinite(tensor).all():
         raise FileFormatError(f"{what} holds numbers that are not finite; train the model again")

@@ -1,60 +1,47 @@
-"""Continuous bag of words (CBOW; Mikolov et al. 2013): the hidden vector is the mean of a window.
+"""Continuous bag of words (CBOW; Mikolov et al. 2013): a word from the mean of its window.
 
-``h = (1/C) sum_c v_c`` over the C words around a position, as many as there are: -1 in a context
-stands for no word, and a window without any word has h = 0, so that the layer's biases alone
-predict. It holds the word vectors, and knows of trees no more than that a layer has a loss.
+The hidden vector is ``h = (1/C) sum_c v_c`` over the C words around a position. A window without a
+word has h = 0, so that the output layer's biases alone predict.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse
 
 from hstree._ragged import offsets
-from hstree._typing import Array, Float64, Integer
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree._typing import Array, Integer
+from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.kernels import touched_rows
-from hstree.layers.node_groups import RowGradient
-from hstree.models.drawing import in_sorted_order
+from hstree.models.base import in_sorted_order
+from hstree.models.word2vec import WindowLoss, WindowModel, Word2Vec
 
 
-@dataclass(frozen=True)
-class Loss:
-    """The losses of a batch, the gradients of their sum, and what says how far these may lead.
+class CBOW(Word2Vec):
+    """CBOW of word2vec: a word from the mean of its window's vectors.
 
-    Attributes
-    ----------
-    nll : float64 array (B,)
-    grad_embedding : RowGradient
-        Over the words of the windows, ascending; its biases are empty.
-    by_rows : list of RowGradient
-        By the layer's rows, as `hstree.layers.hierarchical.Gradients` has them.
-    items : int
-        The predictions made.
-    squares : float
-        The sum of the squared lengths of their hidden vectors.
-    shares : float
-        The sum of the squares of the shares that words have in hidden vectors.
+    Examples
+    --------
+    >>> CBOW(tree, dim=100, window=5).fit(train, valid)              # doctest: +SKIP
     """
 
-    nll: Float64
-    grad_embedding: RowGradient
-    by_rows: list[RowGradient]
-    items: int
-    squares: float
-    shares: float
+    name: ClassVar[str] = "cbow"
+    predicts: ClassVar[str] = "word given window"
+
+    def _new_context_model(self, rng: np.random.Generator) -> MeanOfWindow:
+        return MeanOfWindow(self.spec.labels, self.dim, rng)
 
 
-class Cbow:
-    """Predict a word from the mean vector of the words around it.
+class MeanOfWindow(WindowModel):
+    """Mean vectors of the words around a position.
 
     Parameters
     ----------
     words : sequence of str, length V
-        In the order of the tree's labels; a word's starting vector does not depend on it.
+        The labels in their order.
     dim : int
         d, the length of the vectors.
     rng : numpy.random.Generator
@@ -67,7 +54,11 @@ class Cbow:
 
     def __init__(self, words: Sequence[str], dim: int, rng: np.random.Generator) -> None:
         drawn = (rng.random((len(words), dim), np.float32) - np.float32(0.5)) / np.float32(dim)
-        self.embedding: Array = in_sorted_order(words, drawn)
+        self.embedding = in_sorted_order(words, drawn)
+
+    def parameters(self) -> dict[str, Array]:
+        """Return the trained arrays, by the names that a saved model gives them."""
+        return {"embedding": self.embedding}
 
     def hidden(self, contexts: Integer) -> Array:
         """Return the mean vectors of windows, a float32 array (B, d).
@@ -75,57 +66,40 @@ class Cbow:
         Parameters
         ----------
         contexts : int array (B, n)
-            Word ids in any order; -1 where there is no word.
+            Label ids in any order; -1 where there is no word.
         """
-        return _Means(contexts, len(self.embedding)).of(self.embedding)
+        means, words = self._means(contexts)
+        mean: Array = means @ self.embedding[words]
+        return mean
 
-    def nll(self, layer: HierarchicalSoftmax, contexts: Integer, targets: Integer) -> Float64:
-        """Return the negative log-likelihood in nats of each target given its window, (B,)."""
-        return layer.nll(self.hidden(contexts), targets)
-
-    def loss(self, layer: HierarchicalSoftmax, contexts: Integer, targets: Integer) -> Loss:
-        """Return what `nll` does, and the gradients of the sum of the losses.
+    def loss(
+        self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
+    ) -> WindowLoss:
+        """Return the layer's loss of each target, and the gradients of their sum.
 
         Notes
         -----
         Rong (2014), section 3.1, with equation 20 for the words of the window: each gets the
-        hidden vector's gradient times 1/C.
+        gradient with respect to the hidden vector times 1/C.
         """
-        means = _Means(contexts, len(self.embedding))
-        hidden = means.of(self.embedding)
-        nll, gradients = layer.loss(hidden, targets)
-        return Loss(
+        means, words = self._means(contexts)
+        hidden = means @ self.embedding[words]
+        nll, gradients = layer.loss(hidden, targets, rng)
+        return WindowLoss(
             nll=nll,
-            grad_embedding=means.back(gradients.hidden),
-            by_rows=gradients.rows,
+            embedding=ParameterGradient("embedding", words, means.T @ gradients.hidden),
+            output=gradients.parameters,
             items=len(targets),
             squares=float(np.vdot(hidden, hidden)),
-            shares=float(np.vdot(means.share, means.share)),
+            shares=float(np.vdot(means.data, means.data)),
         )
 
-    def tensors(self) -> dict[str, Array]:
-        """Return the parameters by the names that a model's folder gives them."""
-        return {"embedding": self.embedding}
-
-
-class _Means:
-    """The means over some windows, as a sparse matrix over the words that stand in them."""
-
-    def __init__(self, contexts: Integer, n_words: int) -> None:
-        there = contexts >= 0
-        count = there.sum(axis=1)
-        ids = contexts[there]
-        self.words, slot = touched_rows(ids, n_words)
-        self.share = np.repeat((1 / np.maximum(count, 1)).astype(np.float32), count)
+    def _means(self, contexts: Integer) -> tuple[scipy.sparse.csr_array, Array]:
+        """Return the means as a matrix (B, words), and the words that occur, ascending."""
+        is_word = contexts >= 0
+        count = is_word.sum(axis=1)
+        words, slot = touched_rows(contexts[is_word], len(self.embedding))
+        share = np.repeat((1 / np.maximum(count, 1)).astype(np.float32), count)
         start = offsets(count).astype(np.int32)
-        self._matrix = scipy.sparse.csr_array(
-            (self.share, slot, start), shape=(len(contexts), len(self.words))
-        )
-
-    def of(self, embedding: Array) -> Array:
-        """Return the mean vectors (B, d)."""
-        return self._matrix @ embedding[self.words]
-
-    def back(self, grad_hidden: Array) -> RowGradient:
-        """Carry the gradient by the means back to the words."""
-        return RowGradient(self.words, self._matrix.T @ grad_hidden, np.empty(0, np.float32))
+        shape = (len(contexts), len(words))
+        return scipy.sparse.csr_array((share, slot, start), shape=shape), words

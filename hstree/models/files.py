@@ -1,9 +1,11 @@
-"""A trained model as a folder: ``config.json``, ``tree.json`` and ``weights.safetensors``.
+"""A trained model as a folder: ``config.json``, the source of its layer, ``weights.safetensors``.
 
-No pickle, nothing that runs. The tensors are ``embedding`` (V, d), ``node_weight`` (R, d) and
-``node_bias`` (R,), rows as in ``docs/tree-format.md``, and for the log-bilinear model ``position``
-(n, d) or (n, d, d). The config of another model names it: ``"model": "cbow"``. Its ``texts`` are
-the texts and lines that the model was trained and validated on (`hstree.data.provenance`).
+The source is ``tree.json`` for a tree, ``vocabulary.tsv`` otherwise. Nothing is unpickled or run.
+The tensors are those of the context model, ``embedding`` (V, d) among them, and those of the output
+layer: for a tree ``node_weight`` (R, d) and ``node_bias`` (R,), rows as in ``docs/tree-format.md``.
+The config holds the model's options and name, the layer's name and options unless it is the
+hierarchical softmax, and the texts and lines that the model was trained and validated on
+(`hstree.data.provenance`).
 """
 
 from __future__ import annotations
@@ -22,28 +24,27 @@ from safetensors.numpy import save as tensors_to_bytes
 from hstree._files import current_file, read_regular, replacing_together
 from hstree._typing import Array, Float32
 from hstree.data.provenance import Text, texts
-from hstree.errors import FileFormatError
-from hstree.tree import Tree
-from hstree.tree import load as load_tree
-from hstree.tree.json_format import to_json
+from hstree.errors import FileFormatError, OptionError
+from hstree.layers.registry import LayerSpec
 
 FORMAT, VERSION = "hstree model", 1
-#: The files of a model's folder.
-CONFIG, TREE, WEIGHTS = FILES = "config.json", "tree.json", "weights.safetensors"
+#: The files of a model over a tree; the second is `LayerSpec.file` in general.
+FILES = CONFIG, _, WEIGHTS = "config.json", "tree.json", "weights.safetensors"
 
 
 class Saved(NamedTuple):
-    """The content of a model's folder; the tensors are not checked against the options."""
+    """The content of a model's folder; config and tensors are not checked against each other."""
 
+    folder: Path
     config: dict[str, Any]
-    tree: Tree
+    spec: LayerSpec
     tensors: dict[str, Array]
     texts: list[Text]
 
 
 def write(
     folder: str | os.PathLike[str],
-    tree: Tree,
+    spec: LayerSpec,
     config: Mapping[str, Any],
     tensors: Mapping[str, Float32],
     texts: list[Text],
@@ -61,14 +62,13 @@ def write(
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "tree_sha256": tree.sha256,
+        **spec.config(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "texts": texts,
         **config,
     }
     with replacing_together(folder) as new:
-        with (new / TREE).open("wb") as file:
-            file.writelines(to_json(tree))
+        spec.write(new)
         (new / WEIGHTS).write_bytes(weights)
         (new / CONFIG).write_bytes((json.dumps(content, indent=2) + "\n").encode())
 
@@ -83,17 +83,20 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     """
     home = Path(folder)
     config = _read_config(current_file(home, CONFIG))
-    tree = load_tree(current_file(home, TREE))
+    try:
+        spec = LayerSpec.read(home, config)
+    except OptionError as error:
+        raise FileFormatError(f"{home}: no output layer can be made of it: {error}") from error
     weights = current_file(home, WEIGHTS)
     try:
         content = read_regular(weights)
     except OSError as error:
         raise FileFormatError(f"cannot read {weights}: {error.strerror}") from error
     trained_on = texts(config.pop("texts", None))
-    of_tree, of_weights = config.pop("tree_sha256", None), config.pop("weights_sha256", None)
-    if (of_tree, of_weights) != (tree.sha256, hashlib.sha256(content).hexdigest()):
+    written_for = spec.config() | {"weights_sha256": hashlib.sha256(content).hexdigest()}
+    if any(config.pop(name, None) != value for name, value in written_for.items()):
         raise FileFormatError(
-            f"{home}: tree.json and weights.safetensors are not the ones that config.json was "
+            f"{home}: {spec.file} and weights.safetensors are not the ones that config.json was "
             "written for; save the model again"
         )
     try:
@@ -101,7 +104,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     except (ValueError, KeyError, OverflowError, SafetensorError) as error:
         reason = " ".join(str(error).split())
         raise FileFormatError(f"{home}: no model can be made of it: {reason}") from error
-    return Saved(config, tree, tensors, trained_on)
+    return Saved(home, config, spec, tensors, trained_on)
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -1,35 +1,185 @@
-"""The log-bilinear context model (LBL) of Mnih & Hinton (2007; 2008, section 2).
+"""Log-bilinear language model (LBL) of Mnih & Hinton (2007; 2008, section 2).
 
-``r_hat = sum_i C_i r(w_i)`` over the last n words, with C_i a diagonal (default) or a full
-matrix a position. It holds the word vectors and the position matrices, and knows nothing of trees.
+The hidden vector is ``sum_i C_i r(w_i)`` over the last n words, with a diagonal (default) or full
+matrix C_i for each position. It is trained by minibatch Adagrad on touched rows; the learning rate
+is halved when the validation perplexity stalls. Starting vectors, batches and dropout depend on
+the random seed and the text alone, so that all output layers get the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
-from hstree._typing import Array, Float64, Integer
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree import progress
+from hstree._options import RandomState, Range, check_value
+from hstree._text import plural
+from hstree._typing import Array, Int64, Integer
+from hstree.data.contexts import Contexts, check_ids, check_words, ids_of
+from hstree.data.corpus import Corpus
+from hstree.data.vocabulary import EOS
+from hstree.data.windows import Batch, Windows
+from hstree.errors import InputError, OptionError
+from hstree.layers.base import ParameterGradient
 from hstree.layers.kernels import touched_rows
-from hstree.layers.node_groups import RowGradient
-from hstree.models.drawing import in_sorted_order
+from hstree.layers.registry import LayerSpec
+from hstree.models.base import (
+    BatchSize,
+    Epochs,
+    LearningRate,
+    Model,
+    Size,
+    Width,
+    in_sorted_order,
+)
+from hstree.training.adagrad import RowAdagrad
+from hstree.training.scoring import ContextModel
+from hstree.training.trainer import Trainer
+from hstree.tree import Tree
 
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
+#: A validation perplexity that falls by less than this share has stalled.
+STALL = 0.002
+#: Epochs without a new best after which training stops.
+PATIENCE = 3
 
 
-class LogBilinear:
-    """Predict the hidden vector of a position from the n words before it.
+@dataclass(eq=False)
+class LanguageModel(Model["LogBilinear"]):
+    """Log-bilinear language model: a word from the words before it.
+
+    Parameters
+    ----------
+    context : int
+        Number of words before the target.
+    full : bool
+        Full position matrices instead of diagonal ones.
+    dropout : float
+        Probability that an element of a hidden vector is left out in training.
+    weight_decay : float
+        L2 penalty on word and output vectors, per token. On the scale of PyTorch's, whose losses
+        are means over tokens.
+
+    Examples
+    --------
+    >>> model = LanguageModel(tree, dim=100, context=5)              # doctest: +SKIP
+    >>> model.fit(train, valid).perplexity(test)                     # doctest: +SKIP
+    149.2
+    """
+
+    name: ClassVar[str] = "lbl"
+    predicts: ClassVar[str] = "word given the words before it"
+    is_language_model: ClassVar[bool] = True
+    converges: ClassVar[bool] = True
+
+    output: InitVar[Tree | LayerSpec]
+    _: KW_ONLY
+    dim: Size = 100
+    context: Width = 5
+    full: bool = False
+    epochs: Epochs = 20
+    batch_size: BatchSize = 256
+    learning_rate: LearningRate = 0.1
+    dropout: Annotated[float, Range(0, 1, exclude_max=True)] = 0.35
+    weight_decay: Annotated[float, Range(0)] = 1.5e-5
+    random_state: RandomState = 0
+
+    def windows(self, corpus: Corpus) -> Windows:
+        """Return the contexts and targets of a corpus, as label ids."""
+        return Windows(self.reencode(corpus), self.context)
+
+    def trainer(self, train: Windows) -> LogBilinearTrainer:
+        """Return a trainer that goes on from the present parameters."""
+        return LogBilinearTrainer(self)
+
+    def sample(
+        self, length: int, context: Sequence[str] = (), *, random_state: int = 0
+    ) -> list[str]:
+        """Write `length` words, each drawn given the ones before it; see `samples`."""
+        return self.samples(length, [context], random_state=random_state)[0]
+
+    def samples(self, length: int, contexts: Contexts, *, random_state: int = 0) -> list[list[str]]:
+        """Write `length` words after each context, all contexts a word at a time.
+
+        Parameters
+        ----------
+        length : int
+            0 or more; an ``<eos>`` counts as a word.
+        contexts : list of lists of str, or int array (B, n)
+            An empty list is the beginning of a text.
+        random_state : int
+
+        Returns
+        -------
+        list of lists of str
+
+        Raises
+        ------
+        OptionError
+            When `length` is negative, or `random_state` is not from 0 to 4294967295.
+        """
+        if length < 0:
+            raise OptionError(f"length is {length}; it must be 0 or more")
+        rng = np.random.default_rng(check_value("random_state", random_state, RandomState))
+        ids = self._ids(contexts)
+        # (B, length) labels drawn
+        drawn = np.empty((len(ids), length), np.int64)
+        with progress.task("sampling", length, "words") as task:
+            for number in range(length):
+                drawn[:, number] = self.layer.sample(self.context_model.hidden(ids), rng)
+                ids = np.column_stack([ids[:, 1:], drawn[:, number]])
+                task.advance()
+        words = self.spec.labels
+        return [[words[label] for label in labels] for labels in drawn.tolist()]
+
+    @classmethod
+    def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Describe a model and its training in words, from what `config` returns."""
+        matrices = "full" if options["full"] else "diagonal"
+        return (
+            f"log-bilinear, {plural(options['context'], 'word')} of context, "
+            f"{options['dim']} numbers a word, {matrices} matrices",
+            f"{plural(options['epochs'], 'epoch')} at the most, "
+            f"{options['batch_size']} positions a batch, Adagrad from {options['learning_rate']}, "
+            f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
+        )
+
+    def _new_context_model(self, rng: np.random.Generator) -> LogBilinear:
+        return LogBilinear(self.spec.labels, self.dim, self.context, rng, full=self.full)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        d, n = self.dim, self.context
+        return {**super()._shapes(), "position": (n, d, d) if self.full else (n, d)}
+
+    def _ids(self, contexts: Contexts) -> Int64:
+        """Return contexts as label ids (B, n); shorter ones are padded with <eos> on the left."""
+        if isinstance(contexts, np.ndarray):
+            if contexts.ndim != 2 or contexts.shape[1] != self.context:
+                raise InputError(
+                    f"contexts of shape {contexts.shape}; this model takes (B, {self.context})"
+                )
+            check_ids(contexts, len(self.spec.labels))
+            return contexts.astype(np.int64)
+        check_words(contexts)
+        padded = [
+            [EOS] * (self.context - len(words)) + list(words[-self.context :]) for words in contexts
+        ]
+        ids = ids_of([word for words in padded for word in words], self.vocabulary)
+        return ids.astype(np.int64).reshape(-1, self.context)
+
+
+class LogBilinear(ContextModel):
+    """Hidden vectors from the n words before a position.
 
     Parameters
     ----------
     words : sequence of str, length V
-        In the order of the tree's labels. Each word's starting vector depends on the set of
-        words and on `rng` alone: they are drawn in sorted order, so that two trees over the same
-        words start from the same model however they order their labels.
+        The labels in their order.
     dim : int
         d, the length of the vectors.
     context : int
@@ -55,7 +205,7 @@ class LogBilinear:
         full: bool = False,
     ) -> None:
         drawn = rng.standard_normal((len(words), dim), np.float32) * np.float32(EMBEDDING_SCALE)
-        self.embedding: Array = in_sorted_order(words, drawn)
+        self.embedding = in_sorted_order(words, drawn)
         one = np.eye(dim, dtype=np.float32) if full else np.ones(dim, np.float32)
         self.position: Array = np.repeat(one[None], context, axis=0)
 
@@ -64,64 +214,115 @@ class LogBilinear:
         """Whether the position matrices are full."""
         return self.position.ndim == 3
 
+    def parameters(self) -> dict[str, Array]:
+        """Return the trained arrays, by the names that a saved model gives them."""
+        return {"embedding": self.embedding, "position": self.position}
+
     def hidden(self, contexts: Integer) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d).
 
         Parameters
         ----------
         contexts : int array (B, n)
-            Word ids, the farthest first.
+            Label ids, the farthest word first.
         """
         return self.forward(contexts)[0]
 
-    def nll(
-        self,
-        layer: HierarchicalSoftmax,
-        contexts: Integer,
-        targets: Integer,
-    ) -> Float64:
-        """Return the negative log-likelihood in nats of each target in its context, (B,)."""
-        return layer.nll(self.hidden(contexts), targets)
-
-    def tensors(self) -> dict[str, Array]:
-        """Return the parameters by the names that a model's folder gives them."""
-        return {"embedding": self.embedding, "position": self.position}
-
     def forward(self, contexts: Integer) -> tuple[Array, Array]:
-        """Return the hidden vectors (B, d) and the context vectors (B, n, d) for `backward`."""
-        given = self.embedding.take(contexts, axis=0)
+        """Return the hidden vectors (B, d), and the word vectors (B, n, d) for `backward`."""
+        vectors = self.embedding.take(contexts, axis=0)
         if self.full:
-            return np.einsum("bnd,ned->be", given, self.position, optimize=True), given
-        return np.einsum("bnd,nd->bd", given, self.position), given
+            return np.einsum("bnd,ned->be", vectors, self.position, optimize=True), vectors
+        return np.einsum("bnd,nd->bd", vectors, self.position), vectors
 
     def backward(
-        self, contexts: Integer, given: Array, grad_hidden: Array
-    ) -> tuple[RowGradient, Array]:
-        """Carry the gradient by the hidden vectors back to the parameters.
+        self, contexts: Integer, vectors: Array, grad_hidden: Array
+    ) -> tuple[ParameterGradient, Array]:
+        """Return the gradients with respect to the parameters.
 
         Parameters
         ----------
         contexts : int array (B, n)
-        given : float32 array (B, n, d)
-            The context vectors, as `forward` returned them.
+        vectors : float32 array (B, n, d)
+            Word vectors of the contexts, as `forward` returned them.
         grad_hidden : float32 array (B, d)
 
         Returns
         -------
-        gradient by embedding : RowGradient
-            Over the touched words, ascending; its biases are empty.
-        gradient by position : float32 array, as `position`
+        grad_embedding : ParameterGradient
+            For the words that occur, ascending.
+        grad_position : float32 array, as `position`
         """
-        batch, n = contexts.shape
         if self.full:
-            grad_position = np.einsum("be,bnd->ned", grad_hidden, given, optimize=True)
-            by_given = np.einsum("be,ned->bnd", grad_hidden, self.position, optimize=True)
+            grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
+            grad_vectors = np.einsum("be,ned->bnd", grad_hidden, self.position, optimize=True)
         else:
-            grad_position = np.einsum("bnd,bd->nd", given, grad_hidden)
-            by_given = grad_hidden[:, None] * self.position
-        touched, slot = touched_rows(contexts, len(self.embedding))
-        one = np.ones(batch * n, np.float32)
-        start = np.arange(batch * n + 1, dtype=np.int32)
-        S = scipy.sparse.csr_array((one, slot.ravel(), start), shape=(batch * n, len(touched)))
-        by_word = S.T @ by_given.reshape(batch * n, -1)
-        return RowGradient(touched, by_word, np.empty(0, np.float32)), grad_position
+            grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
+            grad_vectors = grad_hidden[:, None] * self.position
+        words, slot = touched_rows(contexts, len(self.embedding))
+        # (B n, words) which word each context position holds
+        S = scipy.sparse.csr_array(
+            (
+                np.ones(contexts.size, np.float32),
+                slot.ravel(),
+                np.arange(contexts.size + 1, dtype=np.int32),
+            ),
+            shape=(contexts.size, len(words)),
+        )
+        grad_words = S.T @ grad_vectors.reshape(contexts.size, -1)
+        return ParameterGradient("embedding", words, grad_words), grad_position
+
+
+class LogBilinearTrainer(Trainer[LogBilinear]):
+    """Trains a log-bilinear model and its output layer, in place."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        super().__init__(model.context_model, model.layer, model.epochs)
+        self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
+        self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
+        self.position = RowAdagrad(self.model.position)
+        # Biases do not decay.
+        self.output = {
+            name: RowAdagrad(array, model.weight_decay if array.ndim > 1 else 0.0)
+            for name, array in self.layer.parameters().items()
+        }
+        self._tokens = 0
+        self._rng = np.random.default_rng([model.random_state, 1])
+        self._noise = np.random.default_rng([model.random_state, 2])
+        self._rate, self._since_best = model.learning_rate, 0
+
+    def batches(self, train: Windows) -> Iterator[Batch]:
+        """Yield the batches of one epoch, in random order."""
+        return train.batches(self._batch_size, self._rng)
+
+    def learning_rate(self, done: float) -> float:
+        """Return the learning rate, which is the same all through an epoch."""
+        return self._rate
+
+    def on_validation(self, valid: float, best: float) -> bool:
+        """Halve the learning rate at a stall; return True to stop after `PATIENCE` epochs of it."""
+        if valid > best * (1 - STALL):
+            self._rate /= 2
+        self._since_best = 0 if valid < best else self._since_best + 1
+        return self._since_best == PATIENCE
+
+    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
+        """Train on one batch; return its summed loss in nats."""
+        self._tokens += len(targets)
+        hidden, vectors = self.model.forward(contexts)
+        keep = self._dropout(hidden.shape)
+        losses, gradients = self.layer.loss(hidden * keep, targets, self._noise)
+        grad_hidden = gradients.hidden * keep
+        words, grad_position = self.model.backward(contexts, vectors, grad_hidden)
+        self.embedding.step(words.rows, words.values, learning_rate, self._tokens)
+        self.position.step(slice(None), grad_position, learning_rate)
+        for g in gradients.parameters:
+            self.output[g.name].step(g.rows, g.values, learning_rate, self._tokens)
+        return float(losses.sum())
+
+    def _dropout(self, shape: tuple[int, ...]) -> Array | np.float32:
+        """Return the scale of every element of the hidden vectors, 0 where it is left out."""
+        rate = self._dropout_rate
+        if rate == 0:
+            return np.float32(1)
+        return (self._rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))

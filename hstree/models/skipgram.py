@@ -1,49 +1,75 @@
-"""Skip-gram (Mikolov et al. 2013): a word is predicted from each word around it by itself.
+"""Skip-gram (Mikolov et al. 2013): a word from each word around it by itself.
 
-Each (word of the window, target) pair is one prediction, whose hidden vector is the vector of
-the window's word, as word2vec trains it. The pairs of a target share its code; a pair is a CBOW
-window of one word, so that only what is summed over them is written here.
+Each (word of the window, target) pair is one prediction, whose hidden vector is the vector of the
+window's word. A pair is a CBOW window of one word, so that only sums over pairs are defined here.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from hstree._typing import Float64, Int64, Integer
-from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.cbow import Cbow, Loss
+from hstree.layers.base import OutputLayer
+from hstree.models.base import LearningRate
+from hstree.models.cbow import MeanOfWindow
+from hstree.models.word2vec import WindowLoss, Word2Vec
 
 
-class SkipGram(Cbow):
-    """Predict a word from every word around it, each on its own.
+@dataclass(eq=False, kw_only=True)
+class SkipGram(Word2Vec):
+    """Skip-gram of word2vec: a word from each word of its window by itself.
 
-    `hidden`, from which words are predicted, is the mean over a context as for `Cbow`: exact
-    for a context of one word, and what word2vec's users take for one of several.
+    The nll of a token is the mean over the words of its window of its nll given that one word.
+    The biases alone predict a token without a window.
+
+    Examples
+    --------
+    >>> model = SkipGram(tree, sample=1e-3).fit(train)               # doctest: +SKIP
+    >>> model.vectors(train).save("vectors.vec")                     # doctest: +SKIP
     """
 
-    def nll(self, layer: HierarchicalSoftmax, contexts: Integer, targets: Integer) -> Float64:
-        """Return the mean over its pairs of each target's negative log-likelihood, (B,).
+    name: ClassVar[str] = "skipgram"
+    predicts: ClassVar[str] = "word given one word of its window, mean over the window"
 
-        In nats. A target without any word around it is one pair, with a hidden vector of zero.
+    learning_rate: LearningRate = 0.05
+
+    def _new_context_model(self, rng: np.random.Generator) -> EachOfWindow:
+        return EachOfWindow(self.spec.labels, self.dim, rng)
+
+
+class EachOfWindow(MeanOfWindow):
+    """Vectors of the words around a position, each by itself.
+
+    `hidden`, from which words are predicted, is the mean over a context: exact for a context of one
+    word, and what users of word2vec take for one of several.
+    """
+
+    def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
+        """Return the mean nll in nats over the pairs of each target, (B,).
+
+        A target without a word around it is one pair, with a hidden vector of zero.
         """
         item, single = _pairs(contexts)
         return _mean_of_items(super().nll(layer, single, targets[item]), item, len(targets))
 
-    def loss(self, layer: HierarchicalSoftmax, contexts: Integer, targets: Integer) -> Loss:
-        """Return what `nll` does, and the gradients of the sum of the losses of all pairs."""
+    def loss(
+        self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
+    ) -> WindowLoss:
+        """Return the mean loss over the pairs of each target, and the gradients of their sum."""
         item, single = _pairs(contexts)
-        of_pairs = super().loss(layer, single, targets[item])
+        of_pairs = super().loss(layer, single, targets[item], rng)
         return replace(of_pairs, nll=_mean_of_items(of_pairs.nll, item, len(targets)))
 
 
 def _pairs(contexts: Integer) -> tuple[Int64, Integer]:
-    """Return the item of each pair (P,), and its word (P, 1): -1 for an item without any word."""
-    there = contexts >= 0
-    there[~there.any(axis=1), 0] = True
-    item, place = np.nonzero(there)
-    return item, contexts[item, place][:, None]
+    """Return the item of each pair (P,), and its word (P, 1): -1 for an item without a word."""
+    is_pair = contexts >= 0
+    is_pair[~is_pair.any(axis=1), 0] = True
+    item, column = np.nonzero(is_pair)
+    return item, contexts[item, column][:, None]
 
 
 def _mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:

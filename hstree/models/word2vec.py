@@ -1,150 +1,198 @@
-"""CBOW and skip-gram over a tree: a word from the words on both sides of it, as in word2vec.
+"""Models of word2vec (Mikolov et al. 2013): a word from the words on both sides of it.
 
-What these models answer is in `base`. Their perplexity is that of a word given its window,
-which holds words after it too: it is no language model's, and compares with none.
+CBOW and skip-gram differ in their context model alone (`hstree.models.cbow`,
+`hstree.models.skipgram`); windows and training are the same. Their perplexity is that of a word
+given its window, which holds words after it too: it does not compare with that of a language model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any, Literal
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
+from typing import Annotated, Any
 
 import numpy as np
 
+from hstree._options import RandomState, Range
 from hstree._text import plural
-from hstree._typing import Int64
-from hstree.data.contexts import Contexts, check_ids, check_words, checked_size, ids_of
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.data.contexts import Contexts, check_ids, check_words, ids_of
 from hstree.data.corpus import Corpus
 from hstree.data.symmetric_windows import SymmetricWindows
-from hstree.data.windows import Windows
-from hstree.errors import InputError, OptionError
-from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.base import TreeModel
-from hstree.models.cbow import Cbow
-from hstree.models.skipgram import SkipGram
-from hstree.models.word2vec_training import Word2VecOptions, Word2VecTrainer
+from hstree.data.windows import Batch, Windows
+from hstree.errors import InputError
+from hstree.layers.base import OutputLayer, ParameterGradient
+from hstree.layers.registry import LayerSpec
+from hstree.models.base import (
+    BatchSize,
+    Epochs,
+    LearningRate,
+    Model,
+    Size,
+    Width,
+)
+from hstree.training.scoring import ContextModel
+from hstree.training.sgd import DampedSGD
+from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
-#: By name: the context model, and its learning rate by default.
-_MODELS: dict[str, tuple[type[Cbow], float]] = {"cbow": (Cbow, 0.2), "skipgram": (SkipGram, 0.05)}
-#: What the probabilities of each are of.
-PREDICTS = {
-    "cbow": "word given window",
-    "skipgram": "word given one word of its window, mean over the window",
-}
+#: The learning rate does not fall below this share of its start.
+LOWEST = 1e-4
 
 
-class Word2Vec(TreeModel[Cbow], names=("cbow", "skipgram")):
-    """CBOW or skip-gram over a tree's labels.
-
-    Parameters
-    ----------
-    tree : Tree
-        Its labels are the vocabulary; ``<eos>`` is one of them.
-    dim : int, default 100
-        d, the length of the word vectors; up to 65,536.
-    window : int, default 5
-        The words on either side of the target that are in its window, within its line; up to
-        4,096. To train, each window's reach is drawn from 1 to this.
-    model : {"cbow", "skipgram"}
-        A word from the mean of its window's vectors, or from each word of the window by itself.
-    sample : float, default 0
-        Sub-sampling of frequent words as in word2vec, whose own default is 0.001; see
-        `hstree.data.symmetric_windows.SymmetricWindows`. It trains for another distribution than
-        that of the text, better for vectors and worse for perplexity.
-    epochs, batch_size, learning_rate, random_state
-        See `hstree.models.word2vec_training.Word2VecOptions`. The learning rate is 0.2 for CBOW and
-        0.05 for skip-gram by default.
+@dataclass(frozen=True)
+class WindowLoss:
+    """Losses of a batch, gradients of their sum, and what the damping of steps depends on.
 
     Attributes
     ----------
-    history_ : History
-        The epochs of the last `fit`.
-
-    Notes
-    -----
-    The nll of a token under skip-gram is the mean over the words of its window of the nll of the
-    token given that one word. A token without a window, alone in its line, is predicted by the
-    biases, which start as the unigram distribution. A perplexity is exp of the mean over tokens.
-
-    Examples
-    --------
-    >>> model = Word2Vec(tree, model="skipgram", sample=1e-3)        # doctest: +SKIP
-    >>> model.fit(train).vectors(train).save("vectors.vec")               # doctest: +SKIP
+    nll : float64 array (B,)
+    embedding : ParameterGradient
+        For the words of the windows, ascending.
+    output : sequence of ParameterGradient
+        For the parameters of the output layer.
+    items : int
+        Number of predictions.
+    squares : float
+        Sum of the squared lengths of their hidden vectors.
+    shares : float
+        Sum of the squared shares that words have in hidden vectors.
     """
 
-    def __init__(
-        self,
-        tree: Tree,
-        dim: int = 100,
-        window: int = 5,
-        *,
-        model: Literal["cbow", "skipgram"] = "cbow",
-        sample: float = 0.0,
-        epochs: int = 5,
-        batch_size: int = 1024,
-        learning_rate: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(tree, dim)
-        if model not in _MODELS:
-            raise OptionError(f"model is {model!r}; it must be {' or '.join(_MODELS)}")
-        self.window, self.kind = checked_size("window", window), model
-        self._class, default_rate = _MODELS[model]
-        self.predicts = PREDICTS[model]
-        rate = default_rate if learning_rate is None else learning_rate
-        self.options = Word2VecOptions(epochs, batch_size, rate, sample, random_state)
+    nll: Float64
+    embedding: ParameterGradient
+    output: Sequence[ParameterGradient]
+    items: int
+    squares: float
+    shares: float
+
+
+class WindowModel(ContextModel):
+    """Context model of the words around a position; -1 in a context means no word."""
+
+    @abstractmethod
+    def loss(
+        self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
+    ) -> WindowLoss:
+        """Return the layer's loss of each target, and the gradients of their sum."""
+
+
+@dataclass(eq=False)
+class Word2Vec(Model[WindowModel]):
+    """Base of CBOW and skip-gram.
+
+    Parameters
+    ----------
+    window : int
+        Number of words on either side of the target, within its line. In training, the reach of
+        each window is drawn from 1 to this.
+    sample : float
+        Threshold of the sub-sampling of frequent words, 0 for none; word2vec's default is 0.001.
+        It trains for another distribution than that of the text, better for vectors and worse for
+        perplexity. See `hstree.data.symmetric_windows.SymmetricWindows`.
+    """
+
+    output: InitVar[Tree | LayerSpec]
+    _: KW_ONLY
+    dim: Size = 100
+    window: Width = 5
+    epochs: Epochs = 5
+    batch_size: BatchSize = 1024
+    learning_rate: LearningRate = 0.2
+    sample: Annotated[float, Range(0)] = 0.0
+    random_state: RandomState = 0
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
         """Return the windows and targets of a corpus, as label ids."""
-        return SymmetricWindows(self.reencode(corpus), self.window, self.options.sample)
+        return SymmetricWindows(self.reencode(corpus), self.window, self.sample)
 
     def trainer(self, train: Windows) -> Word2VecTrainer:
-        """Return what trains the parameters as they are on the windows of a corpus."""
-        return Word2VecTrainer(self.model, self.layer, self.options, train)
-
-    def config(self) -> dict[str, Any]:
-        """Return the parameters that `__init__` takes besides the tree."""
-        sizes = {"model": self.kind, "dim": self.dim, "window": self.window}
-        return {**sizes, **asdict(self.options)}
-
-    @classmethod
-    def of_name(cls, name: str, tree: Tree, options: Mapping[str, Any]) -> Word2Vec:
-        """Return an untrained model."""
-        return cls(tree, model="cbow" if name == "cbow" else "skipgram", **options)
+        """Return a trainer that goes on from the present parameters."""
+        return Word2VecTrainer(self, train)
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe the model and how it is trained."""
+        """Describe a model and its training in words, from what `config` returns."""
         return (
-            f"{options['model']}, {plural(options['window'], 'word')} on either side, "
+            f"{cls.name}, {plural(options['window'], 'word')} on either side, "
             f"{options['dim']} numbers a word",
             f"{plural(options['epochs'], 'epoch')}, {options['batch_size']} positions a batch, "
             f"a rate falling from {options['learning_rate']}, sub-sampling {options['sample']}",
         )
-
-    @classmethod
-    def predicts_of(cls, options: Mapping[str, Any]) -> str:
-        """Return what the probabilities are of."""
-        return PREDICTS[options["model"]]
-
-    def _lay_out(self, counts: Int64 | None) -> tuple[Cbow, HierarchicalSoftmax]:
-        """Return drawn word vectors, and the unigram distribution of `counts`."""
-        rng = np.random.default_rng([self.options.random_state, 0])
-        model = self._class(self.tree.labels, self.dim, rng)
-        return model, HierarchicalSoftmax(self.tree, self.dim, counts=counts)
 
     def _ids(self, contexts: Contexts) -> Int64:
         """Return contexts as label ids (B, n), of any length, padded with -1."""
         if isinstance(contexts, np.ndarray):
             if contexts.ndim != 2:
                 raise InputError(f"contexts of shape {contexts.shape}; this model takes (B, n)")
-            check_ids(contexts, self.tree.n_labels, lowest=-1)
+            check_ids(contexts, len(self.spec.labels), lowest=-1)
             return contexts.astype(np.int64)
         check_words(contexts)
         length = np.array([len(words) for words in contexts], np.int64)
         ids = np.full((len(contexts), max(1, int(length.max(initial=0)))), -1, np.int64)
-        there = np.arange(ids.shape[1]) < length[:, None]
-        ids[there] = ids_of([word for words in contexts for word in words], self.vocabulary)
+        is_word = np.arange(ids.shape[1]) < length[:, None]
+        ids[is_word] = ids_of([word for words in contexts for word in words], self.vocabulary)
         return ids
+
+
+class Word2VecTrainer(Trainer[WindowModel]):
+    """Trains CBOW or skip-gram and its output layer, in place.
+
+    Minibatches of damped gradient descent (`hstree.training.sgd`), at a learning rate that falls
+    linearly with the share of the training that is done.
+
+    Parameters
+    ----------
+    model : Word2Vec
+    train : Windows
+        The training text; its counts say how often a batch touches each row.
+    """
+
+    def __init__(self, model: Word2Vec, train: Windows) -> None:
+        super().__init__(model.context_model, model.layer, model.epochs)
+        self._batch_size, self._rate = model.batch_size, model.learning_rate
+        counts = train.training_counts()
+        self._tokens = float(counts.sum())
+        curvature = self.layer.curvature(counts)
+        self.embedding = DampedSGD(self.model.embedding, counts / self._tokens)
+        self.output = {
+            name: DampedSGD(array, curvature[name])
+            for name, array in self.layer.parameters().items()
+        }
+        self._rng = np.random.default_rng([model.random_state, 1])
+        self._noise = np.random.default_rng([model.random_state, 2])
+
+    def batches(self, train: Windows) -> Iterator[Batch]:
+        """Yield the batches of one epoch, in random order."""
+        return train.training_batches(self._batch_size, self._rng)
+
+    def expected(self, train: Windows) -> float:
+        """Return the expected number of targets that sub-sampling leaves."""
+        return self._tokens
+
+    def learning_rate(self, done: float) -> float:
+        """Return the learning rate after `done` epochs."""
+        left = 1 - done / max(1, self.epochs)
+        return self._rate * max(left, LOWEST)
+
+    def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
+        """Train on one batch; return its summed loss in nats."""
+        loss = self.model.loss(self.layer, contexts, targets, self._noise)
+        words = loss.embedding
+        scale = loss.shares * self._curvature_of_hidden(loss)
+        self.embedding.step(words.rows, words.values, learning_rate, scale)
+        for g in loss.output:
+            scale = loss.squares if g.values.ndim > 1 else loss.items
+            self.output[g.name].step(g.rows, g.values, learning_rate, scale)
+        return float(loss.nll.sum())
+
+    def _curvature_of_hidden(self, loss: WindowLoss) -> float:
+        """Return the curvature of a prediction along its hidden vector, over the touched rows."""
+        total = 0.0
+        for g in loss.output:
+            if g.values.ndim > 1:
+                optimiser = self.output[g.name]
+                vectors: Array = optimiser.parameter[g.rows].reshape(len(g.values), -1)
+                total += float(optimiser.curvature[g.rows] @ np.vecdot(vectors, vectors))
+        return total

@@ -7,7 +7,7 @@ from typing import Any
 
 from hstree._text import plural
 from hstree.experiments.results import read_before
-from hstree.models.base import describe, predicts
+from hstree.models import describe, predicts
 from hstree.report.figures import number, perplexity
 from hstree.report.rows import Results
 

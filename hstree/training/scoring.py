@@ -1,23 +1,45 @@
-"""Scoring of a text by a context model and an output layer, position by position."""
+"""Scores of a text, position by position, under a context model and an output layer."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-import numpy as np
-
 from hstree import progress
-from hstree._typing import Bool, Float64
+from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.text_score import TextScore
 from hstree.data.windows import Windows
-from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.training.context_model import ContextModel
+from hstree.layers.base import OutputLayer
 
 #: Positions scored at a time.
 BATCH = 1024
 
 
-def score(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> TextScore:
+class ContextModel(ABC):
+    """Hidden vectors of the words around a position.
+
+    Attributes
+    ----------
+    embedding : float32 array (V, d)
+        Word vectors.
+    """
+
+    embedding: Array
+
+    @abstractmethod
+    def hidden(self, contexts: Integer) -> Array:
+        """Return the hidden vectors of contexts (B, n), a float32 array (B, d)."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Array]:
+        """Return the trained arrays, by the names that a saved model gives them."""
+
+    def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
+        """Return the negative log-likelihood in nats of each target in its context, (B,)."""
+        return layer.nll(self.hidden(contexts), targets)
+
+
+def score(model: ContextModel, layer: OutputLayer, windows: Windows) -> TextScore:
     """Score every position of a text, without dropout."""
     total = total_of_oov = 0.0
     oov_tokens = 0
@@ -28,22 +50,8 @@ def score(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> 
     return TextScore(total, len(windows), total_of_oov, oov_tokens)
 
 
-def nlls(model: ContextModel, layer: HierarchicalSoftmax, windows: Windows) -> Float64:
-    """Return the negative log-likelihood in nats of every token of a text, float64 (T,).
-
-    In the order of the text, ``<eos>`` included, without dropout. A token that is not in the
-    vocabulary has the nll of ``<unk>``.
-    """
-    found = np.empty(len(windows))
-    done = 0
-    for nll, _ in in_text_order(model, layer, windows):
-        found[done : done + len(nll)] = nll
-        done += len(nll)
-    return found
-
-
 def in_text_order(
-    model: ContextModel, layer: HierarchicalSoftmax, windows: Windows
+    model: ContextModel, layer: OutputLayer, windows: Windows
 ) -> Iterator[tuple[Float64, Bool]]:
     """Yield the nll of every token of a text and whether it is OOV, some tokens at a time."""
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:

@@ -16,8 +16,8 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
 from hstree.experiments import results
-from hstree.models.base import load as load_model
-from hstree.models.base import new_model
+from hstree.models import load as load_model
+from hstree.models import new_model
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
 from hstree.tree.json_format import from_json, to_json
@@ -187,9 +187,9 @@ def _check_classes(found) -> None:
 
 
 def _check_model(found) -> None:
-    tensors = [found.model.embedding, found.layer.weight, found.layer.bias]
+    tensors = [found.context_model.embedding, found.layer.weight, found.layer.bias]
     assert all(np.isfinite(tensor).all() for tensor in tensors)
-    assert found.model.embedding.shape == (found.tree.n_labels, found.dim)
+    assert found.context_model.embedding.shape == (found.tree.n_labels, found.dim)
 
 
 def _check_results(found) -> None:

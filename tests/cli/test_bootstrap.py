@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hstree.models.language_model import LanguageModel
+from hstree.models.lbl import LanguageModel
 from tests.texts import markov_lines, write_lines
 
 SMALL = ("--dim", "8", "--context", "2", "--epochs", "1", "--batch-size", "64")

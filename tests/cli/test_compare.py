@@ -10,7 +10,7 @@ import pytest
 import hstree as library
 from hstree.errors import MissingExtraError
 from hstree.experiments import results
-from hstree.models.lbl_training import LogBilinearTrainer
+from hstree.models.lbl import LogBilinearTrainer
 from hstree_cli.result_tables import perplexity_comparison
 from tests.comparison.test_study import timeless
 

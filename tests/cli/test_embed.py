@@ -6,7 +6,7 @@ import pytest
 import hstree as library
 from hstree.data.vectors import WordVectors
 from hstree.errors import MissingExtraError
-from hstree.models.word2vec import Word2Vec
+from hstree.models import new_model
 from hstree_cli.commands.embed import _write
 
 QUICK = ["--epochs", "1", "--dim", "6"]
@@ -20,7 +20,9 @@ def test_the_vectors_are_those_of_the_library(hstree, tree, corpus, tmp_path, ki
     assert max(map(len, ran.out.splitlines())) <= 80
     grown = library.load(tree)
     text = library.Corpus.read(corpus, vocabulary=library.Vocabulary(grown.labels, grown.counts))
-    model = Word2Vec(grown, 6, 2, model=kind, sample=0.1, epochs=1, random_state=3).fit(text)
+    model = new_model(grown, model=kind, dim=6, window=2, sample=0.1, epochs=1, random_state=3).fit(
+        text
+    )
     found = WordVectors.read(tmp_path / "v.vec")
     assert found.labels == model.vectors(text).labels
     np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)
@@ -75,7 +77,7 @@ def test_an_interrupted_training_leaves_what_it_has(hstree, corpus, tmp_path, mo
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hstree.models.word2vec_training.Word2VecTrainer.step", interrupted)
+    monkeypatch.setattr("hstree.models.word2vec.Word2VecTrainer.step", interrupted)
     ran = hstree("embed", corpus, *QUICK, "-o", "v.vec")
     assert ran.status == 130
     assert "interrupted" in ran.warnings[0]

@@ -11,7 +11,7 @@ import pytest
 
 import hstree as library
 from hstree.data.contexts import LARGEST
-from hstree.models.lbl_training import LogBilinearTrainer
+from hstree.models.lbl import LogBilinearTrainer
 from hstree_cli.options import MAX_CONTEXT, MAX_DIM
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]

@@ -26,7 +26,7 @@ runpy.run_module("hstree_cli", run_name="__main__")
 WHILE_TRAINING = """
 import os, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
-from hstree.models.lbl_training import LogBilinearTrainer
+from hstree.models.lbl import LogBilinearTrainer
 number, steps, step = getattr(signal, sys.argv.pop(1)), [], LogBilinearTrainer.step
 def interrupted(*arguments):
     steps.append(None)

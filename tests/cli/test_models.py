@@ -54,7 +54,7 @@ def test_options_of_another_model_are_refused(refused, hstree, tree, corpus):
     ):
         refused("evaluate", tree, corpus, *given, status=2, saying=said)
     hstree("evaluate", tree, corpus, "--model", "cbow", *QUICK, "--save", "m")
-    refused("sample", "m", saying="of the class Word2Vec")
+    refused("sample", "m", saying="holds a model 'cbow', not 'lbl'")
     refused("evaluate", "m", corpus, "--no-train", "--window", 3, status=2, saying="--window")
 
 

@@ -97,7 +97,7 @@ def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkey
 
 
 def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp_path, monkeypatch):
-    from hstree.models.language_model import LanguageModel
+    from hstree.models.lbl import LanguageModel
 
     def full(*_):
         raise MemoryError
@@ -115,7 +115,7 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
 
 
 def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path, monkeypatch):
-    from hstree.models.language_model import LanguageModel
+    from hstree.models.lbl import LanguageModel
 
     def interrupted(*_):
         raise KeyboardInterrupt

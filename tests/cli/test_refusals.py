@@ -13,7 +13,6 @@ import hstree as library
 from hstree.builders import build, builders
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.models.word2vec import Word2Vec
 from hstree_cli.commands.build import build as build_command
 from hstree_cli.main import app
 from hstree_cli.options import as_typer
@@ -152,7 +151,7 @@ def test_a_seed_out_of_range_is_refused_by_every_builder_and_trainer():
         with pytest.raises(OptionError, match=r"random_state is .* 0 to 4294967295"):
             build(chosen.name, given, random_state=TOO_LARGE)
     build("random", words, random_state=TOO_LARGE - 1)
-    for model in (library.LanguageModel, Word2Vec):
+    for model in (library.LanguageModel, library.CBOW):
         with pytest.raises(OptionError, match=r"random_state .* 0 to 4294967295"):
             model(tree, random_state=TOO_LARGE)
         model(tree, random_state=TOO_LARGE - 1)

@@ -5,7 +5,7 @@ import pytest
 import hstree
 from hstree.experiments import speeds as module
 from hstree.experiments.speeds import speeds
-from hstree.models.lbl_training import LogBilinearTrainer
+from hstree.models.lbl import LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
 
 

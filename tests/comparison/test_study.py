@@ -11,7 +11,7 @@ from hstree.experiments import compare, results
 from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.experiments.locking import locked
 from hstree.experiments.runs import nll_of, vectors_of
-from hstree.models.language_model import LanguageModel
+from hstree.models.lbl import LanguageModel
 from tests.texts import corpus_of, markov_lines
 
 QUICK = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
@@ -74,7 +74,7 @@ def test_every_row_has_its_figures(compared, splits):
         assert sum(band["tokens"] for band in lengths) == pytest.approx(len(splits.train))
         model = LanguageModel.load(home / row["runs"][0]["folder"] / "model")
         arrays = (
-            *(model.model.embedding, model.model.position),
+            *(model.context_model.embedding, model.context_model.position),
             *(model.layer.weight, model.layer.bias),
         )
         assert row["parameters"] == sum(array.size for array in arrays)

@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
-from hstree.models.language_model import LanguageModel
-from hstree.models.word2vec import Word2Vec
+from hstree.models import new_model
+from hstree.models.lbl import LanguageModel
 from hstree.tree import Tree
 from tests import needs
 from tests.interop.torch_layers import (
@@ -366,7 +366,7 @@ def test_weights_come_from_a_model_and_go_back(model, tmp_path):
 
 @pytest.mark.parametrize("kind", ["cbow", "skipgram"])
 def test_weights_come_from_word_vectors_and_go_back(kind, tmp_path):
-    model = Word2Vec(random_tree(12, 4), dim=5, model=kind)
+    model = new_model(random_tree(12, 4), dim=5, model=kind)
     model.layer.weight[:] = np.random.default_rng(0).standard_normal(model.layer.weight.shape)
     model.save(tmp_path / "model")
     for given in (model, tmp_path / "model"):

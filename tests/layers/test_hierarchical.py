@@ -118,12 +118,12 @@ def check_gradients(layer, rng, batch=7, step=1e-5):
     along_bias = rng.standard_normal(layer.bias.shape)
     _, gradients = layer.loss(hidden, targets)
     slope = (gradients.hidden * along_hidden).sum()
-    seen = np.zeros(len(layer.weight), int)
-    for block in gradients.rows:
-        seen[block.rows] += 1
-        slope += (block.weight * along_weight[block.rows]).sum()
-        slope += (block.bias * along_bias[block.rows]).sum()
-    assert seen.max(initial=0) <= 1
+    along = {"node_weight": along_weight, "node_bias": along_bias}
+    times = {name: np.zeros(len(layer.weight), int) for name in along}
+    for g in gradients.parameters:
+        times[g.name][g.rows] += 1
+        slope += (g.values * along[g.name][g.rows]).sum()
+    assert max(of_name.max(initial=0) for of_name in times.values()) <= 1
     weight, bias = layer.weight, layer.bias
     ends = []
     for sign in (step, -step):
@@ -339,7 +339,7 @@ def test_float32_totals_are_float64():
     assert layer.nll(hidden, np.arange(5) % 4).dtype == np.float64
     _, gradients = layer.loss(hidden, np.arange(5) % 4)
     assert gradients.hidden.dtype == np.float32
-    assert all(block.weight.dtype == np.float32 for block in gradients.rows)
+    assert all(g.values.dtype == np.float32 for g in gradients.parameters)
 
 
 def test_the_chain_of_a_hundred_thousand_labels_is_scored():

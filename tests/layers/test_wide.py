@@ -31,11 +31,15 @@ def batch(seed, n=60, dim=4):
 
 
 def dense(layer, gradients):
-    """The gradient by all rows."""
+    """Return the gradient with respect to all node vectors."""
     full = np.zeros_like(layer.weight)
-    for of_rows in gradients.rows:
-        full[of_rows.rows] += of_rows.weight
+    for g in of_weight(gradients):
+        full[g.rows] += g.values
     return full
+
+
+def of_weight(gradients):
+    return [g for g in gradients.parameters if g.name == "node_weight"]
 
 
 @pytest.mark.parametrize("crowded", [1, 30, 150])
@@ -48,15 +52,15 @@ def test_crowded_nodes_give_what_sparse_ones_give(crowded, monkeypatch):
     nll, gradients = layer.loss(hidden, targets)
     for own, other in zip((nll, gradients.hidden, dense(layer, gradients)), expected, strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-12)
-    every = np.concatenate([np.arange(len(layer.weight))[g.rows] for g in gradients.rows])
-    assert len(set(every.tolist())) == len(every)  # no row stands in two of them
+    every = np.concatenate([np.arange(len(layer.weight))[g.rows] for g in of_weight(gradients)])
+    assert len(set(every.tolist())) == len(every)  # no row occurs twice
 
 
 def test_gradients_have_the_precision_of_the_weights():
     layer = HierarchicalSoftmax(TREE, 4)
     hidden, targets = batch(1)
     _, gradients = layer.loss(hidden.astype(np.float32), targets)
-    arrays = [gradients.hidden, *(a for g in gradients.rows for a in (g.weight, g.bias))]
+    arrays = [gradients.hidden, *(g.values for g in gradients.parameters)]
     assert {a.dtype for a in arrays} == {np.dtype(np.float32)}
 
 
@@ -64,10 +68,10 @@ def test_a_batch_of_one_has_the_gradient_of_its_softmax():
     layer = HierarchicalSoftmax(Tree([f"w{i}" for i in range(50)], [0, 50], ~np.arange(50)), 4)
     hidden = np.ones((1, 4), np.float32)
     nll, gradients = layer.loss(hidden, np.array([7]))
-    (of_rows,) = gradients.rows
+    _, bias = gradients.parameters
     assert nll[0] == pytest.approx(np.log(50))
-    np.testing.assert_allclose(of_rows.bias, 1 / 50 - (np.arange(50) == 7), rtol=1e-5)
-    np.testing.assert_allclose(dense(layer, gradients), of_rows.bias[:, None] * hidden)
+    np.testing.assert_allclose(bias.values, 1 / 50 - (np.arange(50) == 7), rtol=1e-5)
+    np.testing.assert_allclose(dense(layer, gradients), bias.values[:, None] * hidden)
 
 
 def test_gradients_outlive_the_next_batch():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models.cbow import Cbow
-from hstree.models.skipgram import SkipGram
+from hstree.models.cbow import MeanOfWindow
+from hstree.models.skipgram import EachOfWindow
 from hstree.tree import Tree
 
 WORDS = list("abcdef")
@@ -14,6 +14,8 @@ BINARY = Tree.from_children(WORDS, [[1, 2], [~0, ~1], [3, ~5], [~2, 4], [~3, ~4]
 WIDE = Tree.from_children(WORDS, [[1, ~1, 2], [~0, ~2], [~3, ~4, ~5, ~0]])
 CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
 TARGETS = np.array([3, 0, 0, 5])
+
+RNG = np.random.default_rng(0)
 
 
 def parts(kind, tree):
@@ -31,7 +33,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-@pytest.mark.parametrize("kind", [Cbow, SkipGram])
+@pytest.mark.parametrize("kind", [MeanOfWindow, EachOfWindow])
 def test_the_gradients_are_those_of_rong(kind):
     """A plain loop over his equations, section 3.1 (and 20 for CBOW, the pairs for skip-gram)."""
     model, layer = parts(kind, BINARY)
@@ -40,7 +42,7 @@ def test_the_gradients_are_those_of_rong(kind):
     by_bias, nll = np.zeros(5), np.zeros(4)
     for i, (context, target) in enumerate(zip(CONTEXTS, TARGETS, strict=True)):
         words = [w for w in context if w >= 0]
-        windows = [[w] for w in words] if kind is SkipGram and words else [words]
+        windows = [[w] for w in words] if kind is EachOfWindow and words else [words]
         for window in windows:
             h = sum((model.embedding[w] for w in window), np.zeros(4)) / max(1, len(window))
             by_h = np.zeros(4)
@@ -52,33 +54,32 @@ def test_the_gradients_are_those_of_rong(kind):
                 nll[i] -= np.log(1 - abs(error)) / len(windows)
             for w in window:
                 by_vector[w] += by_h / len(window)
-    loss = model.loss(layer, CONTEXTS, TARGETS)
+    loss = model.loss(layer, CONTEXTS, TARGETS, RNG)
     np.testing.assert_allclose(loss.nll, nll, rtol=1e-6)
     np.testing.assert_allclose(model.nll(layer, CONTEXTS, TARGETS), nll, rtol=1e-6)
-    assert loss.grad_embedding.rows.tolist() == [0, 1, 2, 3, 4, 5]
-    np.testing.assert_allclose(loss.grad_embedding.weight, by_vector, rtol=1e-5, atol=1e-8)
-    [rows] = loss.by_rows
-    np.testing.assert_allclose(rows.weight, by_node[rows.rows], rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(rows.bias, by_bias[rows.rows], rtol=1e-5, atol=1e-8)
+    assert loss.embedding.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_allclose(loss.embedding.values, by_vector, rtol=1e-5, atol=1e-8)
+    weight, bias = loss.output
+    np.testing.assert_allclose(weight.values, by_node[weight.rows], rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(bias.values, by_bias[bias.rows], rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("tree", [BINARY, WIDE])
-@pytest.mark.parametrize("kind", [Cbow, SkipGram])
+@pytest.mark.parametrize("kind", [MeanOfWindow, EachOfWindow])
 def test_gradients_agree_with_finite_differences(kind, tree):
     model, layer = parts(kind, tree)
     weights = [model.embedding, layer.weight, layer.bias]
     rng = np.random.default_rng(5)
     along = [rng.standard_normal(w.shape) for w in weights]
     # What is trained is the sum over pairs, what is told of a target their mean.
-    pairs = np.maximum((CONTEXTS >= 0).sum(axis=1), 1) if kind is SkipGram else np.ones(4)
+    pairs = np.maximum((CONTEXTS >= 0).sum(axis=1), 1) if kind is EachOfWindow else np.ones(4)
 
     def total():
         return (model.nll(layer, CONTEXTS, TARGETS) * pairs).sum()
 
-    loss = model.loss(layer, CONTEXTS, TARGETS)
-    slope = (loss.grad_embedding.weight * along[0][loss.grad_embedding.rows]).sum()
-    for rows in loss.by_rows:
-        slope += (rows.weight * along[1][rows.rows]).sum() + rows.bias @ along[2][rows.rows]
+    loss = model.loss(layer, CONTEXTS, TARGETS, RNG)
+    by_name = dict(zip(("embedding", *layer.parameters()), along, strict=True))
+    slope = sum((g.values * by_name[g.name][g.rows]).sum() for g in (loss.embedding, *loss.output))
     ends = []
     for step in (1e-5, -2e-5):
         for w, a in zip(weights, along, strict=True):
@@ -88,24 +89,24 @@ def test_gradients_agree_with_finite_differences(kind, tree):
 
 
 def test_a_window_without_words_leaves_the_biases_alone_to_predict():
-    for kind in (Cbow, SkipGram):
+    for kind in (MeanOfWindow, EachOfWindow):
         model, layer = parts(kind, BINARY)
         expected = layer.nll(np.zeros((1, 4)), np.array([5]))
         np.testing.assert_allclose(model.nll(layer, CONTEXTS, TARGETS)[3:], expected)
 
 
 def test_the_figures_of_a_loss_say_how_much_it_is_made_of():
-    model, layer = parts(Cbow, BINARY)
-    loss = model.loss(layer, CONTEXTS, TARGETS)
+    model, layer = parts(MeanOfWindow, BINARY)
+    loss = model.loss(layer, CONTEXTS, TARGETS, RNG)
     assert (loss.items, loss.shares) == (4, pytest.approx(3 / 9 + 1 + 4 / 16))
     assert loss.squares == pytest.approx((model.hidden(CONTEXTS) ** 2).sum())
-    loss = parts(SkipGram, BINARY)[0].loss(layer, CONTEXTS, TARGETS)
+    loss = parts(EachOfWindow, BINARY)[0].loss(layer, CONTEXTS, TARGETS, RNG)
     assert (loss.items, loss.shares) == (9, 8)
 
 
 def test_vectors_are_drawn_as_by_word2vec_and_alike_for_every_order_of_words():
-    one = Cbow(WORDS, 50, np.random.default_rng(0))
-    two = SkipGram(WORDS[::-1], 50, np.random.default_rng(0))
+    one = MeanOfWindow(WORDS, 50, np.random.default_rng(0))
+    two = EachOfWindow(WORDS[::-1], 50, np.random.default_rng(0))
     np.testing.assert_array_equal(one.embedding, two.embedding[::-1])
     assert np.abs(one.embedding).max() <= 0.5 / 50
     assert one.embedding.std() == pytest.approx(1 / 50 / np.sqrt(12), rel=0.1)

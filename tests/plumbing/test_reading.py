@@ -14,7 +14,7 @@ from hstree._files import ALWAYS, MAX_RATIO
 from hstree.builders.word_classes.class_file import read_classes
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
-from hstree.models.base import load as load_model
+from hstree.models import load as load_model
 from hstree.tree import load
 from tests.tree_documents import TREE
 
@@ -68,7 +68,7 @@ def test_labels_beside_vectors_may_be_no_pipe_either(tmp_path):
 
 @pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])
 def test_no_file_of_a_model_may_be_a_pipe(tmp_path, name):
-    from hstree.models.language_model import LanguageModel
+    from hstree.models.lbl import LanguageModel
 
     LanguageModel(Tree.from_children(["a", "<eos>"], [[~0, ~1]]), dim=2).save(tmp_path)
     (tmp_path / name).unlink()
@@ -132,7 +132,7 @@ def test_entities_of_xml_are_refused(tmp_path):
 
 
 def test_a_model_allocates_no_more_than_its_file_holds(tmp_path):
-    from hstree.models.language_model import LanguageModel
+    from hstree.models.lbl import LanguageModel
 
     LanguageModel(Tree.from_children(["a", "<eos>"], [[~0, ~1]]), dim=2, full=True).save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())

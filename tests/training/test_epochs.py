@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hstree.errors import TrainingError
-from hstree.training.loop import Trainer
+from hstree.training.trainer import Trainer
 
 SIZES = [3, 4, 1]
 
@@ -20,8 +20,8 @@ class Counting(Trainer):
     def __init__(self, epochs, interrupt_at=None):
         self.weights = [np.zeros(1) for _ in range(4)]
         words, positions, weight, bias = self.weights
-        model = SimpleNamespace(tensors=lambda: {"embedding": words, "position": positions})
-        layer = SimpleNamespace(weight=weight, bias=bias)
+        model = SimpleNamespace(parameters=lambda: {"embedding": words, "position": positions})
+        layer = SimpleNamespace(parameters=lambda: {"weight": weight, "bias": bias})
         super().__init__(model, layer, epochs)
         self.rates, self.interrupt_at = [], interrupt_at
 
@@ -54,7 +54,7 @@ def validations(monkeypatch):
     found = [9.0, 5.0, 7.0, 8.0]
     left = iter(found)
     monkeypatch.setattr(
-        "hstree.training.loop.score", lambda *given: SimpleNamespace(perplexity=next(left))
+        "hstree.training.trainer.score", lambda *given: SimpleNamespace(perplexity=next(left))
     )
     return found
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from hstree.models.lbl import LogBilinear
-from hstree.models.lbl_training import PATIENCE, LogBilinearTrainer, TrainingOptions
-from tests.training.trainers import WORDS, Noted, random_layer, slope
+from hstree.models.lbl import PATIENCE, LanguageModel, LogBilinearTrainer
+from tests.training.trainers import TREE, Noted, random_layer, slope
 
 DIM = 4
 
@@ -14,18 +13,18 @@ DIM = 4
 def optimisers(monkeypatch):
     """Return the optimisers of the last trainer: of words, positions, node vectors, biases."""
     monkeypatch.setattr(Noted, "made", [])
-    monkeypatch.setattr("hstree.models.lbl_training.RowAdagrad", Noted)
+    monkeypatch.setattr("hstree.models.lbl.RowAdagrad", Noted)
     return Noted.made
 
 
 def trainer(full=False, **options):
     """Return a trainer of a model with weights drawn in float64, and a batch."""
     rng = np.random.default_rng(3)
-    model = LogBilinear(WORDS, DIM, 3, rng, full=full)
-    model.embedding = rng.standard_normal(model.embedding.shape)
-    model.position = rng.standard_normal(model.position.shape)
-    found = LogBilinearTrainer(model, random_layer(rng, DIM), TrainingOptions(**options))
-    return found, rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
+    model = LanguageModel(TREE, dim=DIM, context=3, full=full, **options)
+    for name, array in model.context_model.parameters().items():
+        setattr(model.context_model, name, rng.standard_normal(array.shape))
+    model.layer = random_layer(rng, DIM)
+    return LogBilinearTrainer(model), rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
 
 
 def test_dropout_keeps_the_expected_hidden_vector(monkeypatch):
@@ -33,9 +32,9 @@ def test_dropout_keeps_the_expected_hidden_vector(monkeypatch):
     whole = training.model.hidden(contexts)
     loss, seen = training.layer.loss, []
 
-    def noted(hidden, targets):
+    def noted(hidden, targets, rng):
         seen.append(hidden)
-        return loss(hidden, targets)
+        return loss(hidden, targets, rng)
 
     monkeypatch.setattr(training.layer, "loss", noted)
     for _ in range(2000):
@@ -77,13 +76,12 @@ def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full,
 def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(optimisers):
     training, contexts, targets = trainer(weight_decay=0.125)
     words, positions, weights, biases = optimisers
-    assert [own.options for own in optimisers] == [(0.125,), (), (0.125,), ()]
+    assert [own.options for own in optimisers] == [(0.125,), (), (0.125,), (0.0,)]
     training.step(contexts, targets, 0.5)
     training.step(contexts[:4], targets[:4], 0.25)
-    for own in (words, weights):
+    for own in (words, weights, biases):
         assert {tuple(more) for _, _, *more in own.steps} == {(0.5, 9), (0.25, 13)}
-    for own in (positions, biases):
-        assert {tuple(more) for _, _, *more in own.steps} == {(0.5,), (0.25,)}
+    assert {tuple(more) for _, _, *more in positions.steps} == {(0.5,), (0.25,)}
 
 
 def test_the_rate_halves_at_every_stall_and_training_stops_without_a_new_best():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hstree.models.cbow import Cbow
+from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
-from hstree.models.word2vec_training import Word2VecOptions, Word2VecTrainer
+from hstree.models.word2vec import Word2VecTrainer
 from hstree.tree.weight_rows import row_curvature
-from tests.training.trainers import TREE, WORDS, Noted, random_layer, slope
+from tests.training.trainers import TREE, Noted, random_layer, slope
 
 COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
 CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
@@ -25,16 +25,16 @@ class Text:
 def optimisers(monkeypatch):
     """Return the optimisers of the last trainer: of words, node vectors, biases."""
     monkeypatch.setattr(Noted, "made", [])
-    monkeypatch.setattr("hstree.models.word2vec_training.DampedSGD", Noted)
+    monkeypatch.setattr("hstree.models.word2vec.DampedSGD", Noted)
     return Noted.made
 
 
-def trainer(kind=Cbow, epochs=4):
+def trainer(kind=CBOW, epochs=4):
     rng = np.random.default_rng(3)
-    model = kind(WORDS, 5, rng)
-    model.embedding = rng.standard_normal(model.embedding.shape)
-    options = Word2VecOptions(epochs, 10, 0.5, 1e-3, 0)
-    return Word2VecTrainer(model, random_layer(rng, 5), options, Text())
+    model = kind(TREE, dim=5, epochs=epochs, batch_size=10, learning_rate=0.5, sample=1e-3)
+    model.context_model.embedding = rng.standard_normal((TREE.n_labels, 5))
+    model.layer = random_layer(rng, 5)
+    return Word2VecTrainer(model, Text())
 
 
 def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers):
@@ -50,7 +50,7 @@ def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers):
         assert found == pytest.approx((gradients[own] * along[own]).sum(), rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", [Cbow, SkipGram])
+@pytest.mark.parametrize("kind", [CBOW, SkipGram])
 def test_steps_are_damped_by_the_curvature_of_their_rows(optimisers, kind):
     """For a row, that of its node; for a word, that along the hidden vectors that it is in."""
     training = trainer(kind)
@@ -59,9 +59,9 @@ def test_steps_are_damped_by_the_curvature_of_their_rows(optimisers, kind):
     np.testing.assert_allclose(words.curvature, COUNTS / COUNTS.sum())
     np.testing.assert_array_equal(weights.curvature, rows)
     np.testing.assert_array_equal(biases.curvature, rows)
-    loss = training.model.loss(training.layer, CONTEXTS, TARGETS)
+    loss = training.model.loss(training.layer, CONTEXTS, TARGETS, np.random.default_rng(0))
     training.step(CONTEXTS, TARGETS, 0.25)
-    touched = np.concatenate([of_rows.rows for of_rows in loss.by_rows])
+    touched = np.concatenate([g.rows for g in loss.output if g.name == "node_weight"])
     along = sum(rows[r] * training.layer.weight[r] @ training.layer.weight[r] for r in touched)
     n_pairs = 9 if kind is SkipGram else 4
     for own, scale in zip(optimisers, (loss.shares * along, loss.squares, n_pairs), strict=True):

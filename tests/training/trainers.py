@@ -1,4 +1,4 @@
-"""What the tests of trainers share: a small tree, and optimisers that only take notes."""
+"""A small tree and optimisers that only record their steps, for the tests of trainers."""
 
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ TREE = Tree.from_children(
 
 
 class Noted:
-    """An optimiser that moves nothing and keeps what it was given."""
+    """An optimiser that moves nothing and records its steps."""
 
     made: ClassVar[list["Noted"]] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,12 +79,23 @@ def bootstrap(
     """
     from hstree._files import write_json
     from hstree.experiments.bootstrap import bootstrap as rounds_of
-    from hstree.models.lbl_training import TrainingOptions
+    from hstree.models import config_of
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
     from hstree_cli.result_tables import print_rounds
 
-    training = TrainingOptions(epochs, batch_size, learning_rate, dropout, weight_decay, seed)
-    model = {"dim": dim, "context": context, "full": full, **asdict(training)}
+    model = config_of(
+        {
+            "dim": dim,
+            "context": context,
+            "full": full,
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            "dropout": dropout,
+            "weight_decay": weight_decay,
+            "random_state": seed,
+        }
+    )
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *options.values()]
     folders = [f"round-{number}" for number in range(rounds + 1)]
     check_folder(output, "-o", folders, apart_from=[*sources, json])

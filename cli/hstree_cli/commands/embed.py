@@ -96,7 +96,7 @@ def embed(
     """
     from hstree.data.vector_files import check_words
     from hstree.data.word_files import labels_path
-    from hstree.models.word2vec import Word2Vec
+    from hstree.models import new_model
 
     sources = [corpus, tree, reading.vocabulary]
     check_file(output, "-o", ENDINGS, force=force, apart_from=sources)
@@ -107,16 +107,17 @@ def embed(
         loaded, text = _tree_and_text(tree, corpus, reading)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), loaded.labels)
-        trained = Word2Vec(
+        rate = {} if learning_rate is None else {"learning_rate": learning_rate}
+        trained = new_model(
             loaded,
-            dim,
-            window,
             model=model,
+            dim=dim,
+            window=window,
             sample=sample,
             epochs=epochs,
             batch_size=batch_size,
-            learning_rate=learning_rate,
             random_state=seed,
+            **rate,
         ).fit(text)
         vectors = trained.vectors(text)
         _write(vectors, output)

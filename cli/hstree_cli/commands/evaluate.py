@@ -29,9 +29,9 @@ from hstree_cli.terminal import INTERRUPTED, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
-    from hstree.models.base import TreeModel
+    from hstree.models import Model
 
-    Evaluated = tuple[TreeModel[Any], Corpus, dict[str, Any]]
+    Evaluated = tuple[Model[Any], Corpus, dict[str, Any]]
 
 
 @examples(
@@ -92,7 +92,7 @@ def evaluate(
 
     unsaved = save
 
-    def keep(trained: TreeModel[Any]) -> None:
+    def keep(trained: Model[Any]) -> None:
         """Save the model before it is scored; a failure is tried again, and named, at the end."""
         nonlocal unsaved
         if save is not None:
@@ -145,7 +145,7 @@ def _train(
     held_out: HeldOut,
     reading: Reading,
     options: dict[str, Any],
-    keep: Callable[[TreeModel[Any]], None],
+    keep: Callable[[Model[Any]], None],
 ) -> Evaluated:
     """Train on a tree; return the model, its training split and the results."""
     from hstree.experiments.evaluation import evaluate
@@ -162,17 +162,17 @@ def _train(
 def _score(path: Path, source: str, reading: Reading) -> Evaluated:
     """Score a saved model; return it, the text and the results."""
     from hstree.experiments.evaluation import score_saved
-    from hstree.models.base import load
+    from hstree.models import load
     from hstree_cli.inputs import LabelReader
 
     model = load(path)
-    text = LabelReader(model.tree, reading).text(source)
+    text = LabelReader(model.spec, reading).text(source)
     results = score_saved(model, text)
     if results["seen"] is not None:
         warn(results["seen"])
     return model, text, results
 
 
-def _save_vectors(model: TreeModel[Any], text: Corpus, path: Path, quiet: bool) -> None:
+def _save_vectors(model: Model[Any], text: Corpus, path: Path, quiet: bool) -> None:
     with showing_progress(quiet):
         model.mean_predicted_vectors(text).save(path)

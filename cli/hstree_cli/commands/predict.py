@@ -17,7 +17,7 @@ from hstree_cli.tables import shortened, table
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
-    from hstree.models.base import TreeModel
+    from hstree.models import Model
 
 #: The words of a context, and the most probable next words with their probabilities.
 Answer = tuple[list[str], list[tuple[str, float]]]
@@ -55,9 +55,8 @@ def predict(
     that occur near those of TEXT.
     """
     from hstree._files import write_json
-    from hstree.models.base import load
+    from hstree.models import load
     from hstree.models.files import FILES
-    from hstree.models.language_model import LanguageModel
     from hstree_cli.inputs import read_contexts, words_of
 
     if (context is None) == (contexts is None):
@@ -65,7 +64,7 @@ def predict(
     check_file(json, "--json", apart_from=[contexts, *(model / name for name in FILES)])
     with showing_progress(quiet or sys.stdout.isatty()):
         loaded = load(model)
-        title = "next word" if isinstance(loaded, LanguageModel) else "word"
+        title = "next word" if loaded.is_language_model else "word"
         asked = iter([words_of(context)]) if context is not None else read_contexts(contexts or "-")
         answers: Iterable[Answer] = _answers(loaded, asked, k)
         if json is not None:
@@ -75,7 +74,7 @@ def predict(
                 say(_answer_table(words, predicted, title))
 
 
-def _answers(model: TreeModel[Any], contexts: Iterator[list[str]], k: int) -> Iterator[Answer]:
+def _answers(model: Model[Any], contexts: Iterator[list[str]], k: int) -> Iterator[Answer]:
     """Yield each context with its most probable words, a batch at a time."""
     from hstree_cli.inputs import warn_of_unknown
 
@@ -94,7 +93,7 @@ def _answer_table(
     return Group(Text(context, style="bold"), filled)
 
 
-def _document(answers: Iterable[Answer], k: int, model: TreeModel[Any]) -> dict[str, Any]:
+def _document(answers: Iterable[Answer], k: int, model: Model[Any]) -> dict[str, Any]:
     from hstree_cli.inputs import unknown_words
 
     predictions = [

@@ -35,7 +35,7 @@ def sample(
     Control characters in words are printed escaped.
     """
     from hstree.data.vocabulary import EOS
-    from hstree.models.language_model import LanguageModel
+    from hstree.models.lbl import LanguageModel
     from hstree_cli.inputs import warn_of_unknown, words_of
 
     with showing_progress(quiet):

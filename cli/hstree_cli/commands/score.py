@@ -55,9 +55,8 @@ def score(
     """
     from hstree._files import write_json
     from hstree.experiments.evaluation import read_by_model
-    from hstree.models.base import load
+    from hstree.models import load
     from hstree.models.files import FILES
-    from hstree.training.scoring import in_text_order
     from hstree_cli.inputs import LabelReader
     from hstree_cli.options import Reading
 
@@ -68,11 +67,11 @@ def score(
     printing = output is None and sys.stdout.isatty()
     with showing_progress(quiet or printing), _named(file) as source:
         loaded = load(model)
-        text = LabelReader(loaded.tree, Reading()).text(source)
+        text = LabelReader(loaded.spec, Reading()).text(source)
         if (seen := read_by_model(loaded, text)) is not None:
             warn(seen)
         total = _Total()
-        batches = total.of(in_text_order(loaded.model, loaded.layer, loaded.windows(text)))
+        batches = total.of(loaded.scored(text))
         lines = _word_lines(text, batches) if per_word else _text_lines(text, batches)
         failure = _write_lines(lines, output)
         if failure is not None and json is None:

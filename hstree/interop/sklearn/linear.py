@@ -117,7 +117,7 @@ class LinearTree:
     def log_prob(self, X: Rows) -> Iterator[tuple[slice, Float64]]:
         """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
         for samples, logits in self._all_logits(X):
-            yield samples, self.layer.log_prob_of_scores(logits.T)
+            yield samples, self.layer.log_prob_of_logits(logits.T)
 
     def top_k(self, X: Rows, k: int) -> BatchTopK:
         """Search the k most probable labels of each sample.

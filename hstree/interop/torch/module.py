@@ -16,7 +16,8 @@ from hstree.interop.torch.all_labels import AllLabels
 from hstree.interop.torch.index import TreeIndex
 from hstree.interop.torch.precision import as_given
 from hstree.interop.torch.state import note_tree, of_another_tree
-from hstree.models.base import TreeModel, load
+from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
+from hstree.models import Model, load
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import unigram_bias
@@ -159,7 +160,7 @@ class HierarchicalSoftmax(nn.Module):
     @classmethod
     def from_model(
         cls,
-        model: TreeModel[Any] | str | os.PathLike[str],
+        model: Model[Any] | str | os.PathLike[str],
         *,
         sparse: bool = False,
         device: torch.device | str | None = None,
@@ -169,7 +170,7 @@ class HierarchicalSoftmax(nn.Module):
 
         Parameters
         ----------
-        model : LanguageModel, Word2Vec or path of a model's folder
+        model : Model or path of a model's folder
         sparse, device, dtype
             See the class.
 
@@ -177,16 +178,21 @@ class HierarchicalSoftmax(nn.Module):
         ------
         FileFormatError
             When the folder holds no model.
+        InputError
+            When its output layer is not a hierarchical softmax.
         """
-        if not isinstance(model, TreeModel):
+        if not isinstance(model, Model):
             model = load(model)
-        layer = cls(model.tree, model.dim, sparse=sparse, device=device, dtype=dtype)
+        output = model.layer
+        if not isinstance(output, NumPyLayer):
+            raise InputError(f"the model has no tree: its output layer is {model.spec.kind.name!r}")
+        layer = cls(output.tree, model.dim, sparse=sparse, device=device, dtype=dtype)
         with torch.no_grad():
-            layer.weight.copy_(torch.from_numpy(model.layer.weight))
-            layer.bias.copy_(torch.from_numpy(model.layer.bias))
+            layer.weight.copy_(torch.from_numpy(output.weight))
+            layer.bias.copy_(torch.from_numpy(output.bias))
         return layer
 
-    def copy_to(self, model: TreeModel[Any]) -> None:
+    def copy_to(self, model: Model[Any]) -> None:
         """Put the node weights into a model of the same tree and d, to be saved with it.
 
         Raises
@@ -194,13 +200,18 @@ class HierarchicalSoftmax(nn.Module):
         InputError
             When the model has another tree or another d.
         """
-        if model.tree != self.tree or model.dim != self.in_features:
+        output = model.layer
+        if (
+            not isinstance(output, NumPyLayer)
+            or output.tree != self.tree
+            or model.dim != self.in_features
+        ):
             raise InputError(
                 f"a model of {model.tree} with dim {model.dim} cannot take the weights of "
                 f"{self.tree} with in_features {self.in_features}; make it on the same tree"
             )
-        model.layer.weight[:] = self.weight.detach().float().cpu().numpy()
-        model.layer.bias[:] = self.bias.detach().float().cpu().numpy()
+        output.weight[:] = self.weight.detach().float().cpu().numpy()
+        output.bias[:] = self.bias.detach().float().cpu().numpy()
 
     def forward(self, input: Tensor, target: Tensor) -> TargetLogProb:
         """Return the log-probabilities of the targets and the mean loss.

@@ -1,9 +1,7 @@
-"""The loop over epochs that every training shares: what is said, what is kept, when it stops.
+"""Loop over epochs that all trainings share.
 
-The best weights by validation perplexity are kept; without a validation text, the last ones.
-Ctrl-C keeps the best so far. How a batch moves the weights, at which rate, and whether a stalled
-validation changes anything, is for each trainer to say (`models.lbl_training`,
-`models.word2vec_training`).
+The weights with the best validation perplexity are kept, the last ones without a validation text.
+Ctrl-C keeps the best so far. Subclasses of `Trainer` define batches, steps and learning rates.
 """
 
 from __future__ import annotations
@@ -18,33 +16,33 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from hstree import progress
-from hstree._typing import Array, Integer
+from hstree._typing import Integer
 from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
 from hstree.errors import TrainingError
-from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.training.context_model import ContextModel
-from hstree.training.scoring import score
+from hstree.layers.base import OutputLayer
+from hstree.training.scoring import ContextModel, score
 
 M = TypeVar("M", bound=ContextModel)
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch did.
+    """Figures of one epoch.
 
     Attributes
     ----------
     epoch : int
         From 1.
     train : float
-        The running perplexity while it trained, with dropout.
+        Running perplexity of the training text, with dropout.
     valid : float or None
-        The validation perplexity after it.
+        Validation perplexity after the epoch.
     seconds : float
-        Wall-clock time of the training pass, without the validation.
+        Wall-clock time without the validation.
     tokens_per_second : float
     learning_rate : float
+        At the start of the epoch.
     """
 
     epoch: int
@@ -57,15 +55,16 @@ class Epoch:
 
 @dataclass
 class History:
-    """The epochs of a training, and how it ended.
+    """Epochs of a training, and how it ended.
 
     Attributes
     ----------
     epochs : list of Epoch
     interrupted : bool
-        By Ctrl-C.
+        Whether Ctrl-C ended it.
     converged : bool
-        Whether it ended because the validation perplexity fell no more, not at its limit of epochs.
+        Whether it ended because the validation perplexity stopped falling, not at the limit of
+        epochs.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -79,12 +78,12 @@ class Trainer(ABC, Generic[M]):
     Parameters
     ----------
     model : ContextModel
-    layer : HierarchicalSoftmax
+    layer : OutputLayer
     epochs : int
-        At the most.
+        Maximum number of epochs.
     """
 
-    def __init__(self, model: M, layer: HierarchicalSoftmax, epochs: int) -> None:
+    def __init__(self, model: M, layer: OutputLayer, epochs: int) -> None:
         self.model, self.layer, self.epochs = model, layer, epochs
 
     @abstractmethod
@@ -97,31 +96,38 @@ class Trainer(ABC, Generic[M]):
 
     @abstractmethod
     def learning_rate(self, done: float) -> float:
-        """Return the rate after `done` epochs, a fraction in the middle of one."""
+        """Return the learning rate after `done` epochs, a fraction in the middle of one."""
 
     def on_validation(self, valid: float, best: float) -> bool:
-        """Look at a validation perplexity; say whether to stop."""
+        """Update the schedule after a validation; return True to stop.
+
+        Parameters
+        ----------
+        valid : float
+            Validation perplexity.
+        best : float
+            Lowest one before it, infinity at first.
+        """
         return False
 
     def expected(self, train: Windows) -> float:
-        """Return about how many targets an epoch has."""
+        """Return the expected number of targets in an epoch."""
         return len(train)
 
     def fit(self, train: Windows, valid: Windows | None = None) -> History:
-        """Train, and leave the best weights in place.
-
-        Without `valid` the last weights are kept.
+        """Train, and leave the best weights in place; the last ones without `valid`.
 
         Raises
         ------
         TrainingError
-            When an epoch ends with a perplexity that is no finite number, or had no token.
+            When an epoch ends with a perplexity that is not finite, or had no token.
         """
         history = History()
-        best, best_weights = math.inf, self._copy() if valid else []
+        parameters = [*self.model.parameters().values(), *self.layer.parameters().values()]
+        best, best_weights = math.inf, [p.copy() for p in parameters] if valid else []
         try:
             for number in range(1, self.epochs + 1):
-                # What overflows shows in the perplexity, which is looked at next.
+                # Overflows show in the perplexity, which is checked next.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     epoch = self._epoch(number, train, valid)
                 _check_finite(epoch)
@@ -130,18 +136,19 @@ class Trainer(ABC, Generic[M]):
                     continue
                 history.converged = self.on_validation(epoch.valid, best)
                 if epoch.valid < best:
-                    best, best_weights = epoch.valid, self._copy()
+                    best, best_weights = epoch.valid, [p.copy() for p in parameters]
                 if history.converged:
                     break
         except KeyboardInterrupt:
             history.interrupted = True
         if best < math.inf:
-            self._restore(best_weights)
+            for parameter, kept in zip(parameters, best_weights, strict=True):
+                parameter[...] = kept
         return history
 
     def _epoch(self, number: int, train: Windows, valid: Windows | None) -> Epoch:
         nll, tokens, expected = 0.0, 0, self.expected(train)
-        started_at = self.learning_rate(number - 1)
+        rate_at_start = self.learning_rate(number - 1)
         start = time.perf_counter()
         with progress.task(f"epoch {number}/{self.epochs}", expected, "tokens") as task:
             for contexts, targets, _ in self.batches(train):
@@ -158,24 +165,14 @@ class Trainer(ABC, Generic[M]):
         seconds = time.perf_counter() - start
         after = None if valid is None else score(self.model, self.layer, valid).perplexity
         return Epoch(
-            number, perplexity(nll, tokens), after, seconds, len(train) / seconds, started_at
+            number, perplexity(nll, tokens), after, seconds, len(train) / seconds, rate_at_start
         )
-
-    def _copy(self) -> list[Array]:
-        return [p.copy() for p in self._parameters()]
-
-    def _restore(self, weights: list[Array]) -> None:
-        for parameter, kept in zip(self._parameters(), weights, strict=True):
-            parameter[...] = kept
-
-    def _parameters(self) -> tuple[Array, ...]:
-        return *self.model.tensors().values(), self.layer.weight, self.layer.bias
 
 
 def _check_finite(epoch: Epoch) -> None:
-    for part, found in (("training", epoch.train), ("validation", epoch.valid)):
-        if found is not None and not math.isfinite(found):
+    for part, value in (("training", epoch.train), ("validation", epoch.valid)):
+        if value is not None and not math.isfinite(value):
             raise TrainingError(
-                f"the training diverged: the {part} perplexity of epoch {epoch.epoch} is {found}; "
+                f"the training diverged: the {part} perplexity of epoch {epoch.epoch} is {value}; "
                 f"lower the learning rate, which is {epoch.learning_rate:g}"
             )

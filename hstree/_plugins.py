@@ -1,0 +1,111 @@
+"""Registries of named objects: hstree's own, imported when asked for, and other packages'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from hstree.errors import HstreeError, OptionError, PluginError
+
+#: The package of hstree's own objects.
+OWN = "hstree"
+
+R = TypeVar("R")
+
+
+class Registry(Generic[R]):
+    """Objects by name, each described by a record.
+
+    Parameters
+    ----------
+    noun : str
+        What the objects are, in messages: "builder".
+    group : str
+        Entry-point group in which other packages offer theirs.
+    native : mapping of str to str
+        hstree's own: name -> "module:attribute".
+    describe : callable
+        Takes a name, the object and its package; returns the record. Raises `PluginError` for an
+        object that cannot be used.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        group: str,
+        native: Mapping[str, str],
+        describe: Callable[[str, Any, str], R],
+    ) -> None:
+        self.noun, self.group, self.native, self._describe = noun, group, native, describe
+
+    def get(self, name: str) -> R:
+        """Return the record of a name.
+
+        Raises
+        ------
+        OptionError
+            When there is no object of that name.
+        HstreeError
+            When another package offers one that cannot be used.
+        """
+        if name in self.native:
+            return self._native(name)
+        plugins = dict(self._plugins())
+        if name in plugins:
+            record = plugins[name]
+            if isinstance(record, HstreeError):
+                raise record
+            return record
+        known = [*self.native, *plugins]
+        close = get_close_matches(str(name), known, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise OptionError(f"there is no {self.noun} {name!r}; {hint}there are {', '.join(known)}")
+
+    def all(self) -> dict[str, R]:
+        """Return every record that can be used: hstree's own, then other packages' by name."""
+        native = {name: self._native(name) for name in self.native}
+        plugins = self._plugins()
+        return native | {name: r for name, r in plugins if not isinstance(r, HstreeError)}
+
+    def broken(self) -> dict[str, str]:
+        """Return what is wrong with the objects of other packages that cannot be used."""
+        return {name: str(r) for name, r in self._plugins() if isinstance(r, HstreeError)}
+
+    def _native(self, name: str) -> R:
+        module, _, attribute = self.native[name].partition(":")
+        return self._describe(name, getattr(import_module(module), attribute), OWN)
+
+    def _plugins(self) -> list[tuple[str, R | HstreeError]]:
+        offered = sorted(
+            entry_points(group=self.group), key=lambda entry: (entry.name, entry.value)
+        )
+        return [(entry.name, self._plugin(entry)) for entry in offered]
+
+    def _plugin(self, entry: EntryPoint) -> R | HstreeError:
+        package = (entry.dist and entry.dist.name) or entry.module
+        try:
+            if entry.name in self.native:
+                return unusable(self.noun, entry.name, package, "hstree has one of that name")
+            return self._describe(entry.name, entry.load(), package)
+        except HstreeError as error:
+            return error
+        except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
+            failure = PluginError(
+                f"the {self.noun} {entry.name!r} of the package {package} cannot be loaded: "
+                f"{told(error)}; update or uninstall {package}"
+            )
+            failure.__cause__ = error
+            return failure
+
+
+def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
+    """Return the error of an object that cannot be used."""
+    return PluginError(f"the {noun} {name!r} of the package {package} cannot be used: {reason}")
+
+
+def told(error: BaseException) -> str:
+    """Return the type and the message of an error, on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")

@@ -1,0 +1,185 @@
+"""Output layer: a distribution over labels for each hidden vector, its loss and its gradients.
+
+Models, trainers, scoring and saved folders use an output layer through `OutputLayer` alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.errors import OptionError
+
+
+@dataclass(frozen=True)
+class ParameterGradient:
+    """Gradient of a batch's summed loss with respect to some rows of a parameter.
+
+    Attributes
+    ----------
+    name : str
+        The parameter, as in `OutputLayer.parameters`.
+    rows : int64 array (r,) or slice
+        Rows of the parameter's first axis, without repeats.
+    values : float array (r, ...)
+    """
+
+    name: str
+    rows: Int64 | slice
+    values: Array
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of a batch's summed loss.
+
+    Attributes
+    ----------
+    hidden : float array (B, d)
+        With respect to the hidden vectors.
+    parameters : sequence of ParameterGradient
+        With respect to the parameters; what is left out is zero. No row of a parameter occurs
+        twice.
+    """
+
+    hidden: Array
+    parameters: Sequence[ParameterGradient]
+
+
+class OutputLayer(ABC):
+    """Distribution over V labels for hidden vectors of length d.
+
+    A subclass defines `parameters`, `loss` and `log_prob`; all else has a default that is made
+    from these. It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``, where
+    `source` is annotated `Tree` or `Vocabulary`; untrained, it is the unigram distribution of
+    `counts`. A keyword-only `random_state` seeds what it draws at its start; other keyword-only
+    parameters are its options (`hstree.layers.registry`).
+
+    Attributes
+    ----------
+    n_labels : int
+        V.
+    dim : int
+        d.
+    """
+
+    def __init__(self, n_labels: int, dim: int) -> None:
+        self.n_labels, self.dim = n_labels, dim
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Array]:
+        """Return the trained arrays, by the names that a saved model gives them.
+
+        Trainers change them in place, row by row of the first axis. An array with two or more axes
+        holds vectors that are multiplied by hidden vectors: weight decay applies to it, and its
+        curvature grows with their squared length. An array with one axis holds biases.
+        """
+
+    @abstractmethod
+    def loss(
+        self, hidden: Array, targets: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return the loss that training minimises, and its gradients.
+
+        Parameters
+        ----------
+        hidden : float array (B, d)
+        targets : int array (B,)
+            Label ids.
+        rng : numpy.random.Generator
+            Source of noise, for losses that draw some.
+
+        Returns
+        -------
+        losses : float64 array (B,)
+            In nats.
+        gradients : Gradients
+        """
+
+    @abstractmethod
+    def log_prob(self, hidden: Array) -> Float64:
+        """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
+
+    def nll(self, hidden: Array, targets: Integer) -> Float64:
+        """Return the exact negative log-likelihoods of targets in nats, a float64 array (B,).
+
+        Parameters
+        ----------
+        hidden : float array (B, d)
+        targets : int array (B,)
+            Label ids.
+        """
+        nll: Float64 = -self.log_prob(hidden)[np.arange(len(targets)), targets]
+        return nll
+
+    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
+        """Return the k most probable labels of each hidden vector, exactly.
+
+        Parameters
+        ----------
+        hidden : float array (B, d)
+        k : int
+            At least 1; more than V means V.
+
+        Returns
+        -------
+        labels : int64 array (B, min(k, V))
+            Most probable first; ties by label id.
+        log_prob : float64 array (B, min(k, V))
+
+        Raises
+        ------
+        OptionError
+            When `k` is below 1.
+        """
+        if k < 1:
+            raise OptionError(f"k is {k}; ask for at least 1 label")
+        log_prob = self.log_prob(hidden)
+        labels = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
+        return labels, np.take_along_axis(log_prob, labels, axis=1)
+
+    def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
+        """Draw one label for each hidden vector; int64 array (B,)."""
+        # (B, V) cumulative probabilities
+        cumulative = np.cumsum(np.exp(self.log_prob(hidden)), axis=1)
+        drawn = rng.random((len(hidden), 1)) * cumulative[:, -1:]
+        below: Int64 = (cumulative <= drawn).sum(axis=1)
+        return np.minimum(below, self.n_labels - 1)
+
+    def curvature(self, counts: Array) -> dict[str, Float64]:
+        """Estimate the mean curvature of the loss along each row, per parameter (R,).
+
+        The second derivative of a target's loss with respect to the row's logit, averaged over
+        targets; an upper estimate keeps the trainers of word2vec from overshooting. By default
+        p (1 - p) for a row per label, p being its share of the targets, and 1/4, the largest
+        that one logit can have, for other rows.
+
+        Parameters
+        ----------
+        counts : array (V,)
+            How often each label is a target, on average.
+        """
+        share = counts / counts.sum()
+        return {
+            name: share * (1 - share) if len(array) == self.n_labels else np.full(len(array), 0.25)
+            for name, array in self.parameters().items()
+        }
+
+    @classmethod
+    def shapes(cls, source: Any, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of `parameters` of a layer, without allocating them at full size.
+
+        By default from two small layers: each length is a linear function of `dim`.
+        """
+        one, two = (cls(source, d, **options).parameters() for d in (1, 2))
+        return {
+            name: tuple(
+                a + (b - a) * (dim - 1) for a, b in zip(array.shape, two[name].shape, strict=True)
+            )
+            for name, array in one.items()
+        }

@@ -1,0 +1,266 @@
+"""Output layers by name, and the specification from which a layer is made, saved and read.
+
+Another package adds a layer through the entry-point group ``hstree.layers``::
+
+    [project.entry-points."hstree.layers"]
+    dense = "their_package.layers:DenseSoftmax"
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from hstree._files import current_file
+from hstree._options import Option, effective, options_of
+from hstree._plugins import OWN, Registry, unusable
+from hstree._typing import Int64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import FileFormatError, InputError
+from hstree.layers.base import OutputLayer
+from hstree.tree import Tree, load
+from hstree.tree.json_format import to_json
+
+#: Name of the hierarchical softmax, the layer of a tree that no layer is named for.
+TREE_LAYER = "tree"
+#: Keyword-only parameters of layers that are not options.
+RESERVED = frozenset(["counts", "dtype", "random_state"])
+#: What a layer can be made over: its file in a model's folder, how that is read, its name.
+_SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
+    Tree: ("tree.json", load, "tree"),
+    Vocabulary: ("vocabulary.tsv", Vocabulary.from_file, "vocabulary"),
+}
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """A registered class of output layers.
+
+    Attributes
+    ----------
+    name : str
+    layer : type of OutputLayer
+    takes : type
+        What a layer is made over: `Tree` or `Vocabulary`.
+    summary : str
+        The first line of the docstring.
+    options : tuple of Option
+    package : str
+        The package that provides it.
+    """
+
+    name: str
+    layer: type[OutputLayer]
+    takes: type
+    summary: str
+    options: tuple[Option, ...]
+    package: str
+
+    @classmethod
+    def of(cls, name: str, layer: Any, package: str = OWN) -> Self:
+        """Describe a class of output layers.
+
+        Raises
+        ------
+        PluginError
+            When it is not one.
+        """
+        if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
+            raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")
+        try:
+            source, dim, *_ = inspect.signature(layer).parameters
+            takes = typing.get_type_hints(layer.__init__).get(source)
+            options = options_of(layer, RESERVED)
+        except (TypeError, ValueError, NameError, AttributeError) as error:
+            raise unusable("output layer", name, package, f"{error}") from error
+        if takes not in _SOURCES or dim != "dim":
+            expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
+            raise unusable("output layer", name, package, expected)
+        summary = (inspect.getdoc(layer) or "").partition("\n")[0]
+        return cls(name, layer, takes, summary, options, package)
+
+
+LAYERS = Registry(
+    "output layer",
+    "hstree.layers",
+    {TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax"},
+    LayerKind.of,
+)
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """An output layer to be made: its kind, what it is made over, and its options.
+
+    Parameters
+    ----------
+    kind : LayerKind
+    source : Tree or Vocabulary
+    options : mapping
+        A value for every option of the kind.
+    """
+
+    kind: LayerKind
+    source: Tree | Vocabulary
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree, for a layer that is made over one."""
+        return self.source if isinstance(self.source, Tree) else None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The V labels; a label's id is its index."""
+        return self.source.labels if isinstance(self.source, Tree) else self.source.words
+
+    @property
+    def counts(self) -> Int64 | None:
+        """Training counts of the labels (V,), if they are known."""
+        return self.source.counts
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The labels in their order as a vocabulary; counts are 1 where they are not known."""
+        if isinstance(self.source, Vocabulary):
+            return self.source
+        counts = np.ones(len(self.labels), np.int64) if self.counts is None else self.counts
+        return Vocabulary(self.labels, counts)
+
+    @property
+    def made_from(self) -> object:
+        """Record of what the source was made from (`hstree.data.provenance`), or None."""
+        return (
+            self.source.meta.get("input") if isinstance(self.source, Tree) else self.source.source
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the source: labels in their order, counts, and a tree's nodes."""
+        if isinstance(self.source, Tree):
+            return self.source.sha256
+        content = json.dumps([self.source.words, self.source.counts.tolist()])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def new(
+        self,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        random_state: int = 0,
+    ) -> OutputLayer:
+        """Return an untrained layer: the unigram distribution of `counts`.
+
+        Parameters
+        ----------
+        dim : int
+            d, the length of hidden vectors.
+        counts : int array (V,), optional
+            Those of the source by default, and 1 for each label where it has none.
+        dtype : float dtype
+        random_state : int
+            Random seed of what the layer draws at its start, if it does.
+        """
+        make: Any = self.kind.layer
+        given: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
+        if "random_state" in inspect.signature(make).parameters:
+            given["random_state"] = random_state
+        layer: OutputLayer = make(self.source, dim, **given)
+        return layer
+
+    def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of a layer's parameters, which are not allocated."""
+        return self.kind.layer.shapes(self.source, dim, **self.options)
+
+    def n_parameters(self, dim: int) -> int:
+        """Return how many numbers a layer trains."""
+        return sum(int(np.prod(shape, dtype=object)) for shape in self.shapes(dim).values())
+
+    @property
+    def is_plain_tree(self) -> bool:
+        """Whether this is the hierarchical softmax, which configs and keys do not name."""
+        return self.kind.name == TREE_LAYER and not self.options
+
+    def key(self) -> dict[str, Any]:
+        """Return what tells this layer from others, for the key of a kept run: JSON values."""
+        if self.is_plain_tree:
+            return {"tree": self.sha256}
+        return {"layer": self.kind.name, "options": dict(self.options), "source": self.sha256}
+
+    @property
+    def file(self) -> str:
+        """Name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv"."""
+        return _SOURCES[self.kind.takes][0]
+
+    def config(self) -> dict[str, Any]:
+        """Return what the config of a model says of its layer: JSON values."""
+        if self.is_plain_tree:
+            return {"tree_sha256": self.sha256}
+        layer = {"name": self.kind.name, "options": dict(self.options)}
+        return {"layer": layer, f"{_SOURCES[self.kind.takes][2]}_sha256": self.sha256}
+
+    def write(self, folder: Path) -> None:
+        """Write the source's file into a folder."""
+        if isinstance(self.source, Vocabulary):
+            self.source.save(folder / self.file)
+            return
+        with (folder / self.file).open("wb") as file:
+            file.writelines(to_json(self.source))
+
+    @classmethod
+    def read(cls, folder: Path, config: Mapping[str, Any]) -> LayerSpec:
+        """Read the layer of a model's folder.
+
+        Parameters
+        ----------
+        folder : path
+        config : mapping
+            The model's, with what `config` returned.
+
+        Raises
+        ------
+        HstreeError
+            When there is no such layer, or its source cannot be read.
+        """
+        named = config.get("layer", {"name": TREE_LAYER, "options": {}})
+        match named:
+            case {"name": str(name), "options": dict(options)}:
+                file, read, _ = _SOURCES[LAYERS.get(name).takes]
+                return layer_spec(read(current_file(folder, file)), name, **options)
+        raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
+
+
+def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> LayerSpec:
+    """Specify an output layer.
+
+    Parameters
+    ----------
+    source : Tree or Vocabulary
+        What it is made over.
+    layer : str, default "tree"
+        Name of a registered layer.
+    **options
+        Those of the layer; the others have their defaults.
+
+    Raises
+    ------
+    OptionError
+        When there is no such layer, or an option cannot have its value.
+    InputError
+        When the layer is made over something else than `source`.
+    """
+    kind = LAYERS.get(layer)
+    if not isinstance(source, kind.takes):
+        wanted, got = kind.takes.__name__, type(source).__name__
+        raise InputError(f"the output layer {layer!r} is made over a {wanted}, not a {got}")
+    return LayerSpec(kind, source, effective(kind.options, options, layer))

@@ -1,0 +1,158 @@
+"""Models by name, and what is known of a model from its options alone.
+
+Another package adds a model through the entry-point group ``hstree.models``::
+
+    [project.entry-points."hstree.models"]
+    rnn = "their_package.models:RecurrentModel"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from hstree._options import Option, effective, options_of
+from hstree._plugins import OWN, Registry, unusable
+from hstree.errors import FileFormatError, OptionError, PluginError
+from hstree.layers.registry import LayerSpec
+from hstree.models import files
+from hstree.models.base import DEFAULT_MODEL, Model, named
+from hstree.tree import Tree
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A registered class of models.
+
+    Attributes
+    ----------
+    name : str
+    model : type of Model
+    summary : str
+        The first line of the docstring.
+    options : tuple of Option
+        Options of the constructor, in its order.
+    package : str
+        The package that provides it.
+    """
+
+    name: str
+    model: type[Model[Any]]
+    summary: str
+    options: tuple[Option, ...]
+    package: str
+
+    @classmethod
+    def of(cls, name: str, model: Any, package: str = OWN) -> Self:
+        """Describe a class of models.
+
+        Raises
+        ------
+        PluginError
+            When it is not one.
+        """
+        if not (isinstance(model, type) and issubclass(model, Model)):
+            raise unusable("model", name, package, "it is not a subclass of Model")
+        if getattr(model, "name", None) != name or not dataclasses.is_dataclass(model):
+            raise unusable("model", name, package, "it is not a dataclass with that `name`")
+        try:
+            options = options_of(model)
+        except (TypeError, ValueError, NameError, AttributeError) as error:
+            raise unusable("model", name, package, f"{error}") from error
+        summary = (inspect.getdoc(model) or "").partition("\n")[0]
+        return cls(name, model, summary, options, package)
+
+
+MODELS = Registry(
+    "model",
+    "hstree.models",
+    {
+        "lbl": "hstree.models.lbl:LanguageModel",
+        "cbow": "hstree.models.cbow:CBOW",
+        "skipgram": "hstree.models.skipgram:SkipGram",
+    },
+    ModelKind.of,
+)
+
+
+def new_model(
+    output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options: Any
+) -> Model[Any]:
+    """Return an untrained model.
+
+    Parameters
+    ----------
+    output : Tree or LayerSpec
+    model : str, default "lbl"
+        Name of a registered model: "lbl", "cbow", "skipgram".
+    **options
+        Those of the model.
+
+    Raises
+    ------
+    OptionError
+        When there is no such model or option, or an option cannot have its value.
+    """
+    kind = MODELS.get(model)
+    make: Any = kind.model
+    untrained: Model[Any] = make(output, **effective(kind.options, options, kind.name))
+    return untrained
+
+
+def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `Model.config` of a model with these options returns, without making it.
+
+    Parameters
+    ----------
+    options : mapping
+        As `new_model` takes them, `model` among them.
+
+    Raises
+    ------
+    OptionError
+        As `new_model`.
+    """
+    kind = kind_of(options)
+    values = {name: value for name, value in options.items() if name != "model"}
+    return named(kind.name) | effective(kind.options, values, kind.name)
+
+
+def kind_of(config: Mapping[str, Any]) -> ModelKind:
+    """Return the kind of the model that a config is of.
+
+    Raises
+    ------
+    OptionError
+        When there is no such model.
+    """
+    return MODELS.get(config.get("model", DEFAULT_MODEL))
+
+
+def describe(config: Mapping[str, Any]) -> tuple[str, str]:
+    """Describe a model and its training in words, from what `Model.config` returns."""
+    return kind_of(config).model.describe(config)
+
+
+def predicts(config: Mapping[str, Any]) -> str:
+    """Return what the perplexities of a model are of, from what `Model.config` returns."""
+    return kind_of(config).model.predicts
+
+
+def load(folder: str | os.PathLike[str]) -> Model[Any]:
+    """Read a model of any class from its folder.
+
+    Raises
+    ------
+    FileFormatError
+        When a file is missing, damaged, of another version or does not fit the others.
+    """
+    saved = files.read(folder)
+    try:
+        kind = kind_of(saved.config)
+    except (TypeError, OptionError, PluginError) as error:
+        raise FileFormatError(f"{folder}: no model can be made of it: {error}") from error
+    return kind.model.from_saved(saved)
