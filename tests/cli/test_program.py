@@ -110,6 +110,21 @@ def test_wrong_usage_is_2(refused):
     refused("--frob", status=2, saying="--frob")
 
 
+@pytest.mark.parametrize("module", ["hstree", "hstree_cli"])
+def test_the_program_is_started_by_either_package(module, program, tmp_path):
+    command, environment = program
+    ran = subprocess.run(
+        [command[0], "-m", module, "check", "missing.json"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("hstree: error: ")
+    assert ran.stderr.count("\n") == 1
+
+
 def test_version(hstree):
     assert re.fullmatch(r"hstree \d+\.\d+\.\d+\n", hstree("--version").out)
 
