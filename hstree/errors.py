@@ -4,6 +4,8 @@ Each message is one line that says what is wrong, where, and what to do next; th
 prints it as it is. Any other exception that escapes is a bug.
 """
 
+from __future__ import annotations
+
 
 class HstreeError(Exception):
     """Base of every error that hstree raises on purpose."""
@@ -38,6 +40,11 @@ class OptionError(HstreeError, ValueError):
     ) -> None:
         super().__init__(message)
         self.option, self.reason = option, reason
+
+    @classmethod
+    def about(cls, option: str, reason: str) -> OptionError:
+        """Return the error of one option, from its name and what is wrong with it."""
+        return cls(f"{option} {reason}", option=option, reason=reason)
 
 
 class TrainingError(HstreeError):

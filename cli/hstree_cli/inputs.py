@@ -33,9 +33,18 @@ NAMED = 5
 # Corpora
 
 
-def read_vocabulary(path: Path | None) -> Vocabulary | None:
-    """Read the vocabulary that an option names."""
-    return None if path is None else Vocabulary.from_file(path)
+def read_vocabulary(reading: Reading) -> Vocabulary | None:
+    """Read the vocabulary that the option names.
+
+    Raises
+    ------
+    OptionError
+        If other options select words, too.
+    """
+    if reading.vocabulary is None:
+        return None
+    refuse_options("--vocabulary chooses the words already", **reading.selection)
+    return Vocabulary.from_file(reading.vocabulary)
 
 
 def training_split(
@@ -99,9 +108,7 @@ class LabelReader:
         counts = np.zeros(len(tree.labels), np.int64) if tree.counts is None else tree.counts
         self._labels = Vocabulary(tree.labels, counts)
         self._reading = reading
-        self._words = read_vocabulary(reading.vocabulary)
-        if self._words is not None and reading.selection:
-            raise OptionError("--vocabulary chooses the words: drop --min-count and --max-size")
+        self._words = read_vocabulary(reading)
 
     def text(self, source: str) -> Corpus:
         """Read one text."""

@@ -30,7 +30,7 @@ from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.options import UsageError, as_typer, epilog
+from hstree_cli.options import UsageError, as_typer, epilog, flag
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, tracebacks
 
 app = typer.Typer(
@@ -119,7 +119,11 @@ def exit_status(arguments: Sequence[str]) -> int:
             raise
         is_foreign = isinstance(error, PluginError) and error.__cause__ is not None
         hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
-        complain(f"{error}{hint}")
+        message = str(error)
+        if isinstance(error, OptionError) and error.option is not None:
+            typed = f"{flag(error.option)} {error.reason}"
+            message = message.replace(f"{error.option} {error.reason}", typed)
+        complain(f"{message}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 
 

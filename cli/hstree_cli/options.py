@@ -326,16 +326,14 @@ def _is_given(ctx: typer.Context, name: str) -> bool:
 
 
 def flag(name: str) -> str:
-    """Return a Python name as an option: ``--max-size`` for "max_size"."""
-    return f"--{name.replace('_', '-')}"
+    """Return an option's Python name as it is typed: ``--max-size`` for "max_size"."""
+    return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
 
 
 def flags(option: Option) -> str:
-    """Return how an option is spelt; both ways where it is a switch that is on by default."""
-    name = option.name.replace("_", "-")
-    if option.name == "random_state":
-        return "--seed"
-    return f"--{name}/--no-{name}" if option.default is True else f"--{name}"
+    """Return how an option is typed; both forms of a switch that is on by default."""
+    typed = flag(option.name)
+    return f"{typed}/--no-{typed[2:]}" if option.default is True else typed
 
 
 def shown_default(option: Option) -> str:
@@ -343,19 +341,6 @@ def shown_default(option: Option) -> str:
     if isinstance(option.default, bool):
         return "yes" if option.default else "no"
     return "-" if option.default is None else str(option.default)
-
-
-def as_typed(message: str, builder: Builder) -> str:
-    """Return an error with the builder's options spelt as they are typed.
-
-    A name with an underscore is an option's wherever it stands; any other is a plain word too, and
-    is one for sure only where the message begins with it.
-    """
-    for option in builder.options:
-        flag = flags(option).partition("/")[0]
-        before = r"\b" if "_" in option.name else rf"^(?:{re.escape(builder.name)}: )?"
-        message = re.sub(rf"({before}){option.name}\b(?!:)", rf"\1{flag}", message)
-    return message
 
 
 def as_typer(command: Callable[..., None], builder: Builder | None = None) -> Callable[..., None]:
@@ -385,16 +370,9 @@ def as_typer(command: Callable[..., None], builder: Builder | None = None) -> Ca
         parameters += [_parameter(option, f"Options of {builder.name}") for option in own]
 
     def typed(**values: Any) -> None:
-        from hstree.errors import OptionError
-
         for name, (make, names) in groups.items():
             values[name] = make(**{name: values.pop(name) for name in names})
-        try:
-            command(**values)
-        except OptionError as error:
-            if builder is None:
-                raise
-            raise OptionError(as_typed(str(error), builder)) from error
+        command(**values)
 
     typed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     typed.__name__ = command.__name__

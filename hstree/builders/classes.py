@@ -214,24 +214,29 @@ def _check_together(
 ) -> None:
     """Refuse options that do not go together."""
     if classes_file is not None and cluster_by != "exchange":
-        raise OptionError(
-            f"classes_file names the classes, so there are none to find: drop cluster_by "
-            f"{cluster_by!r}, or the file"
+        raise OptionError.about(
+            "classes_file",
+            f"names the classes, so there are none to find: drop cluster_by {cluster_by!r}, or "
+            "the file",
         )
     if cluster_by == "vectors" and vectors_file is None:
-        raise OptionError(
-            "cluster_by 'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
+        raise OptionError.about(
+            "cluster_by", "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
         )
     if vectors_file is not None and cluster_by != "vectors":
-        raise OptionError(
-            "vectors_file is for cluster_by 'vectors'; give that too, or drop the file"
+        raise OptionError.about(
+            "vectors_file", "is for cluster_by 'vectors'; give that too, or drop the file"
         )
     method = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
     if levels == 3 and (classes_file is not None or cluster_by in ("brown", "adaptive")):
-        raise OptionError(f"levels 3 does not go with {method}, which determines the levels")
+        raise OptionError.about(
+            "levels", f"3 does not go with {method}, which determines the levels"
+        )
     if n_classes is None:
         return
     if classes_file is not None or cluster_by == "adaptive":
-        raise OptionError(f"n_classes does not go with {method}, which determines it")
+        raise OptionError.about("n_classes", f"does not go with {method}, which determines it")
     if n_classes > n_words:
-        raise OptionError(f"n_classes is {n_classes}, more than the {n_words} words; give fewer")
+        raise OptionError.about(
+            "n_classes", f"is {n_classes}, more than the {n_words} words; give fewer"
+        )

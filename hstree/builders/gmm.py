@@ -97,7 +97,9 @@ def gmm(
        NIPS 2008, section 4: RANDOM, BALANCED, ADAPTIVE(epsilon).
     """
     if epsilon > 0 and split == "balanced":
-        raise OptionError("epsilon needs split 'adaptive'; a balanced split doubles no word")
+        raise OptionError.about(
+            "epsilon", "needs split 'adaptive'; a balanced split doubles no word"
+        )
     cut = _cut(vectors, split, epsilon, iterations, shared_variance, weighted)
     n_words = len(vectors.labels)
     seeds = np.random.SeedSequence(random_state).spawn(trees)

@@ -70,9 +70,10 @@ def linkage(
     """
     n_words = len(vectors.labels)
     if criterion in EUCLIDEAN_ONLY and metric != "euclidean":
-        raise OptionError(
-            f"criterion {criterion!r} needs the metric 'euclidean', not {metric!r}; "
-            "take criterion 'average' or 'complete' with this metric"
+        raise OptionError.about(
+            "criterion",
+            f"{criterion!r} needs the metric 'euclidean', not {metric!r}; take criterion "
+            "'average' or 'complete' with this metric",
         )
     if n_words > MAX_LABELS:
         raise InputError(

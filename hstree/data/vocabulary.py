@@ -130,7 +130,7 @@ class Vocabulary:
         ('the', '<eos>', '<unk>')
         """
         if min_count < 1:
-            raise OptionError(f"min_count is {min_count}; it must be 1 or more")
+            raise OptionError.about("min_count", f"is {min_count}; it must be 1 or more")
         count = checked_counts(counts, words)
         special = {word: i for i, word in enumerate(words) if word in (EOS, UNK)}
         n_eos = int(count[special[EOS]]) if EOS in special else 0
@@ -145,7 +145,9 @@ class Vocabulary:
             room = max_size - 1 - has_unk
             if room < 0:
                 needed = f"{EOS} and {UNK}" if has_unk else EOS
-                raise OptionError(f"max_size is {max_size}, which leaves no room for {needed}")
+                raise OptionError.about(
+                    "max_size", f"is {max_size}, which leaves no room for {needed}"
+                )
             # The most frequent `room` of them.
             kept = kept[_largest_first([words[i] for i in kept.tolist()], count[kept])[:room]]
         chosen = [*(words[i] for i in kept.tolist()), EOS]

@@ -187,7 +187,7 @@ def test_options_that_do_not_go_with_the_input(refused, hstree, corpus, tmp_path
         refused("build", "-m", "huffman", "vocab.tsv", *option, status=2, saying=option[0])
     refused("build", "-m", "huffman", corpus, "--labels", "vocab.tsv", status=2, saying="--labels")
     both = ["--vocabulary", "vocab.tsv", "--min-count", "2"]
-    refused("build", "-m", "huffman", corpus, *both, status=2, saying="min_count")
+    refused("build", "-m", "huffman", corpus, *both, status=2, saying="--min-count: --vocabulary")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_missing_inputs(refused):
 @pytest.mark.parametrize(
     ("options", "saying"),
     [
-        (["classes", "--cluster-by", "vectors"], "--cluster-by 'vectors' needs --vectors-file"),
+        (["classes", "--cluster-by", "vectors"], "--cluster-by 'vectors' needs vectors_file"),
         (
             ["classes", "--n-classes", "0"],
             "classes: --n-classes is 0; it must be a whole",

@@ -49,8 +49,8 @@ def test_options_of_another_model_are_refused(refused, hstree, tree, corpus):
         (["--model", "cbow", "--context", 3], "--context: not with --model cbow, but with lbl"),
         (["--window", 3], "--window: not with --model lbl, but with cbow and skipgram"),
         (["--model", "glove"], "glove"),
-        (["--model", "cbow", "--sample", "-1"], "sample is -1"),
-        (["--learning-rate", 0], "learning_rate is 0"),
+        (["--model", "cbow", "--sample", "-1"], "--sample is -1"),
+        (["--learning-rate", 0], "--learning-rate is 0.0"),
     ):
         refused("evaluate", tree, corpus, *given, status=2, saying=said)
     hstree("evaluate", tree, corpus, "--model", "cbow", *QUICK, "--save", "m")

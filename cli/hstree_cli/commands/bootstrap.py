@@ -101,7 +101,7 @@ def bootstrap(
     check_folder(output, "-o", folders, apart_from=[*sources, json])
     check_file(json, "--json", apart_from=sources)
     with showing_progress(quiet):
-        splits = read_splits(corpus, held_out, reading, read_vocabulary(reading.vocabulary))
+        splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
         warn_of_seen_lines(splits, {})
         results = dict(
             rounds_of(splits, output, rounds=rounds, method=method, build_options=options, **model)

@@ -91,7 +91,7 @@ def build(
     sources = [input, reading.vocabulary, labels, *options.values()]
     check_file(output, "-o", ENDINGS, force=force, apart_from=sources)
     with showing_progress(quiet):
-        words = read_vocabulary(reading.vocabulary)
+        words = read_vocabulary(reading)
         opened = _open(input, chosen, words, labels, reading, train_split_only)
         tree = hstree.build(method, opened, vocabulary=words, **options)
         tree.save(output)

@@ -105,23 +105,16 @@ def compare(
     """
     from hstree._files import recorded_name
     from hstree.tree import load
-    from hstree_cli.inputs import (
-        read_splits,
-        read_vocabulary,
-        refuse_options,
-        warn_of_seen_lines,
-    )
+    from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
 
     options = model_options(ctx, training)
     if not (method or tree or baseline):
         method, baseline = list(METHODS), list(BASELINES if training.model == "lbl" else ())
-    if reading.vocabulary is not None:
-        refuse_options("--vocabulary chooses the words already", **reading.selection)
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
         trees = {recorded_name(path): load(path) for path in tree or ()}
-        words = read_vocabulary(reading.vocabulary)
+        words = read_vocabulary(reading)
         if trees and words is None and not reading.selection:
             words = _words_of(next(iter(trees.values())), corpus, held_out, reading)
         splits = read_splits(corpus, held_out, reading, words)

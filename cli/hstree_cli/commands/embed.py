@@ -158,7 +158,7 @@ def _tree_and_text(path: Path | None, source: str, reading: Reading) -> tuple[Tr
         return tree, LabelReader(tree, reading).text(source)
     text = Corpus.read(
         source,
-        vocabulary=read_vocabulary(reading.vocabulary),
+        vocabulary=read_vocabulary(reading),
         min_count=reading.min_count,
         max_size=reading.max_size,
         lower=reading.lower,

@@ -35,7 +35,7 @@ def vocab(
     with showing_progress(quiet):
         text = Corpus.read(
             corpus,
-            vocabulary=read_vocabulary(reading.vocabulary),
+            vocabulary=read_vocabulary(reading),
             min_count=reading.min_count,
             max_size=reading.max_size,
             lower=reading.lower,
