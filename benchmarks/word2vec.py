@@ -20,7 +20,7 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from hstree.data.symmetric_windows import SymmetricWindows
+from hstree.data.windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
 from hstree.models import new_model
 from hstree.models.word2vec import WindowModel

@@ -1,7 +1,9 @@
-"""Context windows over a corpus: what stands before each word, and the order of training.
+"""Context windows over a corpus: batches of contexts and targets, in text or training order.
 
-Contexts run over line ends; before the first word of a corpus stand ``<eos>``. A corpus is read
-a block at a time, so that one larger than memory works.
+`Windows` are the n words before each word; they cross line ends, and ``<eos>`` precedes the first
+word of a corpus. `SymmetricWindows` are word2vec's: the words of the same line on both sides,
+with sub-sampling of frequent words and random window sizes in training (Mikolov et al. 2013; the
+word2vec program). A corpus is read block by block, so that it may be larger than memory.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hstree._typing import Bool, Float64, Int32
+from hstree._typing import Bool, Float64, Int32, Int64
 from hstree.data.corpus import Corpus
 from hstree.errors import InputError
 
@@ -22,18 +24,18 @@ BLOCK = 1 << 22
 
 
 class Windows:
-    """The contexts and targets of a corpus whose vocabulary is a tree's labels.
+    """Contexts and targets of a corpus whose vocabulary is a tree's labels.
 
     Parameters
     ----------
     corpus : Corpus
     context : int
-        n, the number of words before the target.
+        Number of words before the target, n.
 
     Raises
     ------
     InputError
-        When a word is not in the vocabulary and that has no ``<unk>``, or has no ``<eos>``.
+        When the vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
     """
 
     def __init__(self, corpus: Corpus, context: int) -> None:
@@ -63,43 +65,163 @@ class Windows:
         ----------
         size : int
         rng : numpy.random.Generator, optional
-            Shuffles the blocks, and the positions within each block of 2**22; in the order of
-            the text without it.
+            Shuffles the blocks, and the positions within each block of 2**22 (default: text
+            order).
 
         Yields
         ------
         contexts : int32 array (B, n)
             Label ids, the farthest first.
         targets : int32 array (B,)
-            Label ids; ``<unk>``'s where the word is not in the vocabulary.
+            Label ids; that of ``<unk>`` for words outside the vocabulary.
         oov : bool array (B,)
-            Whether it is not.
+            Whether the target is outside the vocabulary.
         """
-        starts = np.arange(0, len(self), BLOCK)
-        for start in starts if rng is None else rng.permutation(starts):
-            ids = self._block(int(start))
-            oov = ids < 0
-            ids[oov] = self._unk
+        for start in self._block_starts(rng):
+            first, stop = start - self.context, min(start + BLOCK, len(self))
+            ids, oov = self._read(max(first, 0), stop)
+            if first < 0:
+                ids = np.pad(ids, (-first, 0), constant_values=self._eos)
+                oov = np.pad(oov, (-first, 0))
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
-            n_here = len(window)
-            order = np.arange(n_here) if rng is None else rng.permutation(n_here)
-            for a in range(0, n_here, size):
-                here = order[a : a + size]
-                both = window[here]
-                yield both[:, :-1], both[:, -1], oov[here + self.context]
+            n_positions = stop - start
+            order = np.arange(n_positions) if rng is None else rng.permutation(n_positions)
+            for a in range(0, n_positions, size):
+                chosen = order[a : a + size]
+                rows = window[chosen]  # (B, n + 1) contexts, then the target
+                yield rows[:, :-1], rows[:, -1], oov[chosen + self.context]
 
     def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yield the batches of one epoch of training, in random order."""
+        """Yield the batches of one training epoch, in random order."""
         return self.batches(size, rng)
 
     def training_counts(self) -> Float64:
-        """Return how often each label is a target of `training_batches`, on average; (V,)."""
+        """Return the expected frequency of each label as a target of `training_batches`, (V,)."""
         return self.corpus.counts.astype(np.float64)
 
-    def _block(self, start: int) -> Int32:
-        """Return the ids of a block, with the n words before it."""
-        stop = min(start + BLOCK, len(self))
-        before = max(0, start - self.context)
-        ids = np.full(self.context + stop - start, self._eos, np.int32)
-        ids[len(ids) - (stop - before) :] = self.corpus.ids(slice(before, stop))
-        return ids
+    def _block_starts(self, rng: np.random.Generator | None) -> list[int]:
+        starts = np.arange(0, len(self), BLOCK)
+        shuffled: list[int] = (starts if rng is None else rng.permutation(starts)).tolist()
+        return shuffled
+
+    def _read(self, start: int, stop: int) -> tuple[Int32, Bool]:
+        """Return the label ids of some tokens, and whether each is OOV."""
+        ids = self.corpus.ids(slice(start, stop))
+        oov = ids < 0
+        ids[oov] = self._unk
+        return ids, oov
+
+
+class SymmetricWindows(Windows):
+    """Windows of up to n words on both sides of each target, within its line.
+
+    In training, frequent words are left out at random before windows are formed, and the size of
+    each window is drawn from 1 to n. For scoring, all words and whole windows are used. ``<eos>``
+    is a word of its line.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    context : int
+        Number of words on either side, n.
+    sample : float, default 0
+        Sub-sampling of frequent words in `training_batches`: a token of a word with relative
+        frequency f is kept with probability ``min(1, (sqrt(f / sample) + 1) * sample / f)``;
+        0 keeps all.
+    """
+
+    def __init__(self, corpus: Corpus, context: int, sample: float = 0.0) -> None:
+        super().__init__(corpus, context)
+        self.kept = keep_probability(corpus.counts, sample)
+        self._line_start = corpus.line_start
+
+    def batches(self, size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
+        """Yield batches of at most `size` positions; see `Windows.batches`.
+
+        Yields
+        ------
+        contexts : int32 array (B, 2 n)
+            Label ids, from left to right; -1 beyond the ends of the line.
+        targets : int32 array (B,)
+        oov : bool array (B,)
+        """
+        for start in self._block_starts(rng):
+            stop = min(start + BLOCK, len(self))
+            # Windows reach beyond the ends of a block.
+            first, last = max(0, start - self.context), min(stop + self.context, len(self))
+            tokens = _LineTokens(*self._read_lines(first, last), self.context)
+            order = np.arange(start - first, stop - first)
+            if rng is not None:
+                order = rng.permutation(order)
+            for a in range(0, len(order), size):
+                yield tokens.windows(order[a : a + size], self.context)
+
+    def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield the batches of one training epoch: sub-sampled tokens, random window sizes.
+
+        Windows do not cross the ends of a block of 2**22 tokens.
+        """
+        for start in self._block_starts(rng):
+            ids, oov, line = self._read_lines(start, min(start + BLOCK, len(self)))
+            kept = rng.random(len(ids)) < self.kept[ids]
+            if not kept.any():
+                continue
+            tokens = _LineTokens(ids[kept], oov[kept], line[kept], self.context)
+            order = rng.permutation(len(tokens.ids))
+            reach = rng.integers(1, self.context + 1, len(order))
+            for a in range(0, len(order), size):
+                yield tokens.windows(order[a : a + size], reach[a : a + size])
+
+    def training_counts(self) -> Float64:
+        """Return the expected frequency of each label as a target of `training_batches`, (V,)."""
+        return super().training_counts() * self.kept
+
+    def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
+        """Return the label ids of some tokens, whether each is OOV, and the line of each."""
+        ids, oov = self._read(first, last)
+        starts = self._line_start
+        inside = starts[np.searchsorted(starts, first, "right") : np.searchsorted(starts, last)]
+        is_start = np.zeros(len(ids), np.int64)
+        is_start[inside - first] = 1
+        return ids, oov, np.cumsum(is_start)
+
+
+class _LineTokens:
+    """Consecutive tokens, and the windows around them within their lines."""
+
+    def __init__(self, ids: Int32, oov: Bool, line: Int64, context: int) -> None:
+        self.ids, self.oov = ids, oov
+        # (T, 2 n + 1) the tokens around each token, itself in the middle
+        self._around = np.lib.stride_tricks.sliding_window_view(
+            np.pad(ids, context, constant_values=-1), 2 * context + 1
+        )
+        self._steps = np.r_[-context:0, 1 : context + 1]
+        # (T,) number of tokens of the same line to the left and right of each token
+        position = np.arange(len(ids))
+        first = np.flatnonzero(np.diff(line, prepend=-1))
+        length = np.diff(first, append=len(ids))
+        self._left = position - np.repeat(first, length)
+        self._right = np.repeat(first + length, length) - 1 - position
+
+    def windows(self, positions: Int64, reach: Int64 | int) -> Batch:
+        """Return contexts of at most `reach` tokens a side, targets and OOV flags."""
+        left = np.minimum(self._left[positions], reach)[:, None]
+        right = np.minimum(self._right[positions], reach)[:, None]
+        inside = (self._steps >= -left) & (self._steps <= right)  # (B, 2 n)
+        n = self._around.shape[1] // 2
+        around = self._around[positions]
+        contexts = np.concatenate([around[:, :n], around[:, n + 1 :]], axis=1)
+        return np.where(inside, contexts, np.int32(-1)), around[:, n], self.oov[positions]
+
+
+def keep_probability(counts: Int64, sample: float) -> Float64:
+    """Return the probability with which a token of each word is kept, (V,).
+
+    The rule of the word2vec program, which differs from the paper's; 1 for all if `sample` is 0.
+    """
+    if sample == 0:
+        return np.ones(len(counts))
+    threshold = sample * counts.sum()
+    count = np.maximum(counts, 1)
+    kept: Float64 = (np.sqrt(count / threshold) + 1) * threshold / count
+    return np.minimum(kept, 1.0)

@@ -19,8 +19,7 @@ from hstree._text import plural
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.contexts import Contexts, check_ids, check_words, ids_of
 from hstree.data.corpus import Corpus
-from hstree.data.symmetric_windows import SymmetricWindows
-from hstree.data.windows import Batch, Windows
+from hstree.data.windows import Batch, SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.registry import LayerSpec
@@ -90,7 +89,7 @@ class Word2Vec(Model[WindowModel]):
     sample : float
         Threshold of the sub-sampling of frequent words, 0 for none; word2vec's default is 0.001.
         It trains for another distribution than that of the text, better for vectors and worse for
-        perplexity. See `hstree.data.symmetric_windows.SymmetricWindows`.
+        perplexity. See `hstree.data.windows.SymmetricWindows`.
     """
 
     output: InitVar[Tree | LayerSpec]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.data.symmetric_windows import SymmetricWindows, keep_probability
+from hstree.data.windows import SymmetricWindows, keep_probability
 from tests.texts import corpus_of
 
 LINES = ["a b c d e f", "", "g", "a zebra a b", "h " * 9, "c d"]
@@ -29,7 +29,7 @@ def around(line, place, n):
 @pytest.mark.parametrize("n", [1, 3])
 def test_windows_to_score_are_whole_wherever_the_text_is_cut(text, monkeypatch, block, n):
     corpus, lines = text
-    monkeypatch.setattr("hstree.data.symmetric_windows.BLOCK", block)
+    monkeypatch.setattr("hstree.data.windows.BLOCK", block)
     words = [*corpus.vocabulary.words, None]  # -1 is the last one
     found = []
     for contexts, targets, oov in SymmetricWindows(corpus, n, 0.01).batches(4):
