@@ -1,6 +1,6 @@
 """Huffman's tree: the shortest mean code that any tree with one code a word can have.
 
-It looks at counts alone. `hstree.tree.code_lengths` merges; here the result becomes a `Tree`.
+It looks at counts alone. `hstree.tree.huffman_code` merges; here the result becomes a `Tree`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hstree._typing import Int64
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from hstree.tree import Tree
-from hstree.tree.code_lengths import merge_order
+from hstree.tree.huffman_code import merge_order
 
 
 @checked_options

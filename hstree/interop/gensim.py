@@ -19,8 +19,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from hstree.tree.from_paths import tree_of_paths
-from hstree.tree.paths import paths_of
+from hstree.tree.paths import paths_of, tree_of_paths
 
 #: gensim before it needs NumPy 1, hstree needs NumPy 2.
 OLDEST = "4.4"

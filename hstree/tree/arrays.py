@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int64
 from hstree.errors import TreeError
-from hstree.tree.packing import content_arrays
+from hstree.tree.content import content_arrays
 from hstree.tree.rules import broken_rules
 
 T = TypeVar("T", bound=np.generic)
@@ -62,9 +62,9 @@ class TreeArrays:
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         self.labels: tuple[str, ...] = tuple(labels)
-        self.child_start = _frozen(child_start, "child_start")
-        self.child = _frozen(child, "child")
-        self.counts = None if counts is None else _frozen(counts, "counts")
+        self.child_start = _checked(child_start, "child_start")
+        self.child = _checked(child, "child")
+        self.counts = None if counts is None else _checked(counts, "counts")
         self.names: tuple[str | None, ...] | None = None if names is None else tuple(names)
         self.meta: dict[str, Any] = dict(meta or {})
         broken = broken_rules(self.labels, self.child_start, self.child, self.counts, self.names)
@@ -82,9 +82,8 @@ class TreeArrays:
         names: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Make a tree from one list of children for each node, as they stand in tree.json."""
-        start = np.zeros(len(children) + 1, np.int64)
-        np.cumsum([len(of_node) for of_node in children], out=start[1:])
+        """Make a tree from the list of children of each node, as in ``tree.json``."""
+        start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
         child = [c for of_node in children for c in of_node]
         return cls(labels, start, child, counts=counts, names=names, meta=meta)
 
@@ -111,7 +110,7 @@ class TreeArrays:
     @cached_property
     def fan_out(self) -> Int64:
         """int64 array (N,): the number of children of each node."""
-        return _frozen(np.diff(self.child_start), "fan_out")
+        return _read_only(np.diff(self.child_start))
 
     @cached_property
     def row_start(self) -> Int64:
@@ -121,33 +120,39 @@ class TreeArrays:
         The NumPy layer, saved models and every other reader share this layout
         (``docs/tree-format.md``).
         """
-        return _frozen(offsets(np.where(self.fan_out == 2, 1, self.fan_out)), "row_start")
+        return _read_only(offsets(np.where(self.fan_out == 2, 1, self.fan_out)))
+
+    @cached_property
+    def row_edge(self) -> Int64:
+        """int64 array (rows,): the edge whose score each weight row gives; binary: the first."""
+        has_row = (self.edge_width > 2) | (self.edge_branch == 0)
+        return _read_only(np.flatnonzero(has_row))
 
     @cached_property
     def edge_node(self) -> Int64:
         """int64 array (E,): the node that each edge leaves. Edge e leads to ``child[e]``."""
-        return _frozen(segment_ids(self.child_start), "edge_node")
+        return _read_only(segment_ids(self.child_start))
 
     @cached_property
     def edge_branch(self) -> Int64:
         """int64 array (E,): position of each edge among those of its node, from 0."""
         branch = np.arange(len(self.child)) - self.child_start[self.edge_node]
-        return _frozen(branch, "edge_branch")
+        return _read_only(branch)
 
     @cached_property
     def edge_width(self) -> Int64:
         """int64 array (E,): the number of children of the node that each edge leaves."""
-        return _frozen(self.fan_out[self.edge_node], "edge_width")
+        return _read_only(self.fan_out[self.edge_node])
 
     @cached_property
     def edge_row(self) -> Int64:
         """int64 array (E,): the first weight row of the node that each edge leaves."""
-        return _frozen(self.row_start[self.edge_node], "edge_row")
+        return _read_only(self.row_start[self.edge_node])
 
     @cached_property
     def parent_edge(self) -> Int64:
         """int64 array (E,): the edge before each edge on the path from the root, -1 at the root."""
-        return _frozen(self.node_edge[self.edge_node], "parent_edge")
+        return _read_only(self.node_edge[self.edge_node])
 
     @cached_property
     def node_edge(self) -> Int64:
@@ -155,21 +160,21 @@ class TreeArrays:
         edge = np.full(self.n_nodes, -1, np.int64)
         inner = np.flatnonzero(self.child >= 0)
         edge[self.child[inner]] = inner
-        return _frozen(edge, "node_edge")
+        return _read_only(edge)
 
     @cached_property
     def parent(self) -> Int64:
         """int64 array (N,): the parent of each node, -1 for the root."""
         parent = np.full(self.n_nodes, -1, np.int64)
         parent[1:] = self.edge_node[self.node_edge[1:]]
-        return _frozen(parent, "parent")
+        return _read_only(parent)
 
     @cached_property
     def depth(self) -> Int64:
         """int64 array (N,): number of decisions before each node; 0 for the root."""
         above = np.ones(self.n_nodes, np.int64)
         above[:1] = 0
-        return _frozen(self.sum_to_root(above), "depth")
+        return _read_only(self.sum_to_root(above))
 
     def sum_to_root(self, value: Array) -> Array:
         """Sum a value of the nodes over each node and all nodes above it.
@@ -183,6 +188,7 @@ class TreeArrays:
         array (N,)
             By pointer doubling: O(N log depth), so that a chain is no slower than a balanced tree.
         """
+        # After k rounds, total is the sum over 2**k nodes up from each; jump is the node after them
         total, jump = np.array(value), np.array(self.parent)
         while (alive := np.flatnonzero(jump >= 0)).size:
             above = jump[alive]
@@ -193,15 +199,13 @@ class TreeArrays:
     @cached_property
     def levels(self) -> list[Level]:
         """Nodes and edges of each depth, from the root down."""
-        nodes = _frozen(np.argsort(self.depth, kind="stable"), "levels")  # (N,) by depth
-        start = _frozen(offsets(self.fan_out[nodes]), "levels")  # (N + 1,) into edges
-        edges = _frozen(ranges(self.child_start[nodes], start), "levels")  # (E,) by depth
-        levels = []
-        for a, b in pairwise(offsets(np.bincount(self.depth)).tolist()):
-            edge_start = start[a : b + 1] - start[a]
-            edge_start.setflags(write=False)
-            levels.append(Level(nodes[a:b], edges[start[a] : start[b]], edge_start))
-        return levels
+        nodes = _read_only(np.argsort(self.depth, kind="stable"))  # (N,) by depth
+        start = _read_only(offsets(self.fan_out[nodes]))  # (N + 1,) into edges
+        edges = _read_only(ranges(self.child_start[nodes], start))  # (E,) by depth
+        return [
+            Level(nodes[a:b], edges[start[a] : start[b]], _read_only(start[a : b + 1] - start[a]))
+            for a, b in pairwise(offsets(np.bincount(self.depth)).tolist())
+        ]
 
     def sum_up(self, of_label: NDArray[T]) -> NDArray[T]:
         """Sum a value of the labels over the leaves below each edge.
@@ -235,7 +239,7 @@ class TreeArrays:
     def codes_per_label(self) -> Int64:
         """int64 array (V,): the number of codes of each label; 0 only where V = 1."""
         number = np.bincount(~self.child[self.child < 0], minlength=self.n_labels)
-        return _frozen(number, "codes_per_label")
+        return _read_only(number)
 
     @cached_property
     def has_single_codes(self) -> bool:
@@ -244,10 +248,9 @@ class TreeArrays:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the content: labels, counts, children and names, not `meta`.
+        """SHA-256 of labels, counts, children and names, not of `meta`, in hexadecimal.
 
-        The three endings of a file agree on it, and so do two versions of hstree;
-        ``docs/tree-format.md`` says how it is computed.
+        The same for every file format and version of hstree (``docs/tree-format.md``).
         """
         digest = hashlib.sha256(b"hstree tree 1\n")
         content = content_arrays(self.labels, self.counts, self.child_start, self.child, self.names)
@@ -257,19 +260,19 @@ class TreeArrays:
         return digest.hexdigest()
 
     def with_meta(self, meta: Mapping[str, Any]) -> Self:
-        """Return the same tree with other meta; the arrays are shared and not checked again."""
+        """Return the same tree with other meta, sharing the arrays."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), meta=dict(meta))
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and unpickle through `__init__`: arrays come out read-only, and are checked."""
+        """Copy and unpickle through `__init__`, which makes read-only arrays and checks them."""
         content = (self.labels, self.child_start, self.child, self.counts, self.names, self.meta)
         return _unpickled, (type(self), *content)
 
 
 def _unpickled(
-    made: type[TreeArrays],
+    cls: type[TreeArrays],
     labels: Sequence[str],
     child_start: Int64,
     child: Int64,
@@ -277,25 +280,27 @@ def _unpickled(
     names: Sequence[str | None] | None,
     meta: Mapping[str, Any],
 ) -> TreeArrays:
-    return made(labels, child_start, child, counts=counts, names=names, meta=meta)
+    return cls(labels, child_start, child, counts=counts, names=names, meta=meta)
 
 
-def _frozen(values: ArrayLike, name: str) -> Int64:
-    """Return `values` as a read-only int64 vector of its own."""
-    try:
-        given = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise TreeError(f"not a valid tree: {name} wants a vector of integers ({error})") from error
-    if given.size == 0:
-        given = given.astype(np.int64)
-    whole = np.issubdtype(given.dtype, np.integer)
-    if given.ndim != 1 or not whole:
-        raise TreeError(
-            f"not a valid tree: {name} wants a vector of integers, "
-            f"not {given.dtype} of shape {given.shape}"
-        )
-    if given.dtype == np.uint64 and given.max() > np.iinfo(np.int64).max:
-        raise TreeError(f"not a valid tree: {name} holds {given.max()}, above 2**63 - 1")
-    array = given.astype(np.int64)
+def _read_only(array: Int64) -> Int64:
     array.setflags(write=False)
     return array
+
+
+def _checked(values: ArrayLike, name: str) -> Int64:
+    """Copy a vector of integers to a read-only int64 array."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise TreeError(f"not a valid tree: {name} wants a vector of integers ({error})") from error
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise TreeError(
+            f"not a valid tree: {name} wants a vector of integers, "
+            f"not {array.dtype} of shape {array.shape}"
+        )
+    if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
+        raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
+    return _read_only(array.astype(np.int64))

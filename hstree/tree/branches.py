@@ -1,7 +1,4 @@
-"""What lies under each branch of a tree: its most frequent words, its leaves, its share.
-
-For people who look at a tree, in a terminal or on a page. How that is drawn is not here.
-"""
+"""Branches of a tree for display: most frequent words, leaves and share of the counts."""
 
 from __future__ import annotations
 
@@ -19,22 +16,22 @@ from hstree.tree.weight_rows import edge_mass
 
 @dataclass(frozen=True)
 class Branch:
-    """One branch of a node, and what lies under it.
+    """One branch of a node and the labels below it.
 
     Attributes
     ----------
     edge : int
-        Its number: it leads to ``tree.child[edge]``.
+        Its edge, which leads to ``tree.child[edge]``.
     node : int or None
-        The node that it leads to; None where it leads to a label.
+        The node that it leads to; None if it leads to a label.
     name : str or None
-        The label, or the name of the node where it has one.
+        The label, or the name of the node if it has one.
     words : tuple of str
-        The most frequent labels under it, the most frequent first.
+        Most frequent labels below it, in descending order.
     leaves : int
-        Places of labels under it; a label with several codes may be there several times.
+        Number of leaves below it; a label with several codes may count several times.
     share : float
-        The part of all counts that lies under it: the probability that an untrained model gives
+        Fraction of all counts below it, which is the probability that an untrained model gives
         it. A label's count, at least 0.5, is split evenly over its codes.
     """
 
@@ -53,7 +50,7 @@ class Branches:
     ----------
     tree : Tree
     words : int, default 5
-        Most frequent words kept for each branch.
+        Number of most frequent words kept for each branch.
 
     Examples
     --------
@@ -67,12 +64,12 @@ class Branches:
         self.n_words = words
 
     def of(self, node: int) -> list[Branch]:
-        """Return the branches of a node, in their order."""
+        """Return the branches of a node, in order."""
         first, last = self.tree.child_start[node : node + 2].tolist()
         return [self.at(edge) for edge in range(first, last)]
 
     def at(self, edge: int) -> Branch:
-        """Return one branch by its number."""
+        """Return the branch of an edge."""
         child = int(self.tree.child[edge])
         share = float(self._mass[edge] / self._total)
         if child < 0:
@@ -93,7 +90,7 @@ class Branches:
 
     @cached_property
     def _leaves(self) -> Int64:
-        """int64 array (E,): the leaves under each edge."""
+        """int64 array (E,): number of leaves below each edge."""
         return self.tree.sum_up(np.ones(self.tree.n_labels, np.int64))
 
     @cached_property
@@ -102,19 +99,19 @@ class Branches:
 
 
 def most_frequent(tree: Tree, k: int) -> Int64:
-    """Return the most frequent labels under every node.
+    """Return the most frequent labels below every node.
 
     Parameters
     ----------
     tree : Tree
     k : int
-        How many for each node.
+        Number of labels per node.
 
     Returns
     -------
     int64 array (N, k)
-        Label ids, the largest count first, ties by id; -1 where a node has fewer labels under it.
-        O(k E log E), one pass a level.
+        Label ids by descending count, ties by id; -1 where a node has fewer labels below it.
+        O(k E log E), one pass per level.
 
     Examples
     --------
@@ -126,21 +123,22 @@ def most_frequent(tree: Tree, k: int) -> Int64:
     by_rank = (
         np.arange(n_labels) if tree.counts is None else np.argsort(-tree.counts, kind="stable")
     )
-    rank = np.empty(n_labels, np.int64)
+    rank = np.empty(n_labels, np.int64)  # (V,) of each label; n_labels is the rank of none
     rank[by_rank] = np.arange(n_labels)
-    best = np.full((tree.n_nodes, k), n_labels)
+    best = np.full((tree.n_nodes, k), n_labels)  # ranks of the most frequent labels of each node
     with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
         for nodes, edges, edge_start in reversed(tree.levels):
-            child = tree.child[edges]
-            owner, leaf = segment_ids(edge_start), child < 0
-            below = best[child[~leaf]].ravel()
-            found = np.concatenate([rank[~child[leaf]], below])
-            owners = np.concatenate([owner[leaf], np.repeat(owner[~leaf], k)])
-            pairs = np.unique(owners * (n_labels + 1) + found)
-            owners, found = np.divmod(pairs, n_labels + 1)
-            place = np.arange(len(pairs)) - np.searchsorted(owners, owners)
-            kept = place < k
-            best[nodes[owners[kept]], place[kept]] = found[kept]
+            child, parent = tree.child[edges], segment_ids(edge_start)  # parent: index into nodes
+            is_leaf = child < 0
+            # Candidates of all nodes of the level: their own leaves, and the best below them
+            parents = np.concatenate([parent[is_leaf], np.repeat(parent[~is_leaf], k)])
+            ranks = np.concatenate([rank[~child[is_leaf]], best[child[~is_leaf]].ravel()])
+            # Without repeats, by node, then by rank
+            pairs = np.unique(parents * (n_labels + 1) + ranks)
+            parents, ranks = np.divmod(pairs, n_labels + 1)
+            column = np.arange(len(pairs)) - np.searchsorted(parents, parents)
+            kept = column < k
+            best[nodes[parents[kept]], column[kept]] = ranks[kept]
             task.advance(len(nodes))
     labels: Int64 = np.append(by_rank, -1)[best]
     return labels

@@ -1,9 +1,8 @@
-"""From a label to its codes: the ways from the root to each of its places.
+"""Codes: root-to-leaf paths of each label, as edge indices.
 
-A code is a chain of edges. Edges are numbered as in ``tree.child``, so one integer says which
-node decides and which branch is taken. Codes are
-expanded for a batch of labels at a time, into flat arrays with offsets, and never as a padded
-table: a legal chain of 100,000 labels has five billion decisions.
+An edge index says which node decides and which branch is taken. Codes are expanded for a batch of
+labels at a time, into flat arrays with offsets and never as a padded table: a chain of 100,000
+labels has five billion decisions.
 """
 
 from __future__ import annotations
@@ -19,16 +18,17 @@ from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Int64, Integer
 from hstree.tree.arrays import TreeArrays
 
-#: Decisions that `Codes` keeps expanded; a tree with more is expanded batch by batch.
+#: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
 CACHE_LIMIT = 1 << 25
 
-#: Every decision at least halves the mass, and float64 ends at 2**-1074.
+#: Length from which the mass of a code underflows: each decision at least halves it, and the
+#: smallest float64 is 2**-1074.
 _LONGEST_WITH_MASS = 1100
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """The codes of a batch of B labels, laid out flat.
+    """Codes of a batch of B labels, as flat arrays.
 
     Attributes
     ----------
@@ -62,7 +62,8 @@ class Codes:
     ----------
     tree : Tree
     cache_limit : int, default 2**25
-        Decisions kept expanded (8 bytes each); above that every batch walks up the tree.
+        Maximum number of decisions kept expanded (8 bytes each); above it, every batch is
+        expanded by walking up the tree.
 
     Attributes
     ----------
@@ -71,7 +72,9 @@ class Codes:
     leaf_edge : int64 array (C,)
         The last edge of each code, which leads to the label; ascending for each label.
     length : int64 array (C,)
-        Decisions in each code.
+        Number of decisions of each code.
+    n_decisions : int
+        D, their sum.
     """
 
     def __init__(self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT) -> None:
@@ -90,12 +93,12 @@ class Codes:
         return segment_ids(self.label_start)
 
     def expand(self, labels: Integer) -> Expansion:
-        """Lay out all codes of a batch of labels.
+        """Return all codes of a batch of labels.
 
         Parameters
         ----------
         labels : int array (B,)
-            Label ids; repeats are fine.
+            Label ids, which may repeat.
 
         Returns
         -------
@@ -109,7 +112,7 @@ class Codes:
         return Expansion(code_start, *self._decisions(code))
 
     def of(self, label: int) -> list[list[tuple[int, int]]]:
-        """List one label's codes as (node, branch) pairs, from the root down.
+        """Return one label's codes as lists of (node, branch) pairs, from the root down.
 
         Examples
         --------
@@ -118,24 +121,26 @@ class Codes:
         >>> Codes(tree).of(2)
         [[(0, 1), (1, 1)]]
         """
-        found = self.expand(np.array([label]))
-        node, branch = self.tree.edge_node[found.edge], self.tree.edge_branch[found.edge]
+        codes = self.expand(np.array([label]))
+        node, branch = self.tree.edge_node[codes.edge], self.tree.edge_branch[codes.edge]
         pairs = list(zip(node.tolist(), branch.tolist(), strict=True))
-        bounds = found.decision_start.tolist()
-        return [pairs[a:b] for a, b in pairwise(bounds)]
+        return [pairs[a:b] for a, b in pairwise(codes.decision_start.tolist())]
 
     def kraft_sum(self, chunk: int = 1 << 22) -> float:
-        """Return the mass that a uniform walk from the root puts on the expanded codes.
+        """Return the Kraft sum of the expanded codes: the total mass of a uniform random walk.
 
-        It is 1 when no code misses, repeats or skips a decision, which is where public
-        implementations went wrong; a code that is no walk from the root to its label has none.
-        Reads every decision, `chunk` at a time, but for codes so long that float64 cannot tell
-        their mass from zero.
+        It is 1 if no code lacks, repeats or skips a decision. A code that is not a path from the
+        root to its label counts 0, and so do codes too long for float64.
+
+        Parameters
+        ----------
+        chunk : int
+            Number of decisions read at once.
         """
         tree = self.tree
         if tree.n_nodes == 0:
             return 1.0
-        log_share = -np.log2(tree.fan_out)
+        log_share = -np.log2(tree.fan_out)  # (N,) of each branch of a node
         label = self.label
         readable = np.flatnonzero(self.length <= _LONGEST_WITH_MASS)
         start = offsets(self.length[readable])
@@ -144,27 +149,27 @@ class Codes:
         for code in (readable[a:b] for a, b in pairwise(bounds) if a < b):
             decision_start, edge = self._decisions(code)
             node = tree.edge_node[edge]
-            leads_to = np.empty_like(edge)  # where the decision before it should have led
-            leads_to[1:] = tree.child[edge[:-1]]
-            leads_to[decision_start[:-1]] = 0
-            walks = np.logical_and.reduceat(node == leads_to, decision_start[:-1])
-            walks &= tree.child[edge[decision_start[1:] - 1]] == ~label[code]
+            expected = np.empty_like(edge)  # node that the decision before leads to
+            expected[1:] = tree.child[edge[:-1]]
+            expected[decision_start[:-1]] = 0
+            is_path = np.logical_and.reduceat(node == expected, decision_start[:-1])
+            is_path &= tree.child[edge[decision_start[1:] - 1]] == ~label[code]
             log_mass = np.add.reduceat(log_share[node], decision_start[:-1])
-            masses.append(float(np.exp2(log_mass) @ walks))
+            masses.append(float(np.exp2(log_mass) @ is_path))
         return math.fsum(masses)
 
     def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
-        """Lay out the edges of some codes: their offsets and the edges."""
+        """Return the offsets and the edges of some codes."""
         decision_start = offsets(self.length[code])
         if self._edge is None:
             return decision_start, self._climb(self.leaf_edge[code])
         return decision_start, self._edge[ranges(self._start[code], decision_start)]
 
     def _climb(self, last: Int64) -> Int64:
-        """Expand the codes that end in these edges (C,) by walking all of them up at once."""
+        """Return the edges of the codes that end in these edges, walking all of them up at once."""
         start = offsets(self.tree.depth[self.tree.edge_node[last]] + 1)  # (C + 1,) into edge
         edge = np.empty(start[-1], np.int64)  # (D,) from the root down
-        current, slot = last, start[1:] - 1  # edge reached by each code, where to write it
+        current, slot = last, start[1:] - 1  # edge that each code has reached, its index in edge
         while current.size:
             edge[slot] = current
             current = self.tree.parent_edge[current]

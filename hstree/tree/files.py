@@ -1,8 +1,6 @@
-"""Tree files, format 1: one content, three endings. ``docs/tree-format.md`` describes them.
+"""Tree files of format 1 (``docs/tree-format.md``), with one of three extensions.
 
-``.json`` is for people and diffs (one node a line), ``.json.gz`` is the same and smaller,
-``.npz`` is for speed. `hstree.tree.json_format` makes the
-text, `hstree.tree.npz_format` the archive.
+``.json`` is for people and diffs (one node per line), ``.json.gz`` is smaller, ``.npz`` is fast.
 """
 
 from __future__ import annotations
@@ -14,31 +12,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hstree import progress
-from hstree._files import largest_unpacked, read_gzip, read_regular, replacing
+from hstree._files import largest_unpacked, read_gzip, read_regular, reading, replacing
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.document import Content
+from hstree.tree.content import Content
 from hstree.tree.json_format import from_json, to_json
 from hstree.tree.npz_format import from_npz, to_npz
 
-#: The endings of a tree file.
+#: Extensions of tree files.
 ENDINGS = (".json", ".json.gz", ".npz")
 
 _GZIP_LEVEL = 6
 
 
 def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
-    """Write a tree as ``.json``, ``.json.gz`` or ``.npz``, by the ending of `path`.
-
-    A file that stands there is replaced, and only when the new one is whole. The same tree
-    gives the same bytes.
-
-    Raises
-    ------
-    FileFormatError
-        When the ending is unknown, the file cannot be written or the tree's meta holds what
-        JSON cannot.
-    """
+    """Write a tree; see `hstree.Tree.save`."""
     ending = _ending(path)
     with progress.task(f"writing {path}"), replacing(path) as file:
         if ending == ".npz":
@@ -50,15 +38,15 @@ def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
 
 
 def read_content(path: str | os.PathLike[str]) -> Content:
-    """Read what a tree file says, without asking whether it is a tree.
+    """Read the content of a tree file, without checking the rules of trees.
 
     Raises
     ------
     FileFormatError
-        When the file cannot be read, or is not of this format.
+        When the file cannot be read or is not of this format.
     """
     ending = _ending(path)
-    with progress.task(f"reading {path}"):
+    with progress.task(f"reading {path}"), reading(path, FileFormatError):
         try:
             if ending == ".json.gz":
                 return from_json(read_gzip(path))
@@ -68,8 +56,6 @@ def read_content(path: str | os.PathLike[str]) -> Content:
             raise FileFormatError(f"{path} {error}") from error
         except gzip.BadGzipFile as error:
             raise FileFormatError(f"{path} is not sound gzip: {error}") from error
-        except OSError as error:
-            raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _ending(path: str | os.PathLike[str]) -> str:
@@ -81,7 +67,7 @@ def _ending(path: str | os.PathLike[str]) -> str:
 
 
 def _write_gzip(pieces: Iterable[bytes], file: BinaryIO) -> None:
-    """Compress without a name or a time in the header, so that the bytes do not change."""
+    """Compress without a file name or time in the header, so that the bytes are the same."""
     with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
         packed.writelines(pieces)
         size = packed.tell()

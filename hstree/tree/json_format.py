@@ -1,7 +1,7 @@
-"""The text of a tree file: format 1 as JSON, one label, count, node and name a line.
+"""Trees as JSON text of format 1, with one label, count, node and name per line.
 
-Between bytes and `Content`; files, endings and the rules of a tree are not looked at here.
-``docs/tree-format.md`` describes the format.
+Converts between bytes and `Content`; the rules of trees are not checked here. The header and meta
+of ``.npz`` files are read and written with it too.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.document import Content
+from hstree.tree.content import Content
 
-#: The versions of the format that this hstree reads; it writes the last.
+#: Versions of the format that are read; the last one is written.
 VERSIONS = (1,)
 
 _KEYS = ("format", "version", "labels", "counts", "children", "names", "meta")
 _REQUIRED = ("format", "version", "labels", "children")
 _NODES_AT_ONCE = 1 << 17
+#: Maximum number of opening brackets per byte, and the number that is always allowed. A node of
+#: two children takes six bytes, ``[1,2],``; empty lists take three, and 30 times that in memory.
+MOST_BRACKETS, FEW_BRACKETS = 1 / 5, 1000
 
 
 def to_json(tree: TreeArrays) -> Iterator[bytes]:
-    """Write a tree as UTF-8 JSON, a piece at a time; the same tree gives the same bytes.
+    """Yield a tree as UTF-8 JSON, in pieces; the same tree gives the same bytes.
 
     Raises
     ------
     FileFormatError
-        When `tree.meta` holds what JSON cannot.
+        When JSON cannot hold `tree.meta`.
     """
     meta = dump_meta(tree.meta)
     counts = None if tree.counts is None else tree.counts.tolist()
@@ -58,8 +61,8 @@ def from_json(data: bytes) -> Content:
     Raises
     ------
     FileFormatError
-        When the bytes are no JSON object of this format and version. The message does not name
-        the file.
+        When the bytes are not a JSON object of this format and version. The message continues
+        the name of the file.
     """
     document = parse_document(data)
     check_version(document)
@@ -70,27 +73,19 @@ def from_json(data: bytes) -> Content:
         raise FileFormatError(f"{fault}; a tree has the keys {', '.join(_KEYS)}")
 
     children = _list(document, "children")
-    lists = set(map(type, children)) <= {list}
-    if not lists:
-        node = next(i for i, given in enumerate(children) if type(given) is not list)
+    if not set(map(type, children)) <= {list}:
+        node = next(i for i, items in enumerate(children) if type(items) is not list)
         raise FileFormatError(f"node {node} is {brief(children[node])}, not a list of children")
     start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
     child = _integers(
         list(chain.from_iterable(children)),
-        lambda place: f"node {int(np.searchsorted(start, place, 'right')) - 1} holds",
+        lambda at: f"node {int(np.searchsorted(start, at, 'right')) - 1} holds",
     )
     counts = None
     if document.get("counts") is not None:
-        counts = _integers(_list(document, "counts"), lambda place: f"label {place} has the count")
+        counts = _integers(_list(document, "counts"), lambda at: f"label {at} has the count")
     names = None if document.get("names") is None else _list(document, "names")
     return Content(_list(document, "labels"), start, child, counts, names, meta_of(document))
-
-
-#: The most opening brackets per byte: a node of two children takes six bytes, ``[1,2],``. Empty
-#: lists, at three bytes each, would take thirty times their size in memory.
-MOST_BRACKETS = 1 / 5
-#: Opening brackets that any file may have.
-FEW_BRACKETS = 1000
 
 
 def parse_document(data: bytes) -> dict[str, Any]:
@@ -107,16 +102,15 @@ def parse_document(data: bytes) -> dict[str, Any]:
 
 
 def check_version(document: Mapping[str, Any]) -> None:
-    """Refuse what is no tree or a version that is not read.
+    """Refuse other formats, and versions that are not read.
 
     Raises
     ------
     FileFormatError
-        Naming the versions that are read.
     """
     if document.get("format") != "hstree":
-        given = brief(document.get("format"))
-        raise FileFormatError(f'is no tree file: its "format" is {given}, not "hstree"')
+        name = brief(document.get("format"))
+        raise FileFormatError(f'is not a tree file: its "format" is {name}, not "hstree"')
     version = document.get("version")
     if type(version) is not int or version not in VERSIONS:
         read = ", ".join(map(str, VERSIONS))
@@ -127,13 +121,13 @@ def check_version(document: Mapping[str, Any]) -> None:
 
 
 def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    r"""Return the document's "meta", {} where it has none.
+    r"""Return the document's "meta"; {} if it has none.
 
     Raises
     ------
     FileFormatError
         When it is not a JSON object, is nested too deep, or could not be written again:
-        ``1e999`` is infinite, and ``"\ud800"`` half a character.
+        ``1e999`` is infinite, and ``"\ud800"`` a lone surrogate.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
@@ -148,12 +142,12 @@ def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dump_meta(meta: Mapping[str, Any]) -> str:
-    """Write a tree's meta as one line of JSON.
+    """Return a tree's meta as one line of JSON.
 
     Raises
     ------
     FileFormatError
-        When it holds what JSON, or UTF-8, cannot, or is nested too deep.
+        When JSON or UTF-8 cannot hold it, or it is nested too deep.
     """
     if nested_too_deep(meta):
         raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
@@ -173,12 +167,12 @@ def _one_a_line(values: list[Any] | None) -> bytes:
 
 
 def _children_lines(tree: TreeArrays, first: int, stop: int) -> bytes:
-    """Write the children of the nodes from `first` up to `stop`, one node a line."""
+    """Return the children of the nodes from `first` up to `stop`, one node per line."""
     start = tree.child_start[first : stop + 1]
     child = tree.child[start[0] : start[-1]]
-    is_last = np.zeros(len(child), np.intp)
+    is_last = np.zeros(len(child), np.intp)  # (e,) 1 for the last child of each node
     is_last[start[1:] - start[0] - 1] = 1
-    pieces = [""] * (2 * len(child))
+    pieces = [""] * (2 * len(child))  # numbers and separators in turn
     pieces[::2] = map(str, child.tolist())
     pieces[1::2] = np.array([", ", "],\n["], object)[is_last].tolist()
     return ("[" + "".join(pieces).removesuffix(",\n[")).encode()
@@ -191,15 +185,15 @@ def _list(document: Mapping[str, Any], key: str) -> list[Any]:
     return values
 
 
-def _integers(values: list[Any], place_of: Callable[[int], str]) -> Int64:
-    """Return JSON numbers as int64; `place_of` tells where the one at a place stands."""
+def _integers(values: list[Any], describe: Callable[[int], str]) -> Int64:
+    """Return JSON numbers as int64; `describe` says for messages what holds the one at an index."""
     if not set(map(type, values)) <= {int}:
-        place = next(i for i, given in enumerate(values) if type(given) is not int)
-        raise FileFormatError(f"{place_of(place)} {brief(values[place])}, not an integer")
+        at = next(i for i, value in enumerate(values) if type(value) is not int)
+        raise FileFormatError(f"{describe(at)} {brief(values[at])}, not an integer")
     try:
         return np.array(values, np.int64)
     except OverflowError as error:
-        place = next(i for i, given in enumerate(values) if not -(1 << 63) <= given < 1 << 63)
+        at = next(i for i, value in enumerate(values) if not -(1 << 63) <= value < 1 << 63)
         raise FileFormatError(
-            f"{place_of(place)} {brief(values[place])}, more than 64 bits hold"
+            f"{describe(at)} {brief(values[at])}, more than 64 bits hold"
         ) from error

@@ -1,7 +1,7 @@
-"""The arrays of a tree file: format 1 as an ``.npz``, for speed.
+"""Trees as ``.npz`` archives of format 1, for speed.
 
-Between bytes and `Content`, like `hstree.tree.json_format`. A zip of ``.npy`` members, stored as
-they are, with a fixed date, and never a pickle; ``docs/tree-format.md`` lists the members.
+Converts between bytes and `Content`. The archive is a zip of uncompressed ``.npy`` members with a
+fixed date and without pickles; ``docs/tree-format.md`` lists them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from hstree._npy_format import read_array
 from hstree._typing import Array
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.document import Content
+from hstree.tree.content import Content, content_arrays, unpack
 from hstree.tree.json_format import VERSIONS, check_version, dump_meta, meta_of, parse_document
-from hstree.tree.packing import content_arrays, unpack
 
 _BYTES, _INTEGERS = "|u1", "<i8"
 _NAMES = {"named", "names", "name_start"}
@@ -33,14 +32,14 @@ def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
     Raises
     ------
     FileFormatError
-        When `tree.meta` holds what JSON cannot.
+        When JSON cannot hold `tree.meta`.
     """
     header = f'{{"format": "hstree", "version": {VERSIONS[-1]}, "meta": {dump_meta(tree.meta)}}}'
     arrays: dict[str, Array] = {"header": np.frombuffer(header.encode(), np.uint8)}
     arrays |= content_arrays(tree.labels, tree.counts, tree.child_start, tree.child, tree.names)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that bytes do not change
+            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that bytes are the same
             member.create_system = 3
             member.external_attr = 0o644 << 16
             buffer = io.BytesIO()
@@ -55,8 +54,8 @@ def from_npz(data: bytes) -> Content:
     Raises
     ------
     FileFormatError
-        When they are no such archive of this format and version. The message does not name
-        the file.
+        When they are not an archive of this format and version. The message continues the name
+        of the file.
     """
     arrays = _members(data)
     document = parse_document(_member(arrays, "header", _BYTES).tobytes())
@@ -73,9 +72,10 @@ def from_npz(data: bytes) -> Content:
 
 
 def _members(data: bytes) -> dict[str, Array]:
-    """Read all arrays of the archive: known members, once each, and none of them compressed.
+    """Return all arrays of the archive by name.
 
-    So they hold no more than the file, a few times at the most.
+    Each must be a known member, occur once and not be compressed, so that memory stays within a
+    few times the size of the file.
     """
     arrays: dict[str, Array] = {}
     try:
@@ -102,7 +102,7 @@ def _members(data: bytes) -> dict[str, Array]:
 
 
 def _member(arrays: Mapping[str, Array], name: str, dtype: str) -> Any:
-    """Return one vector, of the type that the file must hold, in this machine's byte order."""
+    """Return a vector of this type, in the machine's byte order."""
     if name not in arrays:
         raise FileFormatError(f"has no member {name!r}; {_EXPECTED}")
     array = arrays[name]
@@ -117,16 +117,16 @@ def _member(arrays: Mapping[str, Array], name: str, dtype: str) -> Any:
 def _strings(arrays: Mapping[str, Array], buffer: str, start: str) -> list[str]:
     try:
         return unpack(_member(arrays, buffer, _BYTES), _member(arrays, start, _INTEGERS))
-    except ValueError as error:  # not UTF-8 is one too
+    except ValueError as error:  # UnicodeDecodeError too
         raise FileFormatError(f"has a broken member {buffer!r} or {start!r}: {error}") from error
 
 
 def _names(arrays: Mapping[str, Array], n_nodes: int) -> list[str | None]:
-    """Return one name for each node, None where it has none."""
+    """Return the name of each node, None for nodes without one."""
     strings = _strings(arrays, "names", "name_start")
     named = _member(arrays, "named", _INTEGERS)
-    rising = np.all(named[1:] > named[:-1])
-    if len(named) != len(strings) or not rising or np.any((named < 0) | (named >= n_nodes)):
+    ascends = np.all(named[1:] > named[:-1])
+    if len(named) != len(strings) or not ascends or np.any((named < 0) | (named >= n_nodes)):
         raise FileFormatError(
             f"has a broken member 'named': it must list {len(strings)} of {n_nodes} nodes, rising"
         )

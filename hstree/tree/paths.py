@@ -1,12 +1,12 @@
-"""The way to each label as other toolkits want it: which nodes decide, and which way at each.
+"""Paths of bits, as other toolkits describe binary trees: the nodes and the branch at each.
 
-Binary trees with one code a label: gensim's and word2vec's `code` and `point`, Paddle's
-`path_table` and `path_code`. No other toolkit is imported; the way back is `from_paths`.
+gensim's and word2vec's `point` and `code`, Paddle's `path_table` and `path_code`. They hold binary
+trees with one code per label. No other toolkit is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -22,25 +22,26 @@ from hstree.tree.tree import Tree
 
 T = TypeVar("T", bound=np.generic)
 
-#: Numbers in a padded table, and decisions laid out at once: 1 GB of int64.
+#: Maximum number of entries of a padded table, and of decisions of `paths_of`: 1 GB of int64.
 LARGEST_TABLE = 1 << 27
-_AT_ONCE = 1 << 20
+#: Number of decisions of a batch of `path_batches`.
+_BATCH = 1 << 20
 
 
 @dataclass(frozen=True)
 class Paths:
-    """The ways from the root to some labels, laid out flat.
+    """Root-to-leaf paths of L labels, as flat arrays.
 
     Attributes
     ----------
     start : int64 array (L + 1,)
         The decisions of label i are ``node[start[i]:start[i + 1]]``, from the root down.
     node : int64 array (D,)
-        The node that decides; its weights are row ``node`` (see ``docs/tree-format.md``).
+        The node that decides, which is also its weight row.
     bit : uint8 array (D,)
         0 for its first child, 1 for its second, as in word2vec.
     num_classes : int
-        Paddle's name for the number of inner nodes of a tree of one's own.
+        Number of inner nodes; the argument of Paddle's loss for a custom tree.
 
     Examples
     --------
@@ -59,26 +60,25 @@ class Paths:
 
     @property
     def point(self) -> list[NDArray[np.uint32]]:
-        """For each label the nodes on its way, root first: gensim's `point`."""
-        return self._parts(self.node.astype(np.uint32))
+        """Nodes of each label's path, from the root: gensim's `point`."""
+        return self._per_label(self.node.astype(np.uint32))
 
     @property
     def code(self) -> list[UInt8]:
-        """For each label its bits, root first, 0 for a first child: gensim's `code`."""
-        return self._parts(self.bit)
+        """Bits of each label, from the root, 0 for a first child: gensim's `code`."""
+        return self._per_label(self.bit)
 
     @property
     def strings(self) -> list[str]:
-        """For each label its bits as a string, as Brown clustering writes them."""
+        """Bits of each label as a string, as Brown clustering writes them."""
         text = (self.bit + ord("0")).tobytes().decode("ascii")
         return [text[a:b] for a, b in pairwise(self.start.tolist())]
 
     @property
     def path_table(self) -> Int64:
-        """int64 array (L, longest): the nodes from the leaf up to the root, then -1.
+        """int64 array (L, longest): the nodes from the leaf up to the root, padded with -1.
 
-        For Paddle's ``hsigmoid_loss``, which wants one row for each sample: take those of its
-        labels.
+        Paddle's ``hsigmoid_loss`` takes one row per sample: that of its label.
 
         Raises
         ------
@@ -89,11 +89,11 @@ class Paths:
 
     @property
     def path_code(self) -> Int64:
-        """int64 array (L, longest): 1 for a first child, 0 for a second, in the same places.
+        """int64 array (L, longest): 1 for a first child, 0 for a second, padded with -1.
 
-        Paddle's loss is ``sum(log(1 + exp(z)) - code * z)`` over a path, so that a code of 1
-        has probability ``sigmoid(z)``: it is the child that hstree calls first, and the weights of
-        one are those of the other. Paddle adds log 2 for each place of padding.
+        Paddle's loss is ``sum(log(1 + exp(z)) - code * z)`` over a path, so that code 1, with
+        probability ``sigmoid(z)``, is hstree's first child, and both have the same weights. Paddle
+        adds log 2 for each entry of padding.
 
         Raises
         ------
@@ -102,20 +102,21 @@ class Paths:
         """
         return self._padded(1 - self.bit.astype(np.int64))
 
-    def _parts(self, value: NDArray[T]) -> list[NDArray[T]]:
-        """Return the numbers of each label; `np.split` makes one part of no labels."""
+    def _per_label(self, value: NDArray[T]) -> list[NDArray[T]]:
+        """Split an array (D,) into those of the labels; `np.split` would make one of no labels."""
         return np.split(value, self.start[1:-1]) if len(self.start) > 1 else []
 
     def _padded(self, value: Int64) -> Int64:
-        length = np.diff(self.start)
+        """Return an array (D,) as a table (L, longest), with each path from its end."""
+        length = np.diff(self.start)  # (L,)
         shape = len(length), int(length.max(initial=0))
         if shape[0] * shape[1] > LARGEST_TABLE:
             raise InputError(
                 f"a table of {shape[0]} labels by {shape[1]} decisions would be too large; "
-                "take the paths of a batch of labels: to_paths(labels)"
+                "take the paths of a batch of labels: paths_of(tree, labels)"
             )
         table = np.full(shape, -1, np.int64)
-        row = segment_ids(self.start)
+        row = segment_ids(self.start)  # (D,) label of each decision
         table[row, self.start[row + 1] - 1 - np.arange(len(value))] = value
         return table
 
@@ -128,40 +129,40 @@ def paths_of(tree: Tree, labels: ArrayLike | None = None) -> Paths:
     tree : Tree
         Binary, with one code a label. V = 1 has one path, without a decision.
     labels : array_like of int (L,), optional
-        Label ids, repeats are fine; all of them without.
+        Label ids, which may repeat; by default all.
 
     Raises
     ------
     InputError
-        When the tree has a wide node or a label with several codes, a label is not one of its
-        own, or the paths have more than 2**27 decisions.
+        When the tree has a wide node or a label with several codes, a label id is unknown, or the
+        paths have more than 2**27 decisions.
 
     Notes
     -----
     O(D) for D decisions.
     """
     check_binary(tree, "a path of bits")
-    wanted = _label_ids(tree, labels)
+    ids = _label_ids(tree, labels)
     codes = Codes(tree, cache_limit=0)
-    n_decisions = int(_lengths(codes)[wanted].sum())
+    n_decisions = int(_lengths(codes)[ids].sum())
     if n_decisions > LARGEST_TABLE:
         raise InputError(
-            f"the paths have {n_decisions:,} decisions, and {LARGEST_TABLE:,} can be laid out; "
+            f"the paths have {n_decisions:,} decisions, more than {LARGEST_TABLE:,}; "
             "take a batch of labels at a time, or a shallower tree"
         )
-    return _laid_out(codes, wanted)
+    return _paths(codes, ids)
 
 
 def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
-    """Yield the paths of all labels, in order, a batch of labels at a time.
+    """Yield the paths of all labels, in order, in batches.
 
     Parameters
     ----------
     tree : Tree
     what : str
-        What is made of them, for the message.
+        What is made of the paths, for messages.
     limit : int
-        Decisions of all labels together; a chain of 100,000 labels has five billion.
+        Maximum number of decisions of all labels; a chain of 100,000 labels has five billion.
 
     Raises
     ------
@@ -170,34 +171,39 @@ def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
     """
     check_binary(tree, what)
     codes = Codes(tree, cache_limit=0)
-    before = offsets(_lengths(codes))
-    if before[-1] > limit:
+    start = offsets(_lengths(codes))  # (V + 1,) into the decisions of all labels
+    if start[-1] > limit:
         raise InputError(
-            f"the codes have {before[-1]:,} decisions, too many for {what}, which writes out each; "
+            f"the codes have {start[-1]:,} decisions, too many for {what}, which writes out each; "
             "graphml, newick, nested, linkage and napkinxc hold such trees"
         )
     first = 0
     while first < tree.n_labels:
-        last = int(np.searchsorted(before, before[first] + _AT_ONCE, "right")) - 1
-        last = max(last, first + 1)
-        yield _laid_out(codes, np.arange(first, last))
-        first = last
+        stop = int(np.searchsorted(start, start[first] + _BATCH, "right")) - 1
+        stop = max(stop, first + 1)
+        yield _paths(codes, np.arange(first, stop))
+        first = stop
 
 
 def check_binary(tree: Tree, what: str) -> None:
-    """Refuse trees that paths of bits cannot hold.
+    """Refuse trees with wide nodes, or labels with several codes.
+
+    Parameters
+    ----------
+    tree : Tree
+    what : str
+        What holds binary trees with one code per label, for messages.
 
     Raises
     ------
     InputError
-        When a node is wide, or a label has several codes.
     """
     is_wide = tree.fan_out > 2
     if is_wide.any():
         node = int(np.argmax(is_wide))
         raise InputError(
             f"node {node} has {tree.fan_out[node]} children, and {what} holds binary trees alone; "
-            "build one with a binary method, or --binary where the method has it"
+            "build one with a binary method, or with the option binary where the method has it"
         )
     check_single_codes(tree, what)
 
@@ -209,14 +215,14 @@ def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with o
     ----------
     tree : Tree
     what : str
-        What holds one code per label, for the message.
+        What holds one code per label, for messages.
     remedy : str, optional
-        What to do next, for the message.
+        What to do instead.
 
     Raises
     ------
     InputError
-        Naming the label with the most codes.
+        The message names the label with the most codes.
     """
     if not tree.has_single_codes:
         label = int(np.argmax(tree.codes_per_label))
@@ -227,28 +233,124 @@ def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with o
 
 
 def _lengths(codes: Codes) -> Int64:
-    """Return the decisions of each label, which has one code."""
+    """Return the number of decisions of each label (V,), which has one code."""
     return codes.length if codes.tree.n_nodes else np.zeros(1, np.int64)
 
 
-def _laid_out(codes: Codes, labels: Int64) -> Paths:
-    found = codes.expand(labels)
+def _paths(codes: Codes, labels: Int64) -> Paths:
+    """Return the paths of the labels of a binary tree with one code per label."""
     if codes.tree.n_nodes == 0:
-        return Paths(
-            np.zeros(len(labels) + 1, np.int64), found.edge, found.edge.astype(np.uint8), 0
-        )
-    # All nodes are binary: the edges of node n are 2n and 2n + 1.
-    bit = (found.edge & 1).astype(np.uint8)
-    return Paths(found.decision_start, found.edge >> 1, bit, codes.tree.n_nodes)
+        nothing = np.empty(0, np.int64)
+        return Paths(np.zeros(len(labels) + 1, np.int64), nothing, nothing.astype(np.uint8), 0)
+    taken = codes.expand(labels)
+    # The edges of node n are 2n and 2n + 1
+    bit = (taken.edge & 1).astype(np.uint8)
+    return Paths(taken.decision_start, taken.edge >> 1, bit, codes.tree.n_nodes)
 
 
 def _label_ids(tree: Tree, labels: ArrayLike | None) -> Int64:
     if labels is None:
         return np.arange(tree.n_labels)
-    given = np.asarray(labels)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise InputError(f"labels is a vector of label ids, not {given.dtype} of {given.shape}")
-    wanted = given.astype(np.int64)
-    if wanted.size and (wanted.min() < 0 or wanted.max() >= tree.n_labels):
-        raise InputError(f"labels holds an id that is not one of 0 to {tree.n_labels - 1}")
-    return wanted
+    array = np.asarray(labels)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"labels must be a vector of label ids, not {array.dtype} {array.shape}")
+    ids = array.astype(np.int64)
+    if ids.size and (ids.min() < 0 or ids.max() >= tree.n_labels):
+        raise InputError(f"labels must be ids from 0 to {tree.n_labels - 1}")
+    return ids
+
+
+def tree_of_paths(
+    labels: Sequence[str],
+    start: ArrayLike,
+    point: ArrayLike,
+    code: ArrayLike,
+    *,
+    counts: ArrayLike | None = None,
+) -> tuple[Tree, Int64]:
+    """Make a tree from the paths of its labels; the inverse of `paths_of`.
+
+    Parameters
+    ----------
+    labels : sequence of str, length V
+    start : array_like of int (V + 1,)
+        The decisions of label i are those from ``start[i]`` up to ``start[i + 1]``, root first.
+    point : array_like of int (D,)
+        The node that decides, in any numbering from zero up.
+    code : array_like of int (D,)
+        0 for its first child, 1 for its second.
+    counts : array_like of int, shape (V,), optional
+
+    Returns
+    -------
+    tree : Tree
+        Its nodes are in the order of `point` if that puts parents first, in the opposite order
+        if that does, as in word2vec; else level by level.
+    number : int64 array (N,)
+        Number of each node in `point`.
+
+    Raises
+    ------
+    InputError
+        When the paths do not make one tree.
+    """
+    first, points, bit = (np.asarray(array, np.int64) for array in (start, point, code))
+    if np.any((bit != 0) & (bit != 1)):
+        raise InputError("a path has a bit that is neither 0 nor 1")
+    if len(labels) == 1 and not len(points):
+        return Tree(labels, [0], [], counts=counts), np.empty(0, np.int64)
+    length = np.diff(first)
+    if length.min() == 0:
+        raise InputError(f"the label {labels[int(np.argmin(length))]!r} has an empty path")
+    number, node = np.unique(points, return_inverse=True)  # (N,) ascending, and (D,) from 0 to N-1
+    # (D,) what each decision leads to: the next node of the path or, at its end, the label
+    follows = np.empty(len(points), np.int64)
+    follows[:-1] = node[1:]
+    follows[first[1:] - 1] = ~np.arange(len(labels))
+    # (N, 2) children, as the last path through each edge has them
+    unused = -len(labels) - 1
+    child = np.full((len(number), 2), unused)
+    edge = 2 * node + bit
+    child.ravel()[edge] = follows
+
+    differs = child.ravel()[edge] != follows
+    differs[first[:-1]] |= node[first[:-1]] != node[0]
+    if differs.any():
+        at = int(np.argmax(differs))
+        label = labels[int(np.searchsorted(first, at, "right")) - 1]
+        raise InputError(
+            f"the path of the label {label!r} does not fit the others: at node {points[at]} it "
+            "begins elsewhere, or the same bit leads elsewhere"
+        )
+    is_unary = (child == unused).any(axis=1)
+    if is_unary.any():
+        name = int(number[np.argmax(is_unary)])
+        raise InputError(f"all paths take the same branch at node {name}; a node has two children")
+    n_parents = np.bincount(child[child >= 0], minlength=len(number))
+    n_parents[node[0]] += 1  # the root
+    if n_parents.max() > 1:
+        name = int(number[np.argmax(n_parents)])
+        raise InputError(f"two paths lead to node {name}; in a tree it is one")
+    order = _parents_first(child, int(node[0]))
+    new_number = np.empty_like(order)
+    new_number[order] = np.arange(len(order))
+    child = child[order]
+    child[child >= 0] = new_number[child[child >= 0]]
+    tree = Tree(labels, 2 * np.arange(len(order) + 1), child.ravel(), counts=counts)
+    return tree, number[order]
+
+
+def _parents_first(child: Int64, root: int) -> Int64:
+    """Return the nodes (N,) of a tree of children (N, 2), each after its parent."""
+    n_nodes = len(child)
+    parent = np.repeat(np.arange(n_nodes), 2)[child.ravel() >= 0]
+    below = child[child >= 0]
+    if np.all(below > parent):
+        return np.arange(n_nodes)
+    if np.all(below < parent):
+        return np.arange(n_nodes)[::-1]
+    levels = [np.array([root])]
+    while len(levels[-1]):
+        under = child[levels[-1]].ravel()
+        levels.append(under[under >= 0])
+    return np.concatenate(levels)

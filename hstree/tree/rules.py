@@ -1,8 +1,4 @@
-"""The rules that every tree keeps, each with a name, and what breaks them.
-
-`broken_rules` looks at raw arrays and reports every rule that they break, in plain words; it
-never raises on bad content. `Tree` calls it at its door, `hstree check` prints all of it.
-"""
+"""Rules that the content of every tree keeps (``docs/tree-format.md``)."""
 
 from __future__ import annotations
 
@@ -11,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hstree._ragged import segment_ids
 from hstree._typing import Bool, Int64
 
 
 @dataclass(frozen=True)
 class BrokenRule:
-    """One rule of the format that some content breaks, and where."""
+    """A rule of the format that some content breaks, and where."""
 
     rule: str
     where: str
@@ -32,7 +29,7 @@ def broken_rules(
     counts: Int64 | None = None,
     names: Sequence[str | None] | None = None,
 ) -> list[BrokenRule]:
-    """Name every rule that the content breaks.
+    """Return every rule that the content breaks.
 
     Parameters
     ----------
@@ -46,44 +43,44 @@ def broken_rules(
     Returns
     -------
     list of BrokenRule
-        Empty for a valid tree. Where the offsets themselves are broken, nothing that reads
-        through them is looked at. O(V + E) time.
+        Empty for a valid tree. If the offsets are broken, names and children are not checked.
+        O(V + E log E).
     """
-    found = _broken_labels(labels)
+    broken = _broken_labels(labels)
     if counts is not None:
-        found += _broken_counts(counts, len(labels))
+        broken += _broken_counts(counts, len(labels))
     offsets = _broken_offsets(child_start, len(child))
     if offsets:
-        return found + offsets
+        return broken + offsets
     if names is not None:
-        found += _broken_names(names, len(child_start) - 1)
-    return found + _broken_structure(labels, child_start, child)
+        broken += _broken_names(names, len(child_start) - 1)
+    return broken + _broken_structure(len(labels), child_start, child)
 
 
 def _broken_labels(labels: Sequence[str]) -> list[BrokenRule]:
     if len(labels) == 0:
         return [BrokenRule("labels", "there is none; a tree has at least one label")]
     if not all(map(str.__instancecheck__, labels)):
-        place, given = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
-        return [BrokenRule("labels", f"label {place} is {given!r}, not a string")]
-    found = _not_utf8("labels", "label", labels)
+        at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
+        return [BrokenRule("labels", f"label {at} is {value!r}, not a string")]
+    broken = _not_utf8("labels", "label", labels)
     if len(set(labels)) == len(labels):
-        return found
-    seen: dict[str, int] = {}
-    for place, label in enumerate(labels):
-        first = seen.setdefault(label, place)
-        if first != place:
-            where = f"{label!r} is label {first} and label {place}"
-            return [*found, BrokenRule("unique labels", where)]
-    return found
+        return broken
+    first_at: dict[str, int] = {}
+    for at, label in enumerate(labels):
+        first = first_at.setdefault(label, at)
+        if first != at:
+            where = f"{label!r} is label {first} and label {at}"
+            return [*broken, BrokenRule("unique labels", where)]
+    return broken
 
 
 def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[BrokenRule]:
-    """Report the first string with a lone surrogate; no file could hold it."""
+    """Report the first string with a lone surrogate, which no file could hold."""
     if _is_utf8("".join(filter(None, strings))):
         return []
-    place, given = next((i, s) for i, s in enumerate(strings) if not _is_utf8(s or ""))
-    return [BrokenRule(rule, f"{kind} {place}, {given!r}, cannot be written as UTF-8")]
+    at, value = next((i, s) for i, s in enumerate(strings) if not _is_utf8(s or ""))
+    return [BrokenRule(rule, f"{kind} {at}, {value!r}, cannot be written as UTF-8")]
 
 
 def _is_utf8(text: str) -> bool:
@@ -98,8 +95,8 @@ def _broken_counts(counts: Int64, n_labels: int) -> list[BrokenRule]:
     if len(counts) != n_labels:
         return [BrokenRule("counts", f"{len(counts)} counts for {n_labels} labels")]
     if n_labels and counts.min() < 0:
-        place = int(np.argmax(counts < 0))
-        return [BrokenRule("counts", f"label {place} has the count {counts[place]}, below zero")]
+        at = int(np.argmax(counts < 0))
+        return [BrokenRule("counts", f"label {at} has the count {counts[at]}, below zero")]
     return []
 
 
@@ -120,59 +117,46 @@ def _broken_names(names: Sequence[str | None], n_nodes: int) -> list[BrokenRule]
     return _not_utf8("names", "the name of node", names)
 
 
-def _broken_structure(labels: Sequence[str], child_start: Int64, child: Int64) -> list[BrokenRule]:
-    n_labels, n_nodes = len(labels), len(child_start) - 1
-    fan_out = np.diff(child_start)
-    edge_node = np.repeat(np.arange(n_nodes), fan_out)
+def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> list[BrokenRule]:
+    n_nodes = len(child_start) - 1
+    fan_out = np.diff(child_start)  # (N,)
+    edge_node = segment_ids(child_start)  # (E,)
     is_node = child >= 0
-    label = ~child[~is_node]
-    inner = child[is_node]
-    found = []
+    # (E',) and (E'',): edges to labels and to nodes, the parent of each and what it leads to
+    label_parent, label = edge_node[~is_node], ~child[~is_node]
+    node_parent, node = edge_node[is_node], child[is_node]
+    broken: list[BrokenRule] = []
 
-    def say(rule: str, broken: Bool, tell: str, *columns: Int64) -> None:
-        """Report the first break of a rule and how many more there are."""
-        if not broken.any():
+    def report(rule: str, is_broken: Bool, text: str, *columns: Int64) -> None:
+        """Report the first break of a rule and the number of others."""
+        if not is_broken.any():
             return
-        first = int(np.argmax(broken))
-        more = int(broken.sum()) - 1
-        where = tell.format(*(int(column[first]) for column in columns))
-        found.append(BrokenRule(rule, where + (f" (and {more} more)" if more else "")))
+        first = int(np.argmax(is_broken))
+        more = int(is_broken.sum()) - 1
+        where = text.format(*(int(column[first]) for column in columns))
+        broken.append(BrokenRule(rule, where + (f" (and {more} more)" if more else "")))
 
     nodes = np.arange(n_nodes)
-    say("fan-out", fan_out < 2, "node {} has {} children, fewer than 2", nodes, fan_out)
-    say(
-        "known label",
-        label >= n_labels,
-        f"node {{}} holds the label {{}}, but there are {n_labels} labels",
-        edge_node[~is_node],
-        label,
-    )
-    say(
-        "known node",
-        inner >= n_nodes,
-        f"node {{}} has the child node {{}}, but there are {n_nodes} nodes",
-        edge_node[is_node],
-        inner,
-    )
-    say(
-        "child after parent",
-        inner <= edge_node[is_node],
-        "node {} has the child node {}, which does not come after it",
-        edge_node[is_node],
-        inner,
-    )
+    report("fan-out", fan_out < 2, "node {} has {} children, fewer than 2", nodes, fan_out)
+    unknown_label = f"node {{}} holds the label {{}}, but there are {n_labels} labels"
+    report("known label", label >= n_labels, unknown_label, label_parent, label)
+    unknown_node = f"node {{}} has the child node {{}}, but there are {n_nodes} nodes"
+    report("known node", node >= n_nodes, unknown_node, node_parent, node)
+    before = "node {} has the child node {}, which does not come after it"
+    report("child after parent", node <= node_parent, before, node_parent, node)
     if np.any(np.diff(np.sort(child)) == 0):  # only then can a node hold the same child twice
         order = np.lexsort((child, edge_node))
-        node, held = edge_node[order], child[order]
-        twice = (np.diff(held) == 0) & (np.diff(node) == 0)
-        say("no child twice", twice, "node {} has the child {} twice", node, held)
-    parents = np.bincount(inner[inner < n_nodes], minlength=n_nodes)
-    say("one parent", parents > 1, "node {} has {} parents", nodes, parents)
-    orphan = parents == 0
-    orphan[:1] = False
-    say("reachable", orphan, "node {} is not under the root", nodes)
-    placed = np.zeros(n_labels, bool)
-    placed[label[label < n_labels]] = True
+        parent, held = edge_node[order], child[order]
+        is_twice = (np.diff(held) == 0) & (np.diff(parent) == 0)
+        report("no child twice", is_twice, "node {} has the child {} twice", parent, held)
+    n_parents = np.bincount(node[node < n_nodes], minlength=n_nodes)
+    report("one parent", n_parents > 1, "node {} has {} parents", nodes, n_parents)
+    is_orphan = n_parents == 0
+    is_orphan[:1] = False
+    report("reachable", is_orphan, "node {} is not under the root", nodes)
     if n_labels > 1 or n_nodes > 0:
-        say("every label placed", ~placed, "label {} hangs under no node", np.arange(n_labels))
-    return found
+        is_missing = np.ones(n_labels, bool)
+        is_missing[label[label < n_labels]] = False
+        text = "label {} hangs under no node"
+        report("every label placed", is_missing, text, np.arange(n_labels))
+    return broken

@@ -1,7 +1,4 @@
-"""A tree's figures: what its codes cost, and what no binary tree with one code a label can beat.
-
-Nothing here knows what a tree buys; that takes a trained model.
-"""
+"""Statistics of a tree: code lengths, scores per target, entropy and the Huffman bound."""
 
 from __future__ import annotations
 
@@ -12,41 +9,42 @@ import numpy as np
 
 from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.code_lengths import optimal_length
 from hstree.tree.codes import Codes
+from hstree.tree.huffman_code import optimal_length
 
 
 @dataclass(frozen=True)
 class TreeStatistics:
-    """The figures of one tree.
+    """Statistics of one tree.
 
     Attributes
     ----------
     method : str or None
-        The builder, where the tree says so.
+        The builder, if the tree's meta says so.
     nodes, labels : int
-        N inner nodes, V labels.
+        Number of inner nodes N, and of labels V.
     codes_per_label : float
-        Mean over labels; 1 for all but the trees that place labels several times. 0 where V = 1.
+        Mean over labels; 0 where V = 1.
     max_codes_per_label : int
     length_uniform : float
-        Mean code length in decisions, every label alike; several codes of one label add up.
+        Mean number of decisions per label, summed over the codes of a label.
     length_weighted : float or None
-        The same, weighted by the counts. None without counts, as all that follow from them.
+        The same, weighted by the counts; None without counts.
     scores_per_target : float
-        Node scores that one target costs: 1 for a binary node on its way, k for one with k > 2
-        children, summed over its codes (V for the flat tree). Weighted by the counts where known.
+        Mean number of node scores computed for one target: 1 at a binary node, k at a node with
+        k > 2 children, summed over the codes (V for the flat tree). Weighted by the counts, if
+        there are any.
     entropy : float or None
-        Of the distribution of the counts, in bits.
+        Entropy of the counts in bits; None without counts.
     huffman_length : float or None
-        The weighted code length of a binary Huffman tree: the bound for binary trees with one
-        code a label, and for those only.
+        Weighted code length of a binary Huffman tree: the minimum for binary trees with one code
+        per label. None without counts.
     depth : int
-        Decisions of the longest code.
+        Maximum number of decisions of a code.
     sha256 : str
         The tree's hash.
     lengths : int64 array (depth + 1,)
-        How many codes there are of each length.
+        Number of codes of each length.
     """
 
     method: str | None
@@ -64,7 +62,7 @@ class TreeStatistics:
     lengths: Int64 = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures as the ``tree`` object of ``--json``."""
+        """Return the statistics as JSON values, without `lengths` and `max_codes_per_label`."""
         return {
             "method": self.method,
             "nodes": self.nodes,
@@ -80,13 +78,13 @@ class TreeStatistics:
 
 
 def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatistics:
-    """Compute a tree's figures in O(V log V + E log depth), no code expanded.
+    """Compute a tree's statistics in O(V log V + E log depth), without expanding codes.
 
     Parameters
     ----------
     tree : Tree
     counts : int64 array (V,), optional
-        What to weight by, as of another text; the tree's own counts without.
+        Weights of the labels; by default the tree's counts.
 
     Returns
     -------
@@ -106,7 +104,7 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     length_of = np.bincount(codes.label, codes.length, tree.n_labels)
     scores_of = np.bincount(codes.label, scores, tree.n_labels)
     counts = tree.counts if counts is None else counts
-    share = _shares(counts)
+    share = _shares(counts)  # (V,) or None
     method = tree.meta.get("method")
     return TreeStatistics(
         method=method if isinstance(method, str) else None,
@@ -126,7 +124,7 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
 
 
 def _shares(counts: Int64 | None) -> Float64 | None:
-    """Return each label's share of the counts; None where there is nothing to share."""
+    """Return the counts as probabilities (V,); None if there are none, or all are zero."""
     if counts is None or not counts.any():
         return None
     weight = counts.astype(np.float64)  # the sum may exceed 64 bits

@@ -1,4 +1,4 @@
-"""The tree: one immutable object of flat arrays that builders make and output layers read."""
+"""`Tree`, the immutable object of flat arrays that builders make and output layers read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 from hstree.errors import TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.document import Content
+from hstree.tree.content import Content
 from hstree.tree.statistics import TreeStatistics, tree_statistics
 
 
@@ -28,12 +28,13 @@ class Tree(TreeArrays):
     names : sequence of str or None, length N, optional
         A name for each inner node ("canine.n.02"), for people to read.
     meta : mapping, optional
-        How the tree was made: method, options, random_state, hstree (version), input. JSON values.
+        JSON values on how the tree was made: method, options, random_state, hstree (its version),
+        input.
 
     Raises
     ------
     TreeError
-        When the content breaks a rule of the format; the message names the rule and the place.
+        When the content breaks a rule of the format; the message says which, and where.
 
     Notes
     -----
@@ -48,20 +49,20 @@ class Tree(TreeArrays):
     """
 
     def stats(self) -> TreeStatistics:
-        """Compute the tree's statistics; see `hstree.tree.statistics.TreeStatistics`."""
+        """Compute the tree's statistics; see `TreeStatistics`."""
         return tree_statistics(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree as ``.json``, ``.json.gz`` or ``.npz``, by the ending of `path`.
+        """Write the tree as ``.json``, ``.json.gz`` or ``.npz``, by the extension of `path`.
 
-        A file that is there is replaced when the new one is whole. The same tree gives the same
+        An existing file is replaced once the new one is complete. The same tree gives the same
         bytes.
 
         Raises
         ------
         FileFormatError
-            When the ending is unknown, the file cannot be written or the tree's meta holds what
-            JSON cannot.
+            When the extension is unknown, the file cannot be written, or JSON cannot hold the
+            tree's meta.
         """
         files.save(self, path)
 
@@ -72,9 +73,9 @@ class Tree(TreeArrays):
         Raises
         ------
         FileFormatError
-            When the file cannot be read, or is not of this format.
+            When the file cannot be read or is not of this format.
         TreeError
-            When it is, and breaks a rule.
+            When its content breaks a rule.
 
         Examples
         --------

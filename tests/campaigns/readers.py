@@ -23,7 +23,7 @@ from hstree.tree import load as load_tree
 from hstree.tree.json_format import from_json, to_json
 from hstree.tree.rules import broken_rules
 from tests.report.comparison import leave
-from tests.tree_documents import TREE
+from tests.tree.documents import TREE
 
 #: Files by their names; the first is the one that is read.
 Files = dict[str, bytes]

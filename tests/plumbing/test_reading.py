@@ -16,7 +16,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
 from hstree.models import load as load_model
 from hstree.tree import load
-from tests.tree_documents import TREE
+from tests.tree.documents import TREE
 
 READERS = {
     "tree.json": load,

@@ -18,7 +18,7 @@ from hstree._typing import Floating, Int64
 from hstree.builders.kmeans import kmeans_cut
 from hstree.builders.shared.recursion import grow
 from hstree.tree import Tree
-from hstree.tree.code_lengths import merge_order
+from hstree.tree.huffman_code import merge_order
 
 _T = TypeVar("_T", bound=np.generic)
 

@@ -17,7 +17,7 @@ from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.builders.word_classes.clustering import class_members
 from hstree.tree import Tree
-from hstree.tree.code_lengths import merge_order
+from hstree.tree.huffman_code import merge_order
 
 
 @dataclass(frozen=True)

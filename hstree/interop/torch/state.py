@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hstree.tree import Tree
-from hstree.tree.packing import content_arrays
+from hstree.tree.content import content_arrays
 
 KEY = "hstree_tree"
 

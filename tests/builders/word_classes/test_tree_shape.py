@@ -13,7 +13,7 @@ from hstree.builders.word_classes.tree_shape import (
     wide,
 )
 from hstree.tree import Tree
-from hstree.tree.code_lengths import optimal_length
+from hstree.tree.huffman_code import optimal_length
 from tests.builders.oracle import children_of, code_lengths
 
 BY_FREQUENCY = np.array([2, 0, 1, 5, 4, 3, 6, 7])

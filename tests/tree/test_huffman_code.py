@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hstree.errors import InputError, OptionError
-from hstree.tree.code_lengths import merge_order, optimal_length
+from hstree.tree.huffman_code import merge_order, optimal_length
 
 
 def shapes_of_equal_cost():

@@ -9,7 +9,7 @@ import pytest
 
 from hstree.errors import FileFormatError, TreeError
 from hstree.tree import Tree
-from tests.tree_documents import TREE, members_of, refusal
+from tests.tree.documents import TREE, members_of, refusal
 
 
 def header(**fields):
@@ -28,7 +28,7 @@ BAD_MEMBERS = [
     ({"names": None}, "has no member 'names'"),
     ({"more": ANY}, "has the unknown member 'more'"),
     ({"header": header(version=3)}, "is of version 3"),
-    ({"header": header(format="x")}, "is no tree file"),
+    ({"header": header(format="x")}, "is not a tree file"),
     ({"header": header(meta=1)}, 'has 1 as "meta"'),
     ({"header": header(meta={"a": "\ud800"})}, 'has a "meta" that no file can hold: '),
     ({"header": np.frombuffer(b"{", np.uint8)}, "is not JSON"),

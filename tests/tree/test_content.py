@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.tree.packing import pack, unpack
+from hstree.tree.content import pack, unpack
 from tests.strategies import texts
 
 

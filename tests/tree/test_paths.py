@@ -11,8 +11,7 @@ from hstree.errors import InputError
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
-from hstree.tree.from_paths import tree_of_paths
-from hstree.tree.paths import path_batches, paths_of
+from hstree.tree.paths import path_batches, paths_of, tree_of_paths
 from tests.chains import chain
 from tests.strategies import trees
 
@@ -117,7 +116,7 @@ def test_a_chain_of_100_000_labels_gives_batches_and_no_table():
 
 def test_batches_are_the_whole(monkeypatch):
     tree = huffman(Vocabulary([f"w{i}" for i in range(50)], np.arange(50) ** 3 + 1))
-    monkeypatch.setattr("hstree.tree.paths._AT_ONCE", 40)
+    monkeypatch.setattr("hstree.tree.paths._BATCH", 40)
     batches = list(path_batches(tree, "a test", 1 << 30))
     assert len(batches) > 3
     assert [s for paths in batches for s in paths.strings] == paths_of(tree).strings
@@ -148,9 +147,9 @@ def test_trees_come_back_from_their_paths_whatever_the_numbers(tree, first, desc
         (["0", "10", "11"], [[0], [0, 1], [1, 0]], "does not fit the others"),
         (["0", "10", "10"], [[0], [0, 1], [0, 1]], "does not fit"),
         (["0", "10", "00"], [[0], [0, 1], [0, 1]], "does not fit"),
-        (["0", "100", "101"], [[0], [0, 1, 2], [0, 1, 2]], "the same way at node 1"),
+        (["0", "100", "101"], [[0], [0, 1, 2], [0, 1, 2]], "the same branch at node 1"),
         (["0", "10", "1110"], [[0], [0, 1], [0, 1, 0, 1]], "does not fit"),
-        (["00", "11"], [[7, 8], [7, 8]], "two ways lead to node 8"),
+        (["00", "11"], [[7, 8], [7, 8]], "two paths lead to node 8"),
     ],
 )
 def test_paths_that_make_no_tree_are_refused(codes, points, saying):

@@ -7,7 +7,7 @@ import pytest
 
 from hstree.errors import FileFormatError, TreeError
 from hstree.tree.files import read_content, save
-from tests.tree_documents import DOCUMENT, TREE, refusal
+from tests.tree.documents import DOCUMENT, TREE, refusal
 
 
 def changed(**fields):

@@ -12,9 +12,9 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree, load
 from hstree.tree.files import save
 from tests.strategies import children_of, trees
-from tests.test_checks import ONCE
+from tests.tree.test_rules import ONCE
 
-PAGE = (Path(__file__).parent.parent / "docs" / "tree-format.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "tree-format.md").read_text("utf-8")
 WORDS = " ".join(PAGE.split())
 
 

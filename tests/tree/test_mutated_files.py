@@ -10,7 +10,7 @@ from hstree.errors import HstreeError
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS, save
 from tests.strategies import children_of, json_values, trees
-from tests.tree_documents import TREE, members_of
+from tests.tree.documents import TREE, members_of
 
 
 @settings(max_examples=120, deadline=None)

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hstree.errors import FileFormatError
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS, save
 from tests.strategies import children_of, trees
-from tests.tree_documents import DOCUMENT, TREE, refusal
+from tests.tree.documents import DOCUMENT, TREE, refusal
 
 
 def same(found, tree):
@@ -137,9 +138,8 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):
 
 def test_real_files_hold_to_the_schema(tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
-    docs = os.path.join(os.path.dirname(os.path.dirname(__file__)), "docs")
-    with open(os.path.join(docs, "tree.schema.json"), encoding="utf-8") as file:
-        schema = json.load(file)
+    docs = Path(__file__).parents[2] / "docs"
+    schema = json.loads((docs / "tree.schema.json").read_text("utf-8"))
     judge = jsonschema.Draft202012Validator
     judge.check_schema(schema)
     for tree in (TREE, Tree(["only"], [0], [])):

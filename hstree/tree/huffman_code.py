@@ -1,8 +1,4 @@
-"""Optimal merging: the order in which Huffman's algorithm joins weights, and what the result costs.
-
-This is the arithmetic alone, over weights and numbers; the `huffman` builder makes a tree of it
-and `statistics` takes its length as the bound for binary trees with one code a label.
-"""
+"""Huffman's algorithm on weights: order of the merges, and mean length of the code."""
 
 from __future__ import annotations
 
@@ -14,14 +10,14 @@ from hstree.errors import InputError, OptionError
 
 
 def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
-    """Join the lightest items, again and again, until one is left.
+    """Return the merges of Huffman's algorithm, which joins the lightest items until one is left.
 
     Parameters
     ----------
     weights : array_like of int, shape (V,)
         Zero or more, each up to 2**63 - 1; sums are exact.
     arity : int, default 2
-        How many items each merge joins, at least 2.
+        Number of items that each merge joins, at least 2.
 
     Returns
     -------
@@ -40,12 +36,12 @@ def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
 
     Notes
     -----
-    Of equal weights, single ones come before merges, both in the order of their numbers; so the
-    tree is the same on every machine, and the shallowest of the optimal ones (binary: Schwartz
-    1964).
-    O(V log V): one sort, then rounds of whole runs. If the next merge weighs s, then everything
-    no heavier than s is taken before any new merge, so it can be grouped at once; s grows by
-    half or more in each round.
+    Among equal weights, single items come before merges, both in index order. The tree is thus
+    the same on every machine, and the shallowest of the optimal ones (binary: Schwartz 1964).
+
+    O(V log V): one sort, then a few rounds of many merges. If the next merge weighs s, all items
+    up to s are used before any new merge, so they can be grouped at once; s grows by half or
+    more in each round.
 
     References
     ----------
@@ -63,7 +59,7 @@ def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
 
 
 def optimal_length(weights: ArrayLike, arity: int = 2) -> float:
-    """Mean code length of a Huffman tree: every merge adds one decision to all that it joins.
+    """Return the mean code length of a Huffman tree.
 
     Parameters
     ----------
@@ -74,7 +70,7 @@ def optimal_length(weights: ArrayLike, arity: int = 2) -> float:
     Returns
     -------
     float
-        Decisions per draw from the distribution that the weights describe.
+        Decisions per label drawn by weight: the sum of all merges over the sum of the weights.
 
     Examples
     --------
@@ -89,19 +85,19 @@ def optimal_length(weights: ArrayLike, arity: int = 2) -> float:
 
 
 def _checked(weights: ArrayLike) -> Int64:
-    """Return the weights as int64, refusing what has no exact place there."""
-    given = np.asarray(weights)
-    if given.size == 0:
-        given = given.astype(np.int64)
-    whole = np.issubdtype(given.dtype, np.integer) and np.can_cast(given.dtype, np.int64)
-    if given.ndim != 1 or not whole:
+    """Return the weights as int64; refuse types that it cannot hold exactly, and shapes."""
+    array = np.asarray(weights)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    is_exact = np.issubdtype(array.dtype, np.integer) and np.can_cast(array.dtype, np.int64)
+    if array.ndim != 1 or not is_exact:
         raise InputError(
-            f"weights must be a vector of int64, not of {given.dtype} and shape {given.shape}"
+            f"weights must be a vector of int64, not of {array.dtype} and shape {array.shape}"
         )
-    if given.size and given.min() < 0:
-        place = int(np.argmin(given))
-        raise InputError(f"weight {place} is {given[place]}; weights must be zero or more")
-    return given.astype(np.int64)
+    if array.size and array.min() < 0:
+        at = int(np.argmin(array))
+        raise InputError(f"weight {at} is {array[at]}; weights must be zero or more")
+    return array.astype(np.int64)
 
 
 def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
@@ -110,7 +106,7 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
         raise OptionError(f"arity must be 2 or more, not {arity}")
     n = len(weights)
     arity = max(2, min(arity, n))
-    order = np.argsort(weights, kind="stable")
+    order = np.argsort(weights, kind="stable")  # (V,) items, lightest first
     single = weights[order] if _sum_fits(weights) else weights[order].astype(object)
     n_merges = -(-(n - 1) // (arity - 1)) if n else 0
     merged = np.full((n_merges, arity), -1, np.int64)
@@ -118,11 +114,12 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
     if n_merges == 0:
         return merged, total
 
-    filled = (n - 2) % (arity - 1) + 2  # so that every later merge is full
+    filled = (n - 2) % (arity - 1) + 2  # items of the first merge, so that all others are full
     merged[0, :filled] = order[:filled]
     total[0] = single[:filled].sum()
     next_single, next_merge, made = filled, 0, 1
     while made < n_merges:
+        # Weight of the next merge; items up to it precede every merge still to be made
         first = np.concatenate([single[next_single:][:arity], total[next_merge:made][:arity]])
         limit = np.sort(first)[:arity].sum()
         n_single = np.searchsorted(single[next_single:], limit, "right")
@@ -131,6 +128,7 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
         number = np.concatenate(
             [order[next_single:][:n_single], n + np.arange(next_merge, next_merge + n_merge)]
         )
+        # Candidates in ascending order, single items before merges; each group is one merge
         groups = len(weight) // arity
         taken = np.argsort(weight, kind="stable")[: groups * arity]
         merged[made : made + groups] = number[taken].reshape(groups, arity)
@@ -143,6 +141,6 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
 
 
 def _sum_fits(weights: Int64) -> bool:
-    """Tell whether the sum of all weights is exact in int64."""
+    """Return whether the sum of all weights is exact in int64."""
     high, low = int((weights >> 32).sum()), int((weights & 0xFFFFFFFF).sum())
     return (high << 32) + low < 1 << 63

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from hstree.tree import Tree
 from tests.strategies import children_of, trees
-from tests.test_codes import codes_by_recursion
+from tests.tree.test_codes import codes_by_recursion
 
 KEYS = {
     "method", "nodes", "labels", "codes_per_label", "code_length", "scores_per_target", "entropy",
