@@ -13,6 +13,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.ext.autodoc.mock import mock
+from sphinx.util.inspect import TypeAliasForwardRef
 
 import hstree
 from hstree import _typing
@@ -47,6 +48,7 @@ autodoc_default_options = {
 }
 autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_typing)) if name[0] != "_"}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
 autodoc_typehints_format = "short"
 napoleon_google_docstring = False
 napoleon_preprocess_types = True
@@ -111,7 +113,32 @@ def resolve_short_name(
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, content)
 
 
+def leave_out_ranges(
+    app: Sphinx, kind: str, name: str, value: Any, options: Any, signature: str | None, returns: str
+) -> tuple[str, str]:
+    """Write the types of options without their ranges."""
+    return re.sub(r"Annotated\[([^,\[\]]+), \w+\([^()]*\)\]", r"\1", signature or ""), returns
+
+
+def is_left_out(
+    app: Sphinx, kind: str, name: str, value: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out the fields of named tuples: their class describes them."""
+    return True if (getattr(value, "__doc__", None) or "").startswith("Alias for field") else None
+
+
+def use_dashes(app: Sphinx, doctree: nodes.document) -> None:
+    """Part parameters from their descriptions by a dash, as the switched off smart quotes would."""
+    for fields in doctree.findall(nodes.field_list):
+        for text in list(fields.findall(nodes.Text)):
+            if text == " -- ":
+                text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
+
+
 def setup(app: Sphinx) -> None:
     """Register the handlers."""
+    app.connect("autodoc-process-signature", leave_out_ranges)
+    app.connect("autodoc-skip-member", is_left_out)
+    app.connect("doctree-read", use_dashes)
     app.connect("include-read", link_from_docs)
     app.connect("missing-reference", resolve_short_name)
