@@ -1,0 +1,32 @@
+"""Train a language model on Huffman's tree; score a text, predict, write, save and load.
+
+The text is the docstrings of networkx, which every installation has.
+
+    python examples/language_model.py
+"""
+
+import hstree
+from hstree import models
+
+CONTEXT = ["return", "the"]
+
+
+def main() -> None:
+    """Print perplexities, the most probable next words and some text."""
+    train, valid, test = hstree.Corpus.read("builtin:networkx").splits()
+    tree = hstree.build("huffman", train.select_vocabulary(min_count=5))
+    model = hstree.LanguageModel(tree, dim=50, context=3, epochs=2).fit(train, valid)
+
+    score = model.score(test)
+    print(f"perplexity {score.perplexity:.1f} over {score.tokens:,} tokens")
+    for word, probability in model.predict([CONTEXT], k=5)[0]:
+        print(f"  {' '.join(CONTEXT)} {word:<12}{probability:.3f}")
+    print(" ".join(model.sample(20, CONTEXT, random_state=0)))
+
+    model.save("model")
+    again = models.load("model")
+    assert again.perplexity(test) == model.perplexity(test)
+
+
+if __name__ == "__main__":
+    main()

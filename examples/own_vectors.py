@@ -1,0 +1,44 @@
+"""Build a tree from word vectors of your own, and look at its codes.
+
+The vectors here are drawn around three topics, so that words of a topic end up close together.
+
+    python examples/own_vectors.py
+"""
+
+import numpy as np
+
+import hstree
+from hstree.tree.paths import paths_of
+
+TOPICS = {
+    "animals": ["cat", "dog", "horse", "mouse"],
+    "colours": ["red", "green", "blue", "yellow"],
+    "numbers": ["one", "two", "three", "four"],
+}
+
+
+def main() -> None:
+    """Print each word's code in two trees over the same vectors."""
+    words = [word for topic in TOPICS.values() for word in topic]
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(len(TOPICS), 20))
+    # (12, 20) one vector per word: its topic's centre and noise
+    matrix = np.repeat(centres, 4, axis=0) + 0.1 * rng.normal(size=(len(words), 20))
+    vectors = hstree.WordVectors(words, matrix, counts=range(len(words), 0, -1))
+
+    trees = {
+        "gmm": hstree.build("gmm", vectors),
+        "semantic": hstree.build("semantic", vectors),  # code lengths as in Huffman's tree
+    }
+    print(f"{'word':<10}" + "".join(f"{name:<12}" for name in trees))
+    for word, *codes in zip(
+        words, *(paths_of(tree).strings for tree in trees.values()), strict=True
+    ):
+        print(f"{word:<10}" + "".join(f"{code:<12}" for code in codes))
+    for name, tree in trees.items():
+        print(f"{name}: {tree.stats().length_weighted:.2f} decisions per occurrence")
+    trees["gmm"].save("own_vectors.json")
+
+
+if __name__ == "__main__":
+    main()
