@@ -383,6 +383,16 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
         _move_complete(home)
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder among the system's temporary files that is removed after the body.
+
+    Those of processes that were killed are removed first.
+    """
+    with _temporary(Path(tempfile.gettempdir()), _make_folder) as folder:
+        yield folder
+
+
 def current_file(folder: str | os.PathLike[str], name: str) -> Path:
     """Return the path of a file that `replacing_together` wrote into a folder."""
     complete = Path(folder, _COMPLETE, name)

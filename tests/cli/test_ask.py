@@ -4,11 +4,13 @@ import io
 import json
 import math
 import sys
+import tempfile
 
 import numpy as np
 import pytest
 
 import hstree as library
+from hstree import _files as files
 
 LINES = ["w0 w1 zebra", "", "w3 w0"]
 
@@ -133,6 +135,32 @@ def test_standard_input_is_scored(hstree, model, other, typed):
     expected = hstree("score", model, other).out
     typed(other.read_bytes())
     assert hstree("score", model, "-").out == expected
+
+
+def test_a_copy_of_standard_input_that_a_killed_process_left_is_removed(
+    hstree, model, other, typed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    abandoned = tmp_path / "tmp" / f"{files.PREFIX}killed{files.SUFFIX}"
+    abandoned.mkdir(parents=True)
+    typed(other.read_bytes())
+    assert hstree("score", model, "-").status == 0
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "lines.tsv"]])
+def test_a_text_that_cannot_be_read_to_its_end_is_no_error_of_writing(
+    refused, model, other, monkeypatch, output
+):
+    def broken(*_):
+        raise OSError(5, "Input/output error")
+        yield
+
+    monkeypatch.setattr(library.LanguageModel, "scored", broken)
+    monkeypatch.setattr("hstree.experiments.evaluation.read_by_model", lambda *_: None)
+    monkeypatch.setattr("hstree_cli.inputs.warn", lambda _: None)
+    said = "cannot read the text: Input/output error"
+    refused("score", model, other, *output, "--json", "s.json", saying=said)
 
 
 def test_answers_fit_80_columns(hstree, model, other):

@@ -104,13 +104,13 @@ def _write_lines(lines: Iterator[str], output: Path | None) -> Exception | None:
 @contextmanager
 def _named(source: str) -> Iterator[str]:
     """Copy standard input to a file while the body runs; it is read more than once."""
-    import tempfile
+    from hstree._files import temporary_folder
 
     if source != "-":
         yield source
         return
-    with tempfile.TemporaryDirectory(prefix="hstree-") as folder:
-        path = Path(folder) / "standard input"
+    with temporary_folder() as folder:
+        path = folder / "standard input"
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield str(path)
@@ -125,11 +125,16 @@ class _Total:
 
     def of(self, batches: Batches) -> Batches:
         """Yield the batches unchanged and add them up."""
-        for nll, oov in batches:
-            self.nll += float(nll.sum())
-            self.nll_of_oov += float(nll[oov].sum())
-            self.oov += int(oov.sum())
-            yield nll, oov
+        from hstree.errors import InputError
+
+        try:
+            for nll, oov in batches:
+                self.nll += float(nll.sum())
+                self.nll_of_oov += float(nll[oov].sum())
+                self.oov += int(oov.sum())
+                yield nll, oov
+        except OSError as error:  # which must not pass for an error of writing the lines
+            raise InputError(f"cannot read the text: {error.strerror or error}") from error
 
     def as_dict(self, text: Corpus) -> dict[str, Any]:
         """Return the sums and the perplexities as JSON values."""
