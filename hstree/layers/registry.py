@@ -97,7 +97,7 @@ LAYERS = Registry(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LayerSpec:
     """An output layer to be made: its kind, what it is made over, and its options.
 

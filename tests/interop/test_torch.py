@@ -23,13 +23,12 @@ from tests.strategies import trees
 
 
 def gradients_of(layer, hidden, target):
-    """Return the NumPy layer's gradients of the summed loss, spread out."""
-    _, found = layer.loss(hidden, target)
-    weight, bias = np.zeros_like(layer.weight), np.zeros_like(layer.bias)
-    for block in found.rows:
-        weight[block.rows] += block.weight
-        bias[block.rows] += block.bias
-    return found.hidden, weight, bias
+    """Return the NumPy layer's dense gradients of the summed loss."""
+    _, gradients = layer.loss(hidden, target)
+    dense = {name: np.zeros_like(array) for name, array in layer.parameters().items()}
+    for g in gradients.parameters:
+        dense[g.name][g.rows] += g.values
+    return gradients.hidden, *dense.values()
 
 
 def check_same(tree, sparse, dtype=torch.float64, tolerance=1e-9):

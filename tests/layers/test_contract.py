@@ -1,0 +1,305 @@
+"""What every registered output layer keeps: normalisation, gradients, start, saving, search.
+
+A layer of the tests takes part (`tests.layers.dense`), so that the contract holds without a tree.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import hstree
+from hstree._options import Option
+from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.errors import FileFormatError, InputError, OptionError, PluginError
+from hstree.experiments.evaluation import corpus_splits, evaluate, score_saved
+from hstree.experiments.runs import run
+from hstree.layers.registry import LAYERS, LayerKind, layer_spec
+from hstree.models import MODELS, load, new_model
+from hstree.tree import Tree
+from tests.texts import corpus_of, markov_lines
+
+WORDS = [EOS, *"abcdefg"]
+COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
+DIM = 4
+#: What layers are made over: a binary tree, wide nodes with labels of two codes, one label.
+SOURCES = {
+    Tree: {
+        "binary": hstree.build("huffman", Vocabulary(WORDS, COUNTS)),
+        "wide": Tree.from_children(
+            WORDS, [[1, ~0, 2], [~1, ~2], [~3, ~0, 3, ~4], [~5, ~6, ~7]], counts=COUNTS
+        ),
+        "flat": hstree.build("flat", Vocabulary(WORDS, COUNTS)),
+        "one label": Tree([EOS], [0], []),
+    },
+    Vocabulary: {"words": Vocabulary(WORDS, COUNTS), "one word": Vocabulary([EOS], [3])},
+}
+DENSE = "tests.layers.dense:DenseSoftmax"
+
+
+@pytest.fixture(autouse=True)
+def dense_layer(monkeypatch):
+    monkeypatch.setitem(LAYERS.native, "dense", DENSE)
+
+
+def specs():
+    """Yield every registered layer over everything that it is made over."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(LAYERS.native, "dense", DENSE)
+        for name, kind in LAYERS.all().items():
+            for source, made_over in SOURCES[kind.takes].items():
+                yield pytest.param(layer_spec(made_over, name), id=f"{name}, {source}")
+
+
+every_layer = pytest.mark.parametrize("spec", list(specs()))
+
+
+def drawn(spec, seed=0, batch=7, dtype=np.float64):
+    """Return a layer with drawn parameters, hidden vectors and targets."""
+    rng = np.random.default_rng(seed)
+    layer = spec.new(DIM, dtype=dtype, random_state=seed)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    hidden = rng.standard_normal((batch, DIM)).astype(dtype)
+    return layer, hidden, rng.integers(0, layer.n_labels, batch)
+
+
+@every_layer
+def test_probabilities_sum_to_one(spec):
+    layer, hidden, _ = drawn(spec)
+    log_prob = layer.log_prob(hidden)
+    assert (log_prob.shape, log_prob.dtype) == ((7, layer.n_labels), np.float64)
+    assert np.exp(log_prob).sum(axis=1) == pytest.approx(np.ones(7), abs=1e-12)
+
+
+@every_layer
+def test_nll_is_minus_log_prob_of_the_target(spec):
+    layer, hidden, targets = drawn(spec)
+    nll = layer.nll(hidden, targets)
+    assert nll.dtype == np.float64
+    expected = -layer.log_prob(hidden)[np.arange(7), targets]
+    np.testing.assert_allclose(nll, expected, rtol=1e-10, atol=1e-12)
+
+
+@every_layer
+def test_gradients_agree_with_finite_differences(spec):
+    """Along random directions, with the noise of sampled losses fixed."""
+    layer, hidden, targets = drawn(spec)
+    arrays = {"hidden": hidden, **layer.parameters()}
+
+    def loss():
+        return layer.loss(hidden, targets, np.random.default_rng(0))
+
+    losses, gradients = loss()
+    assert losses.shape == (7,)
+    assert gradients.hidden.shape == hidden.shape
+    dense = {"hidden": gradients.hidden} | {
+        name: np.zeros_like(array) for name, array in layer.parameters().items()
+    }
+    touched = {name: np.zeros(len(array), int) for name, array in arrays.items()}
+    for g in gradients.parameters:
+        dense[g.name][g.rows] += g.values
+        touched[g.name][g.rows] += 1
+    assert all(times.max(initial=0) <= 1 for times in touched.values())
+    for number, (name, array) in enumerate(arrays.items()):
+        along = 1e-5 * np.random.default_rng(number).standard_normal(array.shape)
+        array += along
+        above = loss()[0].sum()
+        array -= 2 * along
+        below = loss()[0].sum()
+        array += along
+        slope = (dense[name] * along).sum()
+        assert 2 * slope == pytest.approx(above - below, rel=1e-5, abs=1e-9), name
+
+
+@every_layer
+def test_gradients_have_the_precision_of_the_parameters(spec):
+    layer, hidden, targets = drawn(spec, dtype=np.float32)
+    _, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    arrays = [gradients.hidden, *(g.values for g in gradients.parameters)]
+    assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+
+
+@every_layer
+def test_an_untrained_layer_is_the_unigram_distribution(spec):
+    for counts in (None, np.arange(len(spec.labels))):
+        layer = spec.new(DIM, counts=counts, dtype=np.float64)
+        used = counts if counts is not None else spec.vocabulary.counts
+        mass = np.maximum(used, 0.5)
+        probabilities = np.exp(layer.log_prob(np.ones((1, DIM))))[0]
+        np.testing.assert_allclose(probabilities, mass / mass.sum(), rtol=1e-9)
+
+
+@every_layer
+def test_top_k_is_the_head_of_log_prob(spec):
+    layer, hidden, _ = drawn(spec)
+    log_prob = layer.log_prob(hidden)
+    for k in (1, 3, 100):
+        labels, values = layer.top_k(hidden, k)
+        expected = np.argsort(-log_prob, axis=1)[:, :k]
+        np.testing.assert_array_equal(labels, expected)
+        np.testing.assert_allclose(values, np.take_along_axis(log_prob, expected, axis=1))
+    with pytest.raises(OptionError, match="k is 0"):
+        layer.top_k(hidden, 0)
+
+
+@every_layer
+def test_equal_labels_are_in_the_order_of_their_ids(spec):
+    layer = spec.new(DIM, counts=np.ones(len(spec.labels), int), dtype=np.float64)
+    labels, _ = layer.top_k(np.zeros((1, DIM)), 5)
+    assert labels[0].tolist() == list(range(len(spec.labels)))[:5]
+
+
+@every_layer
+def test_samples_follow_log_prob(spec):
+    layer, hidden, _ = drawn(spec, batch=1)
+    expected = 20_000 * np.exp(layer.log_prob(hidden))[0]
+    many = np.repeat(hidden, 20_000, axis=0)
+    labels = layer.sample(many, np.random.default_rng(7))
+    np.testing.assert_array_equal(labels, layer.sample(many, np.random.default_rng(7)))
+    drawn_counts = np.bincount(labels, minlength=layer.n_labels)
+    if layer.n_labels > 1:
+        assert chisquare(drawn_counts, expected).pvalue > 1e-3
+
+
+@every_layer
+def test_shapes_and_curvature_are_those_of_the_parameters(spec):
+    layer = spec.new(DIM)
+    shapes = {name: array.shape for name, array in layer.parameters().items()}
+    assert spec.shapes(DIM) == shapes
+    assert spec.n_parameters(DIM) == sum(array.size for array in layer.parameters().values())
+    assert spec.shapes(1 << 40).keys() == shapes.keys()  # nothing of that size is made
+    curvature = layer.curvature(np.ones(layer.n_labels))
+    assert {name: (len(array),) for name, array in layer.parameters().items()} == {
+        name: rows.shape for name, rows in curvature.items()
+    }
+    assert all(0 <= c <= 0.25 for rows in curvature.values() for c in rows)
+
+
+@pytest.mark.parametrize("counts", [COUNTS + 1, np.arange(1, 9)])
+def test_a_dense_softmax_curves_as_the_flat_tree(counts):
+    flat, dense = (
+        layer_spec(source, name).new(DIM)
+        for name, source in (
+            ("tree", SOURCES[Tree]["flat"]),
+            ("dense", SOURCES[Vocabulary]["words"]),
+        )
+    )
+    for own, other in zip(
+        flat.curvature(counts).values(), dense.curvature(counts).values(), strict=True
+    ):
+        np.testing.assert_allclose(own, other, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory):
+    corpus = corpus_of(tmp_path_factory.mktemp("text"), markov_lines(3_000, 0)[0])
+    splits = corpus_splits(corpus)
+    vocabulary = splits.train.select_vocabulary(unk=True)
+    parts = (splits.train, splits.valid, splits.test)
+    return type(splits)(*(part.with_vocabulary(vocabulary) for part in parts))
+
+
+def made_over(text, kind):
+    return hstree.build("huffman", text) if kind.takes is Tree else text.vocabulary
+
+
+OPTIONS = {"dim": 8, "epochs": 2, "batch_size": 64}
+
+
+@pytest.mark.parametrize("model", MODELS.all())
+@pytest.mark.parametrize("layer", ["tree", "dense"])
+def test_every_model_trains_on_every_layer(layer, model, splits, tmp_path):
+    spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)
+    options = OPTIONS | {"model": model}
+    untrained = evaluate(spec, splits, **options | {"epochs": 0})
+    assert untrained.test.perplexity == pytest.approx(untrained.unigram.perplexity, rel=1e-4)
+    for name in ("one", "two"):
+        trained = evaluate(spec, splits, **options)
+        trained.model.save(tmp_path / name)
+    assert trained.test.perplexity < 0.99 * untrained.test.perplexity
+    for file in ("config.json", spec.file, "weights.safetensors"):
+        one, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
+        assert one == two
+    again = load(tmp_path / "one")
+    assert again.spec.key() == trained.model.spec.key()
+    assert again.config() == trained.model.config()
+    np.testing.assert_array_equal(again.nll(splits.test), trained.model.nll(splits.test))
+    assert score_saved(again, splits.test)
+    words = again.predict([["w1", "w2"]], 3)[0]
+    assert words == trained.model.predict([["w1", "w2"]], 3)[0]
+
+
+@pytest.mark.parametrize("layer", ["tree", "dense"])
+def test_a_run_is_kept_by_its_layer(layer, splits, tmp_path):
+    spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)
+    first = run(spec, splits, tmp_path, **OPTIONS)
+    assert run(spec, splits, tmp_path, **OPTIONS) == first
+    if layer == "dense":
+        scaled = layer_spec(spec.source, layer, scale=2.0)
+        assert scaled.key() != spec.key()
+        assert run(scaled, splits, tmp_path, **OPTIONS) != first
+
+
+def test_a_dense_softmax_learns_what_the_flat_tree_learns(splits):
+    flat, dense = (
+        new_model(output, dropout=0.0, **OPTIONS).fit(splits.train, splits.valid)
+        for output in (
+            hstree.build("flat", splits.train),
+            layer_spec(splits.train.vocabulary, "dense"),
+        )
+    )
+    assert dense.perplexity(splits.test) == pytest.approx(flat.perplexity(splits.test), rel=1e-4)
+
+
+def test_options_are_read_from_the_class_and_checked():
+    kind = LAYERS.get("dense")
+    assert kind.options == (Option("scale", float, 1.0, help="Factor of the logits."),)
+    assert (kind.takes, kind.summary) == (Vocabulary, "Softmax over all labels.")
+    words = SOURCES[Vocabulary]["words"]
+    assert layer_spec(words, "dense").options == {"scale": 1.0}
+    with pytest.raises(OptionError, match="scale is 'x'"):
+        layer_spec(words, "dense", scale="x")
+    with pytest.raises(OptionError, match="dense has no option 'scales'; did you mean 'scale'"):
+        layer_spec(words, "dense", scales=1)
+    with pytest.raises(OptionError, match="no output layer 'dens'; did you mean 'dense'"):
+        layer_spec(words, "dens")
+    with pytest.raises(InputError, match="'tree' is made over a Tree, not a Vocabulary"):
+        layer_spec(words)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"layer": 3}, "not a name and options"),
+        ({"layer": {"name": "dense", "options": {"scale": "x"}}}, "scale is 'x'"),
+        ({"layer": {"name": "nothing", "options": {}}}, "no output layer 'nothing'"),
+        ({"vocabulary_sha256": ""}, "not the ones that config"),
+    ],
+)
+def test_a_damaged_layer_is_named(change, said, splits, tmp_path):
+    new_model(layer_spec(splits.train.vocabulary, "dense"), **OPTIONS).save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(FileFormatError, match=said):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (3, "not a subclass of OutputLayer"),
+        (type("Other", (), {}), "not a subclass of OutputLayer"),
+    ],
+)
+def test_what_is_no_layer_is_refused(layer, said):
+    with pytest.raises(PluginError, match=f"'odd' of the package theirs cannot be used: .*{said}"):
+        LayerKind.of("odd", layer, "theirs")
+
+
+def test_a_tree_is_short_for_its_layer():
+    tree = SOURCES[Tree]["binary"]
+    model = new_model(tree)
+    assert model.spec.key() == {"tree": tree.sha256}
+    assert (model.tree, model.spec.made_from) == (tree, tree.meta["input"])
