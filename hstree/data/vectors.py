@@ -107,11 +107,7 @@ class WordVectors:
         name = os.fspath(path)
         if not is_npy(name):
             if labels is not None:
-                raise OptionError(
-                    f"{name} holds its words itself; leave out labels, which are for .npy",
-                    option="labels",
-                    reason=f"is for .npy, and {name} holds its words itself",
-                )
+                raise OptionError.about("labels", f"is for .npy; {name} holds its words itself")
             words, rows = read_text_or_binary(name)
             return _named(name, words, rows)
         matrix = read_npy(name)

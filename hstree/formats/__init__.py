@@ -90,10 +90,8 @@ def read(
         readable = ", ".join(name for name, each in FORMATS.items() if each.read)
         raise OptionError(f"{chosen.name} is only written, not read; what is read: {readable}")
     if labels is not None and not chosen.takes_labels:
-        raise OptionError(
-            f"{chosen.name} files hold their labels themselves; leave out labels",
-            option="labels",
-            reason=f"is not for {chosen.name} files, which hold their labels themselves",
+        raise OptionError.about(
+            "labels", f"is not for {chosen.name} files, which hold their labels themselves"
         )
     with progress.task(f"reading {source.name}"):
         if chosen is _TREE:

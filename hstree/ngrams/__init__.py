@@ -1,1 +1,1 @@
-"""N-gram language models, the baselines that a trained tree is compared with."""
+"""N-gram language models: Kneser-Ney baselines."""

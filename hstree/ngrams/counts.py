@@ -1,9 +1,8 @@
-"""Tables of the n-grams of a text, with the counts that Kneser-Ney smoothing is made from.
+"""Tables of the n-grams of a text, with the counts that Kneser-Ney smoothing uses.
 
-An n-gram is a context and a word. Contexts are numbered length by length, each as its nearest
-words (a shorter context, whose number is known) and one word farther back, so that every key is
-one int64 whatever the order, and the context to fall back on is a division away. What is not
-here: discounts and probabilities (`kneser_ney`).
+An n-gram is a context and a word. Contexts are numbered by length, each as a shorter context (its
+nearest words) and one word farther back, so that every key is one int64 at any order, and the
+shorter context is found by a division.
 """
 
 from __future__ import annotations
@@ -18,19 +17,20 @@ from hstree._typing import Int64, Integer
 
 @dataclass(frozen=True)
 class NGrams:
-    """The n-grams of one order k that a text holds; C contexts, G n-grams.
+    """The n-grams of one order k in a text; C contexts, G n-grams.
 
     Attributes
     ----------
     contexts : int64 array (C,), sorted
-        The contexts of k - 1 words: ``shorter * V + word``, with `word` the farthest and
-        `shorter` the place of the others among the contexts of the order below. A context's
-        place here is its number. Order 1 has one, the empty context.
+        Keys of the contexts of k - 1 words, ``shorter * V + word``: `word` is the farthest word,
+        `shorter` the number of the other words' context in the order below. The number of a
+        context is its index here. Order 1 has one context, the empty one.
     grams : int64 array (G,), sorted
-        ``context * V + word``.
+        Keys of the n-grams, ``context * V + word``.
     counts : int64 array (G,)
-        At the highest order, how often the n-gram stands in the text. Below it, how many words
-        are seen before it; where it begins a line, and contexts do, how often it does so.
+        At the highest order, number of occurrences in the text. Below it, number of different
+        words before the n-gram; if contexts begin at lines, number of occurrences for an n-gram
+        at the beginning of a line.
     """
 
     contexts: Int64
@@ -41,17 +41,17 @@ class NGrams:
 def count_ngrams(
     ids: Integer, order: int, n_words: int, boundary: int | None = None
 ) -> list[NGrams]:
-    """Count the n-grams of every order up to `order` at every position of a text.
+    """Count the n-grams of all orders up to `order` at all positions of a text.
 
     Parameters
     ----------
     ids : int array (order - 1 + T,)
-        Word ids; the first ``order - 1`` are context only.
+        Word ids; the first ``order - 1`` are contexts only.
     order : int
     n_words : int
-        V.
+        Size of the vocabulary, V.
     boundary : int, optional
-        A word that no context reaches beyond: the line end, where contexts begin anew.
+        Word (the line end) that contexts do not reach beyond.
 
     Returns
     -------
@@ -60,9 +60,9 @@ def count_ngrams(
 
     Notes
     -----
-    O(order T log T) time. Memory is at most 72 bytes a token at work, and 24 bytes for each
-    n-gram (8 for it as a context) in the tables, of which no order has more than T. Keys
-    stay in an int64 as long as ``T V < 2**63``.
+    O(order T log T) time. Peak memory is 72 bytes per token and 24 bytes per n-gram in the tables
+    (8 of them as a context), of which no order has more than T. Keys fit an int64 as long as
+    ``T V < 2**63``.
 
     Examples
     --------
@@ -74,23 +74,24 @@ def count_ngrams(
     """
     with progress.task("counting n-grams", total=2 * order, unit="tables") as task:
         contexts, observed = _contexts(ids, order, n_words, boundary, task)
-        found: list[NGrams] = []
+        tables: list[NGrams] = []
         for k in range(order, 0, -1):
             grams, counts = np.unique(observed.pop(), return_counts=True)
-            if found:
-                shorter = _suffixes(found[-1], n_words)
-                grams, counts = _joined(grams, counts, *np.unique(shorter, return_counts=True))
-            found.append(NGrams(contexts[k - 1], grams, counts))
+            if tables:
+                # Each n-gram of order k + 1 is one different word before its suffix.
+                suffixes = _suffixes(tables[-1], n_words)
+                grams, counts = _joined(grams, counts, *np.unique(suffixes, return_counts=True))
+            tables.append(NGrams(contexts[k - 1], grams, counts))
             task.advance()
-    return found[::-1]
+    return tables[::-1]
 
 
 def find(table: Int64, keys: Int64) -> Int64:
-    """Return the place of each key in a sorted table, -1 where it is not there. O(K log N)."""
+    """Return the index of each key in a sorted table, -1 for keys not in it. O(K log N)."""
     if len(table) == 0:
         return np.full(len(keys), -1)
-    place = np.minimum(np.searchsorted(table, keys), len(table) - 1)
-    return np.where(table[place] == keys, place, -1)
+    index = np.minimum(np.searchsorted(table, keys), len(table) - 1)
+    return np.where(table[index] == keys, index, -1)
 
 
 def _contexts(
@@ -100,21 +101,23 @@ def _contexts(
     boundary: int | None,
     task: progress.Task,
 ) -> tuple[list[Int64], list[Int64]]:
-    """Number the contexts of every length; key the n-gram of each position's longest context.
+    """Number the contexts of each length, and find the n-grams with the longest contexts.
 
     Returns
     -------
     contexts : list of int64 array
-        As in `NGrams`, for each order.
+        `NGrams.contexts` of each order.
     observed : list of int64 array
-        For each order, the n-grams of the positions whose longest context is of that order.
+        For each order, the n-gram keys of the positions whose longest context is of that order.
     """
     target = ids[order - 1 :]
     contexts = [np.zeros(1, np.int64)]
     observed = []
+    # Positions whose contexts can still be extended, and the numbers of their contexts.
     position = np.arange(len(target))
     context = np.zeros(len(target), np.int64)
     for length in range(1, order):
+        # A context that begins with the line end is not extended.
         is_longest = np.zeros(len(position), np.bool_)
         if boundary is not None and length > 1:
             is_longest = ids[position + (order - length)] == boundary
@@ -129,7 +132,7 @@ def _contexts(
 
 
 def _suffixes(ngrams: NGrams, n_words: int) -> Int64:
-    """Return the key of each n-gram without its farthest word, in the order below."""
+    """Return the keys, in the order below, of n-grams without their farthest words."""
     context, word = np.divmod(ngrams.grams, n_words)
     suffix: Int64 = ngrams.contexts[context] // n_words * n_words + word
     return suffix
@@ -138,7 +141,7 @@ def _suffixes(ngrams: NGrams, n_words: int) -> Int64:
 def _joined(
     grams: Int64, counts: Int64, more_grams: Int64, more_counts: Int64
 ) -> tuple[Int64, Int64]:
-    """Merge two tables of n-grams that share none."""
+    """Merge two sorted tables of n-grams without common ones."""
     if len(grams) == 0:
         return more_grams, more_counts
     both = np.concatenate([grams, more_grams])

@@ -1,41 +1,46 @@
-"""Interpolated Kneser-Ney n-gram language models: the baseline that needs no training.
+"""Interpolated Kneser-Ney n-gram language models.
 
-The smoothing is that of Chen & Goodman (1999): every count gives up a discount, what is given up
-goes to the model of the order below, whose counts say how many words an n-gram is seen after, and
-at the bottom stands the uniform distribution. What is not here: count cut-offs, pruning, files.
+Smoothing of Chen & Goodman (1999): a discount is subtracted from every count, and its mass goes to
+the model of the next lower order, whose counts are the numbers of different words before an
+n-gram; below the unigrams is the uniform distribution. Without count cut-offs, pruning and files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from hstree import progress
+from hstree._options import Range, check_value
 from hstree._ragged import offsets, ranges
 from hstree._typing import Bool, Float64, Int64, Integer
+from hstree.data.contexts import check_ids
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
 from hstree.ngrams.counts import NGrams, count_ngrams, find
-from hstree.ngrams.discounts import modified_discounts
 
-#: The orders that a model may have.
+#: Orders that a model may have.
 ORDERS = range(2, 8)
 
 #: Positions read or scored at a time.
 BATCH = 1 << 16
 
+#: Discounts of an order for which none can be estimated.
+FALLBACK = (0.5, 1.0, 1.5)
+
 
 @dataclass(frozen=True)
 class _Order:
-    """One order of a model: n-grams as in `NGrams`, each with the probability that it keeps.
+    """One order of a model: the tables of `NGrams` with probabilities.
 
-    ``P(word | context) = kept + rest * P(word | shorter context)``.
+    ``P(word | context) = kept + rest * P(word | shorter context)``, with `kept` for each n-gram
+    (0 for n-grams without a count) and `rest` for each context.
     """
 
     contexts: Int64
@@ -50,40 +55,40 @@ class KneserNey:
     Parameters
     ----------
     order : int, default 5
-        n, the length of the longest n-grams; 2 to 7.
+        Length of the longest n-grams; 2 to 7.
     discount : "modified" or float, default "modified"
         Three discounts for each order, estimated from its counts (`modified_discounts`), or one
-        between 0 and 1 for every count of every order.
+        discount between 0 and 1 for all counts.
     sentences : bool, default True
-        Contexts begin anew at every line, as those behind published figures do: none reaches
-        beyond the last ``<eos>``. Otherwise they run over line ends, as those of `LanguageModel`.
+        Begin contexts anew at every line, as published figures do: no context reaches beyond the
+        last ``<eos>``. Otherwise they cross line ends, as those of `LanguageModel`.
     uniform : bool, default True
-        Whether unigrams are discounted too, for a uniform share of every word in the vocabulary.
-        Without it, a word that is not in the training text has probability 0.
+        Discount unigrams too, and interpolate them with the uniform distribution. Otherwise words
+        that do not occur in the training text have probability 0.
 
     Attributes
     ----------
     vocabulary_ : Vocabulary
-        That of the training text.
+        Vocabulary of the training text.
     discounts_ : float64 array (order, 3)
-        Of counts 1, 2, and 3 or more, the unigrams' first.
+        Discounts of counts 1, 2, and 3 or more, for each order from the unigrams.
     n_grams_ : tuple of int, length order
-        How many different n-grams of each order the training text holds.
+        Number of different n-grams of each order in the training text.
 
     Raises
     ------
     OptionError
-        When `order` or `discount` has a value that it cannot have.
+        When `order` or `discount` is out of range.
 
     Notes
     -----
     ``P(w | h) = (c(h w) - D(c(h w)) + R(h) P(w | h')) / c(h)``, where h' is the context h without
-    its farthest word, c(h) sums c(h v) over all words v, R(h) sums their discounts D(c(h v)),
-    and a count of zero has none. A context that was never seen leaves all to h'.
+    its farthest word, c(h) sums c(h v) over all words v, R(h) sums their discounts D(c(h v)), and
+    D(0) = 0. For a context h that does not occur, P(w | h) = P(w | h').
 
-    At the highest order c counts the text; below it, c(h w) is the number of different words
-    that stand before h w. Where contexts begin at the line, an n-gram that begins one has no word
-    before it, and keeps its plain count, as in SRILM and KenLM.
+    At the highest order c counts occurrences; below it, c(h w) is the number of different words
+    before h w. If contexts begin at lines, an n-gram at the beginning of a line has no word before
+    it and keeps its plain count, as in SRILM and KenLM.
 
     The smoothing is that of S. Chen & J. Goodman, "An empirical study of smoothing techniques
     for language modeling", Computer Speech & Language 13 (1999), section 3.
@@ -108,17 +113,14 @@ class KneserNey:
         sentences: bool = True,
         uniform: bool = True,
     ) -> None:
-        if not isinstance(order, int | np.integer) or order not in ORDERS:
-            raise OptionError(
-                f"order is {order!r}; it must be a whole number from {ORDERS[0]} to {ORDERS[-1]}"
-            )
         is_number = isinstance(discount, int | float | np.floating)
         is_modified = isinstance(discount, str) and discount == "modified"
         if not is_modified and not (is_number and 0 < float(discount) < 1):
             raise OptionError(
                 f'discount is {discount!r}; it must be "modified" or a number between 0 and 1'
             )
-        self.order, self.discount = int(order), discount
+        self.order: int = check_value("order", order, Annotated[int, Range(ORDERS[0], ORDERS[-1])])
+        self.discount = discount
         self.sentences, self.uniform = sentences, uniform
         self._orders: list[_Order] = []
 
@@ -128,7 +130,7 @@ class KneserNey:
         Parameters
         ----------
         train : Corpus
-            Its vocabulary is the model's; tokens out of it are ``<unk>``.
+            Its vocabulary becomes the model's; tokens outside it are ``<unk>``.
 
         Returns
         -------
@@ -138,27 +140,27 @@ class KneserNey:
         Raises
         ------
         InputError
-            When a word is not in the vocabulary and that has no ``<unk>``, or has no ``<eos>``.
+            When the vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
 
         Notes
         -----
-        O(order T log T) time for T tokens. Memory is at most 72 bytes a token at work, and 40 for
-        each n-gram; the model keeps 16 for each n-gram and 16 for each context.
+        O(order T log T) time for T tokens. Peak memory is 72 bytes per token and 40 per n-gram;
+        the model keeps 16 per n-gram and 16 per context.
         """
         windows = Windows(train, self.order - 1)
         words = train.vocabulary
         end = words.index(EOS)
         before = np.full(self.order - 1, end, np.int32)
         ids = np.concatenate([before, *(targets for _, targets, _ in windows.batches(BATCH))])
-        found = count_ngrams(ids, self.order, len(words), end if self.sentences else None)
-        self.discounts_ = np.array([self._discounts(ngrams.counts) for ngrams in found])
+        tables = count_ngrams(ids, self.order, len(words), end if self.sentences else None)
+        self.discounts_ = np.array([self._discounts(ngrams.counts) for ngrams in tables])
         if not self.uniform:
             self.discounts_[0] = 0
         self._orders = [
             _smoothed(ngrams, discounts, len(words))
-            for ngrams, discounts in zip(found, self.discounts_, strict=True)
+            for ngrams, discounts in zip(tables, self.discounts_, strict=True)
         ]
-        self.n_grams_ = tuple(len(ngrams.grams) for ngrams in found)
+        self.n_grams_ = tuple(len(ngrams.grams) for ngrams in tables)
         self.vocabulary_ = words
         return self
 
@@ -168,7 +170,7 @@ class KneserNey:
         Parameters
         ----------
         corpus : Corpus
-            Seen through the model's vocabulary; tokens out of it are scored as ``<unk>``.
+            Tokens outside the model's vocabulary are scored as ``<unk>``.
 
         Returns
         -------
@@ -178,12 +180,12 @@ class KneserNey:
         Raises
         ------
         InputError
-            When a word is not in the vocabulary and that has no ``<unk>``, or nothing was fitted.
+            When the model is not fitted, or lacks ``<unk>`` for words outside its vocabulary.
         """
         return np.concatenate([nll for nll, _ in self._scored(corpus)])
 
     def score(self, corpus: Corpus) -> TextScore:
-        """Score every token of a text in batches of a fixed size; raises as `nll` does."""
+        """Return the score of a text; raises as `nll` does."""
         nll = nll_of_oov = 0.0
         oov_tokens = 0
         for losses, oov in self._scored(corpus):
@@ -193,7 +195,7 @@ class KneserNey:
         return TextScore(nll, len(corpus), nll_of_oov, oov_tokens)
 
     def perplexity(self, corpus: Corpus) -> float:
-        """Return the perplexity over all tokens of a text, ``<unk>`` and ``<eos>`` included."""
+        """Return the perplexity of a text, ``<unk>`` and ``<eos>`` included."""
         return self.score(corpus).perplexity
 
     def log_prob(self, contexts: Integer) -> Float64:
@@ -211,7 +213,7 @@ class KneserNey:
         Raises
         ------
         InputError
-            When the contexts are no such array, or nothing was fitted.
+            When the contexts are not such an array, or the model is not fitted.
 
         Notes
         -----
@@ -219,10 +221,11 @@ class KneserNey:
         """
         orders = self._fitted()
         n_words = len(self.vocabulary_)
-        given = _checked_contexts(contexts, self.order - 1, n_words)
-        prob = np.full((len(given), n_words), 1 / n_words)
-        for order, row, context in _descent(orders, given, n_words):
+        ids = _checked_contexts(contexts, self.order - 1, n_words)
+        prob = np.full((len(ids), n_words), 1 / n_words)
+        for order, row, context in _by_order(orders, ids, n_words):
             prob[row] *= order.rest[context][:, None]
+            # The n-grams of each context are a run of `order.grams`.
             first, stop = np.searchsorted(order.grams, [context * n_words, (context + 1) * n_words])
             start = offsets(stop - first)
             gram = ranges(first, start)
@@ -240,7 +243,7 @@ class KneserNey:
         return self._orders
 
     def _scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
-        """Yield the nll of a text's tokens, and which are OOV, a batch at a time."""
+        """Yield the nll of the tokens of a text and whether each is OOV, batch by batch."""
         orders = self._fitted()
         if corpus.vocabulary.words != self.vocabulary_.words:
             corpus = corpus.with_vocabulary(self.vocabulary_)
@@ -249,7 +252,7 @@ class KneserNey:
         with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
             for contexts, targets, oov in windows.batches(BATCH):
                 prob = np.full(len(targets), 1 / n_words)
-                for order, row, context in _descent(orders, contexts, n_words):
+                for order, row, context in _by_order(orders, contexts, n_words):
                     gram = find(order.grams, context * n_words + targets[row])
                     kept = np.where(gram < 0, 0.0, order.kept[gram])
                     prob[row] = kept + order.rest[context] * prob[row]
@@ -257,19 +260,51 @@ class KneserNey:
                 task.advance(len(targets))
 
 
+def modified_discounts(counts: Int64) -> Float64:
+    """Estimate the discounts of modified Kneser-Ney smoothing from the counts of one order.
+
+    With n_i the number of n-grams of count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount of
+    an n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 have the discount of 3.
+    From Chen & Goodman (1999), section 3.
+
+    Parameters
+    ----------
+    counts : int64 array (G,)
+        All at least 1.
+
+    Returns
+    -------
+    float64 array (3,)
+        For counts 1, 2, and 3 or more; `FALLBACK` if one of n_1 to n_4 is zero or a discount is
+        not above 0, as happens with small texts.
+
+    Examples
+    --------
+    >>> modified_discounts(np.repeat([1, 2, 3, 4], [40, 20, 10, 6])).tolist()
+    [0.5, 1.25, 1.8]
+    """
+    # n_1 to n_4
+    n = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].astype(np.float64)
+    if not n.all():
+        return np.array(FALLBACK)
+    i = np.arange(1, 4)
+    discounts = i - (i + 1) * n[0] / (n[0] + 2 * n[1]) * n[1:] / n[:-1]
+    return discounts if (discounts > 0).all() else np.array(FALLBACK)
+
+
 def _smoothed(ngrams: NGrams, discounts: Float64, n_words: int) -> _Order:
-    """Return the probability that each n-gram keeps, and that each context passes down."""
-    context = ngrams.grams // n_words
+    """Return the tables of an order with the probabilities of `_Order`."""
+    context = ngrams.grams // n_words  # (G,) context of each n-gram
     discount = discounts[np.minimum(ngrams.counts, 3) - 1]
     total = np.bincount(context, ngrams.counts)
     rest = np.bincount(context, discount) / total
     return _Order(ngrams.contexts, rest, ngrams.grams, (ngrams.counts - discount) / total[context])
 
 
-def _descent(
+def _by_order(
     orders: list[_Order], contexts: Integer, n_words: int
 ) -> Iterator[tuple[_Order, Int64, Int64]]:
-    """Yield, from order 1 up, the rows whose context of that order was seen, and its number."""
+    """Yield each order from 1 up with the rows whose context has it, and the contexts' numbers."""
     row = np.arange(len(contexts))
     context = np.zeros(len(contexts), np.int64)
     yield orders[0], row, context
@@ -280,17 +315,14 @@ def _descent(
 
 
 def _checked_contexts(contexts: Integer, length: int, n_words: int) -> Int64:
-    given = np.asarray(contexts)
-    if given.ndim != 2 or given.shape[1] != length:
-        raise InputError(f"contexts of shape {given.shape}; this model takes (B, {length})")
-    if given.dtype.kind not in "iu":
-        raise InputError(f"contexts of type {given.dtype}; word ids are whole numbers")
-    if given.size and not 0 <= given.min() <= given.max() < n_words:
-        raise InputError(f"contexts hold ids outside 0 to {n_words - 1}")
-    return given.astype(np.int64)
+    ids = np.asarray(contexts)
+    if ids.ndim != 2 or ids.shape[1] != length:
+        raise InputError(f"contexts of shape {ids.shape}; this model takes (B, {length})")
+    check_ids(ids, n_words)
+    return ids.astype(np.int64)
 
 
 def _log(prob: Float64) -> Float64:
-    """Return the logarithm; minus infinity for what an unsmoothed unigram model rules out."""
+    """Return the logarithm; minus infinity for words that unsmoothed unigrams rule out."""
     with np.errstate(divide="ignore"):
         return np.log(prob)

@@ -1,19 +1,10 @@
-"""What models take as sizes and as label ids, at the edges."""
+"""Contexts of label ids: their range."""
 
 import numpy as np
 import pytest
 
-from hstree.data.contexts import LARGEST, check_ids, checked_size
-from hstree.errors import InputError, OptionError
-
-
-@pytest.mark.parametrize("name", LARGEST)
-def test_sizes_go_from_1_to_the_largest(name):
-    assert checked_size(name, 1) == 1
-    assert checked_size(name, np.int64(LARGEST[name])) == LARGEST[name]
-    for wrong in (0, LARGEST[name] + 1):
-        with pytest.raises(OptionError, match=f"{name} is {wrong}; it must be a whole number"):
-            checked_size(name, wrong)
+from hstree.data.contexts import check_ids
+from hstree.errors import InputError
 
 
 @pytest.mark.parametrize("lowest", [0, -1])

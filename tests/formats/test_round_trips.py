@@ -222,7 +222,7 @@ def test_unknown_formats_and_endings_are_named(tmp_path):
         formats.write(tree, tmp_path / "tree.json", "yaml")
     with pytest.raises(OptionError, match="dot is only written, not read"):
         formats.read(tmp_path / "tree.dot")
-    with pytest.raises(OptionError, match="leave out labels"):
+    with pytest.raises(OptionError, match="labels is not for brown files"):
         formats.read(tmp_path / "tree.paths", labels="words.txt")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.ngrams.discounts import FALLBACK, modified_discounts
+from hstree.ngrams.kneser_ney import FALLBACK, modified_discounts
 
 
 def test_the_formula_by_hand():

@@ -15,8 +15,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.ngrams import kneser_ney
-from hstree.ngrams.discounts import FALLBACK
-from hstree.ngrams.kneser_ney import KneserNey
+from hstree.ngrams.kneser_ney import FALLBACK, KneserNey
 from tests.ngrams.brute import START, BruteKneserNey
 from tests.shared_data import shared
 from tests.texts import corpus_of
