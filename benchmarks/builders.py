@@ -24,9 +24,8 @@ from sklearn.mixture import GaussianMixture
 from benchmarks import table
 from benchmarks.fresh import measured
 from hstree._typing import Bool, Float32, Float64
-from hstree.builders.gmm import gmm
+from hstree.builders.gmm import VARIANCE_FLOOR, gmm
 from hstree.builders.kmeans import kmeans
-from hstree.builders.shared.mixture import VARIANCE_FLOOR
 from hstree.data.vectors import WordVectors
 from hstree.tree import Tree
 

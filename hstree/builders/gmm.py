@@ -1,7 +1,7 @@
-"""The trees of Mnih & Hinton (2008): mixtures of two Gaussians, fitted to ever fewer words.
+"""Trees of Mnih & Hinton (2008): words split in two by mixtures of Gaussians, level by level.
 
-Words with similar vectors end up under the same nodes. The vectors are whatever they were given
-as; a model's mean predicted vectors, which the paper takes, come from `hstree bootstrap`.
+Words with similar vectors end up under the same nodes. The paper's vectors, the mean predicted
+vectors of a model, come from the bootstrap.
 """
 
 from __future__ import annotations
@@ -9,20 +9,31 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
+from scipy.special import expit
 
 from hstree import progress
 from hstree._options import RandomState, Range, checked_options
-from hstree._typing import Bool, Float64, Int64
-from hstree.builders.shared.cuts import all_in_one, centred_rows, cut_in_order, free_stuck, scale_of
+from hstree._typing import Bool, Float64, Floating, Int64
+from hstree.builders.shared.divisive import Split, divide
 from hstree.builders.shared.join import join_under_root
-from hstree.builders.shared.mixture import Nodes, log_odds
-from hstree.builders.shared.recursion import Cut, grow
+from hstree.builders.shared.nodes import (
+    Nodes,
+    all_in_one,
+    centred_rows,
+    scale_of,
+    split_in_order,
+    split_stuck,
+)
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
-#: What a count of zero weighs, so that no node is without weight.
+#: Weight of a word with a count of zero, so that no node is without weight.
 LEAST_COUNT = 0.5
+#: Share of a node's variance that is added to the variances of its components.
+VARIANCE_FLOOR = 1e-6
+#: Smallest share of a node's weight that a component is taken to have, so that logs are finite.
+LEAST_SHARE = 1e-200
 
 
 @checked_options
@@ -38,58 +49,56 @@ def gmm(
     max_codes: Annotated[int, Range(1)] = 64,
     random_state: RandomState = 0,
 ) -> Tree:
-    """Cut the words in two by a mixture of two spherical Gaussians, again and again.
+    """Split the words in two by a mixture of two spherical Gaussians, again and again.
 
     Parameters
     ----------
     vectors : WordVectors
-        One vector a word, and counts where `weighted` wants them.
+        One vector per word; counts where `weighted` needs them.
     split : {"adaptive", "balanced"}
-        How words go to the two children: to the component of higher responsibility, or ordered
-        by the log-odds of the components and cut in the middle.
+        How to divide words between the two children. adaptive: each to the component of higher
+        responsibility. balanced: sorted by the log-odds of the components, half to each.
     epsilon : float
-        Words whose responsibilities are within this of 0.5 go to both children, and so have
-        several codes: 0.4 is responsibilities from 0.1 to 0.9. From 0 to 0.5; adaptive only. At
-        0.5 all words go to both children, until they have `max_codes` codes.
+        Words whose responsibility is within this of 0.5 go to both children, and so have several
+        codes: 0.4 means responsibilities from 0.1 to 0.9. Only with adaptive. At 0.5 all words go
+        to both children, until they have max_codes codes.
     trees : int
-        Trees from as many random starts, side by side under one root; up to 65,536.
+        Number of trees, from as many random starts, side by side under one root.
     iterations : int
         Rounds of EM for each node.
     shared_variance : bool
-        One variance for both components of a node.
+        Use one variance for both components of a node.
     weighted : bool
-        Count each word as often in the mixtures as it occurs in the training text.
+        Weight each word in the mixtures by its count.
     max_codes : int
-        The codes that a word may have in each tree; further cuts do not double it.
+        Maximum number of codes of a word in each tree.
     random_state : int
-        Seed of the random even halves that EM starts from.
+        Random seed of the even halves that EM starts from.
 
     Returns
     -------
     Tree
-        Binary, but for the root where `trees` is 3 or more. ``meta["max_codes_reached"]`` says
-        how many words would have had more codes but for `max_codes`.
+        Binary, except for the root where `trees` is 3 or more. ``meta["max_codes_reached"]`` is
+        the number of words that `max_codes` kept from having more codes.
 
     Raises
     ------
     OptionError
-        When an option is out of its range.
+        When an option is out of its range, or `epsilon` is above 0 with a balanced split.
     InputError
-        When `weighted` has no counts to weigh with.
+        When the vectors have no counts and `weighted` needs them.
 
     Notes
     -----
-    Each node's mixture starts from a random even half of its words. Its variances are kept
-    above 1e-6 of the node's own (`mixture.VARIANCE_FLOOR`). A node in which either child would
-    keep all words gives up its doubled words first; if one child still keeps all, the words are
-    cut at the median of the node's widest axis, and in their order where that ties. So every
-    child is smaller than its parent, and two words always part. With an epsilon of 0.5 either
-    child would keep all words at every node: there, the surest word of each child alone is not
-    doubled.
+    The mixture of each node starts from a random even half of its words. Its variances are kept
+    above `VARIANCE_FLOOR` times the node's variance. Where a child would have all words of its
+    node, no word of the node is doubled; where it still would, the words are split at the median
+    of the axis of largest variance, ties in their order. So every child is smaller than its
+    parent. With an epsilon of 0.5, all words of a node are doubled but the surest of each child.
 
-    Tree t of several is grown from child t of ``SeedSequence(random_state)``: the first of them
-    is the tree that ``trees=1`` gives. O(V d) a level and round: a million words of 100 numbers
-    in half a minute, and hardly more memory than the vectors take twice.
+    Tree t of several starts from child t of ``SeedSequence(random_state)``; the first is the tree
+    that ``trees=1`` builds. O(V d) per level and round: a million words of 100 numbers take half a
+    minute, and about twice the memory of the vectors.
 
     References
     ----------
@@ -100,53 +109,53 @@ def gmm(
         raise OptionError.about(
             "epsilon", "needs split 'adaptive'; a balanced split doubles no word"
         )
-    cut = _cut(vectors, split, epsilon, iterations, shared_variance, weighted)
+    rule = _rule(vectors, split, epsilon, iterations, shared_variance, weighted)
     n_words = len(vectors.labels)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
     with progress.task("building trees", total=trees * n_words, unit="words") as task:
-        grown = [
-            grow(n_words, cut, np.random.default_rng(seed), max_codes=max_codes, task=task)
+        divided = [
+            divide(n_words, rule, np.random.default_rng(seed), max_codes=max_codes, task=task)
             for seed in seeds
         ]
     meta: dict[str, int] = {}
     if epsilon > 0:
-        bounded = np.logical_or.reduce([tree.bounded for tree in grown])
+        bounded = np.logical_or.reduce([tree.bounded for tree in divided])
         meta["max_codes_reached"] = int(np.count_nonzero(bounded))
-    made = [Tree(vectors.labels, g.child_start, g.child, counts=vectors.counts) for g in grown]
-    tree = made[0] if trees == 1 else join_under_root(made, vectors.labels, counts=vectors.counts)
+    built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
+    tree = built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
     return tree.with_meta(meta)
 
 
-def _cut(
+def _rule(
     vectors: WordVectors,
     split: str,
     epsilon: float,
     iterations: int,
     shared_variance: bool,
     weighted: bool,
-) -> Cut:
-    """Make the rule that sends words to the components of their node's mixture."""
+) -> Split:
+    """Return the rule that sends words to the components of their node's mixture."""
     weights = _weights(vectors) if weighted else np.ones(len(vectors.labels))
     scale = scale_of(vectors.vectors)
     doubtful = np.log(0.5 + epsilon) - np.log(0.5 - epsilon) if epsilon < 0.5 else np.inf
 
-    def cut(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
+    def rule(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
         nodes, weight = Nodes(start), weights[words]
         X = centred_rows(vectors.vectors, words, nodes, weight, scale)
         odds = log_odds(
             nodes,
             X,
-            cut_in_order(nodes, rng.random(len(words))) == 1,
+            split_in_order(nodes, rng.random(len(words))) == 1,
             weight=weight,
             iterations=iterations,
             shared_variance=shared_variance,
         )
         if split == "balanced":
-            return cut_in_order(nodes, odds)
+            return split_in_order(nodes, odds)
         second = odds > 0
         branch = second.astype(np.int64)
         if epsilon == 0.5:
-            free_stuck(branch, all_in_one(nodes, second) | all_in_one(nodes, ~second), nodes, X)
+            split_stuck(branch, all_in_one(nodes, second) | all_in_one(nodes, ~second), nodes, X)
             both = ~_surest(nodes, branch, odds)
             branch[both] = ~branch[both]
             return branch
@@ -155,14 +164,14 @@ def _cut(
             full = all_in_one(nodes, second | both) | all_in_one(nodes, ~second | both)
             both &= ~full[nodes.node]
             branch[both] = ~branch[both]
-        free_stuck(branch, all_in_one(nodes, second) | all_in_one(nodes, ~second), nodes, X)
+        split_stuck(branch, all_in_one(nodes, second) | all_in_one(nodes, ~second), nodes, X)
         return branch
 
-    return cut
+    return rule
 
 
 def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> Bool:
-    """Mark the word of each child of a node that is farthest from the other: bool array (n,)."""
+    """Mark the word of each child with the largest odds for that child: bool array (n,)."""
     order = np.lexsort((odds, branch, nodes.node))
     surest = np.zeros(len(order), bool)
     surest[order[nodes.start[:-1]]] = True
@@ -174,6 +183,88 @@ def _weights(vectors: WordVectors) -> Float64:
     if vectors.counts is None:
         raise InputError(
             "the option 'weighted' needs counts, and these vectors have none; add them to "
-            "NAME.labels.tsv (word<TAB>count), name a vocabulary, or leave the option out"
+            "NAME.labels.tsv (word<TAB>count), give a vocabulary, or leave the option out"
         )
     return np.maximum(vectors.counts.astype(np.float64), LEAST_COUNT)
+
+
+def log_odds(
+    nodes: Nodes,
+    X: Floating,
+    second: Bool,
+    *,
+    weight: Float64 | None = None,
+    iterations: int = 10,
+    shared_variance: bool = False,
+    floor: float = VARIANCE_FLOOR,
+) -> Float64:
+    """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
+
+    Parameters
+    ----------
+    nodes : Nodes
+    X : float32 or float64 array (n, d)
+        Rows, centred within each node (`Nodes.centre`). Products are in their precision, sums in
+        float64.
+    second : bool array (n,)
+        Start: the rows of the second component; in Mnih & Hinton's tree a random half.
+    weight : float64 array (n,), optional
+        Weight of each row, above zero; 1 by default.
+    iterations : int, default 10
+        Rounds of EM after the first M-step.
+    shared_variance : bool, default False
+        Use one variance for both components.
+    floor : float, default 1e-6
+        Share of the node's variance that is added to each variance, as scikit-learn's
+        `reg_covar` but relative.
+
+    Returns
+    -------
+    float64 array (n,)
+        ``log P(second | row) - log P(first | row)``; its `expit` is the responsibility of the
+        second component. Finite where X is.
+
+    Notes
+    -----
+    With rows centred, the means of the components lie on a line through zero: the sums of the
+    lighter component give those of the other, and one dot product per row gives both distances,
+    ``4 n d`` operations per round. Summing the lighter one loses no digits in the differences.
+
+    References
+    ----------
+    .. [1] A. Mnih and G. Hinton, "A Scalable Hierarchical Distributed Language Model",
+       NIPS 2008, section 4.
+    """
+    d = X.shape[1]
+    weight = np.ones(len(X)) if weight is None else weight
+    square = np.vecdot(X, X).astype(np.float64)
+    mass = nodes.total(weight)
+    spread = nodes.total(weight * square)
+    least_variance = np.maximum(floor * spread / (mass * d), 1e-300)
+    odds = np.where(second, np.inf, -np.inf)
+    for _ in range(iterations + 1):
+        # M-step, (S,) each: weight, mean and variance of the lighter component, and so of both.
+        sign = np.where(nodes.total(weight * expit(odds)) <= mass / 2, 1.0, -1.0)
+        share = weight * expit(sign[nodes.node] * odds)
+        light = np.maximum(nodes.total(share), LEAST_SHARE * mass)
+        heavy = mass - light
+        ratio = light / heavy
+        mean = nodes.weighted_sum(share / light[nodes.node], X)
+        mean_square = np.vecdot(mean, mean).astype(np.float64)
+        light_spread = nodes.total(share * square)
+        light_variance = np.maximum(light_spread / light - mean_square, 0) / d
+        heavy_variance = np.maximum((spread - light_spread) / heavy - ratio**2 * mean_square, 0) / d
+        if shared_variance:
+            light_variance = (light * light_variance + heavy * heavy_variance) / mass
+            heavy_variance = light_variance
+        light_precision = 1 / (light_variance + least_variance)
+        heavy_precision = 1 / (heavy_variance + least_variance)
+        # E-step: log-odds (n,) of the lighter component, a quadratic in the row.
+        constant = np.log(ratio) + d / 2 * np.log(light_precision / heavy_precision)
+        constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
+        quadratic = (heavy_precision - light_precision) / 2
+        linear = light_precision + ratio * heavy_precision
+        terms = np.stack([constant, quadratic, linear]) * sign
+        at_zero, of_square, of_dot = terms.take(nodes.node, axis=1)
+        odds = at_zero + of_square * square + of_dot * nodes.dot(X, mean)
+    return odds

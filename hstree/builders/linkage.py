@@ -1,8 +1,4 @@
-"""Agglomerative clusterings as trees: a matrix of merges, and scipy's way to one.
-
-A merge is a node and the last merge is the root. scikit-learn's clusterings come in through
-`Tree.from_linkage` too.
-"""
+"""Agglomerative clusterings as trees: each merge is a node, the last one the root."""
 
 from __future__ import annotations
 
@@ -16,13 +12,14 @@ from scipy.cluster import hierarchy
 from hstree import progress
 from hstree._options import checked_options
 from hstree._typing import Int64
+from hstree.builders.shared.prune import reorder
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
-#: Labels whose V (V - 1) / 2 distances are still held in memory: 1.6 GB of float64, and a copy.
+#: Maximum number of labels: V (V - 1) / 2 distances are 1.6 GB of float64, and a copy.
 MAX_LABELS = 20_000
-#: Criteria that are defined by Euclidean distances alone.
+#: Criteria that are defined for Euclidean distances only.
 EUCLIDEAN_ONLY = ("centroid", "median", "ward")
 
 
@@ -37,32 +34,32 @@ def linkage(
         "euclidean", "cosine", "cityblock", "chebyshev", "correlation", "sqeuclidean"
     ] = "euclidean",
 ) -> Tree:
-    """Join the two nearest clusters of words, again and again.
+    """Merge the two nearest clusters of words, again and again.
 
     Parameters
     ----------
     vectors : WordVectors
-        At most 20,000 words, since all distances between them are held.
+        At most 20,000 words, since all their distances are held in memory.
     criterion : {"ward", "average", "complete", "single", "weighted", "centroid", "median"}
-        What "nearest" means for clusters: the `method` of ``scipy.cluster.hierarchy.linkage``.
+        Distance of two clusters: the `method` of ``scipy.cluster.hierarchy.linkage``.
     metric : {"euclidean", "cosine", "cityblock", "chebyshev", "correlation", "sqeuclidean"}
-        The distance of two words. Ward, centroid and median want Euclidean.
+        Distance of two words. Ward, centroid and median need Euclidean.
 
     Returns
     -------
     Tree
-        Binary, with one code a label; it is not balanced, and may be deep ("single").
+        Binary, with one code per label; not balanced, and possibly deep ("single").
 
     Raises
     ------
     OptionError
         When criterion and metric do not go together.
     InputError
-        When there are too many words, or the metric is not defined for their vectors.
+        When there are too many words, or the metric is undefined for their vectors.
 
     Notes
     -----
-    O(V^2 d) time, O(V^2) memory. Ties are broken as scipy breaks them.
+    O(V^2 d) time, O(V^2) memory. Ties are broken as in scipy.
 
     References
     ----------
@@ -97,26 +94,26 @@ def linkage(
 def tree_from_linkage(
     merges: ArrayLike, labels: Sequence[str], counts: ArrayLike | None = None
 ) -> Tree:
-    """Make the tree of a sequence of merges.
+    """Return the tree of a sequence of merges.
 
     Parameters
     ----------
     merges : array_like (V - 1, 2 or more)
-        Row i joins two clusters into cluster V + i; a cluster below V is a label. The first two
-        columns count: scipy's linkage matrix, or scikit-learn's `children_`.
+        Row i merges two clusters into cluster V + i; a cluster below V is a label. Only the first
+        two columns are read: scipy's linkage matrix, or scikit-learn's `children_`.
     labels : sequence of str, length V
     counts : array_like of int, shape (V,), optional
 
     Returns
     -------
     Tree
-        The last merge is the root and the others follow level by level, those of a level from
-        the last to the first; the first column's cluster is the first child.
+        The last merge is the root; the others follow level by level, those of a level from the
+        last to the first. The cluster in the first column is the first child.
 
     Raises
     ------
     InputError
-        When the rows are not V - 1 merges that leave one cluster.
+        When the rows are not V - 1 merges into one cluster.
 
     Examples
     --------
@@ -126,46 +123,41 @@ def tree_from_linkage(
     """
     n_labels, n_merges = len(labels), len(labels) - 1
     pair = _checked_merges(merges, n_labels)[::-1]
-    # Numbered from the last merge back, a child already comes after its parent ...
-    child = np.where(pair < n_labels, ~pair, n_labels + n_merges - 1 - pair)
+    # (V - 1, 2) numbered from the last merge back, children come after their parents
+    child = np.where(pair < n_labels, ~pair, n_labels + n_merges - 1 - pair).ravel()
     start = 2 * np.arange(n_merges + 1)
-    # ... and level by level, nodes that are read together lie together.
-    order = np.argsort(Tree(labels, start, child.ravel()).depth, kind="stable")
-    number = np.empty_like(order)
-    number[order] = np.arange(n_merges)
-    child = child[order]
-    inner = child >= 0
-    child[inner] = number[child[inner]]
-    return Tree(labels, start, child.ravel(), counts=counts)
+    by_level = np.argsort(Tree(labels, start, child).depth, kind="stable")
+    start, child, _ = reorder(start, child, by_level)
+    return Tree(labels, start, child, counts=counts)
 
 
 def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
-    """Return the two clusters of every merge, int64 (V - 1, 2), refusing what is not a tree."""
-    given = np.asarray(merges)
-    if given.ndim != 2 or given.shape[1] < 2 or given.dtype.kind not in "fiu":
+    """Return the two clusters of each merge, int64 (V - 1, 2), refusing what is not a tree."""
+    matrix = np.asarray(merges)
+    if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiu":
         raise InputError(
-            f"a linkage is a matrix of numbers with two clusters a row, "
-            f"not {given.dtype} of shape {given.shape}"
+            f"a linkage is a matrix of numbers with two clusters per row, "
+            f"not {matrix.dtype} of shape {matrix.shape}"
         )
-    if len(given) != n_labels - 1:
+    if len(matrix) != n_labels - 1:
         raise InputError(
-            f"{len(given)} merges for {n_labels} labels; {n_labels} labels need {n_labels - 1}, "
+            f"{len(matrix)} merges for {n_labels} labels; {n_labels} labels need {n_labels - 1}, "
             "a full clustering down from one root"
         )
-    with np.errstate(invalid="ignore"):  # NaN is found on the next line
-        pair = given[:, :2].astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NaN differs from its integer below
+        pair = matrix[:, :2].astype(np.int64)
     row = np.arange(n_labels - 1)[:, None]
-    unknown = (pair != given[:, :2]) | (pair < 0) | (pair >= n_labels + row)
+    unknown = (pair != matrix[:, :2]) | (pair < 0) | (pair >= n_labels + row)
     if unknown.any():
         at, column = (int(i) for i in np.argwhere(unknown)[0])
         raise InputError(
-            f"row {at} of the linkage joins the cluster {given[at, column]}, which is not there; "
-            f"up to that row there are 0 to {n_labels + at - 1}"
+            f"row {at} of the linkage merges the cluster {matrix[at, column]}, which does not "
+            f"exist; up to that row there are clusters 0 to {n_labels + at - 1}"
         )
     uses = np.bincount(pair.ravel(), minlength=2 * n_labels - 2)
     if uses.max(initial=1) > 1:
         twice = int(np.argmax(uses))
         rows = np.flatnonzero((pair == twice).any(axis=1))
         where = f"row {rows[0]}" + (f" and row {rows[1]}" if len(rows) > 1 else "")
-        raise InputError(f"the linkage joins cluster {twice} twice, in {where}; once is possible")
+        raise InputError(f"the linkage merges cluster {twice} twice, in {where}; merge each once")
     return pair

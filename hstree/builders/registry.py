@@ -1,4 +1,4 @@
-"""The builders by name, those of other packages too, and `build`, which runs one of them.
+"""Builders by name, those of other packages too, and `build`, which runs one.
 
 Another package adds its own through the entry-point group ``hstree.builders``::
 
@@ -20,9 +20,8 @@ from typing import Any
 
 from hstree._files import open_regular, recorded_name
 from hstree._version import __version__
-from hstree.builders.shared.inputs import BuilderInput, as_taken, open_input
+from hstree.builders.shared.builder import OWN, Builder, BuilderInput, convert_input, open_input
 from hstree.builders.shared.join import over_vocabulary
-from hstree.builders.shared.signature import OWN, Builder
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
 from hstree.data.vectors import WordVectors
@@ -41,8 +40,8 @@ from hstree.tree.json_format import dump_meta
 
 GROUP = "hstree.builders"
 
-#: hstree's own builders: method -> module and function. Imported when asked for, so that one
-#: method does not wait for the libraries of another.
+#: hstree's own builders: method -> module and function. Imported when used, so that a method does
+#: not wait for the libraries of another.
 NATIVE = {
     "random": "hstree.builders.random:random",
     "balanced": "hstree.builders.balanced:balanced",
@@ -58,14 +57,14 @@ NATIVE = {
 
 
 def builders() -> dict[str, Builder]:
-    """Return every builder that works: hstree's own, then those of other packages by name."""
+    """Return all working builders by name: hstree's own, then those of other packages."""
     native = {method: _native(method) for method in NATIVE}
-    return native | {name: found for name, found in _plugins() if isinstance(found, Builder)}
+    return native | {name: b for name, b in _plugins() if isinstance(b, Builder)}
 
 
 def broken_builders() -> dict[str, str]:
-    """Return the builders of other packages that cannot be used, and why: one line each."""
-    return {name: str(found) for name, found in _plugins() if isinstance(found, HstreeError)}
+    """Return the error message of each builder of another package that cannot be used."""
+    return {name: str(b) for name, b in _plugins() if isinstance(b, HstreeError)}
 
 
 def builder(method: str) -> Builder:
@@ -74,18 +73,18 @@ def builder(method: str) -> Builder:
     Raises
     ------
     OptionError
-        When there is none of that name.
+        When there is no builder of that name.
     HstreeError
-        When there is one, in another package, that cannot be used.
+        When the builder of another package cannot be used.
     """
     if method in NATIVE:
         return _native(method)
     plugins = dict(_plugins())
-    found = plugins.get(method)
-    if isinstance(found, Builder):
-        return found
-    if found is not None:
-        raise found
+    plugin = plugins.get(method)
+    if isinstance(plugin, Builder):
+        return plugin
+    if plugin is not None:
+        raise plugin
     known = [*NATIVE, *plugins]
     close = get_close_matches(method, known, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
@@ -104,32 +103,31 @@ def build(
     Parameters
     ----------
     method : str
-        One of `builders()`: "huffman", "flat", ...
+        Name of a builder: "huffman", "flat", ...; see `builders`.
     input : Vocabulary, Corpus, WordVectors, str or path
-        A corpus, or vectors with counts, serve where a vocabulary is needed. A name is opened
-        as what the method takes; see `hstree.builders.open_input`.
+        A corpus, or vectors with counts, serve as a vocabulary. A name is opened as what the
+        method takes; see `hstree.builders.open_input`.
     vocabulary : Vocabulary, str or path, optional
-        The words of the tree. With vectors, words that have none go into a Huffman tree of their
-        own beside the rest, and meta["input"] says how many they are; with a corpus, it is seen
-        through this vocabulary.
+        Words of the tree. A corpus is encoded with them. Words without a vector go into a Huffman
+        tree beside the rest; meta["input"] has their number.
     **options
-        The method's own.
+        Options of the method.
 
     Returns
     -------
     Tree
-        Its meta records the method, every option's value, the random state, hstree's version
-        and the input, beside what the builder itself put there.
+        Its meta records the method, the value of each option, the random state, hstree's version
+        and the input, besides the builder's entries.
 
     Raises
     ------
     OptionError
-        For an unknown method or option, or a value that an option cannot have.
+        For an unknown method or option, or an illegal value of an option.
     InputError
         When the input cannot be read, or is not what the method takes.
     PluginError
-        When the builder of another package fails, or makes something else than a tree over the
-        words that it was given.
+        When the builder of another package fails, or returns something else than a tree over the
+        words of its input.
 
     Examples
     --------
@@ -143,41 +141,41 @@ def build(
         vocabulary = Vocabulary.from_file(vocabulary)
     if isinstance(input, str | os.PathLike):
         input = open_input(input, chosen, vocabulary=vocabulary)
-    given = as_taken(input, chosen, vocabulary)
-    source = _source(given, values)
+    input = convert_input(input, chosen, vocabulary)
+    source = _source(input, values)
 
-    make = partial(_made, chosen, values)
-    if isinstance(given, WordVectors) and vocabulary is not None:
-        tree, coverage = over_vocabulary(make, given, vocabulary)
+    run = partial(_run, chosen, values)
+    if isinstance(input, WordVectors) and vocabulary is not None:
+        tree, coverage = over_vocabulary(run, input, vocabulary)
         source |= coverage
     else:
-        tree = make(given)
-    made = _meta(chosen, values, source)
-    # A builder may record what an option led to, where the option says only where to find it.
-    if isinstance(own := tree.meta.get("options"), dict):
-        made["options"] |= own
-    return tree.with_meta(tree.meta | made)
+        tree = run(input)
+    meta = _meta(chosen, values, source)
+    # A builder may replace the value of an option by what it led to, such as a version.
+    if isinstance(options_used := tree.meta.get("options"), dict):
+        meta["options"] |= options_used
+    return tree.with_meta(tree.meta | meta)
 
 
-def _made(chosen: Builder, values: Mapping[str, Any], given: BuilderInput) -> Tree:
-    """Run a builder; what another package's does wrong is reported by its name.
+def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tree:
+    """Run a builder; errors of another package's builder name it.
 
     Raises
     ------
     PluginError
     """
     if chosen.package == OWN:
-        return chosen.function(given, **values)
+        return chosen.function(input, **values)
     whose = f"the builder {chosen.name!r} of the package {chosen.package}"
     try:
-        tree: object = chosen.function(given, **values)
+        tree: object = chosen.function(input, **values)
     except (OptionError, InputError, FileFormatError, MissingExtraError):
-        raise  # what a builder says to its user
+        raise  # meant for the user
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{whose} failed: {_told(error)}") from error
+        raise PluginError(f"{whose} failed: {_one_line(error)}") from error
     if not isinstance(tree, Tree):
         raise PluginError(f"{whose} returned a {type(tree).__name__}, not a Tree")
-    words = given.labels if isinstance(given, WordVectors) else _vocabulary(given).words
+    words = input.labels if isinstance(input, WordVectors) else _vocabulary(input).words
     if len(tree.labels) != len(words) or set(tree.labels) != set(words):
         raise PluginError(
             f"{whose} returned a tree over other words: {tree.n_labels:,} labels for the "
@@ -190,36 +188,36 @@ def _made(chosen: Builder, values: Mapping[str, Any], given: BuilderInput) -> Tr
     return tree
 
 
-def _vocabulary(given: Corpus | Vocabulary) -> Vocabulary:
-    return given.vocabulary if isinstance(given, Corpus) else given
+def _vocabulary(input: Corpus | Vocabulary) -> Vocabulary:
+    return input.vocabulary if isinstance(input, Corpus) else input
 
 
-def _told(error: BaseException) -> str:
-    """Return what an error is and says, on one line."""
+def _one_line(error: BaseException) -> str:
+    """Return the type and the message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]:
-    """Return what `build` would record of how a tree is made, without making it.
+    """Return the meta that `build` would give a tree, without building it.
 
     Parameters
     ----------
     method, input, **options
-        As `build` takes them; the input is opened already.
+        As for `build`, with an opened input.
 
     Returns
     -------
     dict
-        The tree's meta, but for what the builder itself puts there.
+        The tree's meta without the builder's entries.
 
     Raises
     ------
     OptionError, InputError
-        As `build` raises them for a wrong option, or an input that does not fit.
+        As by `build`, for options and the input.
     """
     chosen = builder(method)
     values = chosen.effective(options)
-    return _meta(chosen, values, _source(as_taken(input, chosen, None), values))
+    return _meta(chosen, values, _source(convert_input(input, chosen, None), values))
 
 
 def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[str, Any]:
@@ -237,15 +235,15 @@ def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[st
     }
 
 
-def _source(given: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]:
-    """Return what a tree's meta says of its input and of the files that options name."""
-    return (given.record if isinstance(given, Corpus) else given.source) | _files(values)
+def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]:
+    """Return the record of the input and of the files that options name."""
+    return (input.record if isinstance(input, Corpus) else input.source) | _files(values)
 
 
 def _files(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the hash of each file that an option names, and the texts these were made from.
+    """Return the hash of each file that an option names, and the texts it was made from.
 
-    A file's content is input, its path is not.
+    The content of a file is an input, its path is not.
     """
     hashes = {}
     made_from: list[Text] = []
@@ -259,8 +257,8 @@ def _files(values: Mapping[str, Any]) -> dict[str, object]:
             reason = error.strerror or str(error)
             raise InputError(f"cannot read {value} ({name}): {reason}") from error
         made_from += texts_of_file(value)
-    found: dict[str, object] = {"files": hashes} if hashes else {}
-    return {**found, "texts_of_files": texts(made_from)} if made_from else found
+    record: dict[str, object] = {"files": hashes} if hashes else {}
+    return {**record, "texts_of_files": texts(made_from)} if made_from else record
 
 
 def _native(method: str) -> Builder:
@@ -269,9 +267,9 @@ def _native(method: str) -> Builder:
 
 
 def _plugins() -> list[tuple[str, Builder | HstreeError]]:
-    """Load what other packages offer; for one that cannot be used, the error instead."""
-    offered = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
-    return [(entry.name, _plugin(entry)) for entry in offered]
+    """Load the builders of other packages by name; an error for each that cannot be used."""
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    return [(entry.name, _plugin(entry)) for entry in entries]
 
 
 def _plugin(entry: EntryPoint) -> Builder | HstreeError:
@@ -288,7 +286,7 @@ def _plugin(entry: EntryPoint) -> Builder | HstreeError:
     except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
         failure = PluginError(
             f"the builder {entry.name!r} of the package {package} cannot be loaded: "
-            f"{_told(error)}; update or uninstall {package}"
+            f"{_one_line(error)}; update or uninstall {package}"
         )
         failure.__cause__ = error
         return failure

@@ -1,8 +1,7 @@
-"""Huffman's code lengths over meaning: no code is longer, and neighbours are similar words.
+"""Trees with Huffman's code lengths in which similar words share nodes.
 
-The counts fix how long each word's code is; Kraft's equality leaves open which words share a
-node, and the vectors decide that. Words whose code lengths differ too much cannot be neighbours;
-where the shape of the tree is to follow the vectors, counts or not, that is `gmm`.
+The counts fix the code lengths; the vectors decide which words share a node. A tree whose shape
+follows the vectors is what `gmm` builds.
 """
 
 from __future__ import annotations
@@ -15,17 +14,16 @@ from hstree import progress
 from hstree._options import Range, checked_options
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.huffman import huffman_tree
-from hstree.builders.shared.cuts import centred_rows, scale_of
-from hstree.builders.shared.mixture import Nodes
-from hstree.builders.shared.recursion import grow
+from hstree.builders.shared.divisive import divide
+from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: What a count of zero weighs, so that no mean is without weight.
+#: Weight of a word with a count of zero, so that no mean is without weight.
 LEAST_COUNT = 0.5
-#: Rounds of power iteration; two-means goes on from there.
+#: Rounds of power iteration before two-means.
 POWER_ROUNDS = 3
 
 
@@ -36,15 +34,15 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
     Parameters
     ----------
     vectors : WordVectors
-        One vector a word, with counts; where all counts are zero, they are taken as equal.
+        One vector per word, and counts; if all are zero, they are taken as equal.
     iterations : int
-        Rounds of two-means for each node, at most; fewer where nothing moves.
+        Maximum number of rounds of two-means for each node.
 
     Returns
     -------
     Tree
-        Binary, with one code a label, each as long as in the tree of `huffman`: the weighted code
-        length is the least that any such tree has.
+        Binary, with one code per label, each as long as in the tree of `huffman`: the mean code
+        length is the smallest that any such tree has.
 
     Raises
     ------
@@ -55,26 +53,25 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
 
     Notes
     -----
-    A code of length l takes 2**-l of the code space, and Huffman's codes [1]_ fill it (Kraft).
-    A node of depth k has 2**-k of it and is cut into two halves of just 2**-(k + 1), so that no
-    length changes. Within that bound the halves are found by two-means [2]_: words are
-    ordered by the difference of their distances to the two means, the first half is
-    filled in that order, and a word that no longer fits is passed over. Since shares are powers of
-    two, the words left always hold one that fits until the half is full. The first order is
-    that along the node's principal axis, by a few rounds of power iteration; nothing is random.
-    A word weighs the square root of its count in the means: on the Penn Treebank, weights of one
-    cost one and a half per cent of perplexity, the counts themselves nothing that
-    could be told from noise.
+    A code of length l takes a share 2**-l of the code space, and Huffman's codes [1]_ fill it
+    (Kraft). A node of depth k has a share 2**-k and is split into two halves of 2**-(k + 1), so
+    that no length changes. The halves are found by two-means [2]_: words are sorted by the
+    difference of their distances to the two means, and the first half is filled in that order,
+    skipping words that no longer fit. Since shares are powers of two, one of the words left fits
+    until the half is full. The first order is along the node's principal axis, by a few rounds of
+    power iteration; nothing is random. In the means, words are weighted by the square root of
+    their counts: on the Penn Treebank, equal weights raise the perplexity by 1.5%, and weighting
+    by the counts gives the same within noise.
 
-    O(V d) a level and round, and a sort: no node is visited on its own. A hundred thousand
-    words of 100 numbers take a few seconds.
+    O(V d) per level and round, and a sort, over all nodes at once. 100,000 words of 100 numbers
+    take a few seconds.
 
     References
     ----------
     .. [1] D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952.
     .. [2] P. S. Bradley, K. P. Bennett and A. Demiriz, "Constrained k-means clustering",
-       Microsoft Research MSR-TR-2000-65; there a bound on the words of a cluster, here on
-       their shares.
+       Microsoft Research MSR-TR-2000-65; there the number of words of a cluster is bounded, here
+       their share.
 
     Examples
     --------
@@ -86,19 +83,19 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
     if vectors.counts is None:
         raise InputError(
             "semantic needs counts, and these vectors have none; add them to NAME.labels.tsv "
-            "(word<TAB>count) beside NAME.npy, or name a vocabulary"
+            "(word<TAB>count) beside NAME.npy, or give a vocabulary"
         )
     n_words = len(vectors.labels)
     length = Codes(huffman_tree(vectors.labels, vectors.counts), cache_limit=0).length
     scale = scale_of(vectors.vectors)
     weights = np.sqrt(np.maximum(vectors.counts, LEAST_COUNT))
 
-    def cut(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
+    def split(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
         nodes, weight, share = Nodes(start), weights[words], shares(length[words])
         X = centred_rows(vectors.vectors, words, nodes, weight, scale)
         branch = fill_half(nodes, along_principal_axis(nodes, X, weight), share)
         for _ in range(iterations):
-            # With rows centred, the sum of one half points from the other half's mean to its own.
+            # (S, d) with rows centred, the sum of a half points from the other mean to its mean
             apart = nodes.weighted_sum(weight * branch, X)
             before, branch = branch, fill_half(nodes, nodes.dot(X, apart), share)
             if np.array_equal(before, branch):
@@ -106,14 +103,14 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
         return branch
 
     with progress.task("building the tree", total=n_words, unit="words") as task:
-        grown = grow(n_words, cut, np.random.default_rng(0), task=task)
-    return Tree(vectors.labels, grown.child_start, grown.child, counts=vectors.counts)
+        divided = divide(n_words, split, np.random.default_rng(0), task=task)
+    return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
 
 
 def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
-    """Return where each centred row lies along its node's axis of largest variance, about.
+    """Return the coordinate (n,) of each centred row along its node's principal axis, roughly.
 
-    Power iteration from the widest coordinate, which is often near that axis already.
+    Power iteration from the coordinate of largest variance, which is often near that axis.
     """
     widest = np.argmax(nodes.weighted_sum(weight, X * X), axis=1)
     value: Float64 = X[np.arange(len(X)), widest[nodes.node]].astype(np.float64)
@@ -125,7 +122,7 @@ def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
 
 
 def shares(length: Int64) -> Array:
-    """Return 2**-length in units of the smallest; Python integers where int64 holds no sum.
+    """Return 2**-length in units of the smallest; Python integers where sums exceed int64.
 
     Examples
     --------
@@ -139,7 +136,7 @@ def shares(length: Int64) -> Array:
 
 
 def fill_half(nodes: Nodes, value: Float64, share: Array) -> Int64:
-    """Fill half of each node with its rows in order of a figure; the rest is the other half.
+    """Fill half of the share of each node with its rows in order of a value.
 
     Parameters
     ----------
@@ -147,18 +144,17 @@ def fill_half(nodes: Nodes, value: Float64, share: Array) -> Int64:
     value : float64 array (n,)
         Ties are in the order of the rows.
     share : array (n,)
-        Powers of two; over a node they sum to one too.
+        Powers of two; their sum over a node is one too.
 
     Returns
     -------
     int64 array (n,)
-        0 in the half that is filled, 1 in the other. Both have half of the node's share.
+        0 for rows in that half, 1 for the others; both have half of the node's share.
 
     Notes
     -----
-    Each pass over the rows takes what fits before the first that does not. The room then left is
-    smaller than that row's power of two, so there are at most as many passes as
-    there are lengths of codes.
+    Each pass takes the rows that fit before the first that does not. The room left is then
+    smaller than the share of that row, so that there are at most as many passes as code lengths.
 
     Examples
     --------

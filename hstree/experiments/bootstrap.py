@@ -19,9 +19,8 @@ import numpy as np
 
 from hstree._files import make_folder, write_json
 from hstree._typing import Int64
-from hstree.builders import build, builder
+from hstree.builders import BuilderInput, build, builder
 from hstree.builders.registry import recorded
-from hstree.builders.shared.inputs import BuilderInput
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, OptionError

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 
 from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
-from hstree.builders.shared.mixture import Nodes
+from hstree.builders.shared.nodes import Nodes
 from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
 from hstree.tree.codes import Codes
@@ -74,11 +74,11 @@ def test_an_empty_cluster_keeps_its_centre():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 6), st.lists(st.integers(1, 15), min_size=1, max_size=6), st.integers(0, 99))
-def test_even_parts_peel_the_nearest_words_off(k, sizes, seed):
+def test_even_split_peel_the_nearest_words_off(k, sizes, seed):
     nodes = Nodes(np.cumsum([0, *sizes]))
     n = nodes.start[-1]
     distance = np.random.default_rng(seed).integers(0, 5, (k, n)).astype(float)
-    part = module._even_parts(nodes, distance)
+    part = module._even_split(nodes, distance)
     for a, b in zip(nodes.start, nodes.start[1:], strict=False):
         left = list(range(a, b))
         for j in range(k - 1):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.semantic import along_principal_axis, fill_half, semantic, shares
-from hstree.builders.shared.mixture import Nodes
+from hstree.builders.shared.nodes import Nodes
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from tests.builders.label_sets import child_sets, label_sets
@@ -211,7 +211,7 @@ def test_scale_changes_nothing():
 
 
 def test_what_cannot_be_built_is_refused():
-    with pytest.raises(InputError, match=r"semantic needs counts.*labels\.tsv.*or name a voc"):
+    with pytest.raises(InputError, match=r"semantic needs counts.*labels\.tsv.*or give a voc"):
         semantic(WordVectors(["a", "b"], [[1.0], [2.0]]))
     with pytest.raises(OptionError, match=r"semantic: iterations is 0; it must be .* 1 or more"):
         semantic(words([[1.0], [2.0]], [1, 2]), iterations=0)

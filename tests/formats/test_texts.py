@@ -213,8 +213,8 @@ def test_scipys_matrix_is_read_with_its_labels(tmp_path):
     ("matrix", "saying"),
     [
         (np.zeros((2, 3), complex), "cannot read the linkage .*not real numbers"),
-        (np.array([[0, 1, 1, 2.0], [0, 2, 1, 3]]), "joins cluster 0 twice"),
-        (np.array([[0, 7, 1, 2.0]]), "joins the cluster 7"),
+        (np.array([[0, 1, 1, 2.0], [0, 2, 1, 3]]), "merges cluster 0 twice"),
+        (np.array([[0, 7, 1, 2.0]]), "merges the cluster 7"),
         (np.float64(3), "a matrix of numbers"),
     ],
 )

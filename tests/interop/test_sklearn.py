@@ -18,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hstree import HstreeError, Tree, build
+from hstree.builders.shared.prune import pruned
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
-from hstree.interop.sklearn.class_tree import pruned_to_classes
 
 SEVERAL_CODES = {"builder_options": {"epsilon": 0.4, "trees": 3}}
 CONFIGURATIONS = {
@@ -271,14 +271,14 @@ def test_pruning_leaves_a_label_once_under_a_node():
         names=["root", "x", "y", "z"],
         meta={"method": "by hand"},
     )
-    left = pruned_to_classes(tree, ["d", "a", "c"])
+    left = pruned(tree, ["d", "a", "c"])
     expected = Tree.from_children(
         list("acd"), [[~0, 1], [~1, ~2]], counts=[1, 3, 4], names=["root", "y"]
     )
     assert left == expected
     assert left.meta == tree.meta
-    assert pruned_to_classes(tree, list("dcba")) is tree
-    assert pruned_to_classes(tree, ["b"]) == Tree(["b"], [0], [], counts=[2], names=[])
+    assert pruned(tree, list("dcba")) is tree
+    assert pruned(tree, ["b"]) == Tree(["b"], [0], [], counts=[2], names=[])
 
 
 def test_a_fold_may_lack_a_class_of_a_given_tree():

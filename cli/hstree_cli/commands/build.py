@@ -21,8 +21,7 @@ from hstree_cli.tables import facts, input_facts, origin, tree_facts
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
-    from hstree.builders import Builder
-    from hstree.builders.shared.inputs import BuilderInput
+    from hstree.builders import Builder, BuilderInput
     from hstree.data.vocabulary import Vocabulary
 
 

@@ -1,8 +1,4 @@
-"""Splitting wide nodes: a tree stays what it is, and each of its nodes becomes a binary sub-tree.
-
-Two ways: Huffman over what the children count, and repeated two-means over vectors. What the wide
-tree is and where vectors come from, is the business of others.
-"""
+"""Binarisation: replace each wide node by a binary sub-tree, by Huffman or by two-means."""
 
 from __future__ import annotations
 
@@ -13,10 +9,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from hstree import progress
-from hstree._ragged import offsets, ranges
+from hstree._ragged import offsets
 from hstree._typing import Floating, Int64
-from hstree.builders.kmeans import kmeans_cut
-from hstree.builders.shared.recursion import grow
+from hstree.builders.kmeans import kmeans_split
+from hstree.builders.shared.divisive import divide
+from hstree.builders.shared.prune import reorder
 from hstree.tree import Tree
 from hstree.tree.huffman_code import merge_order
 
@@ -24,14 +21,14 @@ _T = TypeVar("_T", bound=np.generic)
 
 
 def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
-    """Make each node of more than two children a Huffman tree over them.
+    """Replace each node of more than two children by a Huffman tree over them.
 
     Parameters
     ----------
     tree : Tree
     counts : int64 array (V,)
-        Of the labels; one with several codes shares its count among them, rounded up. A node
-        counts what is below it.
+        Counts of the labels; a label with several codes shares its count among them, rounded up.
+        A node has the sum of the counts below it.
 
     Returns
     -------
@@ -61,18 +58,17 @@ def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
 def binarise_two_means(
     tree: Tree, vectors: Floating, *, iterations: int = 10, random_state: int = 0
 ) -> Tree:
-    """Split each node of more than two children by two-means, then each part, and so on.
+    """Split each node of more than two children by two-means, then each half, and so on.
 
     Parameters
     ----------
     tree : Tree
     vectors : float array (V, d)
-        One for each label. A node's is the mean over the labels below it, one with several
-        codes below counted for each.
+        One per label. A node has the mean over the codes of labels below it.
     iterations : int
-        Rounds of Lloyd's algorithm for each split, at most.
+        Maximum number of rounds of Lloyd's algorithm for each split.
     random_state : int
-        Seed of the first centres.
+        Random seed of the first centres.
 
     Returns
     -------
@@ -81,9 +77,9 @@ def binarise_two_means(
 
     Notes
     -----
-    Two-means sees directions: every child's vector is brought to length one, since it would
-    otherwise part the long vectors from the short ones, whatever they mean. Children with the same
-    direction are cut evenly. The k-means is that of the builder `kmeans`, all nodes at once.
+    The vectors of the children are normalised, since two-means would otherwise separate long
+    vectors from short ones. Children with the same direction are split evenly. The k-means is that
+    of the builder `kmeans`, all nodes at once.
     """
     if tree.n_nodes == 0:
         return tree
@@ -92,33 +88,33 @@ def binarise_two_means(
     rows = (rows / np.where(length > 0, length, 1)).astype(np.float32)
     rng = np.random.default_rng(random_state)
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
-        grown = grow(
+        divided = divide(
             len(rows),
-            kmeans_cut(rows, iterations=iterations),
+            kmeans_split(rows, iterations=iterations),
             rng,
             roots=tree.child_start,
             task=task,
         )
-    return _assembled(tree, grown.child_start, grown.child, np.arange(tree.n_nodes))
+    return _assembled(tree, divided.child_start, divided.child, np.arange(tree.n_nodes))
 
 
 def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree:
-    """Put the sub-trees in the place of the nodes.
+    """Replace the nodes of a tree by sub-trees.
 
     Parameters
     ----------
     tree : Tree
-        The wide one.
     child_start, child : int64 arrays
-        The sub-trees of all its nodes; below zero is ``~e``, edge e of the wide tree.
+        Sub-trees of all its nodes; a child below zero is ``~e``, edge e of `tree`.
     top : int64 array (N,)
-        The root of each node's sub-tree.
+        Root of each node's sub-tree.
     """
     child = child.copy()
     at_edge = child < 0
-    meant = tree.child[~child[at_edge]]
-    child[at_edge] = np.where(meant >= 0, top[meant * (meant >= 0)], meant)
+    wide_child = tree.child[~child[at_edge]]
+    child[at_edge] = np.where(wide_child >= 0, top[wide_child * (wide_child >= 0)], wide_child)
 
+    # nodes in breadth-first order, so that children come after their parents
     n_nodes = len(child_start) - 1
     is_node = child >= 0
     indptr = offsets(is_node.astype(np.int64))[child_start]
@@ -126,19 +122,10 @@ def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree
         (np.ones(indptr[-1], np.int8), child[is_node], indptr), shape=(n_nodes, n_nodes)
     )
     order = breadth_first_order(graph, int(top[0]), return_predecessors=False).astype(np.int64)
-    number = np.empty(n_nodes, np.int64)
-    number[order] = np.arange(n_nodes)
-    start = offsets(np.diff(child_start)[order])
-    child = child[ranges(child_start[order], start)]
+    start, child, number = reorder(child_start, child, order)
     names: list[str | None] | None = None
     if tree.names is not None:
         names = [None] * n_nodes
         for node, name in zip(number[top].tolist(), tree.names, strict=True):
             names[node] = name
-    return Tree(
-        tree.labels,
-        start,
-        np.where(child >= 0, number[child * (child >= 0)], child),
-        counts=tree.counts,
-        names=names,
-    )
+    return Tree(tree.labels, start, child, counts=tree.counts, names=names)

@@ -1,4 +1,4 @@
-"""tf-idf vectors of words: where in a corpus each one stands, block by block."""
+"""tf-idf vectors of words, with blocks of a corpus as documents."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from hstree import progress
 from hstree._typing import Float64, Int64
 from hstree.data.corpus import Corpus
 
-#: Vectors longer than this are projected by truncated SVD.
+#: Number of dimensions above which vectors are projected by truncated SVD.
 DIMENSIONS = 100
 
 _TOKENS_AT_ONCE = 1 << 20
 
 
 def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int = 0) -> Float64:
-    """Return a vector for each of some words: its column of the tf-idf matrix.
+    """Return the columns of words in the tf-idf matrix.
 
     Parameters
     ----------
     corpus : Corpus
-        Its documents are blocks of `block` tokens, whatever lines they come from.
+        Documents are blocks of `block` tokens, across lines.
     words : int64 array (W,)
-        Numbers of words of the corpus's vocabulary.
+        Word ids of the corpus's vocabulary.
     block : int
-        Tokens in a document; 1 or more.
+        Number of tokens of a document; 1 or more.
     random_state : int
-        Of the SVD.
+        Random seed of the SVD.
 
     Returns
     -------
     float64 array (W, d)
-        One entry a document; where there are more than 100 documents, and more than 100 words, the
+        One entry per document; with more than 100 documents and more than 100 words, the
         projection onto the first 100 singular vectors.
 
     Notes
     -----
     The term frequency is ``1 + log tf``, the weight ``1 + log((1 + D) / (1 + df))``, as in
-    scikit-learn's `TfidfTransformer`; documents are not brought to one length, being of one size.
+    scikit-learn's `TfidfTransformer`; documents are not normalised, since they have equal sizes.
     """
     # scikit-learn takes over a second to import, and few runs need it.
     from sklearn.decomposition import TruncatedSVD
@@ -55,7 +55,7 @@ def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int
 
 
 def _document_counts(corpus: Corpus, block: int) -> csr_array:
-    """Count each word in each document: (D, V). OOV tokens are left out, and fill their block."""
+    """Count each word in each document: (D, V). OOV tokens only fill their block."""
     n_tokens, n_words = len(corpus), len(corpus.vocabulary)
     step = max(1, _TOKENS_AT_ONCE // block) * block
     keys, counts = [], []

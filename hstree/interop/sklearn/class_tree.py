@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.extmath import randomized_svd
 
-from hstree._ragged import offsets
 from hstree._typing import Float64, Int64
 from hstree.builders import build
 from hstree.builders.registry import builder as builder_named
@@ -71,59 +70,6 @@ def tree_of_classes(
         return build(method, vocabulary, **options)
     vectors = class_vectors(X, y, sample_weight, labels, random_state=random_state)
     return build(method, vectors, **options)
-
-
-def pruned_to_classes(tree: Tree, names: Sequence[str]) -> Tree:
-    """Remove the labels of a tree that are not classes; nodes left with one child collapse.
-
-    Parameters
-    ----------
-    tree : Tree
-    names : sequence of str
-        The classes as text.
-
-    Returns
-    -------
-    Tree
-        `tree` itself where every label is a class. Otherwise labels, nodes and children keep
-        their order, and nodes their names; a label that is twice under one node after collapsing
-        is kept once.
-    """
-    classes = set(names)
-    kept = np.array([label in classes for label in tree.labels])
-    if kept.all() or not kept.any():
-        return tree
-    # (E,) what each edge leads to once nodes have collapsed, as in `tree.child`, or `none`
-    none = -1 - tree.n_labels
-    target = np.where(tree.child < 0, np.where(kept[~tree.child], tree.child, none), none)
-    for nodes, edges, start in reversed(tree.levels):
-        # An edge that repeats another of its node leads nowhere
-        pairs = np.stack([tree.edge_node[edges], target[edges]])
-        repeated = np.ones(len(edges), bool)
-        repeated[np.unique(pairs, axis=1, return_index=True)[1]] = False
-        target[edges[repeated]] = none
-        # (nodes,) children left; a node with one or none becomes that child or `none`
-        n_children = np.add.reduceat(target[edges] != none, start[:-1], dtype=np.int64)
-        only_child = np.maximum.reduceat(target[edges], start[:-1])
-        if nodes[0] > 0:  # the root has no edge above it
-            target[tree.node_edge[nodes]] = np.where(n_children > 1, nodes, only_child)
-    # Nodes that still decide, and their children, renumbered
-    fan_out = np.bincount(tree.edge_node[target != none], minlength=tree.n_nodes)
-    node = np.flatnonzero(fan_out > 1)
-    child = target[(target != none) & (fan_out[tree.edge_node] > 1)]
-    node_number = np.cumsum(fan_out > 1) - 1
-    label_number = np.cumsum(kept) - 1
-    is_node = child >= 0
-    child[is_node] = node_number[child[is_node]]
-    child[~is_node] = ~label_number[~child[~is_node]]
-    return Tree(
-        [label for label, keep in zip(tree.labels, kept.tolist(), strict=True) if keep],
-        offsets(fan_out[node]),
-        child,
-        counts=None if tree.counts is None else tree.counts[kept],
-        names=None if tree.names is None else [tree.names[n] for n in node.tolist()],
-        meta=tree.meta,
-    )
 
 
 def label_ids(tree: Tree, names: Sequence[str]) -> Int64:

@@ -19,11 +19,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from hstree import progress
 from hstree._options import Range, check_value
 from hstree._typing import Array, Float64, Int64
+from hstree.builders.shared.prune import pruned
 from hstree.errors import OptionError
 from hstree.interop.sklearn.class_tree import (
     class_counts,
     label_ids,
-    pruned_to_classes,
     tree_of_classes,
 )
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
@@ -314,7 +314,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         number = np.searchsorted(classes, y)
         if self.tree is not None:
             tree = self.tree if isinstance(self.tree, Tree) else load(self.tree)
-            tree = pruned_to_classes(tree, names)
+            tree = pruned(tree, names)
         else:
             tree = tree_of_classes(
                 self.builder,

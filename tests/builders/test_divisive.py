@@ -6,21 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree import progress
-from hstree.builders.shared import recursion
-from hstree.builders.shared.cuts import cut_in_order, free_stuck, scale_of
-from hstree.builders.shared.mixture import Nodes
-from hstree.builders.shared.recursion import _double, grow
+from hstree.builders.shared import divisive
+from hstree.builders.shared.divisive import _double, divide
+from hstree.builders.shared.nodes import Nodes, scale_of, split_in_order, split_stuck
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
 
-def tree_of(n, cut, **options):
-    with progress.task("growing") as task:
-        growth = grow(n, cut, np.random.default_rng(0), task=task, **options)
-    return Tree([f"w{i}" for i in range(n)], growth.child_start, growth.child), growth.bounded
+def tree_of(n, split, **options):
+    with progress.task("dividing") as task:
+        divided = divide(n, split, np.random.default_rng(0), task=task, **options)
+    return Tree([f"w{i}" for i in range(n)], divided.child_start, divided.child), divided.bounded
 
 
-def test_a_scripted_cut_gives_its_tree():
+def test_a_scripted_split_gives_its_tree():
     def last_alone(words, start, rng):
         return np.isin(np.arange(len(words)), start[1:] - 1).astype(int)
 
@@ -31,18 +30,18 @@ def test_a_scripted_cut_gives_its_tree():
 def test_doubled_words_hang_under_both():
     """Word 1 goes both ways at the root; the nodes {0, 1} and {1, 2, 3} follow."""
 
-    def cut(words, start, rng):
+    def split(words, start, rng):
         return np.array([0, -1, 1, 1] if len(words) == 4 else [0, 1, 1])
 
-    tree, bounded = tree_of(4, cut, max_codes=2)
+    tree, bounded = tree_of(4, split, max_codes=2)
     assert tree.child.tolist() == [1, 2, ~0, ~1, ~1, 3, ~2, ~3]
     assert not bounded.any()
-    tree, bounded = tree_of(4, cut, max_codes=1)
+    tree, bounded = tree_of(4, split, max_codes=1)
     assert tree.child.tolist() == [1, 2, ~0, ~1, ~2, ~3]
     assert bounded.tolist() == [False, True, False, False]
 
 
-def test_of_a_words_places_the_first_are_doubled():
+def test_the_first_leaves_of_a_word_are_doubled():
     word, places = np.tile(np.arange(50), 4), np.full(50, 4)
     item, _ = _double(word, np.full(200, -1), places, 5, np.zeros(50, bool))
     assert np.flatnonzero(np.bincount(item) == 2).tolist() == list(range(50))
@@ -51,10 +50,10 @@ def test_of_a_words_places_the_first_are_doubled():
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 30), st.integers(0, 2**32 - 1))
-def test_any_cut_gives_a_tree_within_its_bound(n, max_codes, block, seed):
+def test_any_split_gives_a_tree_within_its_bound(n, max_codes, block, seed):
     random = np.random.default_rng(seed)
 
-    def cut(words, start, rng):
+    def split(words, start, rng):
         assert len(words) == start[-1]
         branch = random.integers(-2, 2, len(words))
         branch[start[:-1]] = 0  # so that neither branch has all words
@@ -63,11 +62,11 @@ def test_any_cut_gives_a_tree_within_its_bound(n, max_codes, block, seed):
             assert (np.diff(words[a:b]) > 0).all(), "words in ascending order, none twice"
         return branch
 
-    before, recursion.BLOCK = recursion.BLOCK, block
+    before, divisive.BLOCK = divisive.BLOCK, block
     try:
-        tree, bounded = tree_of(n, cut, max_codes=max_codes)
+        tree, bounded = tree_of(n, split, max_codes=max_codes)
     finally:
-        recursion.BLOCK = before
+        divisive.BLOCK = before
     codes = Codes(tree)
     assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
     assert tree.codes_per_label.max() <= max_codes
@@ -77,10 +76,10 @@ def test_any_cut_gives_a_tree_within_its_bound(n, max_codes, block, seed):
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 60), st.integers(2, 7))
 def test_wide_nodes_take_up_to_arity_words_as_they_are(n, arity):
-    def cut(words, start, rng):
-        return cut_in_order(Nodes(start), np.zeros(len(words)), arity)
+    def split(words, start, rng):
+        return split_in_order(Nodes(start), np.zeros(len(words)), arity)
 
-    tree, _ = tree_of(n, cut, arity=arity)
+    tree, _ = tree_of(n, split, arity=arity)
     assert tree.fan_out.max(initial=0) <= arity
     small = [node for node in range(tree.n_nodes) if (_children(tree, node) < 0).all()]
     assert n == 1 or small
@@ -111,9 +110,9 @@ def _leaves(tree):
     st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=9), min_size=1),
     st.integers(2, 5),
 )
-def test_cut_in_order_is_a_stable_sort_cut_evenly(groups, arity):
+def test_split_in_order_is_a_stable_sort_split_evenly(groups, arity):
     nodes = Nodes(np.cumsum([0, *map(len, groups)]))
-    parts = np.split(cut_in_order(nodes, np.concatenate(groups), arity), nodes.start[1:-1])
+    parts = np.split(split_in_order(nodes, np.concatenate(groups), arity), nodes.start[1:-1])
     for values, part in zip(groups, parts, strict=True):
         order = sorted(range(len(values)), key=lambda i: (values[i], i))
         assert (np.diff(part[order]) >= 0).all()
@@ -122,11 +121,11 @@ def test_cut_in_order_is_a_stable_sort_cut_evenly(groups, arity):
         assert sizes[0] == sizes.max()
 
 
-def test_stuck_nodes_are_cut_along_their_widest_axis_and_others_left_alone():
+def test_stuck_nodes_are_split_along_their_widest_axis_and_others_left_alone():
     X = np.array([[0, 5.0], [1, 0], [2, 9], [7, 7], [8, 8], [1, 1], [1, 1], [1, 1], [1, 1]])
     X = X.astype(np.float32)
     branch = np.array([0, 0, 0, 5, 5, 1, 1, 1, 1])
-    free_stuck(branch, np.array([True, False, True]), Nodes(np.array([0, 3, 5, 9])), X)
+    split_stuck(branch, np.array([True, False, True]), Nodes(np.array([0, 3, 5, 9])), X)
     assert branch.tolist() == [0, 0, 1, 5, 5, 0, 0, 1, 1]
 
 

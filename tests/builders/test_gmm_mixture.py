@@ -7,7 +7,8 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
-from hstree.builders.shared.mixture import VARIANCE_FLOOR, Nodes, log_odds
+from hstree.builders.gmm import VARIANCE_FLOOR, log_odds
+from hstree.builders.shared.nodes import Nodes
 
 
 def two_clouds(rng, n, d):

@@ -1,0 +1,164 @@
+"""Divisive clustering: from a rule that splits nodes to a tree, all nodes of a level at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hstree._ragged import offsets, segment_ids
+from hstree._typing import Bool, Int64
+from hstree.progress import Task
+
+#: Rows of one block; with 100 float32 per row they stay in a core's cache.
+BLOCK = 2048
+
+#: Rule of a split: (words (n,), offsets of their nodes (S + 1,), a generator) -> branch (n,). A
+#: branch b below zero sends the word to both of two children, and to ``~b`` alone where it may have
+#: no more codes.
+Split = Callable[[Int64, Int64, np.random.Generator], Int64]
+
+
+@dataclass(frozen=True)
+class DividedTree:
+    """Arrays of a `Tree`, and which words would have had more than `max_codes` codes."""
+
+    child_start: Int64
+    child: Int64
+    bounded: Bool
+
+
+def divide(
+    n_words: int,
+    split: Split,
+    rng: np.random.Generator,
+    *,
+    arity: int = 2,
+    max_codes: int = 1,
+    roots: Int64 | None = None,
+    task: Task,
+) -> DividedTree:
+    """Split the words 0..V-1, then the words of each child, until every word is a leaf.
+
+    Parameters
+    ----------
+    n_words : int
+        V, at least one.
+    split : Split
+        Called with whole nodes of more than `arity` words, the words of each in ascending order.
+        No branch may take all words of a node.
+    rng : Generator
+        Passed to `split`.
+    arity : int, default 2
+        A node with no more words than this has them as its children.
+    max_codes : int, default 1
+        Maximum number of codes per word; beyond it, a word goes to one child only.
+    roots : int64 array (R + 1,), optional
+        Build R trees at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or
+        more, and its root is node r. By default one tree of all words.
+    task : Task
+        Advanced by the number of words done, V in all; a word in a node of n words counts
+        ``1 - log n / log V``.
+
+    Returns
+    -------
+    DividedTree
+        Nodes are numbered level by level, children in the order of their branches.
+    """
+    word = np.arange(n_words)
+    start = np.array([0, n_words] if n_words > 1 else [0]) if roots is None else roots
+    n_codes = np.ones(n_words, np.int64)
+    bounded = np.zeros(n_words, bool)
+    fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    n_nodes, done = 0, 0.0
+    while len(start) > 1:
+        # (items,) words of this level, one more for each doubled word, sorted by node and branch
+        branch = _split_level(word, start, split, rng, arity)
+        n_nodes += len(start) - 1
+        item, branch = _double(word, branch, n_codes, max_codes, bounded)
+        group = segment_ids(start)[item] * arity + branch
+        order = np.argsort(group, kind="stable")
+        item, group = item[order], group[order]
+
+        # (children,) a leaf where a branch has one word, else the next node
+        head = np.flatnonzero(np.diff(group, prepend=-1))
+        size = np.diff(head, append=len(group))
+        inner = size > 1
+        child = ~word[item[head]]
+        child[inner] = n_nodes + np.arange(np.count_nonzero(inner))
+        children.append(child)
+        fan_outs.append(np.bincount(group[head] // arity, minlength=len(start) - 1))
+
+        # words of the nodes of the next level
+        word = word[item[np.repeat(inner, size)]]
+        start = offsets(size[inner])
+        ahead = float(size[inner] @ np.log(size[inner])) / n_codes.sum() / np.log(n_words)
+        task.advance(max(0.0, n_words * (1 - ahead) - done))
+        done = max(done, n_words * (1 - ahead))
+    return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
+
+
+def _split_level(
+    word: Int64,
+    start: Int64,
+    split: Split,
+    rng: np.random.Generator,
+    arity: int,
+) -> Int64:
+    """Return the branch of each word of a level; nodes of few words need no split."""
+    size = np.diff(start)
+    branch = np.arange(start[-1]) - np.repeat(start[:-1], size)
+    large = size > arity
+    if not large.any():
+        return branch
+    is_split = np.repeat(large, size)
+    words, bounds = word[is_split], offsets(size[large])
+    branch[is_split] = np.concatenate(
+        [
+            split(words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], rng)
+            for a, b in _blocks(bounds)
+        ]
+    )
+    return branch
+
+
+def _blocks(start: Int64) -> Iterator[tuple[int, int]]:
+    """Group whole nodes, in order, into blocks of at most BLOCK rows, or of one larger node."""
+    first, n_nodes = 0, len(start) - 1
+    while first < n_nodes:
+        last = int(np.searchsorted(start, start[first] + BLOCK, "right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _double(
+    word: Int64,
+    branch: Int64,
+    n_codes: Int64,
+    max_codes: int,
+    bounded: Bool,
+) -> tuple[Int64, Int64]:
+    """Duplicate each word that goes to both children, as far as `max_codes` allows.
+
+    Returns the items (indices into `word`, ascending) and their branches; updates `n_codes`
+    and `bounded`. No branch becomes empty, for a split leaves none with such words only.
+    """
+    every = np.arange(len(word))
+    both = np.flatnonzero(branch < 0)
+    if not both.size:
+        return every, branch
+    # Where a word would be duplicated in several nodes, the first ones go first.
+    both = both[np.argsort(word[both], kind="stable")]
+    head = np.flatnonzero(np.diff(word[both], prepend=-1))
+    nth = np.arange(len(both)) - np.repeat(head, np.diff(head, append=len(both)))
+    granted = nth < max_codes - n_codes[word[both]]
+    refused = both[~granted]
+    bounded[word[refused]] = True
+    branch = branch.copy()
+    branch[refused] = ~branch[refused]
+    n_codes += np.bincount(word[both[granted]], minlength=len(n_codes))
+    item = np.repeat(every, 1 + (branch < 0))
+    is_copy = np.diff(item, prepend=-1) == 0
+    return item, np.where(branch[item] < 0, is_copy, branch[item])

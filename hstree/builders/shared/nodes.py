@@ -1,0 +1,129 @@
+"""Vectors grouped by node: sums over nodes, centring, and even splits.
+
+The rows of a node are consecutive rows of one matrix, so that thousands of nodes of three words
+take as long as one node of as many words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from hstree._ragged import offsets, segment_ids
+from hstree._typing import Bool, Float64, Floating, Int64
+
+#: Rows summed in their own precision; sums of such pieces are float64.
+PIECE = 4096
+
+
+class Nodes:
+    """Layout of n rows in S nodes, with sums and products over nodes.
+
+    Parameters
+    ----------
+    start : int64 array (S + 1,)
+        The rows of node s are ``start[s]:start[s + 1]``; no node is empty.
+
+    Attributes
+    ----------
+    node : int64 array (n,)
+        Node of each row.
+    """
+
+    def __init__(self, start: Int64) -> None:
+        self.start = start
+        self.size = np.diff(start)
+        self.node = segment_ids(start)
+        n = int(start[-1])
+        piece = start if len(self.size) > 1 else offsets(np.diff(np.r_[0:n:PIECE, n]))
+        # (S or pieces, n); `weighted_sum` replaces the entries, since building costs more than use
+        self._sum = csr_array((np.ones(n), np.arange(n), piece), shape=(len(piece) - 1, n))
+
+    def total(self, value: Float64) -> Float64:
+        """Sum a value of the rows (n,) over each node: float64 array (S,)."""
+        return np.add.reduceat(value, self.start[:-1])
+
+    def weighted_sum(self, weight: Float64, X: Floating) -> Floating:
+        """Sum the weighted rows (n, d) of each node: array (S, d)."""
+        matrix = self._sum
+        matrix.data = weight.astype(X.dtype, copy=False)
+        of_piece = np.asarray(matrix @ X)
+        if len(self.size) > 1:
+            return of_piece
+        whole: Floating = of_piece.sum(axis=0, keepdims=True, dtype=np.float64).astype(X.dtype)
+        return whole
+
+    def dot(self, X: Floating, per_node: Floating) -> Float64:
+        """Return the dot product of each row (n, d) with its node's vector (S, d): float64 (n,)."""
+        vector = per_node if len(per_node) == 1 else per_node.take(self.node, axis=0)
+        product: Float64 = np.vecdot(X, vector).astype(np.float64)
+        return product
+
+    def centre(self, X: Floating, weight: Float64) -> None:
+        """Subtract the weighted mean of each node from its rows, in place."""
+        mean = self.weighted_sum(weight / self.total(weight)[self.node], X)
+        X -= mean if len(mean) == 1 else mean.take(self.node, axis=0)
+
+
+def scale_of(vectors: Floating) -> float:
+    """Return the power of two that scales the largest entry to about one.
+
+    Squares then neither overflow nor vanish, and entries keep all their digits.
+    """
+    largest = max(float(vectors.max()), -float(vectors.min()))
+    exponent = int(np.frexp(largest)[1])
+    return float(2.0 ** np.clip(-exponent, -126, 126))
+
+
+def centred_rows(
+    vectors: Floating, words: Int64, nodes: Nodes, weight: Float64, scale: float
+) -> Floating:
+    """Return the rows of some words, scaled, and centred within their nodes."""
+    rows = vectors.take(words, axis=0)
+    rows *= vectors.dtype.type(scale)
+    nodes.centre(rows, weight)
+    return rows
+
+
+def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
+    """Sort the rows of each node by a value and split them into branches of equal size.
+
+    Ties are in the order of the rows. Sizes differ by at most one; of two branches the first is
+    the larger.
+
+    Returns
+    -------
+    int64 array (n,)
+        Branch of each row. No branch is empty where a node has at least `arity` rows.
+
+    Examples
+    --------
+    >>> split_in_order(Nodes(np.array([0, 3, 5])), np.array([3.0, 1.0, 2.0, 0.0, 0.0])).tolist()
+    [1, 0, 0, 0, 1]
+    """
+    order = np.lexsort((value, nodes.node))
+    rank = np.arange(len(order)) - nodes.start[nodes.node]
+    branch = np.empty_like(order)
+    branch[order] = rank * arity // nodes.size[nodes.node]
+    return branch
+
+
+def all_in_one(nodes: Nodes, member: Bool) -> Bool:
+    """Return for each node whether all of its rows are members: bool array (S,)."""
+    return np.logical_and.reduceat(member, nodes.start[:-1])
+
+
+def split_stuck(branch: Int64, stuck: Bool, nodes: Nodes, X: Floating, arity: int = 2) -> None:
+    """Split stuck nodes evenly along the axis of their largest variance, in place.
+
+    A node is stuck where a split leaves all words in one child: vectors are identical, or a
+    component is empty. The first of equal axes is taken; equal entries stay in their order.
+    """
+    if not stuck.any():
+        return
+    at = stuck[nodes.node]
+    stuck_nodes, rows = Nodes(offsets(nodes.size[stuck])), X[at]
+    variance = stuck_nodes.weighted_sum(np.ones(len(rows)), rows * rows)
+    axis = np.argmax(variance, axis=1)
+    value = rows[np.arange(len(rows)), axis[stuck_nodes.node]].astype(np.float64)
+    branch[at] = split_in_order(stuck_nodes, value, arity)

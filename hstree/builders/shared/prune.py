@@ -1,0 +1,120 @@
+"""Removal of labels and of nodes without a choice; renumbering of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from hstree._ragged import offsets, ranges
+from hstree._typing import Int64
+from hstree.tree import Tree
+
+#: Child of an edge that is left out.
+GONE = int(np.iinfo(np.int64).min)
+
+
+def pruned(tree: Tree, labels: Sequence[str]) -> Tree:
+    """Remove all other labels from a tree, and the nodes that then have one child or none.
+
+    Parameters
+    ----------
+    tree : Tree
+    labels : sequence of str
+        Labels to keep.
+
+    Returns
+    -------
+    Tree
+        `tree` itself where that keeps all labels or none. Otherwise labels, nodes and children
+        keep their order, and nodes their names; a label that would occur twice under a node
+        remains once.
+    """
+    wanted = set(labels)
+    kept = np.array([label in wanted for label in tree.labels])
+    if kept.all() or not kept.any():
+        return tree
+    removed = np.zeros(len(tree.child), bool)
+    is_leaf = tree.child < 0
+    removed[is_leaf] = ~kept[~tree.child[is_leaf]]
+    levels = [level.edges for level in reversed(tree.levels)]
+    child = collapse(tree.edge_node, np.where(removed, GONE, tree.child), levels)
+    left = child != GONE
+    fan_out = np.bincount(tree.edge_node[left], minlength=tree.n_nodes)
+    nodes = np.flatnonzero(fan_out)
+    start, child, _ = reorder(offsets(fan_out), child[left], nodes)
+    label_number = np.cumsum(kept) - 1
+    is_leaf = child < 0
+    child[is_leaf] = ~label_number[~child[is_leaf]]
+    return Tree(
+        [label for label, keep in zip(tree.labels, kept.tolist(), strict=True) if keep],
+        start,
+        child,
+        counts=None if tree.counts is None else tree.counts[kept],
+        names=None if tree.names is None else [tree.names[n] for n in nodes.tolist()],
+        meta=tree.meta,
+    )
+
+
+def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:
+    """Leave out nodes with one child or none, from the deepest level up.
+
+    Parameters
+    ----------
+    node : int64 array (E,)
+        Node that each edge leaves.
+    child : int64 array (E,)
+        Node or ``~label`` that it leads to; `GONE` where it leads to nothing.
+    levels : iterable of int64 arrays
+        Edges that leave each level, the deepest first.
+
+    Returns
+    -------
+    int64 array (E,)
+        Node or ``~label`` that each edge leads to, `GONE` for those left out. A node with one child
+        is replaced by that child; of equal children of a node the first remains. Edges are left
+        only at nodes with two children or more.
+    """
+    child = child.copy()
+    replacement = np.full(max(node.max(), child.max()) + 1, GONE)  # (N,) of each node
+    for edges in levels:
+        inner = edges[child[edges] >= 0]
+        child[inner] = replacement[child[inner]]
+        # (2, children) distinct children of each node, and their edges
+        pairs, first = np.unique(np.stack([node[edges], child[edges]]), axis=1, return_index=True)
+        left = pairs[1] != GONE
+        pairs, first = pairs[:, left], first[left]
+        head = np.flatnonzero(np.diff(pairs[0], prepend=-1))
+        size = np.diff(head, append=pairs.shape[1])
+        replacement[pairs[0, head]] = np.where(size > 1, pairs[0, head], pairs[1, head])
+        dropped = np.ones(len(edges), bool)
+        dropped[first[np.repeat(size > 1, size)]] = False
+        child[edges[dropped]] = GONE
+    return child
+
+
+def reorder(child_start: Int64, child: Int64, order: Int64) -> tuple[Int64, Int64, Int64]:
+    """Renumber nodes: node ``order[i]`` becomes node i.
+
+    Parameters
+    ----------
+    child_start : int64 array (N + 1,)
+    child : int64 array (E,)
+        As in `Tree`, but for the order of nodes.
+    order : int64 array (M,)
+        Nodes to keep; their children are among them.
+
+    Returns
+    -------
+    child_start : int64 array (M + 1,)
+    child : int64 array
+    number : int64 array (N,)
+        New number of each node kept.
+    """
+    number = np.zeros(len(child_start) - 1, np.int64)
+    number[order] = np.arange(len(order))
+    start = offsets(np.diff(child_start)[order])
+    child = child[ranges(child_start[order], start)]
+    inner = child >= 0
+    child[inner] = number[child[inner]]
+    return start, child, number
