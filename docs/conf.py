@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shutil
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,6 +89,7 @@ def reexported(package: str) -> list[str]:
     ]
 
 
+shutil.rmtree(Path(__file__).parent / "api", ignore_errors=True)  # pages of modules that moved
 with mock(autodoc_mock_imports):
     packages = [module.name for module in walk_packages(hstree.__path__, "hstree.") if module.ispkg]
     autosummary_context = {"reexported": {name: reexported(name) for name in ["hstree", *packages]}}

@@ -1,0 +1,28 @@
+"""Trees over words sorted by their endings, so that "walking" and "talking" are neighbours."""
+
+from typing import Annotated
+
+import numpy as np
+
+from hstree import Tree, Vocabulary
+from hstree.builders import Range, checked_options
+from hstree.builders.shared.complete import complete_tree
+
+
+@checked_options
+def endings(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> Tree:
+    """Complete tree over the words sorted by their endings.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    arity : int
+        Children of each node.
+    """
+    words = vocabulary.words
+    # (V,) word ids in the order of the leaves, from left to right
+    leaves = np.array(sorted(range(len(words)), key=lambda word: words[word][::-1]))
+    child_start, child = complete_tree(len(words), arity)
+    # (E,) a node stays, leaf ~i becomes the word there
+    child = np.where(child < 0, ~leaves[~child], child)
+    return Tree(words, child_start, child, counts=vocabulary.counts)
