@@ -1,7 +1,7 @@
-"""The `.npy` format, read strictly: matrices of real numbers, and nothing bigger than its file.
+"""Strict reader of ``.npy`` files of real numbers.
 
-NumPy's own reader evaluates the header as Python and allocates what it claims. Here the header is
-matched by a pattern, and the sizes in it are compared with the file's before anything is read.
+NumPy's reader evaluates the header as Python and allocates the size that it claims. Here the
+header is matched by a pattern, and its size compared with that of the file before reading.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hstree.errors import FileFormatError
 
 MAGIC = b"\x93NUMPY"
 
-#: Bytes of the header's length, by version.
+#: Number of bytes of the header's length, by version.
 _LENGTH_BYTES: dict[tuple[int, ...], int] = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _LONGEST_HEADER = 10_000
 _MOST_AXES = 32
@@ -44,9 +44,9 @@ def read_array(file: BinaryIO, size: int) -> Array:
     Parameters
     ----------
     file : binary file
-        At its beginning.
+        Open at its beginning.
     size : int
-        Bytes of the whole file.
+        Size of the whole file in bytes.
 
     Returns
     -------
@@ -56,8 +56,8 @@ def read_array(file: BinaryIO, size: int) -> Array:
     Raises
     ------
     FileFormatError
-        When it is no such file, holds anything but real numbers, or has another length than its
-        header says. The message does not name the file.
+        When it is not a ``.npy`` file, holds anything but real numbers, or has another size than
+        its header says. The message does not name the file.
     """
     dtype, is_fortran, shape = _header(file)
     expected = math.prod(shape) * dtype.itemsize
@@ -77,7 +77,7 @@ def read_array(file: BinaryIO, size: int) -> Array:
 
 
 def _header(file: BinaryIO) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    """Return the type, whether columns come first, and the shape; `file` is then at the numbers."""
+    """Read the header: type, whether the order is Fortran's, and shape."""
     magic, version = file.read(len(MAGIC)), tuple(file.read(2))
     n_bytes = _LENGTH_BYTES.get(version)
     if magic != MAGIC or n_bytes is None:
@@ -92,7 +92,7 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
 
 
 def _parsed(header: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    """Parse a header: a dict of descr, fortran_order and shape as Python writes it."""
+    """Parse a header, a Python dict of descr, fortran_order and shape."""
     values = {}
     if _HEADER.fullmatch(header):
         values = {item["key"]: item[item["key"]] for item in _ITEM.finditer(header)}

@@ -1,4 +1,4 @@
-"""Importing what an extra brings: the module, or one line that says how to install it."""
+"""Imports of optional packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleTy
     extra : str
         The extra of hstree that installs it.
     at_least : str, optional
-        The oldest version of its package that will do, as in "4.4".
+        Minimum version of its package, such as "4.4".
 
     Raises
     ------
@@ -30,7 +30,7 @@ def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleTy
     package = module.partition(".")[0]
     command = f"pip install --upgrade 'hstree[{extra}]'"
     try:
-        found = importlib.import_module(module)
+        imported = importlib.import_module(module)
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == package:
             raise MissingExtraError(
@@ -43,9 +43,9 @@ def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleTy
     version = str(getattr(importlib.import_module(package), "__version__", ""))
     if at_least is not None and _numbers(version) < _numbers(at_least):
         raise MissingExtraError(
-            f"{package} {version} is too old, {at_least} or newer will do; get it with `{command}`"
+            f"{package} {version} is too old; get {at_least} or newer with `{command}`"
         )
-    return found
+    return imported
 
 
 def _numbers(version: str) -> tuple[int, ...]:

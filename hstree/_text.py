@@ -1,17 +1,6 @@
-"""Numbers, nouns and quotations in messages and tables."""
+"""Counts with their nouns, and quotations, for messages and tables."""
 
 from __future__ import annotations
-
-
-def number(value: float | None, digits: int = 2, *, missing: str = "-") -> str:
-    """Format a number with thousands separators; `missing` for None and NaN.
-
-    Examples
-    --------
-    >>> number(1234.5), number(9876, 0), number(None)
-    ('1,234.50', '9,876', '-')
-    """
-    return missing if value is None or value != value else f"{value:,.{digits}f}"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

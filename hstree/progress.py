@@ -1,8 +1,7 @@
-"""Progress of anything that may take longer than two seconds.
+"""Progress reports of long-running work.
 
-The library reports, the program that runs it decides what to show. By default nothing is
-shown; the command line installs a sink that draws a bar on standard error when that is a
-terminal::
+The library reports to a sink, which by default shows nothing; the command line installs one that
+draws progress bars::
 
     with progress.task("reading", total=size, unit="bytes") as task:
         for block in blocks:
@@ -19,23 +18,23 @@ from typing import Protocol
 
 
 class Task(Protocol):
-    """One running piece of work."""
+    """A running task."""
 
     def advance(self, amount: float = 1) -> None:
-        """Say that `amount` more units are done."""
+        """Report that `amount` more units are done."""
 
     def note(self, text: str) -> None:
-        """Show a short figure beside the bar (a running perplexity, a count)."""
+        """Show a short text beside the bar, such as a running perplexity."""
 
 
 class Sink(Protocol):
-    """Whatever shows progress."""
+    """Display of progress."""
 
     def start(self, title: str, total: float | None, unit: str) -> Task:
-        """Begin to show a task."""
+        """Start to display a task of `total` units; None if unknown."""
 
     def stop(self, task: Task) -> None:
-        """Take the task away again."""
+        """Stop displaying a task."""
 
 
 class _Silent:
@@ -57,7 +56,7 @@ _sink: ContextVar[Sink] = ContextVar("hstree progress", default=_Silent())  # no
 
 @contextmanager
 def task(title: str, total: float | None = None, unit: str = "") -> Iterator[Task]:
-    """Report a piece of work of `total` units (None: unknown) while the body runs."""
+    """Report a task of `total` units (None if unknown) while the body runs."""
     sink = _sink.get()
     running = sink.start(title, total, unit)
     try:
@@ -68,7 +67,7 @@ def task(title: str, total: float | None = None, unit: str = "") -> Iterator[Tas
 
 @contextmanager
 def shown_by(sink: Sink) -> Iterator[None]:
-    """Send all progress inside the body to `sink`."""
+    """Send all progress reports of the body to `sink`."""
     token = _sink.set(sink)
     try:
         yield

@@ -51,7 +51,7 @@ class HierarchicalSoftmax(OutputLayer):
     Attributes
     ----------
     weight : float array (R, d)
-        Node vectors, zero at the start; rows as `hstree.tree.weight_rows` lays them out.
+        Node vectors, zero at the start; rows as in `Tree.row_start`.
     bias : float array (R,)
         Biases, such that the untrained layer is the unigram distribution of `counts`.
     codes : Codes

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from hstree import _text
-
 #: What stands for a figure that is not there.
 NONE = "\N{EN DASH}"
 
 
 def number(value: float | None, digits: int = 0) -> str:
     """Format a number; a dash for None."""
-    return _text.number(value, digits, missing=NONE)
+    return NONE if value is None else f"{value:,.{digits}f}"
 
 
 def three_digits(value: float | None) -> str:

@@ -105,7 +105,7 @@ def of_another_label(codes, code):
 @pytest.mark.parametrize("fault", [without_its_last_decision, twice, lost, of_another_label])
 @given(tree=trees(max_labels=12), data=st.data())
 @settings(max_examples=30)
-def test_uniform_mass_catches_a_planted_fault(fault, tree, data):
+def test_kraft_sum_catches_a_planted_fault(fault, tree, data):
     assume(tree.n_nodes > 1)
     codes = Codes(tree, cache_limit=0)
     code = data.draw(st.sampled_from(np.flatnonzero(codes.length > 1).tolist()))
