@@ -43,6 +43,12 @@ class Level(NamedTuple):
     edges: Int64
     edge_start: Int64
 
+    @property
+    def edge_index(self) -> slice | Int64:
+        """The edges as an index: a slice if they are consecutive, which copies nothing."""
+        first, stop = int(self.edges[0]), int(self.edges[-1]) + 1
+        return slice(first, stop) if stop - first == len(self.edges) else self.edges
+
 
 class TreeArrays:
     """Arrays of a checked tree and the arrays derived from them; see `hstree.Tree`.
@@ -221,7 +227,7 @@ class TreeArrays:
         """
         total = of_label[~np.minimum(self.child, -1)]  # (E, ...) right at edges to labels
         for level in reversed(self.levels[1:]):
-            below = np.add.reduceat(total[level.edges], level.edge_start[:-1])
+            below = np.add.reduceat(total[level.edge_index], level.edge_start[:-1])
             total[self.node_edge[level.nodes]] = below
         return total
 
@@ -233,7 +239,7 @@ class TreeArrays:
         of_edge : array (E, ...)
         """
         for level in self.levels[1:]:
-            of_edge[level.edges] += of_edge[self.parent_edge[level.edges]]
+            of_edge[level.edge_index] += of_edge[self.parent_edge[level.edges]]
 
     @cached_property
     def codes_per_label(self) -> Int64:
