@@ -206,8 +206,10 @@ def options_of(
     Parameters
     ----------
     target : callable
-        Options are its keyword-only parameters, or the fields of a dataclass; the default of a
-        required one is None.
+        Options are its keyword-only parameters, or the fields of a dataclass that have a default;
+        the default of a required one is None.
+    without : frozenset of str, optional
+        Names of parameters that are not options.
 
     Raises
     ------

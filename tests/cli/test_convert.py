@@ -75,7 +75,9 @@ def test_what_cannot_be_is_one_line(refused, tree, tmp_path):
     refused("convert", tree, "x.dot", "--to", "svg", status=2, saying="no format 'svg'")
     refused("convert", "x.dot", "x.json", status=2, saying="dot is only written")
     refused("convert", "none.paths", "x.json", saying="none.paths")
-    refused("convert", tree, "x.npz", "--labels", "w", status=2, saying="--labels is not for tree files")
+    refused(
+        "convert", tree, "x.npz", "--labels", "w", status=2, saying="--labels is not for tree files"
+    )
     refused("convert", tree, "no/x.dot", saying="cannot write no/x.dot")
     Tree.from_children(["a", "b", "c"], [[~0, ~1, ~2]]).save(tmp_path / "flat.json")
     refused("convert", "flat.json", "x.paths", saying="node 0 has 3 children")

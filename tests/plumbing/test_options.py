@@ -49,7 +49,8 @@ class Training:
         Learning rate.
     """
 
-    epochs: Annotated[int, Range(0)]
+    text: str
+    epochs: Annotated[int, Range(0)] = 10
     rate: Annotated[float, Range(0, exclude_min=True)] = 0.1
     layout: Literal["one", "two"] = "one"
     random_state: RandomState = 0
@@ -81,7 +82,7 @@ def grow(words: list[str], *, arity: Annotated[int | None, Range(2)] = 2) -> int
 
 def test_options_are_read_from_dataclasses_classes_and_functions():
     assert options_of(Training) == (
-        Option("epochs", int, None, range=Range(0), help="Maximum number of epochs."),
+        Option("epochs", int, 10, range=Range(0), help="Maximum number of epochs."),
         Option("rate", float, 0.1, range=Range(0, exclude_min=True), help="Learning rate."),
         Option("layout", str, "one", ("one", "two")),
         Option("random_state", int, 0, range=Range(0, 2**32 - 1)),
@@ -98,7 +99,7 @@ def test_options_are_read_from_dataclasses_classes_and_functions():
 
 
 def test_a_dataclass_checks_and_converts_its_fields():
-    training = Training(np.int64(3), 1)
+    training = Training("a text", np.int64(3), 1)
     assert (type(training.epochs), type(training.rate)) == (int, float)
     for wrong, said in (
         ({"epochs": -1}, "epochs is -1; it must be a whole number, 0 or more"),
@@ -108,7 +109,7 @@ def test_a_dataclass_checks_and_converts_its_fields():
         ({"random_state": 2**32}, "random_state is 4294967296; .* from 0 to 4294967295"),
     ):
         with pytest.raises(OptionError, match=f"^{said}"):
-            Training(**{"epochs": 1, **wrong})
+            Training("a text", **wrong)
 
 
 def test_a_checked_function_refuses_at_every_call():
