@@ -30,6 +30,8 @@ class Registry(Generic[R]):
     describe : callable
         Takes a name, the object and its package; returns the record. Raises `PluginError` for an
         object that cannot be used.
+    called : str, optional
+        What users call them, if it is another noun: "method".
     """
 
     def __init__(
@@ -38,8 +40,11 @@ class Registry(Generic[R]):
         group: str,
         native: Mapping[str, str],
         describe: Callable[[str, Any, str], R],
+        *,
+        called: str | None = None,
     ) -> None:
         self.noun, self.group, self.native, self._describe = noun, group, native, describe
+        self.called = called or noun
 
     def get(self, name: str) -> R:
         """Return the record of a name.
@@ -62,7 +67,7 @@ class Registry(Generic[R]):
         known = [*self.native, *plugins]
         close = get_close_matches(str(name), known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise OptionError(f"there is no {self.noun} {name!r}; {hint}there are {', '.join(known)}")
+        raise OptionError(f"there is no {self.called} {name!r}; {hint}there are {', '.join(known)}")
 
     def all(self) -> dict[str, R]:
         """Return every record that can be used: hstree's own, then other packages' by name."""

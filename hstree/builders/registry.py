@@ -11,16 +11,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import partial
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from hstree._files import open_regular, recorded_name
+from hstree._plugins import OWN, Registry, told
 from hstree._version import __version__
-from hstree.builders.shared.builder import OWN, Builder, BuilderInput, convert_input, open_input
+from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
 from hstree.builders.shared.join import over_vocabulary
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
@@ -29,7 +27,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
 from hstree.errors import (
     FileFormatError,
-    HstreeError,
     InputError,
     MissingExtraError,
     OptionError,
@@ -37,8 +34,6 @@ from hstree.errors import (
 )
 from hstree.tree import Tree
 from hstree.tree.json_format import dump_meta
-
-GROUP = "hstree.builders"
 
 #: hstree's own builders: method -> module and function. Imported when used, so that a method does
 #: not wait for the libraries of another.
@@ -54,17 +49,17 @@ NATIVE = {
     "wordnet": "hstree.builders.wordnet.builder:wordnet",
     "classes": "hstree.builders.classes:classes",
 }
+BUILDERS = Registry("builder", "hstree.builders", NATIVE, Builder.of, called="method")
 
 
 def builders() -> dict[str, Builder]:
     """Return all working builders by name: hstree's own, then those of other packages."""
-    native = {method: _native(method) for method in NATIVE}
-    return native | {name: b for name, b in _plugins() if isinstance(b, Builder)}
+    return BUILDERS.all()
 
 
 def broken_builders() -> dict[str, str]:
     """Return the error message of each builder of another package that cannot be used."""
-    return {name: str(b) for name, b in _plugins() if isinstance(b, HstreeError)}
+    return BUILDERS.broken()
 
 
 def builder(method: str) -> Builder:
@@ -77,18 +72,7 @@ def builder(method: str) -> Builder:
     HstreeError
         When the builder of another package cannot be used.
     """
-    if method in NATIVE:
-        return _native(method)
-    plugins = dict(_plugins())
-    plugin = plugins.get(method)
-    if isinstance(plugin, Builder):
-        return plugin
-    if plugin is not None:
-        raise plugin
-    known = [*NATIVE, *plugins]
-    close = get_close_matches(method, known, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise OptionError(f"there is no method {method!r}; {hint}there are {', '.join(known)}")
+    return BUILDERS.get(method)
 
 
 def build(
@@ -172,7 +156,7 @@ def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tre
     except (OptionError, InputError, FileFormatError, MissingExtraError):
         raise  # meant for the user
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{whose} failed: {_one_line(error)}") from error
+        raise PluginError(f"{whose} failed: {told(error)}") from error
     if not isinstance(tree, Tree):
         raise PluginError(f"{whose} returned a {type(tree).__name__}, not a Tree")
     words = input.labels if isinstance(input, WordVectors) else _vocabulary(input).words
@@ -190,11 +174,6 @@ def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tre
 
 def _vocabulary(input: Corpus | Vocabulary) -> Vocabulary:
     return input.vocabulary if isinstance(input, Corpus) else input
-
-
-def _one_line(error: BaseException) -> str:
-    """Return the type and the message of an error on one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]:
@@ -259,34 +238,3 @@ def _files(values: Mapping[str, Any]) -> dict[str, object]:
         made_from += texts_of_file(value)
     record: dict[str, object] = {"files": hashes} if hashes else {}
     return {**record, "texts_of_files": texts(made_from)} if made_from else record
-
-
-def _native(method: str) -> Builder:
-    module, _, function = NATIVE[method].partition(":")
-    return Builder.of(method, getattr(import_module(module), function))
-
-
-def _plugins() -> list[tuple[str, Builder | HstreeError]]:
-    """Load the builders of other packages by name; an error for each that cannot be used."""
-    entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
-    return [(entry.name, _plugin(entry)) for entry in entries]
-
-
-def _plugin(entry: EntryPoint) -> Builder | HstreeError:
-    package = (entry.dist and entry.dist.name) or entry.module
-    try:
-        if entry.name in NATIVE:
-            return PluginError(
-                f"the builder {entry.name!r} of the package {package} cannot be used: "
-                "hstree has one of that name"
-            )
-        return Builder.of(entry.name, entry.load(), package)
-    except HstreeError as error:
-        return error
-    except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
-        failure = PluginError(
-            f"the builder {entry.name!r} of the package {package} cannot be loaded: "
-            f"{_one_line(error)}; update or uninstall {package}"
-        )
-        failure.__cause__ = error
-        return failure

@@ -18,18 +18,18 @@ from hstree.data.corpus import Corpus
 
 @dataclass(frozen=True)
 class TextScore:
-    """Score of one text.
+    """Score of a text under a model.
 
     Attributes
     ----------
     nll : float
         Total negative log-likelihood in nats over all targets.
     tokens : int
-        Targets, ``<eos>`` included.
+        Number of targets, ``<eos>`` included.
     nll_of_oov : float
-        The part of `nll` that falls on targets outside the vocabulary, scored as ``<unk>``.
+        Negative log-likelihood of the targets outside the vocabulary, scored as ``<unk>``.
     oov : int
-        How many those are.
+        Number of those targets.
     """
 
     nll: float
@@ -39,17 +39,17 @@ class TextScore:
 
     @property
     def perplexity(self) -> float:
-        """Over all tokens."""
+        """Perplexity over all tokens."""
         return perplexity(self.nll, self.tokens)
 
     @property
     def perplexity_without_oov(self) -> float:
-        """Over the tokens that are in the vocabulary; NaN where there is none."""
+        """Perplexity over the tokens in the vocabulary; NaN without any."""
         return perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
 
 
 def perplexity(nll: float, tokens: int) -> float:
-    """Return ``exp(nll / tokens)``; infinity where that is beyond a float, NaN for no token."""
+    """Return ``exp(nll / tokens)``; infinity if that is too large for a float, NaN for no token."""
     if tokens == 0:
         return math.nan
     try:
@@ -59,50 +59,54 @@ def perplexity(nll: float, tokens: int) -> float:
 
 
 def by_line(
-    parts: Iterable[tuple[Float64, Bool]], line_start: Int64
+    batches: Iterable[tuple[Float64, Bool]], line_start: Int64
 ) -> Iterator[tuple[Float64, Int64]]:
-    """Sum the nll and the OOV tokens of a text by line, as the lines end.
+    """Sum the nll and the OOV tokens of a text by line.
 
     Parameters
     ----------
-    parts : iterable of (float64 array, bool array)
+    batches : iterable of (float64 array, bool array)
+        The nll of consecutive tokens and whether each is OOV, in the order of the text.
     line_start : int64 array (L + 1,)
         As `Corpus.line_start`.
 
     Yields
     ------
     nll : float64 array
-        Of the next lines, each with its ``<eos>``.
+        Of the lines that end in the batch, each with its ``<eos>``.
     oov : int64 array
-        How many of their tokens are OOV.
+        Number of OOV tokens in each of them.
     """
-    done, line, rest, rest_oov = 0, 0, 0.0, 0
-    for nll, oov in parts:
-        places = np.arange(done, done + len(nll))
+    # Tokens summed so far, the line that they end in, and the sums of its first tokens
+    done, line, nll_so_far, oov_so_far = 0, 0, 0.0, 0
+    for nll, oov in batches:
+        token = np.arange(done, done + len(nll))
         done += len(nll)
         last = int(np.searchsorted(line_start, done, "right")) - 1
-        of_line = np.searchsorted(line_start, places, "right") - 1 - line
-        total = np.bincount(of_line, nll, minlength=last - line + 1).astype(np.float64)
-        counted = np.bincount(of_line[oov], minlength=last - line + 1).astype(np.int64)
-        total[0] += rest
-        counted[0] += rest_oov
-        yield total[:-1], counted[:-1]
-        rest, rest_oov, line = float(total[-1]), int(counted[-1]), last
+        # (T,) line of each token, counted from the first of the batch
+        token_line = np.searchsorted(line_start, token, "right") - 1 - line
+        line_nll = np.bincount(token_line, nll, minlength=last - line + 1).astype(np.float64)
+        line_oov = np.bincount(token_line[oov], minlength=last - line + 1).astype(np.int64)
+        line_nll[0] += nll_so_far
+        line_oov[0] += oov_so_far
+        yield line_nll[:-1], line_oov[:-1]
+        nll_so_far, oov_so_far, line = float(line_nll[-1]), int(line_oov[-1]), last
 
 
 def unigram_score(corpus: Corpus, counts: Int64) -> TextScore:
-    """Score a text with the unigram distribution of some training counts.
+    """Score a text under the unigram distribution of training counts.
 
     Parameters
     ----------
     corpus : Corpus
-        Its vocabulary's order is that of `counts`.
     counts : int64 array (V,)
-        A count below 0.5 counts as 0.5, as in the biases of an untrained layer.
+        In the order of the corpus's vocabulary. A count below 0.5 is taken as 0.5, as in the
+        biases of an untrained layer.
     """
     mass = np.maximum(counts, 0.5)
-    cost = np.log(mass.sum()) - np.log(mass)
+    # (V,) nll of each word
+    nll = np.log(mass.sum()) - np.log(mass)
     unk = corpus.vocabulary.unk
-    cost_of_oov = 0.0 if unk is None else float(cost[corpus.vocabulary.index(unk)])
-    nll = float(corpus.counts @ cost)
-    return TextScore(nll, len(corpus), corpus.n_oov * cost_of_oov, corpus.n_oov)
+    nll_of_unk = 0.0 if unk is None else float(nll[corpus.vocabulary.index(unk)])
+    total = float(corpus.counts @ nll)
+    return TextScore(total, len(corpus), corpus.n_oov * nll_of_unk, corpus.n_oov)

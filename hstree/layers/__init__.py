@@ -1,1 +1,1 @@
-"""Output layers: negative log-likelihood, gradients, log_prob, top-k and sampling over a tree."""
+"""Output layers, one per file: loss, gradients, log-probabilities, top-k labels and samples."""

@@ -1,4 +1,4 @@
-"""Context models with an output layer, one a file."""
+"""Models, one per file: a context model with an output layer, its options and its trainer."""
 
 from hstree.models.base import Model
 from hstree.models.registry import MODELS, config_of, describe, kind_of, load, new_model, predicts

@@ -1,1 +1,1 @@
-"""How models are trained: batches of contexts, optimisers, the loop over epochs."""
+"""Training: the loop over epochs, optimisers, and scoring of a text."""

@@ -85,7 +85,7 @@ def test_a_broken_method_of_another_package_is_a_warning(hstree, monkeypatch):
     from hstree.errors import HstreeError
 
     broken = HstreeError("the builder 'zigzag' cannot be loaded")
-    monkeypatch.setattr(registry, "_plugins", lambda: [("zigzag", broken)])
+    monkeypatch.setattr(registry.BUILDERS, "_plugins", lambda: [("zigzag", broken)])
     ran = hstree("methods")
     assert ran.status == 0
     assert ran.warnings == ["hstree: warning: the builder 'zigzag' cannot be loaded"]

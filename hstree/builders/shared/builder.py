@@ -7,13 +7,15 @@ import os
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hstree._options import Option, effective, options_of
+from hstree._plugins import OWN, unusable
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import InputError, OptionError, PluginError
+from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
 BuilderInput = Vocabulary | Corpus | WordVectors
@@ -31,9 +33,6 @@ _HOW = {
     "`hstree evaluate TREE CORPUS --vectors-out vectors.npy`",
 }
 _VECTOR_EXTENSIONS = (".npy", ".bin", ".bin.gz", ".vec", ".vec.gz")
-
-#: The package of hstree's own builders.
-OWN = "hstree"
 
 #: Parameters and options of `build` itself, here and on the command line.
 _RESERVED = frozenset(
@@ -84,12 +83,7 @@ class Builder:
         PluginError
             When the function is not a builder.
         """
-
-        def refuse(what: str) -> PluginError:
-            return PluginError(
-                f"the builder {name!r} of the package {package} cannot be used: {what}"
-            )
-
+        refuse = partial(unusable, "builder", name, package)
         try:
             main, *others = inspect.signature(function).parameters.values()
             hints = typing.get_type_hints(function)

@@ -7,7 +7,7 @@ from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec import Word2VecTrainer
 from hstree.tree.weight_rows import row_curvature
-from tests.training.trainers import TREE, Noted, random_layer, slope
+from tests.models.trainers import TREE, Noted, random_layer, slope
 
 COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
 CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hstree.models.lbl import PATIENCE, LanguageModel, LogBilinearTrainer
-from tests.training.trainers import TREE, Noted, random_layer, slope
+from tests.models.trainers import TREE, Noted, random_layer, slope
 
 DIM = 4
 
