@@ -62,9 +62,9 @@ def brown_parts() -> Splits:
     """Read Brown's corpus through NLTK, cut in three."""
     text = hstree.Corpus.read("nltk:brown")
     first, second = (int(np.searchsorted(text.line_start, end)) for end in ENDS)
-    train = text.part(0, first)
+    train = text.select_lines(0, first)
     words = train.select_vocabulary(max_size=N_WORDS, unk=True)
-    cut = (train, text.part(first, second), text.part(second, text.n_lines))
+    cut = (train, text.select_lines(first, second), text.select_lines(second, text.n_lines))
     return Splits(*(part.with_vocabulary(words) for part in cut))
 
 

@@ -35,7 +35,7 @@ def main() -> None:
     rank, world = start_processes()
     torch.manual_seed(given.seed)
     text = hstree.Corpus.read(given.corpus)
-    parts = text.part(0, min(given.lines, text.n_lines)).splits()
+    parts = text.select_lines(0, min(given.lines, text.n_lines)).splits()
     tree = tree_of(given.tree, parts[0].select_vocabulary(min_count=given.min_count))
     labels = hstree.Vocabulary(tree.labels, np.ones(tree.n_labels, int))
     train, valid, test = (part.with_vocabulary(labels) for part in parts)

@@ -149,8 +149,8 @@ def test_a_tree_of_a_text_is_built_anew_for_other_words_counts_lines_or_options(
         (fewer, {}),
         (fewer.limited_to(splits.train.select_vocabulary(max_size=4)), {}),
         *((splits.train.with_vocabulary(vocabulary), {}) for vocabulary in absent),
-        (splits.train.part(0, 50), {}),
-        (splits.train.part(0, 50), {"arity": 3}),
+        (splits.train.select_lines(0, 50), {}),
+        (splits.train.select_lines(0, 50), {"arity": 3}),
     ]
     for number, (corpus, options) in enumerate(changed, 1):
         tree = grown(corpus, tmp_path / "g", "huffman", options)

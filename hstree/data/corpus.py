@@ -1,8 +1,7 @@
-"""The corpus: a run of whole lines of a text, seen through a vocabulary.
+"""Corpus: consecutive lines of a text as ids of a vocabulary.
 
-The text is encoded once (`encoding`); a vocabulary is laid over it by one table, so that to see
-the same lines through another vocabulary, or other lines through the same, costs next to nothing
-and no memory that grows with the text. What is not here: contexts and batches (`windows`).
+The text is encoded once, as type ids (`encoding`); one table maps types to vocabulary ids. Another
+vocabulary, or other lines, need neither time nor memory that grow with the text.
 """
 
 from __future__ import annotations
@@ -26,30 +25,30 @@ _BLOCK_TOKENS = 1 << 20
 
 
 class Corpus:
-    """Whole lines of a text as ids of a vocabulary's words.
+    """Consecutive lines of a text as ids of a vocabulary.
 
-    Every line ends with ``<eos>``. A literal ``<unk>`` in the text is a word like any other; out
-    of the vocabulary (OOV) is what is not in it, whether it holds ``<unk>`` or not.
+    Every line ends with ``<eos>``. A literal ``<unk>`` in the text is a word like any other. Words
+    outside the vocabulary are out of vocabulary (OOV), whether it contains ``<unk>`` or not.
 
     Parameters
     ----------
     text : EncodedText
     vocabulary : Vocabulary
     lines : (int, int), optional
-        The first line, counted from 0, and the one after the last; by default all.
+        First line, from 0, and the line after the last (default: all).
     only : Vocabulary, optional
-        Every word that is not in it, ``<eos>`` aside, is OOV, whatever `vocabulary` holds.
+        Words outside it, except ``<eos>``, are OOV even if `vocabulary` contains them.
 
     Attributes
     ----------
     vocabulary : Vocabulary
     lines : (int, int)
-        Which lines of the text it holds.
+        First line of the text, and the line after the last.
 
     Raises
     ------
     InputError
-        When there is no such line.
+        When the text does not have these lines.
 
     Examples
     --------
@@ -91,29 +90,29 @@ class Corpus:
         lower: bool = False,
         cache: str | os.PathLike[str] | None = None,
     ) -> Corpus:
-        """Read a text: one sentence a line, words between white space (see `encoding`).
+        """Read a text with one sentence per line and white space between words (see `encoding`).
 
         Parameters
         ----------
         source : str or Path
-            A text file, plain or with a name that ends in ``.gz``; ``nltk:NAME``, a corpus of
-            NLTK with sentences; ``builtin:python``, the docstrings that every installation has,
-            or one part of them (``builtin:stdlib``, ``builtin:numpy``; see `docstrings`).
+            A text file, gzipped if its name ends in ``.gz``; ``nltk:NAME``, an NLTK corpus with
+            sentences; ``builtin:python``, the docstrings of the installation, or those of one
+            package (``builtin:stdlib``, ``builtin:numpy``, ...; see `docstrings`).
         vocabulary : Vocabulary, optional
-            The words to see it through; by default chosen from all its lines by the next three.
+            The vocabulary (default: chosen from all lines by the next three options).
         min_count, max_size, unk
             See `Vocabulary.from_counts`.
-        lower : bool
+        lower : bool, default False
             Lower-case every word.
         cache : path, optional
-            Folder for the encoded text; see `encoding.encode`.
+            Folder for encoded texts; see `encoding.encode`.
 
         Raises
         ------
         InputError
-            When there is no such text, or it is empty or no UTF-8 text.
+            When there is no such text, or it is empty or not UTF-8.
         OptionError
-            When a vocabulary is given and another one is to be chosen as well.
+            When `vocabulary` is combined with the options that choose one.
         """
         if vocabulary is not None and (min_count, max_size, unk) != (1, None, None):
             raise OptionError(
@@ -137,60 +136,59 @@ class Corpus:
 
     @property
     def name(self) -> str:
-        """What the text is called, without a folder."""
+        """Name of the text, without a folder."""
         return self._text.name
 
     @property
     def sha256(self) -> str:
-        """Of the whole text, uncompressed, whichever lines of it these are."""
+        """Hash of the whole uncompressed text, not only of these lines."""
         return self._text.sha256
 
     @property
     def versions(self) -> dict[str, str]:
-        """The packages that the text was taken from; empty for a file."""
+        """Versions of the packages that the text was taken from; empty for a file."""
         return dict(self._text.versions)
 
     @property
     def source(self) -> dict[str, Any]:
-        """What this is, as a tree file records it."""
+        """Name, hash and lines of the text, as recorded in tree files."""
         return _source(self._text, self.lines)
 
     @property
     def record(self) -> dict[str, Any]:
-        """What this is, and the vocabulary's source where its words were chosen elsewhere.
-
-        Here are these lines, and the whole text that they were read with.
-        """
-        own, words = self.source, self.vocabulary if self._only is None else self._only
-        is_of_this_text = {**words.source, "lines": own["lines"]} == own
-        is_own = is_of_this_text or texts([own, words.source]) == texts(own)
-        return own if is_own else {**own, "vocabulary": words.source}
+        """The source, with the vocabulary's source unless that is this text too."""
+        source = self.source
+        words = self.vocabulary if self._only is None else self._only
+        is_same_text = {**words.source, "lines": source["lines"]} == source
+        if is_same_text or texts([source, words.source]) == texts(source):
+            return source
+        return {**source, "vocabulary": words.source}
 
     @property
     def n_lines(self) -> int:
-        """The number of lines."""
+        """Number of lines."""
         return self.lines[1] - self.lines[0]
 
     @property
     def n_tokens(self) -> int:
-        """The number of tokens, an ``<eos>`` for each line included."""
+        """Number of tokens, one ``<eos>`` per line included."""
         return len(self)
 
     @cached_property
     def n_oov(self) -> int:
-        """The number of tokens that are not in the vocabulary."""
+        """Number of tokens outside the vocabulary."""
         return int(self._type_counts[self._id_of_type < 0].sum())
 
     @cached_property
     def counts(self) -> Int64:
-        """int64 array (V,), read-only: how often each word of the vocabulary stands in these lines.
+        """Occurrences of each word of the vocabulary in these lines; int64 array (V,), read-only.
 
-        Tokens out of the vocabulary count under ``<unk>`` where the vocabulary holds it. These
-        are the counts to build a tree from; the vocabulary's own may be of other lines.
+        OOV tokens are counted as ``<unk>`` if the vocabulary contains it. Build trees from these
+        counts; those of the vocabulary may come from other lines.
         """
         known = self._id_of_type >= 0
         counts = np.zeros(len(self.vocabulary), np.int64)
-        # No type shares its id with another one.
+        # Every known type has an id of a different word.
         counts[self._id_of_type[known]] = self._type_counts[known]
         if self.vocabulary.unk is not None:
             counts[self.vocabulary.index(self.vocabulary.unk)] += self.n_oov
@@ -198,43 +196,38 @@ class Corpus:
         return counts
 
     def counted_vocabulary(self) -> Vocabulary:
-        """Return the vocabulary with the counts of these lines; its own may be of others."""
+        """Return the vocabulary with the counts of these lines."""
         return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
 
     @property
     def line_start(self) -> Int64:
-        """int64 array (lines + 1,): where each line begins among the tokens of this corpus."""
+        """Offset of each line among the tokens of this corpus; int64 array (lines + 1,)."""
         start, stop = self.lines
         relative: Int64 = self._text.line_start[start : stop + 1] - self._text.line_start[start]
         return relative
 
     def ids(self, positions: slice | Integer) -> Int32:
-        """Return the ids of the words at some positions, -1 where they are OOV.
+        """Return the ids of the words at some positions as a new int32 array, -1 for OOV words.
 
         Parameters
         ----------
         positions : slice or int array of any shape
-            Places among the tokens of this corpus, from 0.
-
-        Returns
-        -------
-        int32 array
-            A new one.
+            Indices of tokens of this corpus, from 0.
         """
         return self._id_of_type[self._types[positions]]
 
     def words(self, positions: slice | Integer) -> list[str]:
-        """Return the words at some positions as the text has them, OOV or not."""
+        """Return the words of the text at some positions, OOV or not."""
         types = self._text.types
         return [types[number] for number in self._types[positions].tolist()]
 
-    def part(self, start: int, stop: int) -> Corpus:
-        """Return lines `start` to `stop` of this corpus, counted from its first line.
+    def select_lines(self, start: int, stop: int) -> Corpus:
+        """Return lines `start` (from 0) to `stop` - 1 of this corpus.
 
         Raises
         ------
         InputError
-            When there is no such line.
+            When it does not have these lines.
         """
         if not 0 <= start < stop <= self.n_lines:
             raise InputError(
@@ -245,10 +238,10 @@ class Corpus:
         return Corpus(self._text, self.vocabulary, lines, only=self._only)
 
     def splits(self) -> tuple[Corpus, Corpus, Corpus]:
-        """Return the training, validation and test part of this corpus.
+        """Return the training, validation and test split.
 
-        The last tenth of the lines (rounded down) is the test part, the tenth before them the
-        validation part.
+        The last tenth of the lines (rounded down) is the test split, the tenth before it the
+        validation split.
 
         Raises
         ------
@@ -257,10 +250,10 @@ class Corpus:
         """
         rest, test = self.last_tenth()
         n_train = rest.n_lines - test.n_lines
-        return self.part(0, n_train), self.part(n_train, rest.n_lines), test
+        return self.select_lines(0, n_train), self.select_lines(n_train, rest.n_lines), test
 
     def last_tenth(self) -> tuple[Corpus, Corpus]:
-        """Return all lines but the last tenth (rounded down), and the last tenth.
+        """Return all lines but the last tenth (rounded down), and that tenth.
 
         Raises
         ------
@@ -274,25 +267,25 @@ class Corpus:
                 "which takes ten or more: give a longer text, or files for validation and test"
             )
         n_rest = self.n_lines - n_last
-        return self.part(0, n_rest), self.part(n_rest, self.n_lines)
+        return self.select_lines(0, n_rest), self.select_lines(n_rest, self.n_lines)
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
-        """Return the same lines seen through another vocabulary, in that one's order. O(types)."""
+        """Return the same lines as ids of another vocabulary. O(types)."""
         return Corpus(self._text, vocabulary, self.lines, only=self._only)
 
     def limited_to(self, words: Vocabulary) -> Corpus:
-        """Return the same lines and ids, all words but these and ``<eos>`` being OOV. O(types)."""
+        """Return the same lines and ids with all words but these and ``<eos>`` OOV. O(types)."""
         return Corpus(self._text, self.vocabulary, self.lines, only=words)
 
     def select_vocabulary(
         self, *, min_count: int = 1, max_size: int | None = None, unk: bool | None = None
     ) -> Vocabulary:
-        """Choose a vocabulary from the words of these lines alone; see `Vocabulary.from_counts`."""
+        """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`."""
         return _chosen_vocabulary(self._text, self.lines, min_count, max_size, unk)
 
     @cached_property
     def _id_of_type(self) -> Int32:
-        """The id of each type of the text in the vocabulary, -1 where it is not in it."""
+        """Vocabulary id of each type of the text, -1 for OOV types."""
         ids = self.vocabulary.ids(self._text.types)
         if self._only is not None:
             unwanted = self._only.ids(self._text.types) < 0
@@ -302,7 +295,7 @@ class Corpus:
 
     @cached_property
     def _type_counts(self) -> Int64:
-        """How often each type of the text stands in these lines."""
+        """Occurrences of each type of the text in these lines."""
         return _type_counts(self._text, self.lines)
 
 

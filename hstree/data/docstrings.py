@@ -1,14 +1,13 @@
-"""The built-in corpus: the English that every installation of hstree already has.
+"""Built-in corpus: the English prose in the docstrings of an installation.
 
-It is the prose in the docstrings of the Python standard library (`pydoc_data.topics` included)
-and of numpy, scipy, scikit-learn, networkx and nltk. Source files are parsed with `ast`; nothing
-is imported or run. What is prose, and what is code, a table or a signature, is decided in `prose`.
+The docstrings are those of the Python standard library (`pydoc_data.topics` included), numpy,
+scipy, scikit-learn, networkx and nltk. Source files are parsed with `ast`; nothing is imported or
+run. `prose` separates prose from code, tables and signatures.
 
-The text depends on the versions installed, so they are part of its key, and every command that
-uses it can print them. It is not for comparing figures between machines. With Python 3.11,
-numpy 2.4, scipy 1.17, scikit-learn 1.9, networkx 3.6 and nltk 3.10 it has 99,223 sentences with
-1,568,000 tokens (``<eos>`` included) and 9,320 words that stand five times or more; the standard
-library alone has 360,000 tokens. A paragraph that stands in several docstrings is read once.
+The text depends on the installed versions, which are part of its key; figures do not compare
+between machines. With Python 3.11, numpy 2.4, scipy 1.17, scikit-learn 1.9, networkx 3.6 and nltk
+3.10 it has 99,223 sentences, 1,568,000 tokens (``<eos>`` included) and 9,320 words that occur five
+times or more; the standard library alone has 360,000 tokens.
 """
 
 from __future__ import annotations
@@ -37,42 +36,42 @@ PACKAGES = {
     "scikit-learn": "sklearn",
     "scipy": "scipy",
 }
-"""Distribution -> the package that it installs."""
+"""Name of the package that each distribution installs."""
 
-_LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
+_SKIPPED_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Docstrings:
-    """The docstrings of a part of what is installed, as sentences.
+    """The docstrings of one or all packages, as sentences.
 
     Parameters
     ----------
-    part : str
+    name : str
         ``"python"`` for all, ``"stdlib"`` for the standard library, or one of `PACKAGES`.
 
     Attributes
     ----------
     versions : dict of str to str
-        The version of each package read; ``"python"`` stands for the standard library.
+        Version of each package; that of the standard library is under ``"python"``.
 
     Raises
     ------
     InputError
-        When there is no such part, or its source files are not installed.
+        When the name is unknown, or source files are not installed.
     """
 
-    def __init__(self, part: str) -> None:
-        parts = [*PACKAGES, STANDARD_LIBRARY]
-        if part not in ["python", *parts]:
-            known = ", ".join(f"builtin:{name}" for name in ["python", *parts])
-            raise InputError(f"builtin:{part}: no such built-in corpus; there are {known}")
-        self._parts = parts if part == "python" else [part]
-        self.versions = dict(sorted(_version(name) for name in self._parts))
-        self._files = [found for name in self._parts for found in _source_files(name)]
+    def __init__(self, name: str) -> None:
+        packages = [*PACKAGES, STANDARD_LIBRARY]
+        if name not in ["python", *packages]:
+            known = ", ".join(f"builtin:{each}" for each in ["python", *packages])
+            raise InputError(f"builtin:{name}: no such built-in corpus; there are {known}")
+        chosen = packages if name == "python" else [name]
+        self.versions = dict(sorted(_version(package) for package in chosen))
+        self._files = [file for package in chosen for file in _source_files(package)]
 
     def key(self) -> str:
-        """Return a hash of the versions, the rules of extraction and the source files."""
+        """Return a hash of the versions, the extraction rules and the source files."""
         digest = hashlib.sha256(f"{RULES_VERSION}\n{sorted(self.versions.items())}\n".encode())
         for name, path in self._files:
             content = _content(path)
@@ -81,9 +80,9 @@ class Docstrings:
         return digest.hexdigest()
 
     def lines(self) -> Iterator[str]:
-        """Yield the sentences, lower-cased and tokenised; a paragraph stands once.
+        """Yield the sentences, lower-cased and tokenised, by package, file and line.
 
-        They stand in the order of package, file and place in the file.
+        A paragraph that occurs in several docstrings is read once.
         """
         seen: set[bytes] = set()
         with progress.task("reading docstrings", total=len(self._files), unit="files") as task:
@@ -99,11 +98,10 @@ class Docstrings:
 
 
 def docstrings(path: Path) -> list[str]:
-    """Return the docstrings of a source file, in the order in which they stand in it.
+    """Return the docstrings of a source file, in order.
 
-    Documentation that a package keeps apart from what it documents counts as well: the strings
-    given to ``add_newdoc`` (numpy, scipy) and the topics of ``pydoc_data``. A file that this
-    Python cannot parse has none.
+    They include the strings passed to ``add_newdoc`` (numpy, scipy) and the topics of
+    ``pydoc_data``. A file that this Python cannot parse has none.
     """
     try:
         with warnings.catch_warnings():
@@ -113,18 +111,18 @@ def docstrings(path: Path) -> list[str]:
         return []
     if path.parent.name == "pydoc_data":
         return _strings(module)
-    found: list[tuple[int, str]] = []
+    by_line: list[tuple[int, str]] = []
     for node in _statements(module):
         if isinstance(node, _DOCUMENTED):
             docstring = ast.get_docstring(node)
             if docstring:
-                found.append((node.body[0].lineno, docstring))
-        elif isinstance(node, ast.Expr) and _is_called(node.value, "add_newdoc"):
-            found += [(node.lineno, text) for text in _strings(node)]
-    return [docstring for _, docstring in sorted(found, key=lambda entry: entry[0])]
+                by_line.append((node.body[0].lineno, docstring))
+        elif isinstance(node, ast.Expr) and _is_call(node.value, "add_newdoc"):
+            by_line += [(node.lineno, text) for text in _strings(node)]
+    return [docstring for _, docstring in sorted(by_line, key=lambda entry: entry[0])]
 
 
-def _is_called(node: ast.expr, name: str) -> bool:
+def _is_call(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == name
 
 
@@ -139,7 +137,7 @@ def _statements(module: ast.Module) -> Iterator[ast.AST]:
 
 
 def _content(path: Path) -> bytes:
-    """Return what is in a file; nothing where it cannot be read."""
+    """Return the content of a file; nothing if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:
@@ -147,7 +145,7 @@ def _content(path: Path) -> bytes:
 
 
 def _strings(node: ast.AST) -> list[str]:
-    """Return the strings of several lines under `node`."""
+    """Return the multi-line strings under `node`."""
     return [
         inspect.cleandoc(inner.value)
         for inner in ast.walk(node)
@@ -155,40 +153,42 @@ def _strings(node: ast.AST) -> list[str]:
     ]
 
 
-def _version(part: str) -> tuple[str, str]:
-    if part == STANDARD_LIBRARY:
+def _version(package: str) -> tuple[str, str]:
+    if package == STANDARD_LIBRARY:
         return "python", platform.python_version()
     try:
-        return part, importlib.metadata.version(part)
+        return package, importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError as error:
         raise InputError(
-            f"the built-in corpus needs {part}; get it with `pip install {part}`"
+            f"the built-in corpus needs {package}; get it with `pip install {package}`"
         ) from error
 
 
-def _source_files(part: str) -> list[tuple[str, Path]]:
-    """Return the source files of a part, by name (with ``/`` everywhere), sorted by it."""
-    root = _folder(part)
-    found: list[tuple[str, Path]] = []
+def _source_files(package: str) -> list[tuple[str, Path]]:
+    """Return the source files of a package with their names (``/`` everywhere), sorted."""
+    root = _folder(package)
+    sources: list[tuple[str, Path]] = []
     for folder, inner, files in os.walk(root):
-        inner[:] = [name for name in inner if name not in _LEFT_OUT]
+        inner[:] = [name for name in inner if name not in _SKIPPED_FOLDERS]
         for name in files:
             path = Path(folder, name)
             if path.suffix == ".py":
-                found.append((f"{part}/{path.relative_to(root).as_posix()}", path))
-    if not found:
+                sources.append((f"{package}/{path.relative_to(root).as_posix()}", path))
+    if not sources:
         raise InputError(
-            f"the built-in corpus reads the source files of {part}, and there are none in {root}; "
-            "give a text file instead"
+            f"the built-in corpus reads the source files of {package}, and there are none in "
+            f"{root}; give a text file instead"
         )
-    return sorted(found)
+    return sorted(sources)
 
 
-def _folder(part: str) -> Path:
-    if part == STANDARD_LIBRARY:
+def _folder(package: str) -> Path:
+    if package == STANDARD_LIBRARY:
         return Path(sysconfig.get_path("stdlib"))
-    # For a name without a dot this looks for the package, and does not import it.
-    spec = importlib.util.find_spec(PACKAGES[part])
+    # For a name without a dot, find_spec does not import the package.
+    spec = importlib.util.find_spec(PACKAGES[package])
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"the built-in corpus needs {part}; get it with `pip install {part}`")
+        raise InputError(
+            f"the built-in corpus needs {package}; get it with `pip install {package}`"
+        )
     return Path(spec.submodule_search_locations[0])

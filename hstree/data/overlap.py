@@ -1,4 +1,4 @@
-"""How many words a text shares with a vocabulary, and whether it can be read through it at all."""
+"""Overlap of a text with a vocabulary: shared words and out-of-vocabulary tokens."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
 from hstree.errors import InputError
 
-#: The share of a text's tokens outside the vocabulary above which it is worth a warning.
+#: Share of OOV tokens in a text above which a warning is due.
 MANY_OOV = 0.1
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """What a text and a vocabulary share, ``<eos>`` and ``<unk>`` aside.
+    """Counts of what a text and a vocabulary share.
 
     Attributes
     ----------
     name : str
-        The text's.
+        Name of the text.
     shared : int
-        Distinct words that stand in both.
+        Distinct words in both, ``<eos>`` and ``<unk>`` excluded.
     words : int
-        Distinct words of the text.
+        Distinct words of the text, ``<eos>`` excluded.
     tokens : int
         Tokens of the text, ``<eos>`` included.
     oov : int
-        Those outside the vocabulary.
+        Tokens outside the vocabulary.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Overlap:
 
     @property
     def is_small(self) -> bool:
-        """Whether so much of the text is outside the vocabulary that people should know."""
+        """Whether so much of the text is OOV that users should be warned."""
         return self.oov > MANY_OOV * self.tokens
 
     def __str__(self) -> str:
@@ -51,13 +51,12 @@ class Overlap:
 
 
 def overlap(corpus: Corpus) -> Overlap:
-    """Count what a corpus shares with the vocabulary that it is seen through.
+    """Count what a corpus shares with its vocabulary.
 
     Raises
     ------
     InputError
-        When they share no word, or the vocabulary lacks what has to be read: ``<eos>``, or
-        ``<unk>`` for tokens outside it.
+        When they share no word, or the vocabulary lacks ``<eos>``, or ``<unk>`` for OOV tokens.
     """
     vocabulary = corpus.vocabulary
     if vocabulary.eos is None:
@@ -66,28 +65,28 @@ def overlap(corpus: Corpus) -> Overlap:
             f"{corpus.name}; build the tree from a corpus, or over a vocabulary with {EOS}"
         )
     words = corpus.select_vocabulary(unk=False).words
-    found = Overlap(
+    counts = Overlap(
         name=corpus.name,
         shared=shared_words(corpus),
         words=len(words) - (EOS in words),
         tokens=len(corpus),
         oov=corpus.n_oov,
     )
-    if found.shared == 0 and found.words > 0:
+    if counts.shared == 0 and counts.words > 0:
         raise InputError(
-            f"no word of {found.name} is among the {len(vocabulary):,} labels "
+            f"no word of {counts.name} is among the {len(vocabulary):,} labels "
             f"({vocabulary.words[0]!r}, ...); is it in the same language and case?"
         )
-    if found.oov and vocabulary.unk is None:
+    if counts.oov and vocabulary.unk is None:
         raise InputError(
-            f"{found}, and there is no {UNK} to stand for them; "
-            "build the tree over a vocabulary with <unk>, as --min-count makes one"
+            f"{counts}, and there is no {UNK} to replace them; "
+            "build the tree over a vocabulary with <unk>, for example with a larger min_count"
         )
-    return found
+    return counts
 
 
 def shared_words(corpus: Corpus) -> int:
-    """Count the distinct words of a corpus that are read as themselves, not as ``<unk>``."""
+    """Count the distinct words of a corpus in its vocabulary, ``<eos>`` and ``<unk>`` excluded."""
     present = corpus.counts > 0
     for special in (EOS, UNK):
         if special in corpus.vocabulary:

@@ -1,14 +1,14 @@
-r"""The prose in a docstring: its sentences, lower-cased and tokenised.
+r"""Sentences of prose in a docstring, lower-cased and tokenised.
 
 Docstrings mix English with reStructuredText, numpydoc sections, field lists, doctests, code and
-tables. Left out are doctests, literal blocks, directives (of notes and warnings only the marker),
-footnotes, headings, tables, the sections *See Also* and *References*, lines of a name and its
-type, and every sentence that holds a formula, an address, or too few words among its signs.
-Markup goes, the words that it marks stay; curly quotes become straight ones. This knows
-docstrings as they are written, not the grammar of reStructuredText.
+tables. These are removed: doctests, literal blocks, directives (only the marker of notes and
+warnings), footnotes, headings, tables, the sections *See Also* and *References*, lines of a name
+and its type, and sentences with a formula, an address, or too few words among the signs. Markup is
+removed, the marked words are kept; curly quotes become straight ones. The rules are heuristics,
+not the grammar of reStructuredText.
 
-Tokens are ``n't`` and ``'s 're 've 'll 'd 'm``, parted from their word; abbreviations of single
-letters (``e.g.``); words, which may hold ``. - ' / _`` inside (``scikit-learn``, ``numpy.linalg``,
+Tokens are ``n't`` and ``'s 're 've 'll 'd 'm``, split from their word; abbreviations of single
+letters (``e.g.``); words, which may contain ``. - ' / _`` (``scikit-learn``, ``numpy.linalg``,
 ``0.5``); ``... -- -> <= >= == !=``; any other sign by itself.
 """
 
@@ -18,10 +18,10 @@ import re
 from collections.abc import Iterator
 
 RULES_VERSION = 2
-"""Another number whenever the same docstring gives another text."""
+"""Version of the rules; increased whenever a docstring yields another text."""
 
 Line = tuple[int, str]
-"""A line's indentation and its text; ``(0, "")`` parts blocks."""
+"""Indentation and text of a line; ``(0, "")`` separates blocks."""
 
 _BREAK: Line = (0, "")
 _DROPPED_SECTIONS = {"see also", "references"}
@@ -56,7 +56,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*|[ai]|n't|'\w+")
 
 
 def sentences(docstring: str) -> Iterator[str]:
-    r"""Yield the sentences of a docstring (as `inspect.cleandoc` leaves it), spaces between tokens.
+    r"""Yield the sentences of a docstring cleaned by `inspect.cleandoc`, as tokens and spaces.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def sentences(docstring: str) -> Iterator[str]:
 
 
 def sentences_of(paragraph: str) -> Iterator[str]:
-    """Yield the sentences of one paragraph, as `paragraphs` gives it."""
+    """Yield the sentences of one paragraph of `paragraphs`."""
     for sentence in _split(_without_markup(paragraph)):
         tokens = _TOKEN.findall(sentence.lower())
         if _is_prose(sentence, tokens):
@@ -76,7 +76,7 @@ def sentences_of(paragraph: str) -> Iterator[str]:
 
 
 def paragraphs(docstring: str) -> Iterator[str]:
-    """Yield the paragraphs of prose, each on one line, with their markup."""
+    """Yield the paragraphs of prose, each as one line with its markup."""
     block: list[Line] = []
     for line in [*_prose_lines(docstring), _BREAK]:
         if line != _BREAK:
@@ -124,7 +124,7 @@ def _prose_lines(docstring: str) -> Iterator[Line]:
 
 
 def _block_paragraphs(block: list[Line]) -> Iterator[str]:
-    """Part a run of lines at its terms, markers and smaller indentations."""
+    """Split a block of lines at terms, markers and smaller indentations."""
     paragraph: list[str] = []
     level = 0
     for (indent, text), (next_indent, _) in zip(block, [*block[1:], _BREAK], strict=False):
@@ -137,7 +137,7 @@ def _block_paragraphs(block: list[Line]) -> Iterator[str]:
         if is_left_out:
             continue
         if not paragraph:
-            # What continues a marked line stands to the right of the mark.
+            # The continuation of a marked line is indented beyond the mark.
             level = indent + (marker is not None)
         paragraph.append(text[marker.end() :] if marker else text)
     if paragraph:
@@ -145,7 +145,7 @@ def _block_paragraphs(block: list[Line]) -> Iterator[str]:
 
 
 def _without_markup(text: str) -> str:
-    # A backslash stands for a formula (or a byte that is no text): no sentence with one is prose.
+    # A backslash replaces a formula or a control character; a sentence with one is not prose.
     text = _FORMULA.sub(r"\\", text)
     text = _ROLE.sub(r"\1", text)
     text = _LITERAL.sub(r"\1", text)
@@ -154,7 +154,7 @@ def _without_markup(text: str) -> str:
 
 
 def _split(paragraph: str) -> Iterator[str]:
-    """Part a paragraph after ``.``, ``!`` and ``?``, but not after an abbreviation."""
+    """Split a paragraph after ``.``, ``!`` and ``?``, but not after an abbreviation."""
     start = 0
     for end in _SENTENCE_END.finditer(paragraph):
         last = _LAST_WORD.search(paragraph, start, end.start())
@@ -167,7 +167,7 @@ def _split(paragraph: str) -> Iterator[str]:
 
 
 def _is_prose(sentence: str, tokens: list[str]) -> bool:
-    """Say whether a sentence has three words or more, and few names, numbers and odd signs."""
+    """Return whether a sentence has three words or more, and few names, numbers and signs."""
     if "\\" in sentence or "://" in sentence:
         return False
     n_words = sum(_WORD.fullmatch(token) is not None for token in tokens)

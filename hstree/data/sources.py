@@ -1,7 +1,7 @@
-"""Where text comes from: a file, a corpus of NLTK, or the built-in docstrings.
+"""Sources of text: files, NLTK corpora and the built-in docstrings.
 
-The three differ in nothing but how they yield their bytes and what key says that the bytes are
-the same as last time. What the bytes mean (lines, words, ids) is for `encoding`.
+A source yields the bytes of a text, and a key that changes whenever the text may have changed.
+`encoding` turns the bytes into words.
 """
 
 from __future__ import annotations
@@ -25,35 +25,34 @@ from hstree.errors import InputError
 BLOCK_BYTES = 1 << 20
 _BLOCK_LINES = 4096
 _KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
-_AS_VECTORS = ("word vectors", "`hstree build -m gmm` takes vectors")
-_AS_TREE = ("a tree", "trees are for `hstree show TREE` or `hstree evaluate TREE CORPUS`")
-_OF_A_PDF = "give the text alone, such as `pdftotext FILE.pdf FILE.txt` makes of it"
-#: What other files than texts are, by their endings, and where they are wanted.
-_NO_TEXTS = {
-    ".tsv": ("a vocabulary", "`--vocabulary FILE` reads a corpus through its words"),
-    **dict.fromkeys((".vec", ".vec.gz", ".npy", ".bin", ".bin.gz"), _AS_VECTORS),
-    **dict.fromkeys((".json", ".json.gz", ".npz"), _AS_TREE),
+_VECTORS = ("word vectors", "vectors are for builders such as gmm")
+_TREE = ("a tree", "trees are for `hstree show` and `hstree evaluate`")
+#: Endings of files that are not texts: what they are, and what to do with them.
+_NOT_TEXTS = {
+    ".tsv": ("a vocabulary", "a vocabulary is given beside the corpus"),
+    **dict.fromkeys((".vec", ".vec.gz", ".npy", ".bin", ".bin.gz"), _VECTORS),
+    **dict.fromkeys((".json", ".json.gz", ".npz"), _TREE),
     ".paths": ("words' paths in a tree", "`hstree convert` makes a tree of them"),
 }
 
 
 class Source(Protocol):
-    """A text: UTF-8 bytes, one sentence a line, words between white space."""
+    """A text: UTF-8 bytes, one sentence per line, words separated by white space."""
 
     name: str
-    """How people call it; without any folder."""
+    """Name of the text, without a folder."""
     versions: dict[str, str]
-    """The packages that the text was taken from; empty for a file."""
+    """Versions of the packages that the text was taken from; empty for a file."""
 
     def key(self) -> str:
-        """Return a hash that is another one whenever the text may be another one."""
+        """Return a hash that changes whenever the text may have changed."""
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the text in blocks of any length, from its beginning."""
+        """Yield the text in blocks of any length."""
 
 
 def open_source(source: str | Path) -> Source:
-    """Find what `source` names; a `Path` is always a file.
+    """Return the source with a name; a `Path` is always a file.
 
     Raises
     ------
@@ -68,13 +67,10 @@ def open_source(source: str | Path) -> Source:
 
 
 class TextFile:
-    """A plain file, or with a name that ends in ``.gz`` a compressed one; its key is its content.
-
-    A byte order mark at the beginning is no part of the text.
-    """
+    """A text file, gzipped if its name ends in ``.gz``; a byte order mark is skipped."""
 
     def __init__(self, path: Path) -> None:
-        # os.path says no, where Path raises, to a name that no file can have.
+        # os.path returns False, where Path raises, for a name that no file can have.
         if not os.path.exists(path):
             raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
         if not os.path.isfile(path):
@@ -92,7 +88,7 @@ class TextFile:
         return self._key
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the (uncompressed) text, and make sure that it is what the key says."""
+        """Yield the (uncompressed) text, and check that its hash is the key."""
         expected = self.key()
         digest = hashlib.sha256()
         for block in self._read():
@@ -113,7 +109,10 @@ class TextFile:
                 skip = BYTE_ORDER_MARK
                 while block := file.read(BLOCK_BYTES):
                     if before == 0 and block.startswith(b"%PDF-"):
-                        raise InputError(f"{self._path} is a PDF, not a text; {_OF_A_PDF}")
+                        raise InputError(
+                            f"{self._path} is a PDF, not a text; give the text alone, such as "
+                            "`pdftotext FILE.pdf FILE.txt` makes of it"
+                        )
                     yield block.removeprefix(skip)
                     skip = b""
                     task.advance(raw.tell() - before)
@@ -124,8 +123,8 @@ class TextFile:
 
 
 def _refuse_other_endings(path: Path) -> None:
-    """Refuse a file that would be read as prose and is none; the words would be nonsense."""
-    for ending, (what, instead) in _NO_TEXTS.items():
+    """Refuse files of other kinds, which would be read as nonsense words."""
+    for ending, (what, instead) in _NOT_TEXTS.items():
         if path.name.lower().endswith(ending):
             raise InputError(
                 f"{path} looks like {what} ({ending}); a corpus is {_KINDS}, and {instead}"
@@ -133,13 +132,13 @@ def _refuse_other_endings(path: Path) -> None:
 
 
 class NltkCorpus:
-    """A corpus of NLTK that has sentences, read by NLTK's own reader.
+    """An NLTK corpus with sentences, read by NLTK's reader.
 
-    White space inside a word becomes ``_``, since words stand between white space here.
+    White space inside a word becomes ``_``, since white space separates words here.
     """
 
     def __init__(self, source: str) -> None:
-        # NLTK takes over a second to import, and few runs need it.
+        # NLTK takes over a second to import, and most runs do not need it.
         import nltk.corpus
         from nltk.corpus.reader.api import CorpusReader
         from nltk.corpus.util import LazyCorpusLoader
@@ -157,7 +156,7 @@ class NltkCorpus:
         self._reader: Any = reader
 
     def key(self) -> str:
-        """Return a hash of all the corpus's files, its reader and the version of NLTK."""
+        """Return a hash of the corpus's files, its reader and the version of NLTK."""
         with self._reading():
             paths = self._reader.abspaths()
             return _sha256(
@@ -169,7 +168,7 @@ class NltkCorpus:
             )
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the sentences, a line each."""
+        """Yield the sentences, one per line."""
         with self._reading(), progress.task(f"reading {self.name}", unit="sentences") as task:
             for block, n_lines in _blocks(map(_line, self._reader.sents())):
                 yield block
@@ -177,7 +176,7 @@ class NltkCorpus:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn whatever a reader of NLTK raises on missing or bad data into one line."""
+        """Raise InputError for anything that an NLTK reader raises on missing or bad data."""
         try:
             yield
         except InputError:
@@ -197,7 +196,7 @@ class NltkCorpus:
 
 
 class BuiltIn:
-    """The docstrings that every installation already has (`docstrings`)."""
+    """The docstrings of the installation (`docstrings`)."""
 
     def __init__(self, source: str) -> None:
         self.name = source
@@ -205,11 +204,11 @@ class BuiltIn:
         self.versions = self._docstrings.versions
 
     def key(self) -> str:
-        """Return a hash of the packages' source files and versions and the rules of extraction."""
+        """Return a hash of the packages' source files, their versions and the extraction rules."""
         return self._docstrings.key()
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the sentences, a line each."""
+        """Yield the sentences, one per line."""
         return (block for block, _ in _blocks(self._docstrings.lines()))
 
 
@@ -221,7 +220,7 @@ def _sha256(blocks: Iterable[bytes]) -> str:
 
 
 def _file_hash(path: Any) -> bytes:
-    """Hash one file of an NLTK corpus, which may lie inside a zip archive."""
+    """Hash one file of an NLTK corpus, which may be inside a zip archive."""
     with path.open() as file:
         return hashlib.sha256(file.read()).digest()
 
@@ -231,7 +230,7 @@ def _line(words: Iterable[str]) -> str:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[bytes, int]]:
-    """Join lines to blocks of bytes, each with its number of lines."""
+    """Yield lines joined to blocks of bytes, and the number of lines in each."""
     rest = iter(lines)
     while block := list(islice(rest, _BLOCK_LINES)):
         yield "".join(f"{line}\n" for line in block).encode(), len(block)

@@ -360,7 +360,7 @@ def test_every_kind_of_input_serves_where_it_can(files):
 
 def test_a_corpus_is_counted_over_its_own_lines(files):
     whole = Corpus.read(files / "text.txt")
-    tree = hstree.build("huffman", whole.part(0, 1))
+    tree = hstree.build("huffman", whole.select_lines(0, 1))
     assert dict(zip(tree.labels, tree.counts.tolist(), strict=True)) == {
         "a": 1,
         "b": 2,

@@ -46,7 +46,7 @@ def test_ids_and_counts_of_any_part_through_any_vocabulary(tmp_path_factory, lin
     whole = corpus_of(tmp_path_factory.mktemp("corpus"), joined(lines))
     vocabulary = Vocabulary(words, np.arange(len(words)))
 
-    part = whole.part(start, stop).with_vocabulary(vocabulary)
+    part = whole.select_lines(start, stop).with_vocabulary(vocabulary)
     expected = tokens_of(lines[start:stop])
     seen = [word if word in words else None for word in expected]
     assert words_of(part, part.ids(slice(None))) == seen
@@ -70,7 +70,7 @@ def test_ids_and_counts_of_any_part_through_any_vocabulary(tmp_path_factory, lin
 def test_a_vocabulary_of_a_part_is_that_of_its_own_lines(tmp_path_factory, lines, min_count):
     folder = tmp_path_factory.mktemp("corpus")
     half = len(lines) // 2
-    part = corpus_of(folder, joined(lines)).part(half, len(lines))
+    part = corpus_of(folder, joined(lines)).select_lines(half, len(lines))
     alone = corpus_of(folder, joined(lines[half:]), name="alone.txt", min_count=min_count)
     chosen = part.select_vocabulary(min_count=min_count)
     assert chosen.words == alone.vocabulary.words
@@ -111,7 +111,7 @@ def test_parts_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid,
     corpus = corpus_of(tmp_path, [f"w{i}" for i in range(n_lines)])
     assert [part.lines for part in corpus.splits()] == [(0, train), (train, valid), (valid, test)]
     assert [part.lines for part in corpus.last_tenth()] == [(0, valid), (valid, test)]
-    within = corpus.part(5, n_lines)
+    within = corpus.select_lines(5, n_lines)
     if within.n_lines >= 10:
         assert within.last_tenth()[1].lines[1] == n_lines
         assert within.last_tenth()[0].lines[0] == 5
@@ -122,13 +122,13 @@ def test_fewer_than_ten_lines_have_no_tenth(tmp_path):
     with pytest.raises(InputError, match=r"text\.txt has 9 lines; .* ten or more"):
         corpus.splits()
     with pytest.raises(InputError, match="has 1 line; "):
-        corpus.part(0, 1).splits()
+        corpus.select_lines(0, 1).splits()
 
 
 @pytest.mark.parametrize("lines", [(0, 0), (2, 1), (-1, 2), (0, 4), (3, 4)])
 def test_no_such_lines(tmp_path, lines):
     with pytest.raises(InputError, match="lines"):
-        corpus_of(tmp_path, ["a", "b", "c"]).part(*lines)
+        corpus_of(tmp_path, ["a", "b", "c"]).select_lines(*lines)
 
 
 def test_source_names_the_lines_and_no_folder(tmp_path):

@@ -61,5 +61,5 @@ def test_a_limited_corpus_reads_the_rest_as_unk(tmp_path):
     assert limited.n_oov == 5
     assert limited.counts.tolist() == [4, 0, 0, 0, 5, 4]
     # What is limited stays so: in parts of it, and through another vocabulary.
-    assert limited.part(0, 1).n_oov == 2
+    assert limited.select_lines(0, 1).n_oov == 2
     assert limited.with_vocabulary(words("b", "a", "<unk>", "<eos>")).n_oov == 5

@@ -103,8 +103,8 @@ def test_what_is_not_there_is_said_in_one_line(source, message):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("vocab.tsv", "vocab.tsv looks like a vocabulary .*text file.*--vocabulary FILE"),
-        ("v.vec", "looks like word vectors .*hstree build -m gmm"),
+        ("vocab.tsv", "vocab.tsv looks like a vocabulary .*text file.*beside the corpus"),
+        ("v.vec", "looks like word vectors .*builders such as gmm"),
         ("v.vec.gz", "looks like word vectors"),
         ("v.npy", "looks like word vectors"),
         ("v.BIN", "looks like word vectors"),

@@ -389,7 +389,7 @@ def test_a_tree_built_from_the_test_lines_is_found_out(tmp_path):
     splits = corpus_splits(corpus)
     tree = hstree.build("huffman", corpus)
     assert "lines 46 to 50" in read_by_builder(tree, splits.test)
-    held_out = hstree.build("huffman", corpus.part(0, 40))
+    held_out = hstree.build("huffman", corpus.select_lines(0, 40))
     assert read_by_builder(held_out, splits.test) is None
     assert read_by_builder(held_out, corpus_of(tmp_path, ["line 1"], "other.txt")) is None
     nested = tree.with_meta({"input": {"kind": "vectors", "vocabulary": tree.meta["input"]}})

@@ -38,7 +38,7 @@ def demo(
     check_folder(output, "-o")
     with showing_progress(quiet):
         text = Corpus.read(CORPUS)
-        text = text.part(0, min(LINES, text.n_lines))
+        text = text.select_lines(0, min(LINES, text.n_lines))
         words = training_split(text, None, {"min_count": MIN_COUNT}).vocabulary
     run_comparison(
         corpus_splits(text.with_vocabulary(words)),
