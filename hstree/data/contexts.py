@@ -7,8 +7,8 @@ from reprlib import repr as brief
 
 import numpy as np
 
-from hstree._typing import Array, Int32, Integer
-from hstree.data.vocabulary import UNK, Vocabulary
+from hstree._typing import Array, Int32, Int64, Integer
+from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import InputError
 
 #: Lists of words, or label ids (B, n).
@@ -55,3 +55,25 @@ def ids_of(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
         raise InputError(f"{word!r} is not among the labels, and these hold no {UNK}")
     ids[unknown] = vocabulary.index(UNK)
     return ids
+
+
+def ids_before(contexts: Contexts, n: int, vocabulary: Vocabulary) -> Int64:
+    """Return the label ids of the last n words of each context, (B, n).
+
+    Shorter contexts are padded with ``<eos>`` on the left.
+
+    Raises
+    ------
+    InputError
+        When these are not lists of words or an array (B, n) of label ids, or a word is not among
+        the labels and these hold no ``<unk>``.
+    """
+    if isinstance(contexts, np.ndarray):
+        if contexts.ndim != 2 or contexts.shape[1] != n:
+            raise InputError(f"contexts of shape {contexts.shape}; this model takes (B, {n})")
+        check_ids(contexts, len(vocabulary))
+        return contexts.astype(np.int64)
+    check_words(contexts)
+    padded = [[EOS] * (n - len(words)) + list(words[-n:]) for words in contexts]
+    ids = ids_of([word for words in padded for word in words], vocabulary)
+    return ids.astype(np.int64).reshape(-1, n)

@@ -1,1 +1,15 @@
 """Output layers, one per file: loss, gradients, log-probabilities, top-k labels and samples."""
+
+from hstree._options import Range
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
+
+__all__ = [
+    "LAYERS",
+    "Gradients",
+    "LayerSpec",
+    "OutputLayer",
+    "ParameterGradient",
+    "Range",
+    "layer_spec",
+]

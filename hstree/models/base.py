@@ -116,11 +116,11 @@ class Model(ABC, Generic[M]):
         """Describe a model and its training in words, from what `config` returns."""
 
     @abstractmethod
-    def _new_context_model(self, rng: np.random.Generator) -> M:
+    def new_context_model(self, rng: np.random.Generator) -> M:
         """Return an untrained context model."""
 
     @abstractmethod
-    def _ids(self, contexts: Contexts) -> Integer:
+    def context_ids(self, contexts: Contexts) -> Integer:
         """Return contexts as the label ids that the context model takes (B, n)."""
 
     # Laid out when they are first used: `fit` makes new ones.
@@ -128,7 +128,7 @@ class Model(ABC, Generic[M]):
     @cached_property
     def context_model(self) -> M:
         """The context model."""
-        return self._new_context_model(np.random.default_rng([self.random_state, 0]))
+        return self.new_context_model(np.random.default_rng([self.random_state, 0]))
 
     @cached_property
     def layer(self) -> OutputLayer:
@@ -226,7 +226,7 @@ class Model(ABC, Generic[M]):
 
     def hidden(self, contexts: Contexts) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d)."""
-        return self.context_model.hidden(self._ids(contexts))
+        return self.context_model.hidden(self.context_ids(contexts))
 
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
@@ -287,7 +287,7 @@ class Model(ABC, Generic[M]):
         FileFormatError
             When the folder cannot be made or written.
         """
-        files.write(folder, self.spec, self.config(), self._parameters(), self.texts)
+        files.write(folder, self.spec, self.config(), self.parameters(), self.texts)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -319,26 +319,26 @@ class Model(ABC, Generic[M]):
             make: Any = cls
             model: Self = make(saved.spec, **options)
             # Checked before arrays are allocated, whose claimed size may be far beyond the file's.
-            for tensor, shape in model._shapes().items():
+            for tensor, shape in model.shapes().items():
                 _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
         except (TypeError, ValueError, OverflowError, OptionError) as error:
             reason = " ".join(str(error).split())
             raise FileFormatError(
                 f"{saved.folder}: no model can be made of it: {reason}"
             ) from error
-        for tensor, parameter in model._parameters().items():
+        for tensor, parameter in model.parameters().items():
             parameter[...] = saved.tensors[tensor]
         model.texts = saved.texts
         return model
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of `_parameters` from the options and the layer's source alone."""
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of `parameters` from the options and the layer's source alone."""
         return {
             "embedding": (len(self.spec.labels), self.dim),
             **self.spec.shapes(self.dim),
         }
 
-    def _parameters(self) -> dict[str, Array]:
+    def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
 

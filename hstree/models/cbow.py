@@ -31,7 +31,8 @@ class CBOW(Word2Vec):
     name: ClassVar[str] = "cbow"
     predicts: ClassVar[str] = "word given window"
 
-    def _new_context_model(self, rng: np.random.Generator) -> MeanOfWindow:
+    def new_context_model(self, rng: np.random.Generator) -> MeanOfWindow:
+        """Return an untrained context model."""
         return MeanOfWindow(self.spec.labels, self.dim, rng)
 
 

@@ -19,11 +19,10 @@ from hstree import progress
 from hstree._options import RandomState, Range, check_value
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
-from hstree.data.contexts import Contexts, check_ids, check_words, ids_of
+from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
-from hstree.data.vocabulary import EOS
 from hstree.data.windows import Batch, Windows
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
 from hstree.layers.kernels import touched_rows
 from hstree.layers.registry import LayerSpec
@@ -126,7 +125,7 @@ class LanguageModel(Model["LogBilinear"]):
         if length < 0:
             raise OptionError(f"length is {length}; it must be 0 or more")
         rng = np.random.default_rng(check_value("random_state", random_state, RandomState))
-        ids = self._ids(contexts)
+        ids = self.context_ids(contexts)
         # (B, length) labels drawn
         drawn = np.empty((len(ids), length), np.int64)
         with progress.task("sampling", length, "words") as task:
@@ -149,28 +148,18 @@ class LanguageModel(Model["LogBilinear"]):
             f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
         )
 
-    def _new_context_model(self, rng: np.random.Generator) -> LogBilinear:
+    def new_context_model(self, rng: np.random.Generator) -> LogBilinear:
+        """Return an untrained context model."""
         return LogBilinear(self.spec.labels, self.dim, self.context, rng, full=self.full)
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of all parameters from the options and the layer's source alone."""
         d, n = self.dim, self.context
-        return {**super()._shapes(), "position": (n, d, d) if self.full else (n, d)}
+        return {**super().shapes(), "position": (n, d, d) if self.full else (n, d)}
 
-    def _ids(self, contexts: Contexts) -> Int64:
+    def context_ids(self, contexts: Contexts) -> Int64:
         """Return contexts as label ids (B, n); shorter ones are padded with <eos> on the left."""
-        if isinstance(contexts, np.ndarray):
-            if contexts.ndim != 2 or contexts.shape[1] != self.context:
-                raise InputError(
-                    f"contexts of shape {contexts.shape}; this model takes (B, {self.context})"
-                )
-            check_ids(contexts, len(self.spec.labels))
-            return contexts.astype(np.int64)
-        check_words(contexts)
-        padded = [
-            [EOS] * (self.context - len(words)) + list(words[-self.context :]) for words in contexts
-        ]
-        ids = ids_of([word for words in padded for word in words], self.vocabulary)
-        return ids.astype(np.int64).reshape(-1, self.context)
+        return ids_before(contexts, self.context, self.vocabulary)
 
 
 class LogBilinear(ContextModel):

@@ -36,7 +36,8 @@ class SkipGram(Word2Vec):
 
     learning_rate: LearningRate = 0.05
 
-    def _new_context_model(self, rng: np.random.Generator) -> EachOfWindow:
+    def new_context_model(self, rng: np.random.Generator) -> EachOfWindow:
+        """Return an untrained context model."""
         return EachOfWindow(self.spec.labels, self.dim, rng)
 
 

@@ -120,7 +120,7 @@ class Word2Vec(Model[WindowModel]):
             f"a rate falling from {options['learning_rate']}, sub-sampling {options['sample']}",
         )
 
-    def _ids(self, contexts: Contexts) -> Int64:
+    def context_ids(self, contexts: Contexts) -> Int64:
         """Return contexts as label ids (B, n), of any length, padded with -1."""
         if isinstance(contexts, np.ndarray):
             if contexts.ndim != 2:
