@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
-from hstree_cli.commands.bootstrap import BootstrapCommand, bootstrap
-from hstree_cli.commands.build import BuildCommand, build
+from hstree_cli.commands.bootstrap import bootstrap
+from hstree_cli.commands.build import build
 from hstree_cli.commands.check import check
 from hstree_cli.commands.compare import compare
 from hstree_cli.commands.convert import convert
@@ -30,7 +30,8 @@ from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.options import UsageError, as_typer, epilog, flag
+from hstree_cli.options import UsageError, epilog, flag
+from hstree_cli.registered_options import Command, as_typer
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, tracebacks
 
 app = typer.Typer(
@@ -69,16 +70,11 @@ def hstree(
     """
 
 
-def _register(*commands: Callable[..., None], **more: Any) -> None:
-    for command in commands:
-        app.command(epilog=epilog(command), **more)(as_typer(command))
-
-
-_register(vocab)
-_register(build, cls=BuildCommand)
-_register(methods, evaluate, embed)
-_register(bootstrap, cls=BootstrapCommand)
-_register(compare, report, predict, sample, score, check, stats, show, convert, demo)
+for _command in (
+    *(vocab, build, methods, evaluate, embed, bootstrap, compare, report),
+    *(predict, sample, score, check, stats, show, convert, demo),
+):
+    app.command(epilog=epilog(_command), cls=Command.of(_command))(as_typer(_command))
 
 
 def exit_status(arguments: Sequence[str]) -> int:

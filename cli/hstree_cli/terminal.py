@@ -53,13 +53,12 @@ def tracebacks(wanted: bool) -> Iterator[None]:
     """Print the traceback of an error that the body raises, if `wanted`."""
     try:
         yield
-    except BrokenPipeError:
-        raise
     except Exception as error:
-        from hstree.errors import HstreeError
+        if wanted and not isinstance(error, BrokenPipeError):
+            from hstree.errors import HstreeError
 
-        if wanted and isinstance(error, HstreeError | OSError | MemoryError):
-            sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
+            if isinstance(error, HstreeError | OSError | MemoryError):
+                sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise
 
 

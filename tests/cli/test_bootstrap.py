@@ -50,7 +50,8 @@ def test_the_best_round_is_that_of_validation_and_costs_add_up(hstree, text, tmp
         assert bought[-1] == f"{result['perplexity']['test']:.1f}*"
         assert taken[-1] == f"{spent:.1f}"
         weights = LanguageModel.load(tmp_path / "b" / name / "model")
-        arrays = (*weights.model.tensors().values(), weights.layer.weight, weights.layer.bias)
+        arrays = [*weights.context_model.parameters().values()]
+        arrays += weights.layer.parameters().values()
         assert bought[3] == str(sum(array.size for array in arrays))
 
 

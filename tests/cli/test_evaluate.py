@@ -5,15 +5,12 @@ import math
 import os
 import stat
 from collections import Counter
-from typing import get_args
 
 import numpy as np
 import pytest
 
 import hstree as library
-from hstree.models.base import BatchSize, Epochs, Size, Width
 from hstree.models.lbl import LogBilinearTrainer
-from hstree_cli.options import MAX_BATCH_SIZE, MAX_CONTEXT, MAX_DIM, MAX_EPOCHS
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
 
@@ -286,11 +283,6 @@ def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
     refused(
         "evaluate", "model", corpus, "--no-train", "--epochs", "20", status=2, saying="--epochs"
     )
-
-
-def test_the_limits_are_the_librarys():
-    limits = [get_args(option)[1].max for option in (Size, Width, BatchSize, Epochs)]
-    assert limits == [MAX_DIM, MAX_CONTEXT, MAX_BATCH_SIZE, MAX_EPOCHS]
 
 
 @pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])

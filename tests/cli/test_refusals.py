@@ -15,7 +15,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.commands.build import build as build_command
 from hstree_cli.main import app
-from hstree_cli.options import as_typer
+from hstree_cli.registered_options import BuilderOptions, as_typer
 from hstree_cli.terminal import printable
 
 TOO_LARGE = 2**32
@@ -33,7 +33,11 @@ def test_a_file_that_may_not_be_read_is_bad_input(refused, tree, monkeypatch):
 
 def test_no_command_leaves_it_to_typer_whether_a_file_can_be_read():
     commands = [command.callback for command in app.registered_commands]
-    commands += [as_typer(build_command, chosen) for chosen in builders().values()]
+    of_any = BuilderOptions(lambda builder: builder.name)
+    commands += [
+        as_typer(build_command, {"options": of_any.choose(["--method", method])})
+        for method in builders()
+    ]
     described = [
         parameter.annotation.__metadata__[0]
         for command in commands

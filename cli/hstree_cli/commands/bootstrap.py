@@ -7,31 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import (
-    BatchSize,
-    Context,
-    CorpusName,
-    Dim,
-    Dropout,
-    Epochs,
-    Full,
-    HeldOut,
-    JsonFile,
-    LearningRate,
-    MethodCommand,
-    Quiet,
-    Reading,
-    Seed,
-    WeightDecay,
-    examples,
-    path_option,
-)
+from hstree_cli.options import CorpusName, HeldOut, JsonFile, Quiet, Reading, examples, path_option
 from hstree_cli.outputs import check_file, check_folder, written
+from hstree_cli.registered_options import BuilderOptions, ModelOptions
 from hstree_cli.tables import origin
 from hstree_cli.terminal import showing_progress
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
+
+
+def _example(builder: Builder) -> str:
+    options = "--epsilon 0.4 --trees 4" if builder.name == "gmm" else f"--method {builder.name}"
+    return f"hstree bootstrap corpus.txt -o runs {options} --rounds 2"
 
 
 @examples("hstree bootstrap corpus.txt -o runs --epsilon 0.4 --trees 4 --rounds 2")
@@ -57,19 +45,11 @@ def bootstrap(
         str, typer.Option("--method", "-m", help="Method to build trees from vectors.")
     ] = "gmm",
     held_out: HeldOut,
-    dim: Dim = 100,
-    context: Context = 5,
-    full: Full = False,
-    epochs: Epochs = 20,
-    batch_size: BatchSize = 256,
-    learning_rate: LearningRate = 0.1,
-    dropout: Dropout = 0.35,
-    weight_decay: WeightDecay = 1.5e-5,
-    seed: Seed = 0,
+    options: Annotated[dict[str, Any], BuilderOptions(_example, "gmm")],
+    training: Annotated[dict[str, Any], ModelOptions("lbl", fixed=True)],
     reading: Reading,
     json: JsonFile = None,
     quiet: Quiet = False,
-    options: dict[str, Any],
 ) -> None:
     """Grow trees from the word vectors of a model that was trained on a tree before.
 
@@ -79,23 +59,9 @@ def bootstrap(
     """
     from hstree._files import write_json
     from hstree.experiments.bootstrap import bootstrap as rounds_of
-    from hstree.models import config_of
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
     from hstree_cli.result_tables import print_rounds
 
-    model = config_of(
-        {
-            "dim": dim,
-            "context": context,
-            "full": full,
-            "epochs": epochs,
-            "batch_size": batch_size,
-            "learning_rate": learning_rate,
-            "dropout": dropout,
-            "weight_decay": weight_decay,
-            "random_state": seed,
-        }
-    )
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *options.values()]
     folders = [f"round-{number}" for number in range(rounds + 1)]
     check_folder(output, "-o", folders, apart_from=[*sources, json])
@@ -104,20 +70,9 @@ def bootstrap(
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
         warn_of_seen_lines(splits, {})
         results = dict(
-            rounds_of(splits, output, rounds=rounds, method=method, build_options=options, **model)
+            rounds_of(
+                splits, output, rounds=rounds, method=method, build_options=options, **training
+            )
         )
     with written((json, lambda path: write_json(path, results))):
         print_rounds(results, output, origin(splits.train))
-
-
-class BootstrapCommand(MethodCommand):
-    """`bootstrap`, with the options of the method that builds the trees."""
-
-    body = staticmethod(bootstrap)
-    method = "gmm"
-
-    @staticmethod
-    def example(chosen: Builder) -> str:
-        """Return a command line that builds trees with the method."""
-        options = "--epsilon 0.4 --trees 4" if chosen.name == "gmm" else f"--method {chosen.name}"
-        return f"hstree bootstrap corpus.txt -o runs {options} --rounds 2"

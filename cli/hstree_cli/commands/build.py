@@ -9,7 +9,6 @@ import typer
 
 from hstree_cli.options import (
     Force,
-    MethodCommand,
     Quiet,
     Reading,
     Seed,
@@ -17,12 +16,18 @@ from hstree_cli.options import (
     path_option,
 )
 from hstree_cli.outputs import check_file
+from hstree_cli.registered_options import BuilderOptions
 from hstree_cli.tables import facts, input_facts, origin, tree_facts
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
     from hstree.builders import Builder, BuilderInput
     from hstree.data.vocabulary import Vocabulary
+
+
+def _example(builder: Builder) -> str:
+    source = "vectors.npy" if builder.takes_text == "word vectors" else "builtin:python"
+    return f"hstree build --method {builder.name} {source} -o {builder.name}.json"
 
 
 @examples(
@@ -69,7 +74,7 @@ def build(
         path_option("--labels", metavar="FILE", help="Words of the rows of a .npy, one per line."),
     ] = None,
     quiet: Quiet = False,
-    options: dict[str, Any],
+    options: Annotated[dict[str, Any], BuilderOptions(_example)],
 ) -> None:
     """Build a tree.
 
@@ -136,15 +141,3 @@ def _open(
         )
         return opened
     return training_split(opened, words, reading.selection) if train_split_only else opened
-
-
-class BuildCommand(MethodCommand):
-    """`build`, with the options of the method that its arguments name."""
-
-    body = staticmethod(build)
-
-    @staticmethod
-    def example(chosen: Builder) -> str:
-        """Return a command line that builds with the method."""
-        source = "vectors.npy" if chosen.takes_text == "word vectors" else "builtin:python"
-        return f"hstree build --method {chosen.name} {source} -o {chosen.name}.json"

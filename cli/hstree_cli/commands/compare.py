@@ -12,12 +12,11 @@ from hstree_cli.options import (
     HeldOut,
     Quiet,
     Reading,
-    Training,
     examples,
-    model_options,
     path_option,
 )
 from hstree_cli.outputs import check_folder, written
+from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
 from hstree_cli.terminal import INTERRUPTED, complain, printable, say, showing_progress
 
@@ -41,7 +40,6 @@ ARTEFACTS = ("results.json", "results.csv", "report.html", "runs")
     "hstree compare corpus.txt --tree mine.json -m flat --baseline kn5 --seeds 3 -o runs",
 )
 def compare(
-    ctx: typer.Context,
     corpus: CorpusName,
     *,
     output: Annotated[
@@ -83,7 +81,7 @@ def compare(
         int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds, from --seed on.")
     ] = 1,
     held_out: HeldOut,
-    training: Training,
+    training: Annotated[dict[str, Any], ModelOptions("lbl")],
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:
@@ -104,12 +102,13 @@ def compare(
     row. The table has the rows that this command names.
     """
     from hstree._files import recorded_name
+    from hstree.models import kind_of
     from hstree.tree import load
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
 
-    options = model_options(ctx, training)
     if not (method or tree or baseline):
-        method, baseline = list(METHODS), list(BASELINES if training.model == "lbl" else ())
+        is_language_model = kind_of(training).model.is_language_model
+        method, baseline = list(METHODS), list(BASELINES if is_language_model else ())
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
@@ -127,7 +126,7 @@ def compare(
         trees=trees,
         baselines=baseline or (),
         seeds=seeds,
-        **options,
+        **training,
     )
 
 

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import (
-    BatchSize,
-    CorpusName,
-    Dim,
-    Epochs,
-    Force,
-    Quiet,
-    Reading,
-    Sample,
-    Seed,
-    Window,
-    examples,
-    path_option,
-)
+from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, path_option
 from hstree_cli.outputs import check_file
+from hstree_cli.registered_options import ModelOptions
 from hstree_cli.result_tables import epochs_table
 from hstree_cli.tables import corpus_facts, facts, plural
 from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
@@ -59,30 +47,10 @@ def embed(
             "--tree", metavar="TREE", help="Tree to train on (default: Huffman tree of CORPUS)."
         ),
     ] = None,
-    model: Annotated[
-        Literal["cbow", "skipgram"],
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help="cbow, from the mean of a window; skipgram, from each of its words.",
-            rich_help_panel="Training",
-        ),
-    ] = "cbow",
-    dim: Dim = 100,
-    window: Window = 5,
-    sample: Sample = 1e-3,
-    epochs: Epochs = 5,
-    batch_size: BatchSize = 1024,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--learning-rate",
-            metavar="RATE",
-            help="At the start; 0.2 for cbow and 0.05 for skipgram without it.",
-            rich_help_panel="Training",
-        ),
-    ] = None,
-    seed: Seed = 0,
+    training: Annotated[
+        dict[str, Any],
+        ModelOptions("cbow", language_models=False, defaults={"sample": 1e-3}),
+    ],
     reading: Reading,
     force: Force = False,
     quiet: Quiet = False,
@@ -107,18 +75,7 @@ def embed(
         loaded, text = _tree_and_text(tree, corpus, reading)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), loaded.labels)
-        rate = {} if learning_rate is None else {"learning_rate": learning_rate}
-        trained = new_model(
-            loaded,
-            model=model,
-            dim=dim,
-            window=window,
-            sample=sample,
-            epochs=epochs,
-            batch_size=batch_size,
-            random_state=seed,
-            **rate,
-        ).fit(text)
+        trained = new_model(loaded, **training).fit(text)
         vectors = trained.vectors(text)
         _write(vectors, output)
     history = trained.history_
@@ -127,7 +84,7 @@ def embed(
     on_tree = f"{loaded.meta.get('method') or tree}, {plural(loaded.n_nodes, 'node')}"
     rows = [
         ("perplexity", f"of each {trained.predicts}, while training"),
-        ("model", f"{model} over {on_tree}"),
+        ("model", f"{trained.name} over {on_tree}"),
         ("vectors", f"{len(vectors):,} of {vectors.dimension} numbers"),
         ("written", str(output)),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,15 +16,14 @@ from hstree_cli.options import (
     JsonFile,
     Quiet,
     Reading,
-    Training,
     UsageError,
     examples,
-    model_options,
+    flag,
     path_argument,
     path_option,
-    typed_flags,
 )
 from hstree_cli.outputs import check_file, check_folder, written
+from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
 from hstree_cli.terminal import INTERRUPTED, showing_progress, warn
 
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from hstree.models import Model
 
     Evaluated = tuple[Model[Any], Corpus, dict[str, Any]]
+
+#: Parameters that go with --no-train.
+_FOR_SCORING = {
+    *("tree", "corpus", "no_train", "vectors_out", "json", "quiet"),
+    *(field.name for field in fields(Reading)),
+}
 
 
 @examples(
@@ -47,7 +53,7 @@ def evaluate(
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Score a saved model on every line of CORPUS.")
     ] = False,
-    training: Training,
+    training: Annotated[dict[str, Any], ModelOptions("lbl")],
     reading: Reading,
     save: Annotated[
         Path | None,
@@ -78,7 +84,6 @@ def evaluate(
     from hstree.models.files import FILES
     from hstree_cli.result_tables import print_evaluation
 
-    options = model_options(ctx, training)
     _check_kind(ctx, tree, no_train)
     sources = [
         *(tree, *(tree / name for name in FILES), corpus),
@@ -104,7 +109,7 @@ def evaluate(
         if no_train:
             model, text, results = _score(tree, corpus, reading)
         else:
-            model, text, results = _train(tree, corpus, held_out, reading, options, keep)
+            model, text, results = _train(tree, corpus, held_out, reading, training, keep)
     with written(
         (unsaved, model.save),
         (json, lambda path: write_json(path, results)),
@@ -135,8 +140,10 @@ def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
             "--epochs 0 scores the untrained model on a tree",
             ctx,
         )
-    if no_train and (typed := typed_flags(ctx, HeldOut, Training, "save")):
-        raise UsageError(f"{', '.join(typed)}: not with --no-train, which trains nothing", ctx)
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    typed = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
+    if no_train and (others := [flag(name) for name in typed if name not in _FOR_SCORING]):
+        raise UsageError(f"{', '.join(others)}: not with --no-train, which trains nothing", ctx)
 
 
 def _train(

@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hstree_cli.options import examples, flags, shown_default
+from hstree_cli.options import examples
+from hstree_cli.registered_options import flags, shown_default
 from hstree_cli.terminal import say, warn
 
 if TYPE_CHECKING:

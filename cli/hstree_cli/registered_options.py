@@ -1,0 +1,347 @@
+"""Commands whose options depend on the builder and the model that their arguments name.
+
+Options are made from the records of builders and models: ``max_codes: int = 64`` is
+``--max-codes 64``, a bool the switch ``--weighted``, a Literal a choice; `random_state` is
+``--seed``, which the commands have themselves.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_type_hints
+
+import typer
+from rich.markup import escape
+from typer.core import TyperCommand
+
+from hstree_cli.options import UsageError, epilog, flag, help_epilog
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from hstree._options import Option
+    from hstree.builders import Builder
+
+
+# Options from records
+
+#: Names of switches in their off position, other than ``--no-NAME``.
+_OFF = {"full": "--diagonal"}
+
+
+def flags(option: Option) -> str:
+    """Return how an option is typed; both forms of a switch that is on or has a name for off."""
+    on = flag(option.name)
+    off = _OFF.get(option.name, f"--no-{on[2:]}" if option.default is True else None)
+    return on if off is None else f"{on}/{off}"
+
+
+def shown_default(option: Option) -> str:
+    """Return an option's default as people read it."""
+    if isinstance(option.default, bool):
+        return "yes" if option.default else "no"
+    return "-" if option.default is None else str(option.default)
+
+
+def _parameter(option: Option, panel: str) -> inspect.Parameter:
+    """Return a parameter that Typer reads as the option; the library checks its range."""
+    kind: Any = Literal[option.choices] if option.choices else option.type
+    if option.optional:
+        kind = kind | None
+    described = typer.Option(
+        flags(option),
+        metavar=_metavar(option),
+        help=escape(option.help),
+        rich_help_panel=panel,
+        readable=False,
+    )
+    return _keyword(option.name, option.default, Annotated[kind, described])
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _metavar(option: Option) -> str | None:
+    """Return the type of a number and its range, as Typer shows those; None for Typer's own."""
+    interval = option.range
+    if interval is None or option.name == "random_state":
+        return None
+    low = "" if interval.min is None else f"{interval.min:g}<{'=' * (not interval.exclude_min)}"
+    high = "" if interval.max is None else f"<{'=' * (not interval.exclude_max)}{interval.max}"
+    if not high:
+        low, high = "", f">{'=' * (not interval.exclude_min)}{interval.min:g}"
+    return f"<{option.type.__name__}> [{low}x{high}]"
+
+
+# Parameters of commands that receive such options
+
+_TRAINING = "Training"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The builder or the model that the arguments name, and its options.
+
+    Attributes
+    ----------
+    name, summary : str
+    parameters : sequence of inspect.Parameter
+        The options as Typer reads them.
+    collect : callable
+        Takes their values by name; returns what the command receives.
+    unknown : callable
+        Takes an option that it does not have; returns what to say of it, or None.
+    example : str or None
+        A command line for the help page.
+    """
+
+    name: str
+    summary: str
+    parameters: Sequence[inspect.Parameter]
+    collect: Callable[[dict[str, Any]], Any]
+    unknown: Callable[[str], str | None]
+    example: str | None = None
+
+
+class RegisteredOptions(ABC):
+    """Annotation of a command's parameter that receives the options of a builder or a model."""
+
+    @abstractmethod
+    def choose(self, arguments: Sequence[str]) -> Choice | None:
+        """Return what the arguments name, or the default; None if there is neither."""
+
+
+@dataclass(frozen=True)
+class BuilderOptions(RegisteredOptions):
+    """The options of the builder that ``--method`` names, as a dict.
+
+    Attributes
+    ----------
+    example : callable
+        Takes the builder; returns a command line for the help page.
+    default : str or None
+        The method without ``--method``.
+    """
+
+    example: Callable[[Builder], str]
+    default: str | None = None
+
+    def choose(self, arguments: Sequence[str]) -> Choice | None:
+        """Return the builder."""
+        name = _value_of(arguments, "--method", "-m") or self.default
+        if name is None:
+            return None
+        from hstree.builders import builder
+
+        chosen = builder(name)
+        own = ", ".join(map(flags, chosen.options)) or "none"
+        return Choice(
+            chosen.name,
+            f"{chosen.name}: {chosen.summary} Takes {chosen.takes_text}.",
+            [
+                _parameter(option, f"Options of {chosen.name}")
+                for option in chosen.options
+                if option.name != "random_state"
+            ],
+            dict,
+            lambda option: f"no option {option} for {name}, whose own options are: {own}",
+            self.example(chosen),
+        )
+
+
+@dataclass(frozen=True)
+class ModelOptions(RegisteredOptions):
+    """The options of the model that ``--model`` names, as a dict for `hstree.models.new_model`.
+
+    Attributes
+    ----------
+    default : str
+        The model without ``--model``.
+    fixed : bool
+        Whether there is no ``--model``.
+    language_models : bool
+        Whether ``--model`` may name a language model.
+    defaults : mapping
+        Defaults that differ from the model's own.
+    """
+
+    default: str
+    fixed: bool = False
+    language_models: bool = True
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def choose(self, arguments: Sequence[str]) -> Choice:
+        """Return the model."""
+        from hstree.models import MODELS, config_of
+
+        name = self.default if self.fixed else _value_of(arguments, "--model") or self.default
+        kind = MODELS.get(name)
+        parameters = []
+        if not self.fixed:
+            names = [
+                other.name
+                for other in MODELS.all().values()
+                if self.language_models or not other.model.is_language_model
+            ]
+            if name not in names:
+                raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
+            help = f"Model to train: {', '.join(names)}. The options below are its own."
+            described = typer.Option("--model", help=help, rich_help_panel=_TRAINING)
+            parameters.append(_keyword("model", self.default, Annotated[str, described]))
+        for option in kind.options:
+            default = self.defaults.get(option.name, option.default)
+            summary = f"{option.help.partition('. ')[0].rstrip('.')}."
+            shown = replace(option, default=default, help=summary)
+            parameters.append(_parameter(shown, _TRAINING))
+
+        def collect(values: dict[str, Any]) -> dict[str, Any]:
+            return config_of({**values, "model": name})
+
+        def unknown(option: str) -> str | None:
+            others = [
+                other.name
+                for other in MODELS.all().values()
+                if any(option in flags(own).split("/") for own in other.options)
+            ]
+            if not others or self.fixed:
+                return None
+            return f"{option}: not with --model {name}, but with {' and '.join(others)}"
+
+        return Choice(kind.name, f"{kind.name}: {kind.summary}", parameters, collect, unknown)
+
+
+def _value_of(arguments: Sequence[str], *names: str) -> str | None:
+    """Return the value of an option in unparsed arguments, the last one if it is repeated."""
+    value = None
+    for here, after in pairwise([*arguments, ""]):
+        if here in names:
+            value = after or None
+        elif here.startswith(tuple(f"{name}=" for name in names if name.startswith("--"))):
+            value = here.partition("=")[2]
+    return value
+
+
+# Commands
+
+
+def as_typer(
+    command: Callable[..., None], choices: Mapping[str, Choice] | None = None
+) -> Callable[..., None]:
+    """Return a command's function as Typer reads it.
+
+    Parameters
+    ----------
+    command : callable
+        A parameter annotated with a dataclass is replaced by the options that are its fields, one
+        annotated with `RegisteredOptions` by those of the choice.
+    choices : mapping of str to Choice, optional
+        By the names of these parameters.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    registered: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {}
+    for name, parameter in signature.parameters.items():
+        group = parameter.annotation
+        if isinstance(group, type) and is_dataclass(group):
+            members = _fields(group)
+            parameters += members
+            groups[name] = (_maker(group), [member.name for member in members])
+        elif _registered(parameter) is None:
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+        elif (choice := (choices or {}).get(name)) is None:
+            groups[name] = (dict, [])
+        else:
+            registered += choice.parameters
+            groups[name] = (choice.collect, [option.name for option in choice.parameters])
+    for choice in (choices or {}).values():
+        _refuse_clashes(choice, [parameter.name for parameter in (*parameters, *registered)])
+
+    def typed(**values: Any) -> None:
+        for name, (collect, names) in groups.items():
+            values[name] = collect({name: values.pop(name) for name in names})
+        command(**values)
+
+    all_parameters = [*parameters, *registered]
+    typed.__signature__ = signature.replace(parameters=all_parameters)  # type: ignore[attr-defined]
+    typed.__name__ = command.__name__
+    # The lines of a paragraph joined, so that they wrap at the width of the terminal.
+    paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command) or "")
+    typed.__doc__ = "\n\n".join(
+        [paragraphs, *(escape(c.summary) for c in (choices or {}).values())]
+    )
+    return typed
+
+
+def _registered(parameter: inspect.Parameter) -> RegisteredOptions | None:
+    """Return the `RegisteredOptions` that a parameter is annotated with."""
+    notes = getattr(parameter.annotation, "__metadata__", ())
+    return next((note for note in notes if isinstance(note, RegisteredOptions)), None)
+
+
+def _fields(group: type[DataclassInstance]) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass as parameters."""
+    hints = get_type_hints(group, include_extras=True)
+    return [_keyword(field.name, field.default, hints[field.name]) for field in fields(group)]
+
+
+def _maker(group: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda values: group(**values)
+
+
+def _refuse_clashes(choice: Choice, names: Sequence[str]) -> None:
+    """Refuse a builder or a model of another package with an option that the command has."""
+    from hstree.errors import PluginError
+
+    for parameter in choice.parameters:
+        if names.count(parameter.name) > 1:
+            raise PluginError(
+                f"{choice.name} cannot be used here: its option {parameter.name!r} is one of the "
+                "command's own"
+            )
+
+
+class Command(TyperCommand):
+    """A command with the options of the builder and the model that its arguments name.
+
+    Attributes
+    ----------
+    body : callable
+        The command's function.
+    """
+
+    body: ClassVar[Callable[..., None]]
+
+    @classmethod
+    def of(cls, command: Callable[..., None]) -> type[Command]:
+        """Return the class of a command."""
+        return type(cls.__name__, (cls,), {"body": staticmethod(command)})
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Read the arguments, the options of what they name among them."""
+        choices = {
+            name: choice
+            for name, parameter in inspect.signature(self.body, eval_str=True).parameters.items()
+            if (options := _registered(parameter)) and (choice := options.choose(args))
+        }
+        if not choices:
+            return super().make_context(info_name, args, *more, **extra)
+        examples = [choice.example for choice in choices.values() if choice.example is not None]
+        complete = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        page_end = help_epilog(*examples) if examples else epilog(self.body)
+        complete.command(epilog=page_end)(as_typer(self.body, choices))
+        try:
+            return typer.main.get_command(complete).make_context(info_name, args, *more, **extra)
+        except UsageError as error:
+            if type(error).__name__ == "NoSuchOption":
+                for choice in choices.values():
+                    if message := choice.unknown(error.option_name):
+                        raise UsageError(message, error.ctx) from error
+            raise
