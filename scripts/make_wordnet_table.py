@@ -4,8 +4,8 @@
     python scripts/make_wordnet_table.py wordnet.zip -o hstree/builders/wordnet/wordnet30.tsv.xz
 
 It keeps hypernyms, instance hypernyms, similar-to, adverbs' pertainyms, tag counts and morphy's
-exception lists, and leaves out the glosses. Which build of a WordNet it is given makes no
-difference to the bytes that it writes. What the table looks like: hstree/builders/wordnet/table.py.
+exception lists, and leaves out the glosses. All builds of a WordNet give the same bytes.
+The format is in hstree/builders/wordnet/taxonomy.py.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import zipfile
 from pathlib import Path
 
 from hstree._files import replacing
-from hstree.builders.wordnet.sources import folder_files
+from hstree.builders.wordnet.database import ReadFile, folder_files, read_database
 from hstree.builders.wordnet.taxonomy import Taxonomy
-from hstree.builders.wordnet.wndb import ReadFile, read_database
 from hstree.errors import HstreeError, InputError
 
-TABLE = Path(__file__).parents[1] / "hstree" / "wordnet" / "wordnet30.tsv.xz"
+TABLE = Path(__file__).parents[1] / "hstree" / "builders" / "wordnet" / "wordnet30.tsv.xz"
 
 
 def main() -> None:

@@ -11,9 +11,8 @@ import pytest
 import hstree
 from hstree.builders.wordnet import built_in, open_taxonomy
 from hstree.builders.wordnet.builder import OUTSIDE
-from hstree.builders.wordnet.lookup import find_places
-from hstree.builders.wordnet.morphy import _ENDINGS, lemmas_of
-from hstree.builders.wordnet.table import POS
+from hstree.builders.wordnet.lookup import _ENDINGS, lemmas_of, look_up
+from hstree.builders.wordnet.taxonomy import POS
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from tests import needs
@@ -176,11 +175,11 @@ def test_the_wordnet_in_the_wheel():
 
 def test_words_find_their_first_sense_in_the_real_wordnet():
     words = ["dogs", "was", "geese", "quickly", "Better", "the", "<unk>"]
-    places = find_places(words, built_in(), "first", 8)
-    names = [built_in().names[synset] for synset in places.synset]
+    found = look_up(words, built_in(), "first", 8)
+    names = [built_in().names[synset] for synset in found.synset]
     assert names == ["dog.n.01", "be.v.01", "goose.n.01", "quickly.r.01", "good.a.01"]
-    assert places.word.tolist() == [0, 1, 2, 3, 4]
-    assert places.lemmatised.tolist() == [True, True, True, False, True, False, False]
+    assert found.word.tolist() == [0, 1, 2, 3, 4]
+    assert found.lemmatised.tolist() == [True, True, True, False, True, False, False]
 
 
 def test_ptb_in_wordnet():

@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hstree import HstreeError, Tree, build
-from hstree.builders.shared.prune import pruned
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier as Classifier
@@ -261,24 +260,6 @@ def test_a_given_tree_may_name_more_classes():
     np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
     parts = Classifier(tree=tree).partial_fit(X[part], y[part], classes=np.unique(y[part]))
     assert parts.tree_ == left
-
-
-def test_pruning_leaves_a_label_once_under_a_node():
-    tree = Tree.from_children(
-        list("abcd"),
-        [[1, ~0, 2], [~0, ~1], [~2, 3], [~3, ~1]],
-        counts=[1, 2, 3, 4],
-        names=["root", "x", "y", "z"],
-        meta={"method": "by hand"},
-    )
-    left = pruned(tree, ["d", "a", "c"])
-    expected = Tree.from_children(
-        list("acd"), [[~0, 1], [~1, ~2]], counts=[1, 3, 4], names=["root", "y"]
-    )
-    assert left == expected
-    assert left.meta == tree.meta
-    assert pruned(tree, list("dcba")) is tree
-    assert pruned(tree, ["b"]) == Tree(["b"], [0], [], counts=[2], names=[])
 
 
 def test_a_fold_may_lack_a_class_of_a_given_tree():

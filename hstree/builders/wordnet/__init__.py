@@ -1,6 +1,6 @@
-"""WordNet as trees need it: one `Taxonomy`, from the wheel, from NLTK or from a folder."""
+"""WordNet's taxonomy, from the copy in hstree, from NLTK or from a folder, and its tree."""
 
-from hstree.builders.wordnet.sources import built_in, open_taxonomy
-from hstree.builders.wordnet.taxonomy import Taxonomy
+from hstree.builders.wordnet.database import open_taxonomy
+from hstree.builders.wordnet.taxonomy import Taxonomy, built_in
 
 __all__ = ["Taxonomy", "built_in", "open_taxonomy"]

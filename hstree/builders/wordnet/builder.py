@@ -1,9 +1,4 @@
-"""Trees from knowledge: WordNet's is-a relations, made binary by where words occur.
-
-The words of a corpus under the synsets that they mean, each node split by what its children share
-in the text; words that WordNet does not have are in a tree of their own beside. What WordNet says
-is read in `hstree.builders.wordnet`.
-"""
+"""Trees from WordNet: words under their synsets, nodes split by tf-idf vectors or by counts."""
 
 from __future__ import annotations
 
@@ -21,17 +16,16 @@ from hstree.builders.semantic import semantic
 from hstree.builders.shared.binarise import binarise_huffman, binarise_two_means
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.tfidf import tfidf_vectors
-from hstree.builders.wordnet import open_taxonomy
+from hstree.builders.wordnet.database import open_taxonomy
 from hstree.builders.wordnet.hierarchy import Hierarchy, resolve, wide_tree
-from hstree.builders.wordnet.lookup import Places, find_places
-from hstree.builders.wordnet.table import POS
-from hstree.builders.wordnet.taxonomy import Taxonomy
+from hstree.builders.wordnet.lookup import WordSynsets, look_up
+from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
 
-#: The name of the node above the words that WordNet does not have.
+#: Name of the node above the words outside WordNet.
 OUTSIDE = "not in WordNet"
 
 
@@ -51,49 +45,48 @@ def wordnet(
     Parameters
     ----------
     corpus : Corpus
-        The words of its vocabulary, its counts, and the text for tf-idf.
+        Words, counts, and the text for tf-idf.
     senses : {"first", "all"}
-        The most frequent sense of each word, so one code; or all, a code for each.
+        Senses of each word to use: the most frequent one, so one code; or all, one code each.
     max_senses : int
-        How many senses a word has at most, with "all": the most frequent ones.
+        Maximum number of senses of a word with "all": the most frequent ones.
     binarise : {"tfidf", "huffman", "none"}
-        How a node of more than two children is split: by repeated two-means on tf-idf vectors,
-        by their counts, or not at all. The words outside WordNet are in a tree of Huffman's code
-        lengths, parted by the same vectors; in a Huffman tree; or under one node.
+        How to split nodes of more than two children: by repeated two-means on tf-idf vectors, by
+        Huffman over their counts, or not. Words outside WordNet form a tree with Huffman's code
+        lengths and similar words together, a Huffman tree, or one wide node.
     block : int
-        Tokens of a document, for tf-idf.
+        Number of tokens of a document for tf-idf.
     source : str
-        The WordNet to use: "builtin", version 3.0 as it comes with hstree; "nltk", the one
-        that NLTK finds; or a folder of data and index files, such as /usr/share/wordnet.
+        WordNet to use: "builtin", the version 3.0 that is part of hstree; "nltk", NLTK's; or a
+        folder of data and index files, such as /usr/share/wordnet.
     random_state : int
-        Seed of two-means and of the projection before it.
+        Random seed of two-means and of the projection before it.
 
     Returns
     -------
     Tree
-        Its nodes are named by synsets ("dog.n.01"); nodes that binarisation made have no name.
-        meta["wordnet"] says which WordNet it was, and meta["coverage"] how many words are in it
-        (and as which part of speech, found through another form, with several senses, senses not
-        used), and how many is-a edges there were and were cut.
+        Nodes have the names of synsets ("dog.n.01"); those that binarisation adds have none.
+        meta["wordnet"] identifies the WordNet. meta["coverage"] counts the words in it (by part of
+        speech, found by another form, with several senses), the senses not used, and the is-a
+        edges in and not in the tree.
 
     Raises
     ------
     OptionError
         When an option is out of its range.
     InputError
-        When there is no WordNet at `source`.
+        When `source` is not a WordNet.
 
     Notes
     -----
-    Is-a are hypernyms and instance hypernyms; a satellite adjective stands below its head, an
-    adverb below its adjective. Words are looked up in lower case, through morphy [2]_.
-    Beside this file: which of several parents is kept and how cycles are cut (`hierarchy.resolve`),
-    what becomes of chains (`hierarchy.wide_tree`), which sense is the first (`lookup`), which words
-    are outside though WordNet has their spelling (`function_words`).
-    The documents for tf-idf are blocks of tokens; a node's vector is the mean over the words
-    below it; two-means compares directions (`hstree.builders.shared.binarise`).
+    Is-a edges are hypernyms and instance hypernyms, from a satellite adjective to its head, and
+    from an adverb to its adjective. Words are looked up in lower case, through morphy [2]_; see
+    `lookup.look_up` for the order of senses, and `lookup` for the function words that count as
+    outside. See `hierarchy.resolve` for the choice among parents, `hierarchy.wide_tree` for chains.
 
-    The same WordNet gives the same tree, whichever way it came.
+    Documents for tf-idf are blocks of tokens; the vector of a node is the mean over the words below
+    it; two-means compares directions (`hstree.builders.shared.binarise`). The same WordNet gives
+    the same tree from each source.
 
     References
     ----------
@@ -104,18 +97,18 @@ def wordnet(
     with progress.task("reading WordNet"):
         taxonomy = open_taxonomy(source)
     words, counts = np.array(corpus.vocabulary.words, object), corpus.counts
-    places = find_places(corpus.vocabulary.words, taxonomy, senses, max_senses)
-    inside = np.flatnonzero(places.n_senses)
-    outside = np.flatnonzero(places.n_senses == 0)
+    synsets = look_up(corpus.vocabulary.words, taxonomy, senses, max_senses)
+    inside = np.flatnonzero(synsets.n_senses)
+    outside = np.flatnonzero(synsets.n_senses == 0)
     vectors = None
     if binarise == "tfidf":
         vectors = tfidf_vectors(corpus, np.arange(len(words)), block, random_state=random_state)
     trees, hierarchy = [], None
     if inside.size:
-        of_word = np.searchsorted(inside, places.word)
-        hierarchy = resolve(taxonomy, of_word, places.synset, counts[inside])
+        of_word = np.searchsorted(inside, synsets.word)
+        hierarchy = resolve(taxonomy, of_word, synsets.synset, counts[inside])
         tree = wide_tree(
-            hierarchy, taxonomy, of_word, places.synset, words[inside].tolist(), counts[inside]
+            hierarchy, taxonomy, of_word, synsets.synset, words[inside].tolist(), counts[inside]
         )
         if binarise == "huffman":
             tree = binarise_huffman(tree, counts[inside])
@@ -126,14 +119,14 @@ def wordnet(
         of_outside = None if vectors is None else vectors[outside]
         trees.append(_outside(words[outside].tolist(), counts[outside], binarise, of_outside))
     joined = join_under_root(trees, corpus.vocabulary.words, counts=counts)
-    coverage = _coverage(places, taxonomy, counts, hierarchy)
-    # The same WordNet is the same input, whichever way it came.
-    which = {"source": taxonomy.version}
-    return joined.with_meta({"options": which, "wordnet": _which(taxonomy), "coverage": coverage})
+    coverage = _coverage(synsets, taxonomy, counts, hierarchy)
+    # The version instead of the source: the same WordNet is the same input.
+    options = {"source": taxonomy.version}
+    return joined.with_meta({"options": options, "wordnet": _which(taxonomy), "coverage": coverage})
 
 
 def _outside(words: Sequence[str], counts: Int64, binarise: str, vectors: Float64 | None) -> Tree:
-    """Return the tree of the words that WordNet does not have; its root has a name."""
+    """Return the tree of the words outside WordNet, its root named."""
     if binarise == "none" or len(words) < 2:
         tree = flat(Vocabulary(words, counts))
     elif vectors is None:
@@ -155,24 +148,24 @@ def _which(taxonomy: Taxonomy) -> dict[str, Any]:
 
 
 def _coverage(
-    places: Places,
+    synsets: WordSynsets,
     taxonomy: Taxonomy,
     counts: Int64,
     hierarchy: Hierarchy | None,
 ) -> dict[str, Any]:
-    """Say what WordNet has of the words and what was made of it."""
-    found = places.n_senses > 0
-    first = places.synset[np.flatnonzero(np.diff(places.word, prepend=-1))]
+    """Count the words in WordNet, their senses and the edges of the hierarchy."""
+    is_inside = synsets.n_senses > 0
+    first = synsets.synset[np.flatnonzero(np.diff(synsets.word, prepend=-1))]
     as_pos = [taxonomy.pos[synset] for synset in first.tolist()]
     tokens = int(counts.sum())
     return {
-        "words": len(found),
-        "words_in_wordnet": int(found.sum()),
-        "tokens_in_wordnet": int(counts[found].sum()) / tokens if tokens else None,
+        "words": len(is_inside),
+        "words_in_wordnet": int(is_inside.sum()),
+        "tokens_in_wordnet": int(counts[is_inside].sum()) / tokens if tokens else None,
         "by_part_of_speech": {pos: as_pos.count(pos) for pos in POS},
-        "lemmatised": int(places.lemmatised.sum()),
-        "multi_sense": int((places.n_senses > 1).sum()),
-        "senses_unused": int(places.n_senses.sum()) - len(places.word),
+        "lemmatised": int(synsets.lemmatised.sum()),
+        "multi_sense": int((synsets.n_senses > 1).sum()),
+        "senses_unused": int(synsets.n_senses.sum()) - len(synsets.word),
         "synsets": 0 if hierarchy is None else len(hierarchy.synset),
         "edges": 0 if hierarchy is None else hierarchy.edges,
         "edges_cut": 0 if hierarchy is None else hierarchy.edges_cut,

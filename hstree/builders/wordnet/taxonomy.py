@@ -1,48 +1,108 @@
-"""The taxonomy: WordNet's synsets, what stands above each, and which words mean them.
+r"""WordNet's taxonomy: synsets, their parents and their lemmas, made from one text.
 
-It is made of a table's text (`table`) and answers for single words (`morphy`, `lookup`). What a
-tree makes of it is elsewhere (`hierarchy`).
+All readers of WordNet make this text, and a `Taxonomy` is made from it alone, so that sources of
+one WordNet are equal if their texts are. The text of WordNet 3.0, compressed, is part of hstree
+(``wordnet30.tsv.xz``, with its notice in ``LICENSE``); ``scripts/make_wordnet_table.py`` made it.
+
+The text: ``hstree wordnet 1<TAB>version``; one line per synset; an empty line; morphy's exceptions.
+A synset is ``kind<TAB>parents<TAB>senses``: its kind is n, v, a, s (satellite adjective) or r;
+a parent is a pointer symbol (``@`` hypernym, ``@i`` instance hypernym, ``&`` head of a satellite,
+``\`` adjective of an adverb) and the number of a synset, from 0; a sense is
+``lemma:sense number``, then ``:tag count`` unless that is 0. An exception is
+``part of speech<TAB>form<TAB>lemmas``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
+import lzma
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
 
 import numpy as np
 
 from hstree._ragged import offsets
-from hstree.builders.wordnet.table import FIRST_LINE, POS
 from hstree.errors import FileFormatError
+
+#: Parts of speech in the order of their synsets; a satellite is an adjective.
+POS = "nvar"
+
+#: Start of a table; a tab and the version follow.
+FIRST_LINE = "hstree wordnet 1"
 
 #: Part of speech -> lemma -> its senses, (synset, tag count), in the order of their numbers.
 Senses = dict[str, dict[str, list[tuple[int, int]]]]
 
 
+@dataclass(frozen=True)
+class TableSynset:
+    """One synset.
+
+    Attributes
+    ----------
+    kind : str
+        n, v, a, s or r.
+    parents : sequence of (int, str)
+        Numbers of the synsets above it, ascending, each with its pointer symbol.
+    senses : mapping of str to (int, int)
+        Lower-case lemma -> its sense number in this part of speech, its tag count. The first
+        lemma and its sense number are the name of the synset.
+    """
+
+    kind: str
+    parents: Sequence[tuple[int, str]]
+    senses: Mapping[str, tuple[int, int]]
+
+
+def table_text(
+    synsets: Sequence[TableSynset],
+    exceptions: Mapping[str, Mapping[str, Sequence[str]]],
+    version: str,
+) -> str:
+    """Return the text of a WordNet, for synsets in the order of part of speech and sense key."""
+    lines = [f"{FIRST_LINE}\t{version}"]
+    for synset in synsets:
+        parents = " ".join(f"{symbol}{number}" for number, symbol in synset.parents)
+        senses = " ".join(
+            f"{lemma}:{sense}:{count}" if count else f"{lemma}:{sense}"
+            for lemma, (sense, count) in synset.senses.items()
+        )
+        lines.append(f"{synset.kind}\t{parents}\t{senses}")
+    lines.append("")
+    lines += [
+        f"{pos}\t{form}\t{' '.join(lemmas)}"
+        for pos in POS
+        for form, lemmas in sorted(exceptions.get(pos, {}).items())
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
 class Taxonomy:
-    """The is-a relations and the words of one WordNet.
+    """Is-a relations and lemmas of one WordNet.
 
     Synsets are numbered by part of speech (nouns, verbs, adjectives, adverbs) and, within each, by
-    sense key; no byte offset plays a part. Equal texts make equal taxonomies.
+    sense key, independently of byte offsets. Equal texts make equal taxonomies.
 
     Parameters
     ----------
     text : str
-        A table, as `hstree.builders.wordnet.table` describes it.
+        In the format of this module.
 
     Attributes
     ----------
     version : str
-        WordNet's own, "3.0".
+        Version of WordNet: "3.0".
     names : tuple of str, length S
         ``"dog.n.01"``: a synset's first lemma, its kind (n, v, a, r, or s for a satellite
-        adjective) and the number of the sense, as WordNet itself counts the senses of a lemma in
-        a part of speech (NLTK 3.10 counts satellites on their own).
+        adjective) and the number of the sense, as WordNet counts the senses of a lemma in a part
+        of speech (NLTK 3.10 counts satellites separately).
     pos : str
-        The part of speech of each synset: S letters, n, v, a or r.
+        Part of speech of each synset: S letters, n, v, a or r.
     parent_start : int64 array (S + 1,)
     parent : int64 array (E,)
-        The synsets above synset i are ``parent[parent_start[i]:parent_start[i + 1]]``, ascending:
+        Parents of synset i are ``parent[parent_start[i]:parent_start[i + 1]]``, ascending:
         hypernyms and instance hypernyms, the head of a satellite, the adjectives of an adverb.
     senses : dict
         Part of speech -> lower-case lemma, with ``_`` for a space -> list of (synset, tag count).
@@ -61,7 +121,7 @@ class Taxonomy:
         name, _, self.version = first.partition("\t")
         if name != FIRST_LINE:
             raise FileFormatError(
-                f"not a table of WordNet: its first line is {first[:40]!r}, not {FIRST_LINE!r} "
+                f"not a table of WordNet: the first line is {first[:40]!r}, not {FIRST_LINE!r} "
                 "and a version; make it with scripts/make_wordnet_table.py"
             )
         self._text = text
@@ -86,7 +146,7 @@ class Taxonomy:
         return hashlib.sha256(self._text.encode()).hexdigest()
 
     def parents(self, synset: int) -> list[int]:
-        """Return the numbers of the synsets above one."""
+        """Return the parents of a synset."""
         above: list[int] = self.parent[
             self.parent_start[synset] : self.parent_start[synset + 1]
         ].tolist()
@@ -97,16 +157,16 @@ class Taxonomy:
         numbered: dict[str, dict[str, list[tuple[int, int, int]]]] = {p: {} for p in POS}
         for number, line in enumerate(lines):
             kind, above, senses = line.split("\t")
-            of = "a" if kind == "s" else kind
+            part = "a" if kind == "s" else kind
             up = [int(parent.lstrip("@i&\\")) for parent in above.split()]
             n_parents.append(len(up))
             parents += up
-            pos.append(of)
+            pos.append(part)
             name = ""
             for entry in senses.split(" "):
                 lemma, sense, *count = entry.split(":")
                 tagged = int(count[0]) if count else 0
-                numbered[of].setdefault(lemma, []).append((int(sense), number, tagged))
+                numbered[part].setdefault(lemma, []).append((int(sense), number, tagged))
                 name = name or f"{lemma}.{kind}.{int(sense):02d}"
             names.append(name)
         self.names = tuple(names)
@@ -117,16 +177,23 @@ class Taxonomy:
             raise ValueError(f"a parent that is none of {len(names)} synsets")
         self.senses: Senses = {
             p: {
-                lemma: [(synset, tagged) for _, synset, tagged in sorted(found)]
-                for lemma, found in of_pos.items()
+                lemma: [(synset, tagged) for _, synset, tagged in sorted(of_lemma)]
+                for lemma, of_lemma in of_pos.items()
             }
             for p, of_pos in numbered.items()
         }
 
 
 def _exceptions(text: str) -> dict[str, dict[str, list[str]]]:
-    found: dict[str, dict[str, list[str]]] = {pos: {} for pos in POS}
+    exceptions: dict[str, dict[str, list[str]]] = {pos: {} for pos in POS}
     for line in text.splitlines():
         pos, form, lemmas = line.split("\t")
-        found[pos][form] = lemmas.split(" ")
-    return found
+        exceptions[pos][form] = lemmas.split(" ")
+    return exceptions
+
+
+@cache
+def built_in() -> Taxonomy:
+    """Return the WordNet 3.0 that is part of hstree; read once, in about a second."""
+    packed = files("hstree.builders.wordnet").joinpath("wordnet30.tsv.xz").read_bytes()
+    return Taxonomy(lzma.decompress(packed).decode("utf-8"))

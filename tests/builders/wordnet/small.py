@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hstree.builders.wordnet.table import POS, TableSynset, table_text
-from hstree.builders.wordnet.taxonomy import Taxonomy
+from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
 
 FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 KEY_TYPE = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}
@@ -72,8 +71,8 @@ def write_database(folder, synsets=SYNSETS, order=None, gloss="a gloss"):
                     counts += [f"{_key(lemma, number, synsets)} {sense} {count}"] * (count > 0)
         lines = ["  1 WordNet 9.9 Copyright 2099 by nobody.  "]
         for lemma, found in sorted(index.items()):
-            places = " ".join(f"{offset[number]:08d}" for _, number in sorted(found))
-            lines.append(f"{lemma} {pos} {len(found)} 1 @ {len(found)} 0 {places}  ")
+            offsets = " ".join(f"{offset[number]:08d}" for _, number in sorted(found))
+            lines.append(f"{lemma} {pos} {len(found)} 1 @ {len(found)} 0 {offsets}  ")
         (folder / f"index.{FILES[pos]}").write_text("".join(f"{line}\n" for line in lines))
         forms = EXCEPTIONS.get(pos, {})
         exceptions = "".join(f"{form} {' '.join(of)}\n" for form, of in forms.items())

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.builders.wordnet.hierarchy import resolve, wide_tree
-from hstree.builders.wordnet.lookup import find_places
-from hstree.builders.wordnet.table import TableSynset
+from hstree.builders.wordnet.lookup import look_up
+from hstree.builders.wordnet.taxonomy import TableSynset
 from tests.builders.oracle import children_of
 from tests.builders.wordnet.small import SYNSETS, taxonomy_of
 
@@ -16,10 +16,10 @@ SMALL = taxonomy_of(SYNSETS)
 
 def resolved(words, counts=None, senses="first", taxonomy=SMALL):
     counts = np.ones(len(words), np.int64) if counts is None else np.array(counts)
-    places = find_places(words, taxonomy, senses, 8)
-    assert (places.n_senses > 0).all()
-    hierarchy = resolve(taxonomy, places.word, places.synset, counts)
-    tree = wide_tree(hierarchy, taxonomy, places.word, places.synset, words, counts)
+    found = look_up(words, taxonomy, senses, 8)
+    assert (found.n_senses > 0).all()
+    hierarchy = resolve(taxonomy, found.word, found.synset, counts)
+    tree = wide_tree(hierarchy, taxonomy, found.word, found.synset, words, counts)
     return hierarchy, tree
 
 
@@ -152,12 +152,12 @@ def test_any_graph_becomes_a_tree_by_the_rule(graph):
     ways = {s: synset[p] for s, p in zip(synset, parent, strict=True) if p >= 0}
     for s in synset:
         ranked = sorted(dict(synsets[s].parents), key=lambda p: (-weight[p], p))
-        passed_over = ranked[: ranked.index(ways[s])] if s in ways else ranked
+        skipped = ranked[: ranked.index(ways[s])] if s in ways else ranked
         # Only what leads back is passed over: it is below, on a cycle.
         assert all(
-            words_below(synsets, words, p) == words_below(synsets, words, s) for p in passed_over
+            words_below(synsets, words, p) == words_below(synsets, words, s) for p in skipped
         )
-        assert all(comes_to(p, s, ways) for p in passed_over)
+        assert all(comes_to(p, s, ways) for p in skipped)
         assert not any(comes_to(ways[s], s, ways) for _ in [0] if s in ways)
     assert set(tree.labels) == set(words)
     for name, below in named_sets(tree).items():

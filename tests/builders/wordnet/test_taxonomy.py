@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from hstree.builders.wordnet import Taxonomy, open_taxonomy
-from hstree.builders.wordnet.lookup import find_places
-from hstree.builders.wordnet.morphy import lemmas_of
-from hstree.builders.wordnet.sources import folder_files
-from hstree.builders.wordnet.wndb import read_database
+from hstree.builders.wordnet.database import folder_files, read_database
+from hstree.builders.wordnet.lookup import lemmas_of, look_up
 from hstree.errors import FileFormatError, InputError
 from tests.builders.wordnet.small import SYNSETS, taxonomy_of, text_of, write_database
 
@@ -95,7 +93,7 @@ def test_a_broken_table_is_refused(text):
 def test_an_empty_table_is_a_wordnet_without_a_word():
     empty = taxonomy_of([])
     assert len(empty) == 0
-    assert find_places(["dog"], empty, "all", 3).n_senses.tolist() == [0]
+    assert look_up(["dog"], empty, "all", 3).n_senses.tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -121,15 +119,15 @@ def test_morphy(word, pos, lemmas):
 
 def test_the_first_sense_is_the_one_tagged_most():
     words = ["cat", "Cats", "xyzzy", "toy", "<unk>", "dogs"]
-    first = find_places(words, SMALL, "first", 8)
+    first = look_up(words, SMALL, "first", 8)
     assert first.word.tolist() == [0, 1, 3, 5]
     assert first.synset.tolist() == [3, 3, 8, 5]
     assert first.n_senses.tolist() == [3, 3, 0, 1, 0, 1]
     assert first.lemmatised.tolist() == [False, True, False, False, False, True]
-    every = find_places(words, SMALL, "all", 8)
+    every = look_up(words, SMALL, "all", 8)
     assert every.word.tolist() == [0, 0, 0, 1, 1, 1, 3, 5]
     assert every.synset.tolist()[:3] == [3, 10, 8]  # tagged 3, 2 and 1 times
-    two = find_places(words, SMALL, "all", 2)
+    two = look_up(words, SMALL, "all", 2)
     assert two.synset.tolist() == [3, 10, 3, 10, 8, 5]
 
 

@@ -1,0 +1,248 @@
+"""Readers of WordNet: the one that is part of hstree, NLTK's, or a folder of database files.
+
+Princeton's archive, NLTK's corpus and Debian's ``wordnet-base`` hold the database files
+(``data.noun``, ``index.noun``, ...). Builds of one WordNet differ in their byte offsets, so that an
+offset identifies a synset within one folder only; here a synset is the sense of a lemma, and
+synsets are ordered by part of speech and sense key.
+
+Data, index and exception files and ``cntlist.rev`` are read; not glosses, ``lexnames`` or
+``index.sense``, which some builds lack. The format is that of wndb(5WN) and senseidx(5WN).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from hstree._files import read_regular
+from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, built_in, table_text
+from hstree.errors import InputError
+
+#: From the name of a file ("data.noun") to its content; raises InputError where there is none.
+ReadFile = Callable[[str], bytes]
+
+_FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+_KEY_TYPE = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}
+#: Pointers to the parents of each kind of synset: is-a, the head of a satellite, the adjective of
+#: an adverb.
+_UP = {"n": {"@", "@i"}, "v": {"@", "@i"}, "a": set(), "s": {"&"}, "r": {"\\"}}
+#: Syntactic position of an adjective: "galore(ip)". Some keys of cntlist.rev have it, too.
+_MARKER = re.compile(r"\((?:a|p|ip)\)")
+
+_T = TypeVar("_T")
+_Offset = tuple[str, int]  # one of `POS`, byte offset in its data file
+
+
+def open_taxonomy(source: str | Path = "builtin") -> Taxonomy:
+    """Read a WordNet.
+
+    Parameters
+    ----------
+    source : str or Path
+        ``"builtin"``, the WordNet 3.0 that is part of hstree; ``"nltk"``, NLTK's corpus
+        ``wordnet`` in NLTK's data path; or a folder with ``data.noun``, ``index.noun`` and so on,
+        such as Debian's ``/usr/share/wordnet``. A `Path` is always a folder.
+
+    Returns
+    -------
+    Taxonomy
+        The same from each source of the same WordNet.
+
+    Raises
+    ------
+    InputError
+        When the source is missing or not a WordNet.
+    """
+    if source == "builtin":
+        return built_in()
+    read = _nltk_file if source == "nltk" else folder_files(Path(source))
+    return Taxonomy(read_database(read))
+
+
+def folder_files(folder: Path) -> ReadFile:
+    """Return a reader of the files of a folder.
+
+    Raises
+    ------
+    InputError
+        When there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            f"no folder {folder} to read WordNet from; give 'builtin', 'nltk' or a folder that "
+            "holds data.noun, index.noun, ..."
+        )
+
+    def read(name: str) -> bytes:
+        try:
+            return read_regular(folder / name)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InputError(
+                f"cannot read {folder / name}: {reason}; a WordNet folder has data, index and "
+                "exception files for each part of speech, and cntlist.rev"
+            ) from error
+
+    return read
+
+
+def _nltk_file(name: str) -> bytes:
+    # NLTK takes over a second to import. Its reader is not used: the order of its hypernyms
+    # changes from run to run, and it needs files that Debian's WordNet lacks.
+    import nltk.data
+
+    try:
+        with nltk.data.find(f"corpora/wordnet/{name}").open() as file:
+            content: bytes = file.read()
+    except (LookupError, OSError) as error:
+        raise InputError(
+            f"NLTK's wordnet is not installed, or lacks {name}: get it with `python -m "
+            "nltk.downloader wordnet`, set NLTK_DATA to the folder that holds it, or use 'builtin'"
+        ) from error
+    return content
+
+
+@dataclass(frozen=True)
+class _Synset:
+    kind: str
+    words: list[tuple[str, str]]  # lemma, lexicographer id
+    lex_file: str
+    up: list[tuple[str, _Offset]]  # pointer symbol, target
+
+
+def read_database(read: ReadFile) -> str:
+    """Read the database files of one WordNet and return the text of its taxonomy.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the content of a file by its name.
+
+    Raises
+    ------
+    InputError
+        When a file is missing or not of the format; the message names the line.
+
+    Notes
+    -----
+    Two builds of the same WordNet give the same text. About 5 s for WordNet 3.0.
+    """
+    synsets = {
+        at: synset
+        for pos in POS
+        for at, synset in _parsed(read, f"data.{_FILES[pos]}", _data_line, pos)
+    }
+    if not synsets:
+        raise InputError(
+            "the WordNet data files hold no synset; take the files of a release, unpacked"
+        )
+    senses = {pos: dict(_parsed(read, f"index.{_FILES[pos]}", _index_line, pos)) for pos in POS}
+    counts = dict(_parsed(read, "cntlist.rev", _count_line, ""))
+    forms = {pos: dict(_parsed(read, f"{_FILES[pos]}.exc", _exception_line, pos)) for pos in POS}
+    try:
+        _check_index(senses, synsets)
+        keys = {at: _sense_keys(synset, synsets) for at, synset in synsets.items()}
+        order = sorted(synsets, key=lambda at: (POS.index(at[0]), keys[at][0]))
+        number = {at: i for i, at in enumerate(order)}
+        rows = [
+            TableSynset(
+                kind=synsets[at].kind,
+                parents=sorted((number[up], symbol) for symbol, up in synsets[at].up),
+                senses=_senses(at, synsets[at], keys[at], senses, counts),
+            )
+            for at in order
+        ]
+    except (KeyError, ValueError, IndexError) as error:
+        raise InputError(
+            f"the WordNet files do not fit together (nothing at {error}); "
+            "take all of them from one release"
+        ) from error
+    return table_text(rows, forms, version=_version(read("data.noun")))
+
+
+def _parsed(
+    read: ReadFile, name: str, parse: Callable[[list[str], str], _T], pos: str
+) -> Iterator[_T]:
+    """Parse the lines of a file, without its notice, whose lines begin with a space."""
+    for number, line in enumerate(read(name).decode("utf-8", "replace").split("\n"), start=1):
+        if not line.strip() or line[0] == " ":
+            continue
+        try:
+            yield parse(line.partition(" | ")[0].split(), pos)
+        except (ValueError, IndexError) as error:
+            raise InputError(
+                f"{name}, line {number}: not a line of a WordNet database ({line[:40]!r})"
+            ) from error
+
+
+def _data_line(field: list[str], pos: str) -> tuple[_Offset, _Synset]:
+    n_words = int(field[3], 16)
+    word = field[4 : 4 + 2 * n_words]
+    words = [
+        (_MARKER.sub("", lemma).lower(), f"{int(lex_id, 16):02d}")
+        for lemma, lex_id in zip(word[::2], word[1::2], strict=True)
+    ]
+    kind, at = field[2], 5 + 2 * n_words
+    pointer = field[at : at + 4 * int(field[at - 1])]
+    up = {
+        (symbol, ("a" if target == "s" else target, int(offset)))
+        for symbol, offset, target in zip(pointer[::4], pointer[1::4], pointer[2::4], strict=True)
+        if symbol in _UP[kind] and (kind != "r" or target in "as")
+    }
+    return (pos, int(field[0])), _Synset(kind, words, field[1], sorted(up))
+
+
+def _index_line(field: list[str], pos: str) -> tuple[str, list[int]]:
+    n_senses = int(field[2])
+    return field[0], [int(offset) for offset in field[-n_senses:]]
+
+
+def _count_line(field: list[str], pos: str) -> tuple[str, int]:
+    key, _, count = field
+    return _MARKER.sub("", key), int(count)
+
+
+def _exception_line(field: list[str], pos: str) -> tuple[str, list[str]]:
+    form, *lemmas = field
+    return form, lemmas
+
+
+def _check_index(senses: dict[str, dict[str, list[int]]], synsets: dict[_Offset, _Synset]) -> None:
+    """Raise KeyError if an index names a synset that is not in the data."""
+    for pos, of_pos in senses.items():
+        for offsets in of_pos.values():
+            for offset in offsets:
+                synsets[pos, offset]
+
+
+def _sense_keys(synset: _Synset, synsets: dict[_Offset, _Synset]) -> list[str]:
+    """Return the sense key of each word of a synset; the first one names the synset."""
+    head = ":"
+    if synset.kind == "s":
+        head = ":".join(synsets[synset.up[0][1]].words[0])
+    middle = f"%{_KEY_TYPE[synset.kind]}:{synset.lex_file}:"
+    return [f"{lemma}{middle}{lex_id}:{head}" for lemma, lex_id in synset.words]
+
+
+def _senses(
+    at: _Offset,
+    synset: _Synset,
+    keys: list[str],
+    senses: dict[str, dict[str, list[int]]],
+    counts: dict[str, int],
+) -> dict[str, tuple[int, int]]:
+    """Return the sense number and tag count of each lemma; counts of spellings by case add up."""
+    pos, offset = at
+    by_lemma: dict[str, tuple[int, int]] = {}
+    for (lemma, _), key in zip(synset.words, keys, strict=True):
+        sense = senses[pos][lemma].index(offset) + 1
+        by_lemma[lemma] = (sense, by_lemma.get(lemma, (0, 0))[1] + counts.get(key, 0))
+    return by_lemma
+
+
+def _version(data: bytes) -> str:
+    match = re.search(rb"WordNet (\S+) Copyright", data[:4096])
+    return match[1].decode("ascii", "replace") if match else "unknown"
