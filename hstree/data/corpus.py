@@ -76,7 +76,8 @@ class Corpus:
         self.lines = (start, stop)
         self._text = text
         self._only = only
-        self._types = _types(text, self.lines)
+        first, last = text.line_start[[start, stop]]
+        self._types = text.ids[first:last]
 
     @classmethod
     def read(
@@ -121,8 +122,10 @@ class Corpus:
         text = encode(open_source(source), lower=lower, cache=cache)
         if vocabulary is not None:
             return cls(text, vocabulary)
-        lines = (0, len(text.line_start) - 1)
-        return cls(text, _chosen_vocabulary(text, lines, min_count, max_size, unk))
+        corpus = cls(text, Vocabulary([EOS], [0]))
+        return corpus.with_vocabulary(
+            corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
+        )
 
     def __len__(self) -> int:
         return len(self._types)
@@ -152,7 +155,13 @@ class Corpus:
     @property
     def source(self) -> dict[str, Any]:
         """Name, hash and lines of the text, as recorded in tree files."""
-        return _source(self._text, self.lines)
+        source: dict[str, Any] = {
+            "kind": "corpus",
+            "name": self.name,
+            "sha256": self.sha256,
+            "lines": list(self.lines),
+        }
+        return {**source, "lower": True} if self._text.lower else source
 
     @property
     def record(self) -> dict[str, Any]:
@@ -281,7 +290,15 @@ class Corpus:
         self, *, min_count: int = 1, max_size: int | None = None, unk: bool | None = None
     ) -> Vocabulary:
         """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`."""
-        return _chosen_vocabulary(self._text, self.lines, min_count, max_size, unk)
+        present = np.flatnonzero(self._type_counts)
+        return Vocabulary.from_counts(
+            [self._text.types[number] for number in present.tolist()],
+            self._type_counts[present],
+            min_count=min_count,
+            max_size=max_size,
+            unk=unk,
+            source=self.source,
+        )
 
     @cached_property
     def _id_of_type(self) -> Int32:
@@ -296,47 +313,7 @@ class Corpus:
     @cached_property
     def _type_counts(self) -> Int64:
         """Occurrences of each type of the text in these lines."""
-        return _type_counts(self._text, self.lines)
-
-
-def _types(text: EncodedText, lines: tuple[int, int]) -> Int32:
-    """Return a view of the type ids of some lines."""
-    start, stop = text.line_start[list(lines)]
-    return text.ids[start:stop]
-
-
-def _type_counts(text: EncodedText, lines: tuple[int, int]) -> Int64:
-    types = _types(text, lines)
-    counts = np.zeros(len(text.types), np.int64)
-    for start in range(0, len(types), _BLOCK_TOKENS):
-        counts += np.bincount(types[start : start + _BLOCK_TOKENS], minlength=len(counts))
-    return counts
-
-
-def _chosen_vocabulary(
-    text: EncodedText,
-    lines: tuple[int, int],
-    min_count: int,
-    max_size: int | None,
-    unk: bool | None,
-) -> Vocabulary:
-    counts = _type_counts(text, lines)
-    present = np.flatnonzero(counts)
-    return Vocabulary.from_counts(
-        [text.types[number] for number in present.tolist()],
-        counts[present],
-        min_count=min_count,
-        max_size=max_size,
-        unk=unk,
-        source=_source(text, lines),
-    )
-
-
-def _source(text: EncodedText, lines: tuple[int, int]) -> dict[str, Any]:
-    source: dict[str, Any] = {
-        "kind": "corpus",
-        "name": text.name,
-        "sha256": text.sha256,
-        "lines": list(lines),
-    }
-    return {**source, "lower": True} if text.lower else source
+        counts = np.zeros(len(self._text.types), np.int64)
+        for start in range(0, len(self), _BLOCK_TOKENS):
+            counts += np.bincount(self._types[start : start + _BLOCK_TOKENS], minlength=len(counts))
+        return counts

@@ -7,11 +7,9 @@ the tree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
@@ -22,15 +20,13 @@ from hstree.tree import Tree
 from hstree.tree.paths import check_binary
 
 
-def from_linkage(
-    merges: ArrayLike, labels: Sequence[str], *, counts: ArrayLike | None = None
-) -> Tree:
-    """Make a tree from a linkage matrix; see `hstree.builders.linkage.tree_from_linkage`."""
-    return tree_from_linkage(merges, labels, counts)
-
-
 def to_linkage(tree: Tree) -> Float64:
-    """Return the linkage matrix of a binary tree with one code per label.
+    """Return the linkage matrix of a binary tree; the inverse is `tree_from_linkage`.
+
+    Parameters
+    ----------
+    tree : Tree
+        Binary, with one code per label.
 
     Returns
     -------
@@ -74,7 +70,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
     merges = read_npy(str(path), "linkage")
     words, counts = labels_for(path, labels, len(np.atleast_1d(merges)) + 1)
     try:
-        return from_linkage(merges, words, counts=counts)
+        return tree_from_linkage(merges, words, counts)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from scipy.cluster import hierarchy
 
 from hstree import formats
+from hstree.builders.linkage import tree_from_linkage
 from hstree.errors import InputError
-from hstree.formats.linkage import from_linkage, to_linkage
+from hstree.formats.linkage import to_linkage
 from hstree.formats.nested import MAX_DEPTH, from_nested, to_nested
 from hstree.formats.newick import newick
 from hstree.tree import Tree
@@ -192,7 +193,7 @@ def test_linkages_are_valid_for_scipy(tree):
     leaves = hierarchy.to_tree(merges).pre_order()
     in_order = sorted(range(tree.n_labels), key=paths_of(tree).strings.__getitem__)
     assert leaves == in_order
-    assert bits(from_linkage(merges, tree.labels)) == bits(tree)
+    assert bits(tree_from_linkage(merges, tree.labels)) == bits(tree)
 
 
 def test_scipys_matrix_is_read_with_its_labels(tmp_path):
