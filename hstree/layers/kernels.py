@@ -141,8 +141,10 @@ def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Flo
     # (binary nodes, ...) one logit each
     z = logits[row_start[binary]].astype(np.float64)
     first = branch_start[binary]
-    result[first] = log_sigmoid(z)
-    result[first + 1] = log_sigmoid(-z)
+    # log sigmoid of z and of -z, as in `log_sigmoid`
+    tail = np.log1p(np.exp(-np.abs(z)))
+    result[first] = np.minimum(z, 0) - tail
+    result[first + 1] = np.minimum(-z, 0) - tail
     wide = np.flatnonzero(fan_out > 2)
     if wide.size:
         # (branches of wide nodes, ...) logits of one wide node after another
