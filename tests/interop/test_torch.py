@@ -9,7 +9,7 @@ from tests import needs
 
 pytest.importorskip("torch", reason=needs.TORCH)
 
-from hstree.interop.torch import index, pairs, targets, tiles
+from hstree.interop.torch import functions, index, probabilities, tiles
 from tests.interop.torch_layers import (
     HierarchicalSoftmax,
     batch,
@@ -67,7 +67,7 @@ def test_equals_the_numpy_layer_in_float32(tree):
 @settings(max_examples=40)
 def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(targets, "NARROW", narrow)
+        patch.setattr(probabilities, "NARROW", narrow)
         patch.setattr(tiles, "BLOCK", 200)
         check_same(tree, sparse)
 
@@ -76,8 +76,8 @@ def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
 @pytest.mark.parametrize("block", [1, 500])
 def test_small_blocks_change_nothing(tree, block, monkeypatch):
     monkeypatch.setattr(tiles, "BLOCK", block)
-    monkeypatch.setattr(pairs, "CPU_BLOCK", block)
-    monkeypatch.setattr(pairs, "_can_sample", lambda *given: False)
+    monkeypatch.setattr(functions, "CPU_BLOCK", block)
+    monkeypatch.setattr(functions, "_can_sample", lambda *given: False)
     check_same(tree, sparse=False)
 
 
@@ -94,7 +94,7 @@ def test_gradcheck(tree):
     target[1] = -100
 
     def output(hidden, weight, bias):
-        return targets.log_prob(
+        return probabilities.target_log_prob(
             module._layout().tree_index,
             weight,
             bias,
@@ -118,9 +118,9 @@ def test_gradcheck_of_all_labels(tree):
 
 
 def test_a_planted_wrong_sign_is_caught(monkeypatch):
-    right = pairs.row_gradient
+    right = functions.row_gradient
     monkeypatch.setattr(
-        pairs, "row_gradient", lambda rows, values, *more: right(rows, -values, *more)
+        functions, "row_gradient", lambda rows, values, *more: right(rows, -values, *more)
     )
     with pytest.raises(AssertionError):
         check_same(random_tree(40, 0, wide=False), sparse=False)
@@ -159,14 +159,14 @@ def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
 def test_wide_nodes_take_no_python_step_a_node(monkeypatch):
     """Blocks are as many as kinds of nodes, by powers of two of children and decisions."""
     blocks = []
-    whole = tiles._cut_alike
+    whole = tiles._split_kind
 
     def counted(*given):
         for found in whole(*given):
             blocks.append(found)
             yield found
 
-    monkeypatch.setattr(tiles, "_cut_alike", counted)
+    monkeypatch.setattr(tiles, "_split_kind", counted)
     for n_classes in (300, 500):
         blocks.clear()
         tree = classes(n_classes, 40)

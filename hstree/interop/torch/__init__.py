@@ -1,11 +1,11 @@
-"""The hierarchical softmax as a PyTorch module, for any tree of hstree.
+"""Hierarchical softmax as a PyTorch module, for any tree.
 
-`HierarchicalSoftmax` has the manners of ``torch.nn.AdaptiveLogSoftmaxWithLoss``; ``docs/torch.md``
-shows it at work. What it computes is what the NumPy layer computes
-(`hstree.layers.hierarchical`), on the same weights; it trains on whatever device torch has.
+`HierarchicalSoftmax` has the interface of ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (see
+``docs/torch.md``). It computes what `hstree.layers.hierarchical` computes, with the same layout of
+the weights, on any device of torch.
 """
 
-# ruff: noqa: E402 - torch is asked for first, so that its absence is one clear line
+# ruff: noqa: E402 - `require` comes first, so that a missing torch is one clear line
 from hstree._optional import require
 
 require("torch", "torch", at_least="2.3")

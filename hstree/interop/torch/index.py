@@ -1,6 +1,6 @@
-"""The tree as index tensors on a device: from targets to the decisions they take.
+"""A tree as index tensors on a device: from targets to their decisions.
 
-The arrays are those of `hstree.tree.codes`, laid out flat; there is never a padded table of codes.
+The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded table of codes.
 """
 
 from __future__ import annotations
@@ -12,25 +12,67 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from hstree.interop.torch.segments import ranges
 from hstree.tree.codes import Codes
 
 #: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
-#: more are laid out on the host, batch by batch.
+#: more are expanded on the host, batch by batch.
 CACHE_LIMIT = 1 << 25
 
 
+# Helpers of tensors; `offsets` and `ranges` are those of `hstree._ragged`.
+
+
+def offsets(length: Tensor) -> Tensor:
+    """Return the offsets (S + 1,) of segments of these lengths (S,), int64."""
+    start = length.new_zeros(len(length) + 1)
+    torch.cumsum(length, 0, out=start[1:])
+    return start
+
+
+def ranges(first: Tensor, length: Tensor) -> Tensor:
+    """Concatenate ranges of consecutive integers, by their first integers and lengths (S,)."""
+    start = offsets(length)
+    total = int(start[-1])
+    shift = torch.repeat_interleave(first - start[:-1], length, output_size=total)
+    return torch.arange(total, device=first.device) + shift
+
+
+def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
+    """Log-sum-exp of every segment, along the first axis; differentiable.
+
+    Parameters
+    ----------
+    values : float tensor (P, ...)
+    segment : int64 tensor (P,)
+        Segment of each; none of the `n_segments` is empty.
+    """
+    shape = (n_segments, *values.shape[1:])
+    spread = segment.reshape(-1, *[1] * (values.ndim - 1)).expand_as(values)
+    lowest = values.new_full(shape, -torch.inf)
+    top = lowest.scatter_reduce(0, spread, values.detach(), "amax")
+    shifted = torch.exp(values - top.index_select(0, segment))
+    return top + values.new_zeros(shape).index_add(0, segment, shifted).log()
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Return half-precision values as float32, others as they are: sums and logs need it."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+# Trees.
+
+
 class Taken(NamedTuple):
-    """The decisions of all codes of a batch of N targets.
+    """Decisions of all codes of a batch of N targets.
 
     Attributes
     ----------
     code_item : int64 tensor (C,)
-        The batch item of each code; ascends.
+        Batch item of each code, ascending.
     decision_code : int64 tensor (D,)
-        The code of each decision; ascends.
+        Code of each decision, ascending.
     edge : int64 tensor (D,)
-        The edge taken.
+        Edge taken.
     """
 
     code_item: Tensor
@@ -47,7 +89,7 @@ def index_tensor(
 
 
 class TreeIndex:
-    """A tree's arrays as index tensors.
+    """Arrays of a tree as index tensors.
 
     Parameters
     ----------
@@ -57,25 +99,19 @@ class TreeIndex:
 
     Attributes
     ----------
-    edge_row : int64 tensor (E,)
-        The first weight row of the node that each edge leaves.
-    edge_branch : int64 tensor (E,)
-        Which child of that node it leads to, counted from 0.
-    edge_width : int64 tensor (E,)
-        How many children that node has.
+    edge_row, edge_branch, edge_width : int64 tensors (E,)
     child_start, child : int64 tensors (N + 1,), (E,)
+    has_single_codes : bool
         As in the tree.
     n_labels : int
-    one_code : bool
-        Whether every label has one code.
     widest : int
-        The most children that a node has; 0 where there is no node.
+        Largest number of children of a node; 0 where there is no node.
     """
 
     def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
         self.n_labels = tree.n_labels
-        self.one_code = tree.has_single_codes
+        self.has_single_codes = tree.has_single_codes
         self.widest = int(tree.fan_out.max(initial=0))
         self.edge_row = index_tensor(tree.edge_row, device)
         self.edge_branch = index_tensor(tree.edge_branch, device)
@@ -90,25 +126,23 @@ class TreeIndex:
         self._code_edge = index_tensor(everything.edge, device, torch.int32)
 
     def expand(self, target: Tensor) -> Taken:
-        """Lay out all codes of the targets (N,)."""
+        """Return the decisions of all codes of the targets (N,)."""
         if self._host_codes is not None:
-            return _expand_on_host(self._host_codes, target)
+            expansion = self._host_codes.expand(target.cpu().numpy())
+            arrays = (expansion.code_item, expansion.decision_code, expansion.edge)
+            return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))
+        # (C,) codes of the targets, and the item of each
         item = torch.arange(len(target), device=target.device)
         code = target
-        if not self.one_code:
+        if not self.has_single_codes:
             first = self._label_start[target]
             per_item = self._label_start[target + 1] - first
             item = torch.repeat_interleave(item, per_item)
             code = ranges(first, per_item)
+        # (D,) edges of the codes, and the code of each
         first = self._code_start[code]
         length = self._code_start[code + 1] - first
         edge = self._code_edge[ranges(first, length)]
-        of_code = torch.arange(len(code), device=target.device)
-        decision_code = torch.repeat_interleave(of_code, length, output_size=len(edge))
+        number = torch.arange(len(code), device=target.device)
+        decision_code = torch.repeat_interleave(number, length, output_size=len(edge))
         return Taken(item, decision_code, edge.long())
-
-
-def _expand_on_host(codes: Codes, target: Tensor) -> Taken:
-    found = codes.expand(target.cpu().numpy())
-    arrays = (found.code_item, found.decision_code, found.edge)
-    return Taken(*(torch.from_numpy(array).to(target.device) for array in arrays))

@@ -1,7 +1,8 @@
-"""The module: parameters, what a user calls, and what is checked before anything is computed."""
+"""The module: parameters, the public methods and the checks of their input."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
@@ -11,36 +12,37 @@ from torch import Tensor, nn
 
 from hstree._typing import Integer
 from hstree.errors import InputError, OptionError
-from hstree.interop.torch import sampling, targets
-from hstree.interop.torch.all_labels import AllLabels
+from hstree.interop.torch import probabilities
+from hstree.interop.torch.functions import without_autocast
 from hstree.interop.torch.index import TreeIndex
-from hstree.interop.torch.precision import as_given
-from hstree.interop.torch.state import note_tree, of_another_tree
+from hstree.interop.torch.probabilities import AllLabels
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.models import Model, load
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
+from hstree.tree.content import content_arrays
 from hstree.tree.weight_rows import unigram_bias
 
 #: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
 TABLE_LIMIT = 1 << 26
-
+#: Key of the tree's hash in the metadata of a `state_dict`.
+TREE_KEY = "hstree_tree"
 
 #: Shapes here depend on values, so that torch.compile leaves these as they are.
 _not_compiled: Callable[[Any], Any] = torch.compiler.disable
-_target_log_prob: Callable[..., Tensor] = _not_compiled(targets.log_prob)
-_draw: Callable[..., Tensor] = _not_compiled(sampling.sample)
+_target_log_prob: Callable[..., Tensor] = _not_compiled(probabilities.target_log_prob)
+_draw: Callable[..., Tensor] = _not_compiled(probabilities.sample)
 
 
 class TargetLogProb(NamedTuple):
-    """What `HierarchicalSoftmax` returns in training.
+    """Result of the forward pass of `HierarchicalSoftmax`.
 
     Attributes
     ----------
     output : float tensor (...)
-        The log-probability of each target, in nats; 0 where the target is ignored.
+        Log-probability of each target in nats; 0 where the target is ignored.
     loss : float tensor ()
-        The mean negative log-likelihood of the targets that are not ignored; nan without any.
+        Mean negative log-likelihood of the targets that are not ignored; nan without any.
     """
 
     output: Tensor
@@ -61,7 +63,7 @@ class TopK(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The tree on one device; `all_labels` is None where the tree has no nodes."""
+    """A tree on one device; `all_labels` is None where the tree has no nodes."""
 
     tree_index: TreeIndex
     all_labels: AllLabels | None
@@ -76,23 +78,23 @@ _lay_out: Callable[[Tree, torch.device], _Layout] = _not_compiled(_make_layout)
 
 
 class HierarchicalSoftmax(nn.Module):
-    """The output layer of one tree, with the manners of ``nn.AdaptiveLogSoftmaxWithLoss``.
+    """Output layer of one tree, with the interface of ``nn.AdaptiveLogSoftmaxWithLoss``.
 
     Parameters
     ----------
     tree : Tree
-        Any: with nodes of any width, with several codes a label, flat. Label ids are the order of
-        its labels and need not be sorted by frequency.
+        Any tree: nodes of any width, several codes per label, flat. Label ids are in the order of
+        its labels, which need not be sorted by frequency.
     in_features : int
         d, the length of a hidden vector.
     sparse : bool, default False
-        Whether the gradients by `weight` and `bias` are sparse, over the rows that a batch
-        touches; for optimisers that take them: ``SGD``, ``Adagrad``, ``SparseAdam``. The fast way
-        to train: a dense gradient costs O(R d) a step, however few rows are touched.
+        Whether the gradients with respect to `weight` and `bias` are sparse, over the rows that a
+        batch touches, for optimisers that take them: ``SGD``, ``Adagrad``, ``SparseAdam``. Faster:
+        a dense gradient takes O(R d) a step, however few rows are touched.
     counts : int array (V,), optional
         Training counts for the starting biases; `tree.counts` by default, all ones without any.
     ignore_index : int, default -100
-        The target of an item that is not scored, as padding, whatever labels there are.
+        Target of items that are not scored, such as padding, whatever labels there are.
     device, dtype : optional
         As for every torch module.
 
@@ -101,7 +103,7 @@ class HierarchicalSoftmax(nn.Module):
     weight : Parameter (R, d)
         Node vectors, zero at the start; rows as ``docs/tree-format.md`` lays them out.
     bias : Parameter (R,)
-        So that the untrained layer is the unigram distribution of `counts`, whatever the tree.
+        Biases; at the start such that the layer is the unigram distribution of `counts`.
     tree : Tree
     n_classes : int
         V, the number of labels.
@@ -109,10 +111,10 @@ class HierarchicalSoftmax(nn.Module):
     Notes
     -----
     ``P(label)`` is the sum over the label's codes of the product of the branch probabilities
-    (Morin & Bengio 2005; Mnih & Hinton 2008, section 5, for several codes). One target costs
-    O(decisions x d). Losses and log-probabilities are float32 at least, under autocast too.
-    The tree is neither parameter nor buffer: it is laid out anew wherever the weights are, so that
-    a layer may be made on the meta device and get its weights by ``to_empty`` and
+    (Morin & Bengio 2005; Mnih & Hinton 2008, section 5, for several codes). One target takes
+    O(decisions x d). Losses and log-probabilities are at least float32, under autocast too.
+    The tree is neither parameter nor buffer: its index tensors are made again wherever the weights
+    are, so that a layer can be made on the meta device and get its weights by ``to_empty`` and
     `reset_parameters` or `load_state_dict`. The loss is differentiable once. Under
     ``torch.compile`` it is computed outside of the graph, since its shapes depend on the targets;
     the rest of a model is compiled around it.
@@ -148,12 +150,12 @@ class HierarchicalSoftmax(nn.Module):
         self._follow_weights()
 
     def reset_parameters(self) -> None:
-        """Return to the start: the unigram distribution, whatever the hidden vector."""
+        """Reset the weights to the start: the unigram distribution for any hidden vector."""
         with torch.no_grad():
             self.weight.zero_()
             bias: Any = self.bias
             start = torch.from_numpy(self._start_bias).to(bias.device)
-            if hasattr(bias, "device_mesh"):  # a DTensor of fully_shard copies from its like alone
+            if hasattr(bias, "device_mesh"):  # a DTensor of fully_shard copies from a DTensor only
                 start = type(bias.data).from_local(start, bias.device_mesh)
             bias.copy_(start)
 
@@ -193,7 +195,7 @@ class HierarchicalSoftmax(nn.Module):
         return layer
 
     def copy_to(self, model: Model[Any]) -> None:
-        """Put the node weights into a model of the same tree and d, to be saved with it.
+        """Copy the node weights into a model of the same tree and d, to be saved with it.
 
         Raises
         ------
@@ -220,12 +222,13 @@ class HierarchicalSoftmax(nn.Module):
         ----------
         input : float tensor (..., d)
         target : int64 tensor (...)
-            Label ids, or `ignore_index` where there is nothing to score.
+            Label ids, or `ignore_index` for items that are not scored.
 
         Raises
         ------
         InputError
-            When the shapes do not fit, a target is no label, or the layer is on the meta device.
+            When the shapes do not fit, a target is not a label id, or the layer is on the meta
+            device.
         """
         hidden, layout = self._hidden(input), self._layout()
         expected = input.shape[:-1]
@@ -236,7 +239,7 @@ class HierarchicalSoftmax(nn.Module):
         if target.is_floating_point() or target.dtype == torch.bool:
             raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
         target = target.long()
-        with as_given(input.device):
+        with without_autocast(input.device):
             output = _target_log_prob(
                 layout.tree_index,
                 self.weight,
@@ -255,7 +258,7 @@ class HierarchicalSoftmax(nn.Module):
         One dense product for all node scores, then one pass a level: O(N (R d + E)).
         """
         hidden = self._hidden(input)
-        with as_given(input.device):
+        with without_autocast(input.device):
             return self._log_prob(hidden).reshape(*input.shape[:-1], self.n_classes)
 
     def predict(self, input: Tensor) -> Tensor:
@@ -278,7 +281,7 @@ class HierarchicalSoftmax(nn.Module):
             raise OptionError(f"k is {k}; ask for at least 1 label")
         hidden = self._hidden(input)
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
-        with as_given(input.device):
+        with without_autocast(input.device):
             parts = [_largest(self._log_prob(some), k) for some in torch.split(hidden, step)]
         shape = (*input.shape[:-1], parts[0][0].shape[1])
         labels, log_prob = (torch.cat(part).reshape(shape) for part in zip(*parts, strict=True))
@@ -295,7 +298,7 @@ class HierarchicalSoftmax(nn.Module):
             On the device of the input.
         """
         hidden = self._hidden(input)
-        with as_given(input.device):
+        with without_autocast(input.device):
             label = _draw(self._layout().tree_index, self.weight, self.bias, hidden, generator)
         return label.reshape(input.shape[:-1])
 
@@ -304,7 +307,7 @@ class HierarchicalSoftmax(nn.Module):
         return f"{self.tree!r}, in_features={self.in_features}, sparse={self.sparse}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out of copies and pickles what is made anew from the tree."""
+        """Leave the index tensors out of copies and pickles."""
         return {**self.__dict__, "_layouts": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -312,7 +315,7 @@ class HierarchicalSoftmax(nn.Module):
         self._follow_weights()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Apply as every module does to its weights, for ``to``, ``to_empty`` and their like."""
+        """Apply a function to the weights, as ``to`` and ``to_empty`` do."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._follow_weights()
         return self
@@ -320,8 +323,16 @@ class HierarchicalSoftmax(nn.Module):
     def _save_to_state_dict(
         self, destination: dict[str, Any], prefix: str, keep_vars: bool
     ) -> None:
+        """Save as every module does, and the tree's hash beside the versions of modules.
+
+        All binary trees over V labels have V - 1 weight rows, so that shapes cannot tell them
+        apart. The metadata are kept by ``torch.save``, and not by files of tensors alone, which
+        are accepted for any tree.
+        """
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        note_tree(destination, prefix, self.tree)
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None:
+            metadata.setdefault(prefix[:-1], {})[TREE_KEY] = _tree_hash(self.tree)
 
     def _load_from_state_dict(
         self,
@@ -334,7 +345,8 @@ class HierarchicalSoftmax(nn.Module):
         error_msgs: list[str],
     ) -> None:
         """Load as every module does, unless the weights were learned on another tree."""
-        if of_another_tree(local_metadata, self.tree):
+        saved = local_metadata.get(TREE_KEY)
+        if saved is not None and saved != _tree_hash(self.tree):
             error_msgs.append(
                 f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
                 "make the layer on that one"
@@ -349,7 +361,7 @@ class HierarchicalSoftmax(nn.Module):
         return self.weight.is_meta or self.bias.is_meta
 
     def _follow_weights(self) -> None:
-        """Lay the tree out where the weights are, ahead of calls that may be compiled."""
+        """Make the index tensors where the weights are, before calls that may be compiled."""
         if self._layouts.keys() != {self.weight.device}:
             self._layouts = {}
         if not self._on_meta():
@@ -378,8 +390,17 @@ class HierarchicalSoftmax(nn.Module):
     def _log_prob(self, hidden: Tensor) -> Tensor:
         all_labels = self._layout().all_labels
         if all_labels is None:
-            return targets.certain(self.weight, self.bias, hidden)[:, None]
+            return probabilities.certain(self.weight, self.bias, hidden)[:, None]
         return all_labels.log_prob(self.weight, self.bias, hidden)
+
+
+def _tree_hash(tree: Tree) -> str:
+    """Return a hash of what decides the weight rows of each label: labels and children."""
+    digest = hashlib.sha256()
+    for array in content_arrays(tree.labels, None, tree.child_start, tree.child, None).values():
+        digest.update(f"{array.nbytes}\n".encode())
+        digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
+    return digest.hexdigest()
 
 
 def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -390,7 +411,7 @@ def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if values.isnan().any():  # which topk takes for the largest, and no comparison does
         known = log_prob.masked_fill(log_prob.isnan(), torch.inf)
     least = known.gather(1, labels[:, -1:])
-    if ((known >= least).sum(1) > k).any():  # ties of the k-th, of which topk takes any
+    if ((known >= least).sum(1) > k).any():  # the k-th ties with others; topk takes any of them
         above, ties = known > least, known == least
         wanted = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
         labels = wanted.nonzero()[:, 1].reshape(-1, k)

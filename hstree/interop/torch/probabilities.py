@@ -1,0 +1,291 @@
+"""Log-probabilities of targets and of all labels, and samples, on the tree's index tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from hstree._ragged import offsets as array_offsets
+from hstree._typing import Int64
+from hstree.errors import InputError
+from hstree.interop.torch.functions import branch_log_prob, pair_logits
+from hstree.interop.torch.index import (
+    TreeIndex,
+    at_least_float32,
+    index_tensor,
+    log_sum_exp,
+    offsets,
+    ranges,
+)
+from hstree.interop.torch.tiles import Decisions, split
+from hstree.layers.node_groups import NARROW
+from hstree.tree.arrays import TreeArrays
+from hstree.tree.codes import Codes
+
+#: Log-probabilities (D,) of decisions, by index, weight, bias, hidden, item, edge and sparse.
+Decide = Callable[[TreeIndex, Tensor, Tensor, Tensor, Tensor, Tensor, bool], Tensor]
+
+
+# Targets.
+
+
+def target_log_prob(
+    index: TreeIndex,
+    weight: Tensor,
+    bias: Tensor,
+    hidden: Tensor,
+    target: Tensor,
+    ignore_index: int,
+    sparse: bool,
+) -> Tensor:
+    """Return the log-probabilities (N,) of the targets, at least float32; 0 where ignored.
+
+    Parameters
+    ----------
+    index : TreeIndex
+    weight, bias : float tensors (R, d), (R,)
+    hidden : float tensor (N, d)
+    target : int64 tensor (N,)
+    ignore_index : int
+        Target of the items that are ignored.
+    sparse : bool
+        Whether the gradients with respect to `weight` and `bias` are sparse.
+
+    Raises
+    ------
+    InputError
+        When a target is not a label id.
+    """
+    kept = (target != ignore_index).nonzero()[:, 0]
+    target = target[kept]
+    _check(target, index.n_labels, ignore_index)
+    if not index.widest:
+        return certain(weight, bias, hidden)
+    if not len(kept):  # no pairs, so that gradients are zero, and sparse where they always are
+        logits = pair_logits(weight, bias, hidden, kept, kept, sparse)
+        return at_least_float32(hidden.new_zeros(len(hidden)) + logits.sum())
+    taken = index.expand(target)
+    item = kept[taken.code_item]
+    groups: list[tuple[Tensor | slice, Decide]] = [(slice(None), _at_few_children)]
+    if index.widest > NARROW:
+        many = index.edge_width[taken.edge] > NARROW
+        groups = [(~many, _at_few_children), (many, _at_many_children)]
+    # (C,) log-probability of each code, the sum over its decisions
+    dtype = torch.promote_types(weight.dtype, torch.float32)
+    of_code = torch.zeros(len(taken.code_item), dtype=dtype, device=weight.device)
+    for some, decide in groups:
+        edge, code = taken.edge[some], taken.decision_code[some]
+        if len(edge):
+            of_decision = decide(index, weight, bias, hidden, item[code], edge, sparse)
+            of_code = of_code.index_add(0, code, of_decision)
+    of_target = of_code
+    if not index.has_single_codes:
+        of_target = log_sum_exp(of_code, taken.code_item, len(target))
+    return of_target.new_zeros(len(hidden)).index_copy(0, kept, of_target)
+
+
+def _at_few_children(
+    index: TreeIndex,
+    weight: Tensor,
+    bias: Tensor,
+    hidden: Tensor,
+    item: Tensor,
+    edge: Tensor,
+    sparse: bool,
+) -> Tensor:
+    """Decide by pairs: one for a binary node, one for each child of a node with a softmax."""
+    row, branch = index.edge_row[edge], index.edge_branch[edge]
+    if index.widest == 2:
+        logits = at_least_float32(pair_logits(weight, bias, hidden, item, row, sparse))
+        return logsigmoid(torch.where(branch == 0, logits, -logits))
+    width = index.edge_width[edge]
+    is_binary = width == 2
+    # (P,) decision and row of each pair
+    n_pairs = torch.where(is_binary, 1, width)
+    decision = torch.repeat_interleave(n_pairs)
+    rows = ranges(row, n_pairs)
+    logits = at_least_float32(pair_logits(weight, bias, hidden, item[decision], rows, sparse))
+    # (D,) logit of the branch taken; of the only pair at a binary node
+    taken = logits[offsets(n_pairs)[:-1] + torch.where(is_binary, 0, branch)]
+    of_binary = logsigmoid(torch.where(branch == 0, taken, -taken))
+    return torch.where(is_binary, of_binary, taken - log_sum_exp(logits, decision, len(edge)))
+
+
+def _at_many_children(
+    index: TreeIndex,
+    weight: Tensor,
+    bias: Tensor,
+    hidden: Tensor,
+    item: Tensor,
+    edge: Tensor,
+    sparse: bool,
+) -> Tensor:
+    taken = Decisions(item, index.edge_row[edge], index.edge_width[edge])
+    return branch_log_prob(weight, bias, hidden, taken, index.edge_branch[edge], sparse)
+
+
+def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+    """Return log-probabilities (N,) of zero that are differentiable."""
+    return at_least_float32(hidden[:, :0].sum(1) + weight[:0].sum() + bias[:0].sum())
+
+
+def _check(target: Tensor, n_labels: int, ignore_index: int) -> None:
+    if not len(target):
+        return
+    least, most = torch.stack(torch.aminmax(target)).tolist()
+    if not 0 <= least <= most < n_labels:
+        raise InputError(
+            f"target holds ids from {least} to {most}; this layer has labels 0 to {n_labels - 1}, "
+            f"and ignores {ignore_index}"
+        )
+
+
+# All labels.
+
+
+class AllLabels:
+    """Order in which the edges and labels of a tree are computed, as index tensors.
+
+    Parameters
+    ----------
+    codes : Codes
+        Of a tree with at least one node.
+    device : device
+    """
+
+    def __init__(self, codes: Codes, device: torch.device) -> None:
+        tree = codes.tree
+        self.n_labels = tree.n_labels
+        self.has_single_codes = tree.has_single_codes
+        groups = _softmax_groups(tree)
+        # (E,) edges from the root down, and where each edge is among them
+        down = np.concatenate([level.edges for level in tree.levels])
+        rank = np.empty_like(down)
+        rank[down] = np.arange(len(down))
+        per_level = np.array([len(level.edges) for level in tree.levels])
+        self._level_bounds: list[int] = array_offsets(per_level).tolist()
+        binary = np.flatnonzero(tree.fan_out == 2)
+        self._binary_row = index_tensor(tree.row_start[binary], device)
+        self._group_rows = [index_tensor(rows, device) for _, rows in groups]
+        self._slot = index_tensor(_slots(tree, binary, groups)[down], device)
+        self._above = index_tensor(rank[tree.parent_edge[down]], device)
+        self._leaf = index_tensor(rank[codes.leaf_edge], device)
+        self._code_label = index_tensor(codes.label, device)
+
+    def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
+        """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
+        logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
+        # (E, N) of each edge, then of the path to each edge, one level after another
+        path = self._of_edges(logits).index_select(0, self._slot)
+        for a, b in pairwise(self._level_bounds[1:]):
+            path[a:b] += path.index_select(0, self._above[a:b])
+        of_code = path.index_select(0, self._leaf)
+        if self.has_single_codes:
+            return of_code.T
+        return log_sum_exp(of_code, self._code_label, self.n_labels).T
+
+    def _of_edges(self, logits: Tensor) -> Tensor:
+        """Return the log-probabilities (slots, N) of edges, from the logits (R, N) of all rows.
+
+        The first children of all binary nodes, the second ones, and the groups with their padding.
+        """
+        binary = logits.index_select(0, self._binary_row)
+        parts = [logsigmoid(binary), logsigmoid(-binary)]
+        if self._group_rows:
+            padding = logits.new_full((1, logits.shape[1]), -torch.inf)
+            logits = torch.cat([logits, padding])
+        for rows in self._group_rows:
+            parts.append(torch.log_softmax(logits[rows], 1).flatten(0, 1))
+        return torch.cat(parts)
+
+
+def _softmax_groups(tree: TreeArrays) -> list[tuple[Int64, Int64]]:
+    """Group the nodes with a softmax by their widths, between the same powers of two.
+
+    Returns
+    -------
+    list of (nodes (n,), rows (n, K))
+        Weight rows of each node, then the number R up to the width K of the widest.
+    """
+    start = tree.row_start
+    width_class = np.ceil(np.log2(tree.fan_out)).astype(np.int64)
+    groups = []
+    for number in np.unique(width_class[tree.fan_out > 2]).tolist():
+        nodes = np.flatnonzero((width_class == number) & (tree.fan_out > 2))
+        branch = np.arange(tree.fan_out[nodes].max())
+        past = branch >= tree.fan_out[nodes, None]
+        groups.append((nodes, np.where(past, start[-1], start[nodes, None] + branch)))
+    return groups
+
+
+def _slots(tree: TreeArrays, binary: Int64, groups: list[tuple[Int64, Int64]]) -> Int64:
+    """Return the slot (E,) of each edge in the result of `AllLabels._of_edges`."""
+    slot_start = np.empty(tree.n_nodes, np.int64)
+    step = np.ones(tree.n_nodes, np.int64)
+    slot_start[binary], step[binary] = np.arange(len(binary)), len(binary)
+    size = 2 * len(binary)
+    for nodes, rows in groups:
+        slot_start[nodes] = size + rows.shape[1] * np.arange(len(nodes))
+        size += rows.size
+    slots: Int64 = slot_start[tree.edge_node] + step[tree.edge_node] * tree.edge_branch
+    return slots
+
+
+# Samples.
+
+
+def sample(
+    index: TreeIndex,
+    weight: Tensor,
+    bias: Tensor,
+    hidden: Tensor,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """Draw one label for each hidden vector (N, d), int64 (N,), all a level at a time.
+
+    A label with several codes is drawn with the sum of their probabilities.
+    """
+    label = torch.zeros(len(hidden), dtype=torch.int64, device=hidden.device)
+    # (items,) those that have not arrived at a label, and their nodes
+    item = torch.arange(len(hidden) if index.widest else 0, device=hidden.device)
+    node = torch.zeros_like(item)
+    while len(item):
+        first = index.child_start[node]
+        row, width = index.edge_row[first], index.edge_width[first]
+        branch = torch.empty_like(item)
+        two = (width == 2).nonzero()[:, 0]
+        logits = pair_logits(weight, bias, hidden, item[two], row[two], sparse=False)
+        uniform = torch.rand(
+            len(two), dtype=torch.float64, device=logits.device, generator=generator
+        )
+        branch[two] = (uniform.log() >= logsigmoid(logits.double())).long()
+        more = (width > 2).nonzero()[:, 0]
+        if len(more):
+            taken = Decisions(item[more], row[more], width[more])
+            branch[more] = _draw_branches(weight, bias, hidden, taken, generator)
+        child = index.child[first + branch]
+        arrived = child < 0
+        label[item[arrived]] = ~child[arrived]
+        item, node = item[~arrived], child[~arrived]
+    return label
+
+
+def _draw_branches(
+    weight: Tensor,
+    bias: Tensor,
+    hidden: Tensor,
+    taken: Decisions,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """Draw a branch for each decision at nodes with a softmax, int64 (D,)."""
+    branch = torch.empty_like(taken.row)
+    for tiles in split(taken, weight.shape[1]):
+        share = torch.softmax(tiles.logits(weight, bias, hidden, taken), 2)
+        drawn = torch.multinomial(share.flatten(0, 1), 1, generator=generator)
+        branch[tiles.decision[tiles.is_full]] = drawn.view_as(tiles.decision)[tiles.is_full]
+    return branch
