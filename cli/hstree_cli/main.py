@@ -65,8 +65,7 @@ def hstree(
 ) -> None:
     """Find out which hierarchical-softmax tree to use.
 
-    Builds trees by many methods, trains the same language model on each,
-    and prints what each costs and what perplexity it reaches.
+    Build trees by many methods, train the same model on each, and compare cost and perplexity.
     """
 
 

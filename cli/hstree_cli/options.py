@@ -55,7 +55,18 @@ Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 JsonFile = Annotated[
     Path | None, path_option("--json", metavar="FILE", help="Also write the results as JSON.")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="S", min=0, max=MAX_SEED, help="Random seed.")]
+
+
+def _check_seed(seed: int) -> int:
+    # Not by `min` and `max`: help pages would give the range more room than the help.
+    if not 0 <= seed <= MAX_SEED:
+        raise typer.BadParameter(f"{seed} is not from 0 to {MAX_SEED}")
+    return seed
+
+
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="S", callback=_check_seed, help="Random seed.")
+]
 
 _READING = "Reading a corpus"
 

@@ -193,7 +193,9 @@ class ModelOptions(RegisteredOptions):
             if name not in names:
                 raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
             help = f"Model to train: {', '.join(names)}. The options below are its own."
-            described = typer.Option("--model", help=help, rich_help_panel=_TRAINING)
+            described = typer.Option(
+                "--model", metavar="MODEL", help=help, rich_help_panel=_TRAINING
+            )
             parameters.append(_keyword("model", self.default, Annotated[str, described]))
         for option in kind.options:
             default = self.defaults.get(option.name, option.default)
@@ -244,6 +246,7 @@ def as_typer(
     choices : mapping of str to Choice, optional
         By the names of these parameters.
     """
+    choices = choices or {}
     signature = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     registered: list[inspect.Parameter] = []
@@ -256,12 +259,12 @@ def as_typer(
             groups[name] = (_maker(group), [member.name for member in members])
         elif _registered(parameter) is None:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
-        elif (choice := (choices or {}).get(name)) is None:
+        elif (choice := choices.get(name)) is None:
             groups[name] = (dict, [])
         else:
             registered += choice.parameters
             groups[name] = (choice.collect, [option.name for option in choice.parameters])
-    for choice in (choices or {}).values():
+    for choice in choices.values():
         _refuse_clashes(choice, [parameter.name for parameter in (*parameters, *registered)])
 
     def typed(**values: Any) -> None:
@@ -274,9 +277,8 @@ def as_typer(
     typed.__name__ = command.__name__
     # The lines of a paragraph joined, so that they wrap at the width of the terminal.
     paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command) or "")
-    typed.__doc__ = "\n\n".join(
-        [paragraphs, *(escape(c.summary) for c in (choices or {}).values())]
-    )
+    summaries = (escape(choice.summary) for choice in choices.values())
+    typed.__doc__ = "\n\n".join([paragraphs, *summaries])
     return typed
 
 

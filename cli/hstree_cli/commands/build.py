@@ -50,6 +50,7 @@ def build(
         typer.Option(
             "--method",
             "-m",
+            metavar="METHOD",
             help="Method to build with; `hstree methods` lists them.",
             show_default=False,
         ),

@@ -32,11 +32,11 @@ def score(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help=f"{CORPUS_KINDS}; - is standard input.", show_default=False
+            metavar="FILE", help=f"The text: {CORPUS_KINDS}; - for stdin.", show_default=False
         ),
     ],
     per_word: Annotated[
-        bool, typer.Option("--per-word", help="Print one line per word, not per line.")
+        bool, typer.Option("--per-word", help="Score each word instead of each line.")
     ] = False,
     output: Annotated[
         Path | None,
