@@ -1,4 +1,4 @@
-"""The corpus: ids, counts and parts against the text read in the plainest way."""
+"""Corpus: ids, counts and splits against a plain reading of the text."""
 
 import gzip
 import os

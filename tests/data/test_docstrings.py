@@ -1,4 +1,4 @@
-"""The built-in corpus: read without importing, without duplicates, and the same each time."""
+"""Built-in corpus: read without importing, without duplicates, reproducibly."""
 
 import platform
 import subprocess

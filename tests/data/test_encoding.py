@@ -1,4 +1,4 @@
-"""Encoding: the ids say the text back, whatever the blocks; the cache never gives a wrong text."""
+"""Encoding: texts come back from their ids, for any blocks; damaged cache entries are rebuilt."""
 
 import hashlib
 import multiprocessing
@@ -193,6 +193,32 @@ def test_a_damaged_entry_is_made_anew(tmp_path, ending, damage):
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("n_renamed", [0, 1, 2])
+@pytest.mark.parametrize("before", ["nothing", "damaged"])
+def test_after_a_kill_between_the_renames_the_text_is_encoded_again(
+    tmp_path, monkeypatch, n_renamed, before
+):
+    source = Given([b"a b\nc d e\n" * 50])
+    if before == "damaged":
+        encode(source, cache=tmp_path)
+        for path in tmp_path.glob("*.npy"):
+            _cut(path)
+    rename = os.replace
+    done = []
+
+    def killed(*paths):
+        if len(done) == n_renamed:
+            raise KeyboardInterrupt
+        done.append(rename(*paths))
+
+    monkeypatch.setattr("hstree._files.os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        encode(source, cache=tmp_path)
+    monkeypatch.undo()
+    assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
+    assert len(contents(tmp_path)) == 3
 
 
 @pytest.mark.parametrize("other", [b"a b\n" * 50, b"c a b\nd e\n" * 50])

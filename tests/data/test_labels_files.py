@@ -1,4 +1,4 @@
-"""A matrix and its labels: two files that know each other, whatever was killed between them."""
+"""Labels files: bound to their matrix by a hash, also after a kill between the two renames."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The strict reader of .npy: what NumPy writes comes back, and every other header is refused."""
+"""Strict reader of .npy: reads what NumPy writes, refuses every other header."""
 
 import io
 

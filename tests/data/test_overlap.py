@@ -1,4 +1,4 @@
-"""What a text shares with a vocabulary."""
+"""Overlap of a text with a vocabulary."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Prose: what of a docstring is a sentence, and what is code, a table or a signature."""
+"""Prose: sentences of docstrings, without code, tables and signatures."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""The record of texts: collected from anything, compared by lines, read back from a first line."""
+"""Provenance: records of texts collected from JSON, compared by lines, read from a first line."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Sources: each yields its bytes, has a key that changes with them, and says what is missing."""
+"""Sources: their bytes, keys that change with the bytes, and messages for missing texts."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""Windows on both sides: against a plain loop, whole to score and at random to train."""
+"""Symmetric windows against a plain loop: whole for scoring, random for training."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""word2vec's files: what is written is read again, bit for bit, by us and by gensim."""
+"""word2vec's files: read back bit for bit, by hstree and by gensim."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""WordVectors: every format gives the same numbers, and every bad file is named for what it is."""
+"""WordVectors: the same numbers from every format, and a clear message for every bad file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vocabulary: what is kept and in which order, its file, its hash, and what it refuses."""
+"""Vocabulary: choice and order of words, file, hash, refusals."""
 
 import hashlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Context windows: what stands before each word, whatever the block and the order."""
+"""Context windows: the words before each word, for any block size and order."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every format: what it keeps comes back, what it drops is named, what it cannot is refused."""
+"""Every format: keeps what it says, names what it drops, refuses what it cannot hold."""
 
 import contextlib
 

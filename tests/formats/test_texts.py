@@ -1,4 +1,4 @@
-"""The text formats, each against a reader or a file that is not ours."""
+"""Text formats against independent readers and files."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Tables of n-grams: against counting by hand, and within the memory that they promise."""
+"""Tables of n-grams against counting by hand, and within their stated memory."""
 
 import tracemalloc
 from collections import Counter

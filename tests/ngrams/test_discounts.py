@@ -1,4 +1,4 @@
-"""Discounts: the formula on numbers worked by hand, and what stands in where it fails."""
+"""Discounts: the formula on numbers worked by hand, and the fallback."""
 
 import numpy as np
 import pytest
