@@ -20,7 +20,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from reprlib import repr as brief
@@ -53,12 +53,20 @@ _COMPLETE = ".hstree-new"
 
 
 @contextmanager
-def reading(what: object, error: type[HstreeError] = InputError) -> Iterator[None]:
-    """Raise an `OSError` of the body as one line: "cannot read {what}: {reason}"."""
+def explained(action: str, error: type[HstreeError], remedy: str = "") -> Iterator[None]:
+    """Raise an `OSError` of the body as one line: "cannot {action}: {reason}; {remedy}"."""
     try:
         yield
     except OSError as caught:
-        raise error(f"cannot read {what}: {caught.strerror or caught}") from caught
+        end = f"; {remedy}" if remedy else ""
+        raise error(f"cannot {action}: {caught.strerror or caught}{end}") from caught
+
+
+def reading(
+    what: object, error: type[HstreeError] = InputError, remedy: str = ""
+) -> AbstractContextManager[None]:
+    """Raise an `OSError` of the body as one line: "cannot read {what}: {reason}; {remedy}"."""
+    return explained(f"read {what}", error, remedy)
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
@@ -212,6 +220,22 @@ class Unpacked:
 # JSON
 
 
+def read_json(path: str | os.PathLike[str], remedy: str) -> dict[str, Any]:
+    """Read a file of one JSON object; see `parse_json`.
+
+    Raises
+    ------
+    FileFormatError
+        When it cannot be read or is damaged.
+    """
+    with reading(path, FileFormatError, remedy):
+        data = read_regular(path)
+    try:
+        return parse_json(data, remedy)
+    except FileFormatError as error:
+        raise FileFormatError(f"{path} {error}") from error
+
+
 def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
     """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
 
@@ -240,8 +264,7 @@ def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
         ) from error
     except json.JSONDecodeError as error:
         raise FileFormatError(
-            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; "
-            f"if the file was cut short, {remedy}"
+            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; {remedy}"
         ) from error
     except RecursionError as error:
         raise FileFormatError(f"is JSON nested too deep; {remedy}") from error
@@ -407,11 +430,8 @@ def make_folder(folder: Path) -> None:
     FileFormatError
         When a file is in the way, or a parent is read-only.
     """
-    try:
+    with explained(f"make the folder {folder}", FileFormatError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileFormatError(f"cannot make the folder {folder}: {reason}") from error
 
 
 def recorded_name(path: str | os.PathLike[str]) -> str:
@@ -427,14 +447,8 @@ def recorded_name(path: str | os.PathLike[str]) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-@contextmanager
-def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise an `OSError` of the body as one line that names `path`."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileFormatError(f"cannot write {path}: {reason}; choose another place") from error
+def _writing(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    return explained(f"write {path}", FileFormatError, "choose another place")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hstree._files import open_regular, recorded_name
+from hstree._files import open_regular, reading, recorded_name
 from hstree._plugins import OWN, Registry, told
 from hstree._version import __version__
 from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
@@ -229,12 +229,8 @@ def _files(values: Mapping[str, Any]) -> dict[str, object]:
     for name, value in values.items():
         if not isinstance(value, Path) or value.is_dir():
             continue
-        try:
-            with open_regular(value) as file:
-                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise InputError(f"cannot read {value} ({name}): {reason}") from error
+        with reading(f"{value} ({name})"), open_regular(value) as file:
+            hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
         made_from += texts_of_file(value)
     record: dict[str, object] = {"files": hashes} if hashes else {}
     return {**record, "texts_of_files": texts(made_from)} if made_from else record

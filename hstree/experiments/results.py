@@ -14,7 +14,7 @@ from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
 
-from hstree._files import DEEPEST, nested_too_deep, parse_json, read_regular, replacing, write_json
+from hstree._files import DEEPEST, nested_too_deep, read_json, replacing, write_json
 from hstree.errors import FileFormatError
 
 FORMAT, VERSION = "hstree results", 2
@@ -153,14 +153,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     place = Path(path)
     if place.is_dir():
         place = place / JSON
-    try:
-        document = parse_json(read_regular(place), "compare again")
-    except OSError as error:
-        raise FileFormatError(
-            f"cannot read {place}: {error.strerror}; `hstree compare` makes one"
-        ) from error
-    except FileFormatError as error:
-        raise FileFormatError(f"{place} {error}") from error
+    document = read_json(place, "make it with `hstree compare`")
     if nested_too_deep(document):
         raise FileFormatError(f"{place} is nested more than {DEEPEST} deep; compare again")
     if document.get("format") != FORMAT:

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
 
-from hstree._files import current_file, read_regular, replacing_together
+from hstree._files import current_file, read_json, read_regular, reading, replacing_together
 from hstree._typing import Array, Float32
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError, OptionError
@@ -88,10 +88,8 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     except OptionError as error:
         raise FileFormatError(f"{home}: no output layer can be made of it: {error}") from error
     weights = current_file(home, WEIGHTS)
-    try:
+    with reading(weights, FileFormatError):
         content = read_regular(weights)
-    except OSError as error:
-        raise FileFormatError(f"cannot read {weights}: {error.strerror}") from error
     trained_on = texts(config.pop("texts", None))
     written_for = spec.config() | {"weights_sha256": hashlib.sha256(content).hexdigest()}
     if any(config.pop(name, None) != value for name, value in written_for.items()):
@@ -108,12 +106,8 @@ def read(folder: str | os.PathLike[str]) -> Saved:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(read_regular(path))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileFormatError(f"cannot read {path}: {reason}; is it a model's folder?") from error
-    if not isinstance(config, dict) or config.pop("format", None) != FORMAT:
+    config = read_json(path, "give the folder of a saved model")
+    if config.pop("format", None) != FORMAT:
         raise FileFormatError(f"{path} is not the config of a model that hstree saved")
     if (version := config.pop("version", None)) != VERSION:
         raise FileFormatError(f"{path}: version {version!r}; this hstree reads version {VERSION}")

@@ -273,20 +273,12 @@ class TreeArrays:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and unpickle through `__init__`, which makes read-only arrays and checks them."""
-        content = (self.labels, self.child_start, self.child, self.counts, self.names, self.meta)
-        return _unpickled, (type(self), *content)
+        fields = ("labels", "child_start", "child", "counts", "names", "meta")
+        return _unpickled, (type(self), {name: getattr(self, name) for name in fields})
 
 
-def _unpickled(
-    cls: type[TreeArrays],
-    labels: Sequence[str],
-    child_start: Int64,
-    child: Int64,
-    counts: Int64 | None,
-    names: Sequence[str | None] | None,
-    meta: Mapping[str, Any],
-) -> TreeArrays:
-    return cls(labels, child_start, child, counts=counts, names=names, meta=meta)
+def _unpickled(cls: type[TreeArrays], fields: Mapping[str, Any]) -> TreeArrays:
+    return cls(**fields)
 
 
 def _read_only(array: Int64) -> Int64:

@@ -96,14 +96,7 @@ class Tree(TreeArrays):
         TreeError
             When the content breaks a rule.
         """
-        return cls(
-            content.labels,
-            content.child_start,
-            content.child,
-            counts=content.counts,
-            names=content.names,
-            meta=content.meta,
-        )
+        return cls(**vars(content))
 
 
 def load(path: str | os.PathLike[str]) -> Tree:

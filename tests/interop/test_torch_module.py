@@ -384,7 +384,7 @@ def test_weights_go_into_a_model_of_the_same_tree_only(model):
     for other in (HierarchicalSoftmax(TREE, 5), HierarchicalSoftmax(model.tree, 6)):
         with pytest.raises(InputError, match="make it on the same tree"):
             other.copy_to(model)
-    with pytest.raises(FileFormatError, match="is it a model's folder"):
+    with pytest.raises(FileFormatError, match="give the folder of a saved model"):
         HierarchicalSoftmax.from_model("nowhere")
 
 

@@ -113,7 +113,7 @@ def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
     ("file", "content", "said"),
     [
         ("config.json", b"{", "config.json"),
-        ("config.json", b"[]", "not the config"),
+        ("config.json", b"[]", "not a JSON object"),
         ("config.json", b'{"format": "hstree model", "version": 7}', "version 7"),
         ("config.json", b'{"format": "hstree model", "version": 1}', "not the ones"),
         ("weights.safetensors", b"", "not the ones"),
