@@ -34,18 +34,20 @@ def print_evaluation(result: Json, text: str) -> None:
         say(epochs_table(result["epochs"]))
     say(_perplexity_table(result))
     words, tree = result["vocabulary"], result["tree"]
-    length = tree["code_length"]
     rows = [
         ("text", text),
         ("perplexity", f"of each {result['predicts']}"),
         ("scored", "every token; <eos> at the end of each line and <unk> included"),
         ("vocabulary", vocabulary_line(words["size"], words["sha256"])),
-        ("tree", f"{tree['method'] or '-'}, {plural(tree['nodes'], 'node')}"),
-        ("code length", code_length_line(length["weighted"], length["uniform"])),
-        ("scores/target", figure(tree["scores_per_target"])),
-        ("seconds", figure(result["seconds"], 1)),
     ]
-    say(facts(rows))
+    if tree is not None:
+        length = tree["code_length"]
+        rows += [
+            ("tree", f"{tree['method'] or '-'}, {plural(tree['nodes'], 'node')}"),
+            ("code length", code_length_line(length["weighted"], length["uniform"])),
+            ("scores/target", figure(tree["scores_per_target"])),
+        ]
+    say(facts([*rows, ("seconds", figure(result["seconds"], 1))]))
 
 
 def epochs_table(epochs: Sequence[Json]) -> Table:

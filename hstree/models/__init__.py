@@ -1,12 +1,13 @@
 """Models, one per file: a context model with an output layer, its options and its trainer."""
 
-from hstree._options import Range
+from hstree._options import RandomState, Range
 from hstree.models.base import Model
 from hstree.models.registry import MODELS, config_of, describe, kind_of, load, new_model, predicts
 
 __all__ = [
     "MODELS",
     "Model",
+    "RandomState",
     "Range",
     "config_of",
     "describe",

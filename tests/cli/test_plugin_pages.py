@@ -12,27 +12,27 @@ import pytest
 from tests import needs
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = {"add-a-builder": "endings"}
+PLUGINS = {"add-a-builder": "endings", "add-an-output-layer": "smoothed", "add-a-model": "recency"}
 pages = pytest.mark.parametrize("page", PLUGINS)
 
 
-def blocks(page):
-    """Return the blocks of code of a page, as {language: [code, ...]}."""
+def blocks(page, *languages):
+    """Return the blocks of code of a page in these languages, as pairs (language, code)."""
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    found = {}
-    for language, code in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S):
-        found.setdefault(language, []).append(code)
-    return found
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)
+    return [(language, code) for language, code in found if language in languages]
 
 
 @pages
 def test_the_page_shows_the_files_of_the_package(page):
     name = PLUGINS[page]
     folder = ROOT / "examples" / "plugins" / name
-    shown = blocks(page)
-    assert shown["toml"] == [(folder / "pyproject.toml").read_text(encoding="utf-8")]
-    assert shown["python"][0] == (folder / f"hstree_{name}.py").read_text(encoding="utf-8")
-    assert shown["console"] == [f"pip install ./examples/plugins/{name}\n"]
+    files = [
+        ("python", (folder / f"hstree_{name}.py").read_text(encoding="utf-8")),
+        ("toml", (folder / "pyproject.toml").read_text(encoding="utf-8")),
+        ("console", f"pip install ./examples/plugins/{name}\n"),
+    ]
+    assert blocks(page, "python", "toml", "console")[:3] == files
 
 
 @pytest.mark.skipif(not (find_spec("hatchling") and find_spec("pip")), reason=needs.HATCHLING)
@@ -44,10 +44,12 @@ def test_the_package_works_once_it_is_installed(page, tmp_path, monkeypatch, hst
     pip = [sys.executable, "-m", "pip", "install", "--quiet", *offline, "--target", site, package]
     subprocess.run(pip, check=True, capture_output=True, text=True)
     monkeypatch.syspath_prepend(site)
-    shown = blocks(page)
-    for line in "".join(shown["sh"]).splitlines():
-        program, *arguments = shlex.split(line)
-        assert program == "hstree"
-        ran = hstree(*arguments)
-        assert ran.status == 0, ran.err
-    exec("".join(shown["python"][1:]), {})
+    for language, code in blocks(page, "sh", "python")[1:]:
+        if language == "python":
+            exec(code, {})
+            continue
+        for line in code.splitlines():
+            program, *arguments = shlex.split(line)
+            assert program == "hstree"
+            ran = hstree(*arguments)
+            assert ran.status == 0, ran.err
