@@ -234,8 +234,10 @@ def options_of(
     return tuple(options)
 
 
-def effective(options: Sequence[Option], given: Mapping[str, object], owner: str) -> dict[str, Any]:
-    """Return the value of every option: the given one, checked, or the default.
+def effective(
+    options: Sequence[Option], values: Mapping[str, object], owner: str
+) -> dict[str, Any]:
+    """Return the value of each option, checked; its default where it is not among `values`.
 
     Raises
     ------
@@ -243,14 +245,14 @@ def effective(options: Sequence[Option], given: Mapping[str, object], owner: str
         For an unknown name, or a value that an option cannot have.
     """
     names = [option.name for option in options]
-    for name in given:
+    for name in values:
         if name not in names:
             close = get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             known = f"it has {', '.join(names)}" if names else "it has none"
             raise OptionError(f"{owner} has no option {name!r}; {hint}{known}")
     return {
-        option.name: option.checked(given.get(option.name, option.default), owner)
+        option.name: option.checked(values.get(option.name, option.default), owner)
         for option in options
     }
 
@@ -265,11 +267,11 @@ def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """
 
     @wraps(function)
-    def checked(*args: _P.args, **given: _P.kwargs) -> _R:
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         for option in options_of(function):
-            if option.name in given:
-                given[option.name] = option.checked(given[option.name], function.__name__)
-        return function(*args, **given)
+            if option.name in kwargs:
+                kwargs[option.name] = option.checked(kwargs[option.name], function.__name__)
+        return function(*args, **kwargs)
 
     return checked
 

@@ -1,7 +1,4 @@
-"""A complete tree over the words in their order: what a tree costs that knows nothing of counts.
-
-Words that stand side by side share most of their code. Counts give no shape; in `huffman` they do.
-"""
+"""Complete trees over the words in order: the baseline for trees that use counts."""
 
 from __future__ import annotations
 
@@ -22,21 +19,21 @@ def balanced(
     order: Literal["frequency", "file"] = "frequency",
     arity: Annotated[int, Range(2)] = 2,
 ) -> Tree:
-    """Complete tree over the words by frequency or as the file lists them.
+    """Complete tree over the words, by frequency or in the order of the file.
 
     Parameters
     ----------
     vocabulary : Vocabulary
     order : {"frequency", "file"}
-        Leaves from left to right: the most frequent word first, ties as the vocabulary lists
-        them; or all as the vocabulary lists them.
+        Order of the leaves. frequency: the most frequent word first, ties in the order of the
+        vocabulary. file: in the order of the vocabulary.
     arity : int
-        Children of each node, 2 or more.
+        Number of children of each node.
 
     Returns
     -------
     Tree
-        Code lengths differ by at most one; the words that come first have the shorter ones.
+        Code lengths differ by at most one; the first words have the shorter ones.
         Nodes are numbered level by level. O(V log V).
 
     Raises
@@ -47,7 +44,7 @@ def balanced(
     Examples
     --------
     >>> tree = balanced(Vocabulary(["a", "b", "c"], [1, 5, 2]))
-    >>> tree.child.tolist()  # b first: its code is the short one
+    >>> tree.child.tolist()  # b comes first, with the short code
     [-2, 1, -3, -1]
     """
     start, child = complete_tree(len(vocabulary), arity)

@@ -1,4 +1,4 @@
-"""The flat softmax: the tree of depth one, and the baseline of every comparison."""
+"""The flat softmax as a tree of depth one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hstree.tree import Tree
 
 
 def flat(vocabulary: Vocabulary) -> Tree:
-    """One root with all words under it: the ordinary softmax.
+    """Flat softmax: one root with all words under it.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def flat(vocabulary: Vocabulary) -> Tree:
     Returns
     -------
     Tree
-        With V = 2 the root is one logistic decision, with V = 1 there is no node.
+        With V = 2 the root is one logistic decision; with V = 1 there is no node.
 
     Examples
     --------

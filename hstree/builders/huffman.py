@@ -1,7 +1,4 @@
-"""Huffman's tree: the shortest mean code that any tree with one code a word can have.
-
-It looks at counts alone. `hstree.tree.huffman_code` merges; here the result becomes a `Tree`.
-"""
+"""Huffman's tree: the shortest mean code of all trees with one code per word."""
 
 from __future__ import annotations
 
@@ -28,15 +25,15 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
     vocabulary : Vocabulary
         With at least one count above zero, unless it has only one word.
     arity : int
-        Children of each node, 2 or more.
+        Number of children of each node.
 
     Returns
     -------
     Tree
-        Optimal: no tree of this arity has a shorter mean code length. Where V and the arity do
-        not fit, the deepest node has fewer children. The lighter child comes first. The heaviest
-        node is number 0, the next 1 and so on, so that the rows of a layer that are used most
-        lie together.
+        Optimal: no tree of this arity has a shorter mean code length. Where V does not fit the
+        arity, the deepest node has fewer children. The lighter child comes first. Nodes are
+        numbered from the heaviest to the lightest, so that the most used rows of a layer are
+        adjacent.
 
     Raises
     ------
@@ -47,8 +44,8 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
 
     Notes
     -----
-    Of equal weights, words are taken before nodes, both in their order. So the code lengths
-    depend on the counts alone, and they are the shallowest of all optimal ones for `arity` 2.
+    Of equal weights, words are merged before nodes, both in their order. So the code lengths
+    depend on the counts only; for `arity` 2 the tree is the shallowest of all optimal ones.
     O(V log V).
 
     References
@@ -58,22 +55,22 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
     Examples
     --------
     >>> tree = huffman(Vocabulary(["a", "b", "c"], [1, 5, 2]))
-    >>> tree.child.tolist()  # a and c share a node; it weighs 3 and stands before b
+    >>> tree.child.tolist()  # a and c share a node, which is lighter than b
     [1, -2, -1, -3]
     """
     if len(vocabulary) > 1 and not vocabulary.counts.any():
         raise InputError(
-            f"every count of the {len(vocabulary)} words is zero, so huffman has nothing to go by; "
-            "give a vocabulary with counts, as `hstree vocab CORPUS -o vocab.tsv` writes it"
+            f"every count of the {len(vocabulary)} words is zero; huffman needs counts, as in a "
+            "vocabulary that `hstree vocab` writes"
         )
     return huffman_tree(vocabulary.words, vocabulary.counts, arity)
 
 
 def huffman_tree(labels: Sequence[str], counts: Int64, arity: int = 2) -> Tree:
-    """Make a Huffman tree of any counts, all zero too; otherwise as `huffman`."""
+    """Return the Huffman tree of any counts, even if all are zero; otherwise as `huffman`."""
     merged = merge_order(counts, arity)[::-1]  # the last merge is the root
     n_labels, n_nodes = len(labels), len(merged)
-    there = merged >= 0
-    item = merged[there]
+    is_item = merged >= 0
+    item = merged[is_item]
     child = np.where(item < n_labels, ~item, n_nodes - 1 - (item - n_labels))
-    return Tree(labels, offsets(there.sum(axis=1)), child, counts=counts)
+    return Tree(labels, offsets(is_item.sum(axis=1)), child, counts=counts)

@@ -1,4 +1,4 @@
-"""A random tree: the yardstick that every tree with an idea behind it must beat."""
+"""Random trees: the baseline for trees that use counts or vectors."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ def random(
     ----------
     vocabulary : Vocabulary
     arity : int
-        Children of each node, 2 or more.
+        Number of children of each node.
     random_state : int
-        Seed of the order, 0 or more.
+        Random seed of the order.
 
     Returns
     -------
     Tree
-        The words, permuted uniformly at random, are the leaves of a complete tree from left to
-        right, so that code lengths differ by at most one. Only the order is random, not the
-        shape: this is the RANDOM tree of Mnih and Hinton, from which their bootstrap starts [1]_.
-        Nodes are numbered level by level. O(V).
+        Complete, with the words in uniformly random order, so that code lengths differ by at most
+        one: the RANDOM tree of Mnih and Hinton, from which their bootstrap starts [1]_. Nodes are
+        numbered level by level. O(V).
 
     Raises
     ------

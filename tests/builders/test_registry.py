@@ -378,11 +378,13 @@ def test_a_vocabulary_lies_over_a_corpus(files):
 
 
 def test_what_cannot_serve_is_refused_with_the_way_out(files):
-    with pytest.raises(InputError, match=r"kmeans takes word vectors, not nltk:brown.*vectors-out"):
+    with pytest.raises(
+        InputError, match=r"kmeans takes word vectors, not nltk:brown.*hstree embed"
+    ):
         hstree.build("kmeans", "nltk:brown")
     with pytest.raises(InputError, match=r"kmeans takes word vectors, not .*vocab\.tsv; give"):
         hstree.build("kmeans", files / "vocab.tsv")
-    with pytest.raises(InputError, match=r"kmeans takes word vectors, not a corpus.*vectors-out"):
+    with pytest.raises(InputError, match=r"kmeans takes word vectors, not a corpus.*hstree embed"):
         hstree.build("kmeans", Corpus.read(files / "text.txt"))
     with pytest.raises(InputError, match=r"line 1: no word with numbers.*hstree bootstrap"):
         hstree.build("kmeans", files / "text.txt")

@@ -27,10 +27,9 @@ INPUTS: dict[type, str] = {
     WordVectors: "word vectors",
 }
 _HOW = {
-    Vocabulary: "give a corpus, or a vocabulary as `hstree vocab CORPUS -o vocab.tsv` writes it",
+    Vocabulary: "give a corpus, or a vocabulary as `hstree vocab` writes it",
     Corpus: "give running text: a .txt or .txt.gz file, nltk:NAME or builtin:python",
-    WordVectors: "give vectors (.npy, word2vec or GloVe), or train some on a corpus with "
-    "`hstree evaluate TREE CORPUS --vectors-out vectors.npy`",
+    WordVectors: "give vectors (.npy, word2vec or GloVe), or train some with `hstree embed`",
 }
 _VECTOR_EXTENSIONS = (".npy", ".bin", ".bin.gz", ".vec", ".vec.gz")
 
@@ -109,7 +108,7 @@ class Builder:
         return cls(name, function, takes, summary, options, package)
 
     def effective(self, options: Mapping[str, object]) -> dict[str, Any]:
-        """Return the value of every option: the given one, checked, or the default.
+        """Return the value of each option, checked; its default where `options` lacks it.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Several trees as one: side by side under a new root, and vectors stretched over a vocabulary."""
+"""Joining trees under a new root, as for the words of a vocabulary without a vector."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from hstree.tree import Tree
 def join_under_root(
     trees: Sequence[Tree], labels: Sequence[str], *, counts: ArrayLike | None = None
 ) -> Tree:
-    """Hang trees side by side under a new root.
+    """Join trees side by side under a new root.
 
     Parameters
     ----------
     trees : sequence of Tree
         At least one. A label may be in several of them; it then has codes in each.
     labels : sequence of str, length V
-        The labels of the result, which every tree's labels are among and which they cover.
+        Labels of the result: the union of the labels of the trees, in any order.
     counts : array_like of int, shape (V,), optional
 
     Returns
     -------
     Tree
-        Its root's children are the trees' roots, in their order; a tree of one label is that
-        label (once). Where this leaves one child, there is no new root. Names of nodes are kept,
+        The children of its root are the roots of the trees, in order; a tree of one label is that
+        label, which occurs once. With one child there is no new root. Names of nodes are kept,
         meta is not.
 
     Raises
     ------
     TreeError
-        When a label stands in no tree.
+        When a label is in no tree.
     KeyError
         When a tree has a label that is not among `labels`.
 
     Notes
     -----
-    O(V + E). Nodes keep their order within a tree, and trees theirs.
+    O(V + E). Nodes and trees keep their order.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def join_under_root(
     names: list[str | None] = [None]
     fan_out, child = [], []
     for tree in trees:
-        place = np.fromiter((number[label] for label in tree.labels), np.int64, tree.n_labels)
+        label_number = np.array([number[label] for label in tree.labels], np.int64)
         if tree.n_nodes == 0:
-            leaf = ~int(place[0])
+            leaf = ~int(label_number[0])
             root += [] if leaf in root else [leaf]
             continue
         first = len(names)
@@ -67,13 +67,13 @@ def join_under_root(
         fan_out.append(tree.fan_out)
         moved = tree.child + first
         leaf_edge = tree.child < 0
-        moved[leaf_edge] = ~place[~tree.child[leaf_edge]]
+        moved[leaf_edge] = ~label_number[~tree.child[leaf_edge]]
         child.append(moved)
         names += tree.names or [None] * tree.n_nodes
 
     fans = np.concatenate([[len(root)], *fan_out])
     children = np.concatenate([root, *child])
-    if len(root) == 1:  # nothing to decide at a new root
+    if len(root) == 1:  # the new root decides nothing
         fans, children, names = fans[1:], children[1:] - (children[1:] >= 0), names[1:]
     return Tree(
         labels,
@@ -87,24 +87,23 @@ def join_under_root(
 def over_vocabulary(
     build: Callable[[WordVectors], Tree], vectors: WordVectors, vocabulary: Vocabulary
 ) -> tuple[Tree, dict[str, object]]:
-    """Build a tree over a vocabulary of which only some words have a vector.
+    """Build a tree over a vocabulary of which some words have no vector.
 
     Parameters
     ----------
     build : callable
-        Makes the tree of the words that have a vector.
+        Builds the tree of the words with a vector.
     vectors : WordVectors
-        Those of words outside the vocabulary are left out; counts are the vocabulary's.
+        Vectors of words outside the vocabulary are left out; counts are the vocabulary's.
     vocabulary : Vocabulary
 
     Returns
     -------
     tree : Tree
-        Over the vocabulary, in its order. The words without a vector are in a Huffman tree of
-        their own, the second child of a new root. Where every word has a vector, there is no
-        such root.
+        Over the vocabulary, in its order. Words without a vector are in a Huffman tree, the second
+        child of a new root. Where every word has a vector, there is no such root.
     coverage : dict
-        For meta["input"]: ``vocabulary``, its source; ``words_without_vector``;
+        Entries of meta["input"]: ``vocabulary``, its source; ``words_without_vector``;
         ``tokens_without_vector``, their share of all tokens (None where all counts are zero);
         ``vectors_left_out``.
 
