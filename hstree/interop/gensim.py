@@ -1,8 +1,8 @@
-"""gensim: its ``Word2Vec`` trained on any binary tree, its own tree read out, vectors both ways.
+"""Bridge to gensim: train its ``Word2Vec`` on any binary tree, read its tree, convert vectors.
 
-gensim's hierarchical softmax reads two attributes of each word, `code` and `point`; what is put
-there decides which tree it trains on, at its own speed and by its own code. Its decisions have no
-bias. Nothing here trains, and gensim is imported when a function is called.
+gensim's hierarchical softmax reads two attributes of each word, `code` and `point`, which decide
+the tree that it trains on. Its decisions have no bias. gensim is imported when a function is
+called.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 from hstree.tree.paths import paths_of, tree_of_paths
 
-#: gensim before it needs NumPy 1, hstree needs NumPy 2.
+#: Oldest gensim that works with NumPy 2.
 OLDEST = "4.4"
-#: Words from which on counts of V, V - 1, ..., 1 are no text's: a few words may have them.
+#: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
 MADE_UP = 50
 
 
 def use_tree(model: Any, tree: Tree) -> None:
-    """Put a tree into a gensim model, so that it is trained on that instead of its own.
+    """Put a tree into a gensim model, which then trains on it instead of its Huffman tree.
 
     Parameters
     ----------
     model : gensim.models.Word2Vec
         Made with ``hs=1, negative=0``, after its `build_vocab` and before its `train`. Its output
-        weights, `syn1`, become zero: row n is that of node n from now on. Another `build_vocab`
-        gives it a tree of gensim's again.
+        weights, `syn1`, are set to zero; row n becomes that of node n. Another `build_vocab`
+        restores gensim's own tree.
     tree : Tree
-        Binary, one code a label. Its labels are the model's words, in any order.
+        Binary, with one code per label. Its labels are the words of the model, in any order.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def use_tree(model: Any, tree: Tree) -> None:
 
     Notes
     -----
-    O(D) for D decisions in all codes, which gensim holds one by one.
+    O(D) for D decisions in all codes.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def use_tree(model: Any, tree: Tree) -> None:
 
 
 def tree_of(model: Any) -> Tree:
-    """Return the tree that a gensim model is trained on, its own Huffman tree or a given one.
+    """Return the tree that a gensim model is trained on: its Huffman tree, or one put into it.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def tree_of(model: Any) -> Tree:
     Returns
     -------
     Tree
-        Labels in the order of the model's words, with their counts. The root is node 0, where
-        gensim counts backwards from V - 2.
+        Labels in the order of the model's words, with their counts. The root is node 0; in gensim
+        it is V - 2.
 
     Raises
     ------
@@ -95,13 +95,13 @@ def tree_of(model: Any) -> Tree:
     OptionError
         When the model does not use hierarchical softmax.
     InputError
-        When it has no vocabulary, or its codes are no tree.
+        When it has no vocabulary, or its codes do not form a tree.
     """
     return _tree_and_rows(model)[0]
 
 
 def layer_of(model: Any) -> HierarchicalSoftmax:
-    """Return a gensim model's output layer: exact probabilities, top-k and samples from it.
+    """Return the output layer of a gensim model, for exact probabilities, top-k and samples.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
     Returns
     -------
     HierarchicalSoftmax
-        Over `tree_of` the model, with its `syn1` as weights (a copy) and zero biases. A hidden
-        vector is what gensim takes for it: the mean (or sum, ``cbow_mean=0``) of the context's
-        vectors for CBOW, the vector of the input word for skip-gram.
+        Over the tree that `tree_of` returns, with a copy of `syn1` as weights and zero biases. Its
+        hidden vectors are gensim's: the mean (or sum, ``cbow_mean=0``) of the vectors of the
+        context for CBOW, the vector of the input word for skip-gram.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
 
 
 def vocabulary_of(model: Any) -> Vocabulary:
-    """Return a gensim model's words and counts, in its order, for builders that take them.
+    """Return the words and counts of a gensim model as a vocabulary, in its order.
 
     Raises
     ------
@@ -159,20 +159,20 @@ def to_keyed_vectors(vectors: WordVectors) -> Any:
 
 
 def from_keyed_vectors(keyed: Any) -> WordVectors:
-    """Make word vectors of gensim's ``KeyedVectors``, in the same order.
+    """Make word vectors from gensim's ``KeyedVectors``, in the same order.
 
     Parameters
     ----------
     keyed : gensim.models.KeyedVectors
-        For a model, ``model.wv``. Their counts are taken over where there are any; not those
-        that gensim makes up for a file of vectors, which holds none: V, V - 1, ..., 1.
+        Of a model: ``model.wv``. Counts are kept where there are any, but for V, V - 1, ..., 1,
+        which gensim makes up for a file of vectors.
 
     Raises
     ------
     MissingExtraError
         When gensim is missing or too old.
     InputError
-        When `keyed` is something else, has no words, or holds numbers that are not finite.
+        When `keyed` is of another type, has no words, or has numbers that are not finite.
     """
     models = require("gensim.models", "gensim", at_least=OLDEST)
     if not isinstance(keyed, models.KeyedVectors):
@@ -187,7 +187,7 @@ def from_keyed_vectors(keyed: Any) -> WordVectors:
 
 
 def _words(model: Any) -> list[str]:
-    """Return the words of a model that uses hierarchical softmax."""
+    """Check a model and return its words."""
     models = require("gensim.models", "gensim", at_least=OLDEST)
     if not isinstance(model, models.Word2Vec):
         raise OptionError(f"expected a gensim Word2Vec, not {type(model).__name__}")
@@ -206,15 +206,17 @@ def _counts(keyed: Any) -> Int64 | None:
 
 
 def _check_words(words: list[str], tree: Tree) -> None:
-    """Refuse a tree whose labels are not the model's words."""
-    given, wanted = set(tree.labels), set(words)
-    if given == wanted:
+    """Raise InputError where the labels of the tree are not the model's words."""
+    labels, expected = set(tree.labels), set(words)
+    if labels == expected:
         return
     parts = []
-    for which, one, other in (("labels", given, wanted), ("words", wanted, given)):
-        if lonely := sorted(one - other):
-            owner = "the tree" if which == "labels" else "the model"
-            parts.append(f"{len(lonely)} {which} are only in {owner} ({lonely[0]!r}, ...)")
+    for which, owner, only in (
+        ("labels", "the tree", labels - expected),
+        ("words", "the model", expected - labels),
+    ):
+        if only:
+            parts.append(f"{len(only)} {which} are only in {owner} ({min(only)!r}, ...)")
     raise InputError(
         f"the tree is over other words than the model: {'; '.join(parts)}; "
         "build one over vocabulary_of(model), or over from_keyed_vectors(model.wv)"

@@ -1,9 +1,8 @@
 """Array kernels: the functions in which training, scoring and search spend their time.
 
-Each is a function of plain, contiguous arrays and returns arrays; none knows of a tree or a layer,
-so that a compiled twin can take its place. They are written in NumPy and SciPy, without padded
-tables, scatter-adds, clipping or tables of the sigmoid. "Error" always means the gradient of
-``-log_prob`` with respect to the logits.
+Each is a function of plain, contiguous arrays, without trees or layers, so that a compiled version
+can replace it. They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or tables
+of the sigmoid. "Error" is the gradient of ``-log_prob`` with respect to the logits.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MOVED = 1 << 16
 TINY = 1e-10
 
 
-# Log-probabilities of decisions, and their errors.
+# Log-probabilities and errors of decisions.
 
 
 def log_sigmoid(x: Array) -> Array:
@@ -95,7 +94,7 @@ def segment_softmax_error(log_prob: Array, chosen: Int64) -> Array:
 
 
 def block_softmax_error(logits: Array, chosen: Int64) -> Array:
-    """Log-probabilities of the branches taken at one node; the logits become the errors, in place.
+    """Log-probabilities of the branches taken at one node, whose logits become errors in place.
 
     Parameters
     ----------
@@ -211,7 +210,7 @@ def gather_dot_backward(
 
 
 def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
-    """Distinct rows, and where each occurrence is among them; O(P + R), without a sort.
+    """Distinct rows, and the index of each occurrence among them; O(P + R), without a sort.
 
     Parameters
     ----------
@@ -334,11 +333,11 @@ def adagrad_rows(
     gradient : float array (r, ...)
     learning_rate : float
     owed : float array (r,), optional
-        Decoupled weight decay of each row: it is multiplied by ``exp(-rate * owed)``, `rate` being
-        its own, before it moves.
+        Decoupled weight decay: before it moves, a row is multiplied by ``exp(-rate * owed)``, with
+        its own rate.
     """
     step = max(1, MOVED // max(1, parameter[:1].size))
-    per_row = (-1, *[1] * (gradient.ndim - 1))
+    per_row = (-1, *[1] * (gradient.ndim - 1))  # shape of a value per row
     first = rows.indices(len(parameter))[0] if isinstance(rows, slice) else 0
     for a in range(0, len(gradient), step):
         some = gradient[a : a + step]

@@ -5,7 +5,7 @@
 - More children, or fewer at a node with many scores in a batch: the items of each node together,
   as matrix products (`WideNodes`).
 
-The arithmetic is in `hstree.layers.kernels`; here decisions are sorted, cut into blocks, and kept
+The arithmetic is in `hstree.layers.kernels`; here decisions are sorted, split into blocks, and kept
 from the forward to the backward pass.
 """
 

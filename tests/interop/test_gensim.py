@@ -224,7 +224,7 @@ def test_vectors_of_a_model_build_its_next_tree():
 def test_a_missing_or_old_gensim_gives_the_command(monkeypatch):
     gensim = sys.modules["gensim"]
     monkeypatch.setattr(gensim, "__version__", "4.3.3")
-    with pytest.raises(MissingExtraError, match=r"gensim 4\.3\.3 is too old, 4\.4 or newer"):
+    with pytest.raises(MissingExtraError, match=r"gensim 4\.3\.3 is too old; get 4\.4 or newer"):
         bridge.to_keyed_vectors(WordVectors(["a"], [[1]]))
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     monkeypatch.setitem(sys.modules, "gensim", None)

@@ -1,4 +1,4 @@
-"""The search of many items at once, beside all log-probabilities of the layer."""
+"""Top-k search of a batch, against all log-probabilities of the layer."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Dense nodes: where a batch crowds a narrow one, and the memory that batches share."""
+"""Groups of nodes: narrow nodes with many scores in a batch, wide nodes, and reused memory."""
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
