@@ -30,8 +30,8 @@ from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.options import UsageError, epilog, flag
-from hstree_cli.registered_options import Command, as_typer
+from hstree_cli.options import UsageError, flag
+from hstree_cli.registered_options import register
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, tracebacks
 
 app = typer.Typer(
@@ -73,7 +73,7 @@ for _command in (
     *(vocab, build, methods, evaluate, embed, bootstrap, compare, report),
     *(predict, sample, score, check, stats, show, convert, demo),
 ):
-    app.command(epilog=epilog(_command), cls=Command.of(_command))(as_typer(_command))
+    register(app, _command)
 
 
 def exit_status(arguments: Sequence[str]) -> int:

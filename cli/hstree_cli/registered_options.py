@@ -311,30 +311,17 @@ def _refuse_clashes(choice: Choice, names: Sequence[str]) -> None:
 
 
 class Command(TyperCommand):
-    """A command with the options of the builder and the model that its arguments name.
-
-    Attributes
-    ----------
-    body : callable
-        The command's function.
-    """
+    """A command whose options are made when it runs, from its function and its arguments."""
 
     body: ClassVar[Callable[..., None]]
 
-    @classmethod
-    def of(cls, command: Callable[..., None]) -> type[Command]:
-        """Return the class of a command."""
-        return type(cls.__name__, (cls,), {"body": staticmethod(command)})
-
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
-        """Read the arguments, the options of what they name among them."""
+        """Read the arguments, the options of the builder and model that they name among them."""
         choices = {
             name: choice
             for name, parameter in inspect.signature(self.body, eval_str=True).parameters.items()
             if (options := _registered(parameter)) and (choice := options.choose(args))
         }
-        if not choices:
-            return super().make_context(info_name, args, *more, **extra)
         examples = [choice.example for choice in choices.values() if choice.example is not None]
         complete = typer.Typer(add_completion=False, rich_markup_mode="rich")
         page_end = help_epilog(*examples) if examples else epilog(self.body)
@@ -347,3 +334,13 @@ class Command(TyperCommand):
                     if message := choice.unknown(error.option_name):
                         raise UsageError(message, error.ctx) from error
             raise
+
+
+def register(app: typer.Typer, command: Callable[..., None]) -> None:
+    """Add a command to an app; for the app's help page alone, its options are not made."""
+
+    def described() -> None:
+        pass
+
+    described.__name__, described.__doc__ = command.__name__, command.__doc__
+    app.command(cls=type("_Command", (Command,), {"body": staticmethod(command)}))(described)

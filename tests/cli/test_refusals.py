@@ -32,7 +32,7 @@ def test_a_file_that_may_not_be_read_is_bad_input(refused, tree, monkeypatch):
 
 
 def test_no_command_leaves_it_to_typer_whether_a_file_can_be_read():
-    commands = [command.callback for command in app.registered_commands]
+    commands = [as_typer(command.cls.body) for command in app.registered_commands]
     of_any = BuilderOptions(lambda builder: builder.name)
     commands += [
         as_typer(build_command, {"options": of_any.choose(["--method", method])})
