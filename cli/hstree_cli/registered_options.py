@@ -141,7 +141,7 @@ class BuilderOptions(RegisteredOptions):
         from hstree.builders import builder
 
         chosen = builder(name)
-        own = ", ".join(map(flags, chosen.options)) or "none"
+        known = ", ".join(map(flags, chosen.options)) or "none"
         return Choice(
             chosen.name,
             f"{chosen.name}: {chosen.summary} Takes {chosen.takes_text}.",
@@ -151,7 +151,7 @@ class BuilderOptions(RegisteredOptions):
                 if option.name != "random_state"
             ],
             dict,
-            lambda option: f"no option {option} for {name}, whose own options are: {own}",
+            lambda option: f"no option {option} for {name}, whose own options are: {known}",
             self.example(chosen),
         )
 
@@ -210,7 +210,7 @@ class ModelOptions(RegisteredOptions):
             others = [
                 other.name
                 for other in MODELS.all().values()
-                if any(option in flags(own).split("/") for own in other.options)
+                if any(option in flags(theirs).split("/") for theirs in other.options)
             ]
             if not others or self.fixed:
                 return None

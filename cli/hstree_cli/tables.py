@@ -54,7 +54,7 @@ def compact(value: int | None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a part of a whole in per cent."""
+    """Return a share as a percentage; a dash if the whole is 0."""
     return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
 
 

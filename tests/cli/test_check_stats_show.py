@@ -21,11 +21,11 @@ def odd_tree(tmp_path):
     return tree
 
 
-def test_check_prints_the_uniform_mass(hstree, tree):
+def test_check_prints_the_kraft_sum(hstree, tree):
     ran = hstree("check", tree)
     assert (ran.status, ran.err) == (0, "")
-    mass = float(ran.out.rsplit(": ", 1)[1])
-    assert mass == pytest.approx(1, abs=1e-12)
+    kraft_sum = float(ran.out.rsplit(": ", 1)[1])
+    assert kraft_sum == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("ending", [".json", ".json.gz", ".npz"])
