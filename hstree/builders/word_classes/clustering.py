@@ -26,7 +26,7 @@ ITERATIONS = 100
 #: child of the root, and the start of another matrix product, about 2,000 scores, over a batch of
 #: 256.
 CLUSTER_COST = 9.0
-#: Number of ranks that may all be boundaries of clusters; beyond it boundaries lie 1% apart.
+#: Every rank up to this may be a boundary of clusters; further ones are 1% apart.
 EVERY_RANK = 1000
 _BLOCK_ROWS = 1 << 13
 
@@ -317,7 +317,8 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> In
     -----
     O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. The builder
     `kmeans` splits many small nodes at once; here one matrix product serves hundreds of centres.
-    scikit-learn's sums, and so its last digits, depend on the number of threads.
+    scikit-learn's `KMeans` from the same centres gives the same clusters, except for vectors that
+    are equally near to several centres.
 
     References
     ----------
