@@ -101,10 +101,11 @@ def top_k(
         return np.zeros((len(hidden), 1), np.int64), np.zeros((len(hidden), 1))
     labels = np.empty((len(hidden), k), np.int64)
     values = np.empty((len(hidden), k))
+    most_codes = int(tree.codes_per_label.max())
     for i in range(len(hidden)):
         paths = _PathCosts(codes, weight, bias, hidden[i])
         try:
-            labels[i], values[i] = _search(paths, k, int(tree.codes_per_label.max()))
+            labels[i], values[i] = _search(paths, k, most_codes)
         except _OutOfPatienceError:
             labels[i], values[i] = _first_of_all(-log_prob(hidden[i : i + 1])[0], k)
     return labels, values
