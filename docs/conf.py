@@ -3,8 +3,10 @@
 import inspect
 import re
 import shutil
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
@@ -12,7 +14,6 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.ext.autodoc.mock import mock
 from sphinx.util.inspect import TypeAliasForwardRef
 
@@ -52,7 +53,6 @@ autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_typing)) if 
 TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
 autodoc_typehints_format = "short"
 napoleon_google_docstring = False
-napoleon_preprocess_types = True
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 add_module_names = False
@@ -97,29 +97,37 @@ with mock(autodoc_mock_imports):
 hstree.builders = import_module("hstree.builders")
 
 
-def resolve_short_name(
-    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
-) -> Any:
-    """Link a name as the module of the docstring knows it: `Tree` in a module that imports it."""
-    module, target = node.get("py:module"), node["reftarget"]
-    if node["refdomain"] != "py" or module is None:
-        return None
-    value: object = import_module(module)
-    try:
-        for name in target.split("."):
-            value = getattr(value, name)
-        full = defined_in(value)
-    except AttributeError:
-        return None
-    domain = env.domains.python_domain
-    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, content)
+def use_full_names(app: Sphinx, doctree: nodes.document) -> None:
+    """Link names as the module of the docstring knows them: `Tree` where it imports that."""
+    for node in doctree.findall(pending_xref):
+        module, target = node.get("py:module"), node["reftarget"]
+        if node.get("refdomain") != "py" or module is None:
+            continue
+        with suppress(AttributeError):
+            value = attrgetter(target)(import_module(module))
+            if not hasattr(value, "__qualname__"):
+                continue
+            of_class = getattr(import_module(module), node.get("py:class") or "", None)
+            if not hasattr(of_class, target):
+                node["reftarget"] = defined_in(value)
 
 
 def leave_out_ranges(
-    app: Sphinx, kind: str, name: str, value: Any, options: Any, signature: str | None, returns: str
-) -> tuple[str, str]:
-    """Write the types of options without their ranges."""
-    return re.sub(r"Annotated\[([^,\[\]]+), \w+\([^()]*\)\]", r"\1", signature or ""), returns
+    app: Sphinx, kind: str, name: str, value: Any, options: Any, signature: str | None, returns: Any
+) -> tuple[str, Any] | None:
+    """Write the types of options without their ranges, and names without their modules."""
+    if signature is None:
+        return None
+    types = re.sub(r"Annotated\[([^,\[\]]+), [\w.~]+\([^()]*\)\]", r"\1", signature)
+    types = re.sub(r"dataclasses\.InitVar\[([^\[\]]+)\]", r"\1", types)
+    return re.sub(r"(?<![\w.~])hstree\.", "~hstree.", types), returns
+
+
+def name_references(
+    app: Sphinx, kind: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """Give the references of each docstring names of their own: a page has several docstrings."""
+    lines[:] = [re.sub(r"(?<!\w)\[(\d+)\](?=_| )", rf"[#{name}-\1]", line) for line in lines]
 
 
 def is_left_out(
@@ -139,8 +147,9 @@ def use_dashes(app: Sphinx, doctree: nodes.document) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the handlers."""
+    app.connect("autodoc-process-docstring", name_references)
     app.connect("autodoc-process-signature", leave_out_ranges)
     app.connect("autodoc-skip-member", is_left_out)
     app.connect("doctree-read", use_dashes)
+    app.connect("doctree-read", use_full_names)
     app.connect("include-read", link_from_docs)
-    app.connect("missing-reference", resolve_short_name)

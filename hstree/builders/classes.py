@@ -68,8 +68,8 @@ def classes(
         frequency, sqrt-frequency: bins of equal mass. vectors: k-means. adaptive: frequent words
         beside clusters of rare ones.
     n_classes : int, optional
-        Number of classes under the root; by default sqrt(V), with three levels the cube root of
-        V. Not with adaptive or a file, which determine it.
+        Number of classes under the root; by default sqrt(V), with three levels the cube root
+        of V. Not with adaptive or a file, which determine it.
     levels : {2, 3}
         Number of levels; with 3, the words of each class are split into classes once more. Not
         with brown, adaptive or a file.

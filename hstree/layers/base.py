@@ -63,9 +63,9 @@ class OutputLayer(ABC):
     Attributes
     ----------
     n_labels : int
-        V.
+        Number of labels, V.
     dim : int
-        d.
+        Length of hidden vectors, d.
     """
 
     def __init__(self, n_labels: int, dim: int) -> None:

@@ -94,11 +94,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     classes_ : array (V,)
     tree_ : Tree
         With ``str(class)`` as labels.
-    weight_ : float array (R, n_features_in_)
+    weight_ : float array (R, n_features)
         Rows as ``docs/tree-format.md`` lays them out; float32 where X is.
     bias_ : float array (R,)
     n_features_in_ : int
-    feature_names_in_ : array of str (n_features_in_,)
+    feature_names_in_ : array of str (n_features,)
         Where X has names.
     n_iter_ : int
         Iterations of the slowest node, or epochs.
@@ -108,9 +108,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     Notes
     -----
-    In training, a sample takes about ``log2(V)`` logits in a binary tree of V classes instead of
-    V. `predict` and `top_k` search the tree, the likeliest branches first, where it is large and
-    every class has one code; `predict_proba` takes the logits of all nodes.
+    In training, a sample takes about ``log2(V)`` logits in a binary tree of V classes instead
+    of V. `predict` and `top_k` search the tree, the likeliest branches first, where it is large
+    and every class has one code; `predict_proba` takes the logits of all nodes.
 
     Examples
     --------

@@ -358,7 +358,7 @@ def row_gradient(touched: Tensor, values: Tensor, n_rows: int, sparse: bool) -> 
         Ascending, without repeats.
     values : float tensor (r, ...)
     n_rows : int
-        R.
+        Number of weight rows, R.
     sparse : bool
         A coalesced COO tensor instead of a dense one, which takes O(R d) to fill.
     """

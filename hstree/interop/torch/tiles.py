@@ -48,7 +48,7 @@ class Tiles(NamedTuple):
     is_full : bool tensor (n, T)
         False where it is not.
     widest : int
-        K.
+        Largest number of children, K.
     """
 
     decision: Tensor
