@@ -5,6 +5,7 @@ The clusters of the adaptive softmax are here too. Classes by bigrams are in `bi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array
+from scipy.sparse import csc_array
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from hstree._typing import Float64, Floating, Int64, Integer
 from hstree.builders.word_classes.bigrams import exchange
@@ -28,7 +32,6 @@ ITERATIONS = 100
 CLUSTER_COST = 9.0
 #: Every rank up to this may be a boundary of clusters; further ones are 1% apart.
 EVERY_RANK = 1000
-_BLOCK_ROWS = 1 << 13
 
 #: Partition of words (numbers, the most frequent first) into at most n classes: class from 0 of
 #: each word.
@@ -310,15 +313,13 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> In
     Returns
     -------
     int64 array (n,)
-        Cluster of each vector, the first of equally near ones. A centre that loses all its vectors
-        keeps its position, so that a cluster may be empty.
+        Cluster of each vector; those of equal vectors are equal, so a cluster may be empty.
 
     Notes
     -----
-    O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. The builder
-    `kmeans` splits many small nodes at once; here one matrix product serves hundreds of centres.
-    scikit-learn's `KMeans` from the same centres gives the same clusters, except for vectors that
-    are equally near to several centres.
+    O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. Runs on one thread,
+    because several add up the centres in no fixed order. The builder `kmeans` splits many small
+    nodes at once; scikit-learn's `KMeans` serves hundreds of centres over one set of vectors.
 
     References
     ----------
@@ -327,19 +328,13 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> In
     X = vectors.astype(np.float64)
     X /= np.abs(X).max(initial=0) or 1.0
     X -= X.mean(axis=0)
-    n, k = len(X), n_clusters
-    centres = _first_centres(X, k, np.random.default_rng(random_state))
-    cluster = _nearest(X, centres)
-    for _ in range(ITERATIONS):
-        size = np.bincount(cluster, minlength=k)
-        member = csr_array((np.ones(n), cluster, np.arange(n + 1)), (n, k))
-        means = (member.T @ X) / np.maximum(size, 1)[:, None]  # (k, d)
-        centres = np.where(size[:, None] > 0, means, centres)
-        nearest = _nearest(X, centres)
-        if np.array_equal(nearest, cluster):
-            break
-        cluster = nearest
-    return cluster
+    centres = _first_centres(X, n_clusters, np.random.default_rng(random_state))
+    kmeans = KMeans(n_clusters, init=centres, n_init=1, max_iter=ITERATIONS, tol=0)
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Fewer distinct vectors than clusters leave clusters empty.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clusters: Int64 = kmeans.fit_predict(X).astype(np.int64)
+    return clusters
 
 
 def _first_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
@@ -353,13 +348,3 @@ def _first_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
         drawn = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
         chosen.append(min(drawn, len(X) - 1))
     return X[chosen]
-
-
-def _nearest(X: Float64, centres: Float64) -> Int64:
-    """Return the number of the nearest centre of each row."""
-    half_square = np.vecdot(centres, centres) / 2
-    blocks = [
-        np.argmin(half_square - X[start : start + _BLOCK_ROWS] @ centres.T, axis=1)
-        for start in range(0, len(X), _BLOCK_ROWS)
-    ]
-    return np.concatenate(blocks)
