@@ -23,3 +23,8 @@ def test_the_site_has_every_page():
 def test_the_reference_has_all_rooms_in_order():
     plumbing = ("hstree", "hstree.errors", "hstree.progress")
     assert entries("api.md") == [*plumbing, *(f"hstree.{room}" for room in ROOMS)]
+
+
+def test_the_architecture_has_all_rooms_in_order():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == ROOMS

@@ -92,7 +92,9 @@ class LayerKind:
 LAYERS = Registry(
     "output layer",
     "hstree.layers",
-    {TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax"},
+    {
+        TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
+    },
     LayerKind.of,
 )
 

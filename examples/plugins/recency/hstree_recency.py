@@ -20,7 +20,7 @@ from hstree.training.trainer import Trainer
 
 
 @dataclass(eq=False)
-class RecencyModel(Model):
+class RecencyModel(Model["WeightedSum"]):
     """A word from the words before it, each of which weighs less than the one after it.
 
     Parameters
@@ -84,7 +84,7 @@ class WeightedSum(ContextModel):
         return np.einsum("bnd,n->bd", self.embedding[contexts], self.weight)
 
 
-class RecencyTrainer(Trainer):
+class RecencyTrainer(Trainer[WeightedSum]):
     """Adagrad on the word vectors and the output layer."""
 
     def __init__(self, model: RecencyModel) -> None:
