@@ -2,12 +2,12 @@
 
 ``P(label | h)`` is the sum over the label's codes of the product of the branch probabilities along
 each: a log-sum-exp over codes of sums of log-probabilities. The decisions of a batch are computed
-in `node_groups`; top-k search is in `top_k`, sampling in `sampling`.
+in `node_groups`; top-k search is in `top_k`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -19,14 +19,16 @@ from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.node_groups import (
     CROWDED,
     NARROW,
-    BinaryNodes,
+    Backward,
     Decisions,
-    Group,
-    NarrowNodes,
+    Gradient,
+    Passed,
     Scratch,
     WideNodes,
+    binary_nodes,
+    narrow_nodes,
+    pair_gradient,
 )
-from hstree.layers.sampling import sample
 from hstree.layers.top_k import top_k
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -65,13 +67,9 @@ class HierarchicalSoftmax(OutputLayer):
         bias = unigram_bias(tree, tree.counts if counts is None else counts)
         self.weight: Array = np.zeros((len(bias), dim), dtype)
         self.bias: Array = bias.astype(dtype)
-        # (E,) group of the node that each edge leaves: an index into `_groups`
+        # (E,) group of the node that each edge leaves: 0 binary, 1 narrow, 2 wide
         self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
-        self._groups: tuple[Callable[[], Group], ...] = (
-            BinaryNodes,
-            NarrowNodes,
-            partial(WideNodes, Scratch()),
-        )
+        self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -149,8 +147,35 @@ class HierarchicalSoftmax(OutputLayer):
         return top_k(self.codes, self.weight, self.bias, hidden, k, self.log_prob)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
-        """Draw one label for each hidden vector by descending the tree; int64 array (B,)."""
-        return sample(self.tree, self.weight, self.bias, hidden, rng)
+        """Draw one label for each hidden vector; int64 array (B,).
+
+        Descends the tree with all hidden vectors, a level at a time. A label with several codes is
+        drawn with the sum of their probabilities. O(B d) a level for binary nodes; O(k d) for an
+        item at a node with k children.
+        """
+        tree = self.tree
+        label = np.zeros(len(hidden), np.int64)
+        # (items,) batch item and current node of those that have not arrived at a label
+        item = np.arange(len(hidden) if tree.n_nodes else 0)
+        node = np.zeros(len(item), np.int64)
+        while item.size:
+            branch = np.zeros(len(item), np.int64)
+            uniform = rng.random(len(item))
+            row, fan_out = tree.row_start[node], tree.fan_out[node]
+            binary = np.flatnonzero(fan_out == 2)
+            z = kernels.gather_dot(self.weight, self.bias, hidden, item[binary], row[binary])
+            branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z.astype(np.float64))
+            for i in np.flatnonzero(fan_out > 2):
+                rows = slice(int(row[i]), int(row[i] + fan_out[i]))
+                z = (self.weight[rows] @ hidden[item[i]] + self.bias[rows]).astype(np.float64)
+                cumulative = np.cumsum(np.exp(z - z.max()))
+                drawn = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
+                branch[i] = min(int(drawn), len(z) - 1)
+            child = tree.child[tree.child_start[node] + branch]
+            arrived = child < 0
+            label[item[arrived]] = ~child[arrived]
+            item, node = item[~arrived], child[~arrived]
+        return label
 
 
 class _Pass:
@@ -158,13 +183,13 @@ class _Pass:
 
     def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
         self.layer, self.hidden, tree = layer, hidden, layer.tree
+        self.backwards: list[tuple[Int64 | slice, Backward[Gradient]]] = []
         if tree.n_nodes == 0:
             self.nll = np.zeros(len(targets))
             return
         expansion = layer.codes.expand(targets)
         # (D,) code of each decision, (C,) batch item of each code
         self.code, self.item = expansion.decision_code, expansion.code_item
-        self.groups: list[tuple[Group, Int64 | slice]] = []
         # (C,) log-probability of each code
         self.code_log_prob = np.zeros(len(self.item))
         for group, decisions in self._split(expansion.edge):
@@ -172,30 +197,39 @@ class _Pass:
             taken = Decisions(
                 self.item[code], tree.edge_row[edge], tree.edge_branch[edge], tree.edge_width[edge]
             )
-            log_prob = group.forward(layer.weight, layer.bias, hidden, taken)
+            log_prob, backward = self._decide(group, taken)
             self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))
-            self.groups.append((group, decisions))
+            self.backwards.append((decisions, backward))
         if tree.has_single_codes:
             self.nll = -self.code_log_prob
         else:
             self.nll = -np.logaddexp.reduceat(self.code_log_prob, expansion.code_start[:-1])
 
-    def _split(self, edge: Int64) -> Iterator[tuple[Group, Int64 | slice]]:
+    def _split(self, edge: Int64) -> Iterator[tuple[int, Int64 | slice]]:
         """Yield the groups that have decisions, and the indices of these in `edge`."""
         layer, tree = self.layer, self.layer.tree
         group = layer._edge_group[edge]
         if not group.any():
-            yield layer._groups[0](), slice(None)
+            yield 0, slice(None)
             return
         # Narrow nodes with many scores in the batch are computed as wide ones.
         narrow = np.flatnonzero(group == 1)
         node = tree.edge_node[edge[narrow]]
         is_crowded = np.bincount(node)[node] * tree.edge_width[edge[narrow]] >= CROWDED
         group[narrow[is_crowded]] = 2
-        for number, new_group in enumerate(layer._groups):
+        for number in range(3):
             decisions = np.flatnonzero(group == number)
             if decisions.size:
-                yield new_group(), decisions
+                yield number, decisions
+
+    def _decide(self, group: int, taken: Decisions) -> Passed[Gradient]:
+        weight, bias, hidden = self.layer.weight, self.layer.bias, self.hidden
+        if group == 2:
+            wide = WideNodes(self.layer._scratch, weight, bias, hidden, taken)
+            return wide.log_prob, wide.backward
+        decide = narrow_nodes if group else binary_nodes
+        logits = partial(kernels.gather_dot, weight, bias, hidden)
+        return decide(logits, partial(pair_gradient, weight, hidden), taken)
 
     def gradients(self) -> Gradients:
         """Return the gradients of the summed loss.
@@ -203,22 +237,17 @@ class _Pass:
         A decision has the weight of its code's share of the label's probability, which is 1 where
         the label has one code.
         """
-        tree, hidden = self.layer.tree, self.hidden
-        parameters: list[ParameterGradient] = []
-        if tree.n_nodes == 0:
-            return Gradients(np.zeros_like(hidden), parameters)
-        share = None if tree.has_single_codes else self._share_of_decision()
+        share = None
+        if not self.layer.tree.has_single_codes:
+            share_of_code = np.exp(self.code_log_prob + self.nll[self.item])
+            share = share_of_code[self.code].astype(self.hidden.dtype)
         grad_hidden = None
-        for group, decisions in self.groups:
-            group_share = None if share is None else share[decisions]
-            grad, rows = group.backward(self.layer.weight, hidden, group_share)
+        parameters: list[ParameterGradient] = []
+        for decisions, backward in self.backwards:
+            grad, rows, weight, bias = backward(None if share is None else share[decisions])
             grad_hidden = grad if grad_hidden is None else grad_hidden + grad
-            parameters += [
-                ParameterGradient("node_weight", rows.rows, rows.weight),
-                ParameterGradient("node_bias", rows.rows, rows.bias),
-            ]
-        return Gradients(np.zeros_like(hidden) if grad_hidden is None else grad_hidden, parameters)
-
-    def _share_of_decision(self) -> Array:
-        share = np.exp(self.code_log_prob + self.nll[self.item])
-        return share[self.code].astype(self.hidden.dtype)
+            parameters.append(ParameterGradient("node_weight", rows, weight))
+            parameters.append(ParameterGradient("node_bias", rows, bias))
+        if grad_hidden is None:
+            grad_hidden = np.zeros_like(self.hidden)
+        return Gradients(grad_hidden, parameters)

@@ -1,9 +1,9 @@
 """Decisions of a batch, computed in three groups of nodes by their number of children.
 
-- Two children: a logistic decision with one weight row; one (item, row) pair each (`BinaryNodes`).
-- 3 to `NARROW` children: one pair for each child, a softmax over segments (`NarrowNodes`).
+- Two children: a logistic decision with one weight row; one (item, row) pair each.
+- 3 to `NARROW` children: one pair for each child, a softmax over segments.
 - More children, or fewer at a node with many scores in a batch: the items of each node together,
-  as matrix products (`WideNodes`).
+  as matrix products.
 
 The arithmetic is in `hstree.layers.kernels`; here decisions are sorted, split into blocks, and kept
 from the forward to the backward pass.
@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -40,22 +39,18 @@ LARGE = 1 << 16
 #: The most bytes that `Scratch` keeps under one name; a larger array is an ordinary one.
 LARGEST_KEPT = 1 << 26
 
-
-@dataclass(frozen=True)
-class RowGradient:
-    """Gradient of the loss with respect to some weight rows and their biases.
-
-    Attributes
-    ----------
-    rows : int64 array (r,) or slice
-        Without repeats.
-    weight : float array (r, d)
-    bias : float array (r,)
-    """
-
-    rows: Int64 | slice
-    weight: Array
-    bias: Array
+T = TypeVar("T")
+#: Returns the logits (P,) of pairs, from their batch items (P,) and weight rows (P,).
+PairLogits = Callable[[Int64, Int64], Array]
+#: Returns the gradient of pairs, from their batch items, weight rows and errors (P,).
+PairGradient = Callable[[Int64, Int64, Array], T]
+#: Returns the gradient from the weight (D,) of each decision in the loss; None is 1 for all.
+Backward = Callable[[Array | None], T]
+#: Log-probabilities (D,) of decisions, and the way back.
+Passed = tuple[Array, Backward[T]]
+#: Gradients with respect to the hidden vectors (B, d), and to some rows without repeats (r,), their
+#: weights (r, d) and biases (r,).
+Gradient = tuple[Array, Int64 | slice, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -80,70 +75,34 @@ class Decisions:
     width: Int64
 
 
-class Group(Protocol):
-    """Forward and backward pass of the decisions of one group; one object a batch."""
-
-    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
-        """Return the log-probabilities (D,) of the decisions; keep what `backward` needs."""
-
-    def backward(
-        self, weight: Array, hidden: Array, share: Array | None
-    ) -> tuple[Array, RowGradient]:
-        """Return the gradients with respect to the hidden vectors (B, d) and the rows.
-
-        `share` (D,) is the weight of each decision in the loss; None means 1 for all.
-        """
+def binary_nodes(logits: PairLogits, gradient: PairGradient[T], taken: Decisions) -> Passed[T]:
+    """Decide at nodes with two children: one pair for each decision."""
+    item, row = taken.item, taken.row
+    log_prob, error = kernels.binary_decision(logits(item, row), taken.branch == 0)
+    return log_prob, lambda share: gradient(item, row, error if share is None else error * share)
 
 
-class BinaryNodes:
-    """Nodes with two children."""
+def narrow_nodes(logits: PairLogits, gradient: PairGradient[T], taken: Decisions) -> Passed[T]:
+    """Decide at nodes with 3 to `NARROW` children: one pair for each child of a decision's node."""
+    # (P,) pairs of one decision after another
+    start = offsets(taken.width)
+    item, row = np.repeat(taken.item, taken.width), ranges(taken.row, start)
+    log_prob = kernels.segment_log_softmax(logits(item, row), start)
+    chosen = start[:-1] + taken.branch
 
-    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
-        """Return the log-probabilities (D,) of the decisions."""
-        self._taken = taken
-        logits = kernels.gather_dot(weight, bias, hidden, taken.item, taken.row)
-        log_prob, self._error = kernels.binary_decision(logits, taken.branch == 0)
-        return log_prob
-
-    def backward(
-        self, weight: Array, hidden: Array, share: Array | None
-    ) -> tuple[Array, RowGradient]:
-        """Return the gradients with respect to the hidden vectors (B, d) and the rows."""
-        error = self._error if share is None else self._error * share
-        return _pairs_backward(weight, hidden, self._taken.item, self._taken.row, error)
-
-
-class NarrowNodes:
-    """Nodes with 3 to `NARROW` children."""
-
-    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
-        """Return the log-probabilities (D,) of the decisions."""
-        # (P,) one pair for each child of each decision's node
-        self._start = offsets(taken.width)
-        self._row = ranges(taken.row, self._start)
-        self._item = np.repeat(taken.item, taken.width)
-        logits = kernels.gather_dot(weight, bias, hidden, self._item, self._row)
-        self._log_prob = kernels.segment_log_softmax(logits, self._start)
-        self._chosen = self._start[:-1] + taken.branch
-        chosen: Array = self._log_prob[self._chosen]
-        return chosen
-
-    def backward(
-        self, weight: Array, hidden: Array, share: Array | None
-    ) -> tuple[Array, RowGradient]:
-        """Return the gradients with respect to the hidden vectors (B, d) and the rows."""
-        error = kernels.segment_softmax_error(self._log_prob, self._chosen)
+    def backward(share: Array | None) -> T:
+        error = kernels.segment_softmax_error(log_prob, chosen)
         if share is not None:
-            error *= np.repeat(share, np.diff(self._start))
-        return _pairs_backward(weight, hidden, self._item, self._row, error)
+            error *= np.repeat(share, taken.width)
+        return gradient(item, row, error)
+
+    return log_prob[chosen], backward
 
 
-def _pairs_backward(
-    weight: Array, hidden: Array, item: Int64, row: Int64, error: Array
-) -> tuple[Array, RowGradient]:
+def pair_gradient(weight: Array, hidden: Array, item: Int64, row: Int64, error: Array) -> Gradient:
+    """Return the gradient from the errors (P,) of pairs, whose items ascend."""
     start = offsets(np.bincount(item, minlength=len(hidden)))
-    grad_hidden, *of_rows = kernels.gather_dot_backward(weight, hidden, start, row, error)
-    return grad_hidden, RowGradient(*of_rows)
+    return kernels.gather_dot_backward(weight, hidden, start, row, error)
 
 
 class Scratch(threading.local):
@@ -171,30 +130,14 @@ class Scratch(threading.local):
 
 @dataclass
 class _Block:
-    """Some of a batch's n decisions at one wide node of k children.
+    """Some of a batch's n decisions at one wide node of k children."""
 
-    Attributes
-    ----------
-    decisions : slice
-        The decisions, in the order of their nodes.
-    rows : slice
-        Weight rows of the node.
-    touched : slice
-        The same rows among the touched rows of the batch.
-    is_first : bool
-        Whether these are the first of the node's decisions.
-    shape : (int, int)
-        (n, k).
-    error : float array (n, k) or None
-        None where there is no room to keep it; it is computed again then.
-    """
-
-    decisions: slice
-    rows: slice
-    touched: slice
-    is_first: bool
-    shape: tuple[int, int]
-    error: Array | None = None
+    decisions: slice  # in the order of their nodes
+    rows: slice  # weight rows of the node
+    touched: slice  # the same rows among the touched rows of the batch
+    is_first: bool  # whether these are the first of the node's decisions
+    shape: tuple[int, int]  # (n, k)
+    error: Array | None = None  # (n, k); None where there is no room: it is computed again then
 
     @property
     def size(self) -> int:
@@ -203,30 +146,24 @@ class _Block:
 
 
 class WideNodes:
-    """Nodes with more than `NARROW` children, or `CROWDED` scores in a batch.
+    """Decisions at nodes with more than `NARROW` children, or `CROWDED` scores in a batch.
 
     The hidden vectors are gathered once in the order of the nodes, so that the decisions of a node
     are a slice of three matrix products: logits, and the gradients with respect to the hidden
-    vectors and the rows.
-
-    Parameters
-    ----------
-    scratch : Scratch
-        Holds arrays from `forward` to `backward`; another `forward` overwrites them.
+    vectors and the rows. `scratch` holds arrays until `backward`; the next batch overwrites them.
     """
 
-    def __init__(self, scratch: Scratch) -> None:
-        self._scratch = scratch
-
-    def forward(self, weight: Array, bias: Array, hidden: Array, taken: Decisions) -> Array:
-        """Return the log-probabilities (D,) of the decisions."""
-        order = np.argsort(taken.row, kind="stable")
-        self._taken, self._order, self._bias = taken, order, bias
+    def __init__(
+        self, scratch: Scratch, weight: Array, bias: Array, hidden: Array, taken: Decisions
+    ) -> None:
+        self._scratch, self._weight, self._bias, self._taken = scratch, weight, bias, taken
+        self._batch_size = len(hidden)
+        self._order = order = np.argsort(taken.row, kind="stable")
         # (D, d) hidden vector of each decision, in the order of the nodes
-        self._hidden = self._scratch.empty("hidden", (len(order), hidden.shape[1]), hidden.dtype)
+        self._hidden = scratch.empty("hidden", (len(order), hidden.shape[1]), hidden.dtype)
         np.take(hidden, taken.item[order], axis=0, out=self._hidden, mode="clip")
         n_kept = min(int(taken.width.sum()), KEPT_SCORES)
-        errors = self._scratch.empty("errors", (n_kept,), np.result_type(hidden, weight))
+        errors = scratch.empty("errors", (n_kept,), np.result_type(hidden, weight))
         in_order = np.empty(len(order), weight.dtype)
         self._blocks: list[_Block] = []
         used = 0
@@ -234,29 +171,22 @@ class WideNodes:
             if used + block.size <= n_kept:
                 block.error = errors[used : used + block.size].reshape(block.shape)
                 used += block.size
-            in_order[block.decisions] = self._softmax(weight, block, block.error)[0]
+            in_order[block.decisions] = self._softmax(block, block.error)[0]
             self._blocks.append(block)
-        log_prob = np.empty_like(in_order)
-        log_prob[order] = in_order
-        return log_prob
+        # (D,) log-probability of each decision
+        self.log_prob = np.empty_like(in_order)
+        self.log_prob[order] = in_order
 
-    def backward(
-        self, weight: Array, hidden: Array, share: Array | None
-    ) -> tuple[Array, RowGradient]:
-        """Return the gradients with respect to the hidden vectors (B, d) and the rows."""
-        n_touched = self._n_touched
+    def backward(self, share: Array | None) -> Gradient:
+        """Return the gradient from the weight (D,) of each decision in the loss."""
+        weight, n_touched = self._weight, self._n_touched
         # (D, d) gradient with respect to the hidden vector of each decision
         grad = self._scratch.empty("gradient", self._hidden.shape, self._hidden.dtype)
-        rows = RowGradient(
-            self._touched,
-            np.empty((n_touched, weight.shape[1]), weight.dtype),
-            np.empty(n_touched, weight.dtype),
-        )
+        grad_weight = np.empty((n_touched, weight.shape[1]), weight.dtype)
+        grad_bias = np.empty(n_touched, weight.dtype)
         share_in_order = None if share is None else share[self._order, None]
         for block in _small_blocks_last(self._blocks):
-            error = block.error
-            if error is None:
-                error = self._softmax(weight, block)[1]
+            error = self._softmax(block)[1] if block.error is None else block.error
             if share_in_order is not None:
                 error *= share_in_order[block.decisions]
             kernels.block_softmax_backward(
@@ -264,26 +194,21 @@ class WideNodes:
                 weight[block.rows],
                 self._hidden[block.decisions],
                 grad[block.decisions],
-                rows.weight[block.touched],
-                rows.bias[block.touched],
+                grad_weight[block.touched],
+                grad_bias[block.touched],
                 accumulate=not block.is_first,
             )
         # (D,) position of each decision, by item, in the order of the nodes
         position = np.empty(len(grad), np.int32)
         position[self._order] = np.arange(len(grad), dtype=np.int32)
-        item_start = offsets(np.bincount(self._taken.item, minlength=len(hidden)))
-        return kernels.segment_sums(grad, position, item_start), rows
+        item_start = offsets(np.bincount(self._taken.item, minlength=self._batch_size))
+        grad_hidden = kernels.segment_sums(grad, position, item_start)
+        return grad_hidden, self._touched, grad_weight, grad_bias
 
-    def _softmax(
-        self, weight: Array, block: _Block, out: Array | None = None
-    ) -> tuple[Array, Array]:
-        return kernels.block_softmax(
-            weight[block.rows],
-            self._bias[block.rows],
-            self._hidden[block.decisions],
-            self._chosen[block.decisions],
-            out,
-        )
+    def _softmax(self, block: _Block, out: Array | None = None) -> tuple[Array, Array]:
+        rows, decisions = block.rows, block.decisions
+        hidden, chosen = self._hidden[decisions], self._chosen[decisions]
+        return kernels.block_softmax(self._weight[rows], self._bias[rows], hidden, chosen, out)
 
     def _split(self) -> Iterator[_Block]:
         """Yield the decisions of each node, in several blocks where its scores are too many.
@@ -332,21 +257,12 @@ def _small_blocks_last(blocks: Iterable[_Block]) -> Iterator[_Block]:
             yield block
         else:
             small.append(block)
-    if small:
-        with one_blas_thread():
+    if small:  # waiting for a second thread would take longer than it saves
+        with _blas().limit(limits=1, user_api="blas"):  # takes about 10 us to enter
             yield from small
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS uses the calling thread alone; entering takes about 10 us.
-
-    For many small products, where waiting for a second thread takes longer than it saves.
-    """
-    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limited
-
-
 @cache
-def _controller() -> ThreadpoolController:
+def _blas() -> ThreadpoolController:
     """Return the loaded BLAS libraries, which are looked up once."""
     return ThreadpoolController()

@@ -20,6 +20,7 @@ from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
 from hstree.errors import OptionError
 from hstree.layers import kernels
+from hstree.layers.node_groups import PairLogits
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
@@ -41,8 +42,6 @@ MOST_EDGES = 32
 
 #: Cost and id of a label.
 CostedLabel = tuple[float, int]
-#: Returns the logits (P,) of pairs of an item (P,) and a weight row (P,).
-PairLogits = Callable[[Int64, Int64], Array]
 
 
 # One hidden vector at a time.

@@ -7,7 +7,7 @@ sample and a weight row; a wider node is one matrix product over its samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,8 +19,16 @@ from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.node_groups import NARROW
-from hstree.layers.top_k import BatchTopK, PairLogits, top_k_of_batch
+from hstree.layers.node_groups import (
+    NARROW,
+    Backward,
+    Decisions,
+    PairLogits,
+    Passed,
+    binary_nodes,
+    narrow_nodes,
+)
+from hstree.layers.top_k import BatchTopK, top_k_of_batch
 from hstree.tree import Tree
 
 #: Samples: a dense array or a CSR array (n, n_features).
@@ -60,10 +68,6 @@ class Gradient:
     weight: Array
     rows: Int64 | slice
     bias: Array
-
-
-#: Returns the gradients of decisions, given the weight (D,) of each in the loss.
-Backward = Callable[[Array], Iterable[Gradient]]
 
 
 class LinearTree:
@@ -192,17 +196,18 @@ class LinearTree:
         # (D,) log-probability of each decision, and how to go back from it
         width = tree.edge_width[expansion.edge]
         log_prob = np.empty(len(width))
-        backwards: list[tuple[Int64, Backward]] = []
+        pairs = partial(self.pair_logits, X), partial(self._pair_gradient, X)
+        backwards: list[tuple[Int64, Backward[Iterable[Gradient]]]] = []
         for decide, is_in in (
-            (_binary, width == 2),
-            (_narrow, (width > 2) & (width <= NARROW)),
-            (_wide, width > NARROW),
+            (partial(binary_nodes, *pairs), width == 2),
+            (partial(narrow_nodes, *pairs), (width > 2) & (width <= NARROW)),
+            (partial(_wide, self, X), width > NARROW),
         ):
             some = np.flatnonzero(is_in)
             if some.size:
                 edge, item = expansion.edge[some], code_item[code[some]]
-                row, branch = tree.edge_row[edge], tree.edge_branch[edge]
-                log_prob[some], backward = decide(self, X, item, row, branch, width[some])
+                taken = Decisions(item, tree.edge_row[edge], tree.edge_branch[edge], width[some])
+                log_prob[some], backward = decide(taken)
                 backwards.append((some, backward))
         # (C,) log-probability of each code, (B,) of each label
         of_code = np.bincount(code, weights=log_prob, minlength=len(code_item))
@@ -229,7 +234,7 @@ class LinearTree:
             logits[some] += np.bincount(pair, products, minlength=len(start) - 1)
         return logits
 
-    def pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> Gradient:
+    def _pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> list[Gradient]:
         """Return the gradient from the errors (P,) of pairs, whose items ascend."""
         rows, slot = kernels.touched_rows(row, len(self.bias))
         start = offsets(np.bincount(item, minlength=X.shape[0])).astype(np.int32)
@@ -239,59 +244,35 @@ class LinearTree:
         grad_bias = np.bincount(slot, error, minlength=len(rows))
         grad_rows = G.T.tocsr() @ X
         if not self.sparse:
-            return Gradient(rows, grad_rows, rows, grad_bias)
+            return [Gradient(rows, grad_rows, rows, grad_bias)]
         index = (grad_rows.indices, rows[segment_ids(grad_rows.indptr)])
-        return Gradient(index, grad_rows.data, rows, grad_bias)
+        return [Gradient(index, grad_rows.data, rows, grad_bias)]
 
 
-def _binary(
-    model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
-) -> tuple[Array, Backward]:
-    """Decisions with two branches: one pair each."""
-    log_prob, error = kernels.binary_decision(model.pair_logits(X, item, row), branch == 0)
-    return log_prob, lambda share: [model.pair_gradient(X, item, row, error * share)]
-
-
-def _narrow(
-    model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
-) -> tuple[Array, Backward]:
-    """Decisions with a few branches: one pair for each branch, a softmax over segments."""
-    start = offsets(width)
-    pair_item, pair_row = np.repeat(item, width), ranges(row, start)
-    log_prob = kernels.segment_log_softmax(model.pair_logits(X, pair_item, pair_row), start)
-    chosen = start[:-1] + branch
-    error = kernels.segment_softmax_error(log_prob, chosen)
-
-    def backward(share: Array) -> Iterable[Gradient]:
-        yield model.pair_gradient(X, pair_item, pair_row, error * np.repeat(share, width))
-
-    return log_prob[chosen], backward
-
-
-def _wide(
-    model: LinearTree, X: Rows, item: Int64, row: Int64, branch: Int64, width: Int64
-) -> tuple[Array, Backward]:
-    """Decisions with many branches: one dense softmax a node over the samples that pass it."""
+def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradient]]:
+    """Decide at nodes with many branches: one dense softmax a node over its samples."""
     blocks: list[tuple[Int64, slice, Rows, Any, Array]] = []
-    log_prob = np.empty(len(item))
-    order = np.argsort(row, kind="stable")
-    for here in np.split(order, np.flatnonzero(np.diff(row[order])) + 1):
+    log_prob = np.empty(len(taken.item))
+    order = np.argsort(taken.row, kind="stable")
+    for here in np.split(order, np.flatnonzero(np.diff(taken.row[order])) + 1):
         # (n, features) samples of the node, (n, k) their logits, then their errors
-        rows = slice(int(row[here[0]]), int(row[here[0]] + width[here[0]]))
-        samples = X[item[here]]
+        row = int(taken.row[here[0]])
+        rows = slice(row, row + int(taken.width[here[0]]))
+        samples = X[taken.item[here]]
         index: Any = rows
         if model.sparse:
             samples, features = without_empty_columns(samples)
             index = (features, rows)
         weight = model.table[index]
         error = samples @ (weight if model.sparse else weight.T) + model.bias[rows]
-        chosen = np.arange(len(here)) * error.shape[1] + branch[here]
+        chosen = np.arange(len(here)) * error.shape[1] + taken.branch[here]
         log_prob[here] = kernels.block_softmax_error(error, chosen)
         blocks.append((here, rows, samples, index, error))
 
-    def backward(share: Array) -> Iterable[Gradient]:
+    def backward(share: Array | None) -> Iterable[Gradient]:
         for here, rows, samples, index, error in blocks:
-            error *= share[here, None]
+            if share is not None:
+                error *= share[here, None]
             grad = samples.T @ error if model.sparse else error.T @ samples
             yield Gradient(index, grad, rows, error.sum(axis=0))
 
@@ -299,8 +280,7 @@ def _wide(
 
 
 def _look_up(all_logits: Array, item: Int64, row: Int64) -> Array:
-    logits: Array = all_logits[item, row]
-    return logits
+    return np.asarray(all_logits[item, row])
 
 
 def is_sparse(X: Any) -> bool:
