@@ -16,7 +16,7 @@ import re
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, wraps
@@ -36,14 +36,13 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True)
 class Range:
-    """Interval of the numbers that an option may be, stated in its annotation.
+    """Legal interval of a numeric option, stated in its annotation.
 
     Attributes
     ----------
     min, max : float or None
-        Bounds, which are legal values themselves; None where there is no bound.
+        Bounds, which are legal values unless excluded; None where there is no bound.
     exclude_min, exclude_max : bool
-        Whether that bound is not a legal value.
 
     Examples
     --------
@@ -72,11 +71,9 @@ class Range:
         return " and ".join(bounds)
 
 
-#: Largest random state: that of scikit-learn and of NumPy's older generators, so that any seed
-#: can be handed to any library.
-LARGEST_SEED = 2**32 - 1
-#: Type of the option `random_state`.
-RandomState = Annotated[int, Range(0, LARGEST_SEED)]
+#: Type of the option `random_state`; its maximum is that of scikit-learn and of NumPy's older
+#: generators, so that any seed can be handed to any library.
+RandomState = Annotated[int, Range(0, 2**32 - 1)]
 
 
 @dataclass(frozen=True)
@@ -90,11 +87,11 @@ class Option:
         bool, int, float, str or pathlib.Path.
     default : object
     choices : tuple
-        The values that it may have; empty where any value of the type is legal.
+        Legal values; empty where any value of the type is legal.
     optional : bool
         Whether it may be None.
     range : Range or None
-        The numbers that it may be; None for any.
+        Legal numbers; None for any.
     help : str
         Its text in the docstring, on one line.
     """
@@ -109,28 +106,22 @@ class Option:
 
     @classmethod
     def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
-        """Make an option from its annotation.
-
-        Raises
-        ------
-        TypeError
-            When the annotation is not one of an option.
-        """
+        """Return the option of an annotation; TypeError where it is not that of an option."""
         type_, optional, range_ = annotation, False, None
         choices: tuple[Any, ...] = ()
         if typing.get_origin(type_) is Annotated:
             type_, *notes = typing.get_args(type_)
             range_ = next((note for note in notes if isinstance(note, Range)), None)
         if typing.get_origin(type_) in (Union, types.UnionType):
-            members = typing.get_args(type_)
-            others = [member for member in members if member is not types.NoneType]
-            optional = len(others) < len(members)
-            type_ = others[0] if len(others) == 1 else None
+            members = set(typing.get_args(type_))
+            optional = types.NoneType in members
+            members.discard(types.NoneType)
+            type_ = members.pop() if len(members) == 1 else None
         if typing.get_origin(type_) is Literal:
             choices = typing.get_args(type_)
             kinds = {type(choice) for choice in choices}
             type_ = kinds.pop() if kinds in ({str}, {int}) else None
-        if type_ not in _CONVERT:
+        if type_ not in _TYPES:
             raise TypeError(
                 f"the option {name!r} must be annotated bool, int, float, str, Path or Literal, "
                 "perhaps with None"
@@ -140,34 +131,20 @@ class Option:
     @property
     def expected(self) -> str:
         """The legal values, in words."""
-        if self.choices:
-            text = "one of " + ", ".join(map(repr, self.choices))
-        else:
-            text = _IN_WORDS[self.type]
+        choices = ", ".join(map(repr, self.choices))
+        text = f"one of {choices}" if choices else _TYPES[self.type]
         if self.range is not None:
             interval = str(self.range)
             text += f" {interval}" if interval.startswith("from") else f", {interval}"
         return f"{text}, or None" if self.optional else text
 
     def checked(self, value: object, owner: str = "") -> Any:
-        """Return a value as the option's type.
-
-        Parameters
-        ----------
-        value : object
-        owner : str
-            What the option belongs to, named in the message.
-
-        Raises
-        ------
-        OptionError
-            When the option cannot have that value.
-        """
+        """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""
         if value is None and self.optional:
             return None
         try:
-            converted = _CONVERT[self.type](value)
-        except (TypeError, ValueError):
+            converted = _converted(value, self.type)
+        except (TypeError, ValueError, OverflowError):
             converted = None
         if (
             converted is None
@@ -181,12 +158,7 @@ class Option:
 
 
 def check_value(name: str, value: object, annotation: Any) -> Any:
-    """Return the value of a single argument as its annotated type.
-
-    Raises
-    ------
-    OptionError
-        When it is not of that type or out of its range.
+    """Return the value of a single argument as its annotated type; OptionError if it is illegal.
 
     Examples
     --------
@@ -247,24 +219,22 @@ def effective(
     names = [option.name for option in options]
     for name in values:
         if name not in names:
-            close = get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            known = f"it has {', '.join(names)}" if names else "it has none"
-            raise OptionError(f"{owner} has no option {name!r}; {hint}{known}")
+            known = f"it has {', '.join(names) or 'none'}"
+            raise OptionError(f"{owner} has no option {name!r}; {suggestion(name, names)}{known}")
     return {
         option.name: option.checked(values.get(option.name, option.default), owner)
         for option in options
     }
 
 
-def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Check a function's options at every call; a decorator.
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Return "did you mean ...? " with the known name that is closest to an unknown one, if any."""
+    close = get_close_matches(str(name), list(known), n=1)
+    return f"did you mean {close[0]!r}? " if close else ""
 
-    Raises
-    ------
-    OptionError
-        By the decorated function, for a value that an option cannot have.
-    """
+
+def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a function so that it raises OptionError for an illegal value of an option."""
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -277,61 +247,31 @@ def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def check_fields(instance: DataclassInstance) -> None:
-    """Check the fields of a dataclass and convert them to their types; for ``__post_init__``.
-
-    Raises
-    ------
-    OptionError
-        For the first field with a value that it cannot have.
-    """
+    """Check the fields of a dataclass and convert them to their types; for ``__post_init__``."""
     for option in options_of(type(instance)):
         value = option.checked(getattr(instance, option.name))
         object.__setattr__(instance, option.name, value)
 
 
-def _as_bool(value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError
-    return bool(value)
-
-
-def _as_int(value: Any) -> int:
-    if isinstance(value, bool | np.bool_):
-        raise TypeError
-    return operator.index(value)
-
-
-def _as_float(value: Any) -> float:
-    if isinstance(value, bool | np.bool_ | str | bytes) or not math.isfinite(value):
-        raise TypeError
-    return float(value)
-
-
-def _as_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _as_path(value: Any) -> Path:
-    return Path(os.fsdecode(value))
-
-
-#: Conversions of values to the types that options may have.
-_CONVERT: dict[Any, Callable[[Any], Any]] = {
-    bool: _as_bool,
-    int: _as_int,
-    float: _as_float,
-    str: _as_text,
-    Path: _as_path,
-}
-_IN_WORDS = {
+#: Types that options may have, in words.
+_TYPES: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "text",
     Path: "the name of a file",
 }
+
+
+def _converted(value: Any, type_: type) -> Any:
+    """Return a value as the type of an option; an error where it is of another kind."""
+    if type_ is Path:
+        return Path(os.fsdecode(value))
+    if isinstance(value, bool | np.bool_) != (type_ is bool):
+        raise TypeError
+    if isinstance(value, str) != (type_ is str) or (type_ is float and not math.isfinite(value)):
+        raise TypeError
+    return operator.index(value) if type_ is int else type_(value)
 
 
 def _parameter_helps(doc: str) -> dict[str, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
+from hstree._options import suggestion
 from hstree.errors import HstreeError, OptionError, PluginError
 
 #: The package of hstree's own objects.
@@ -28,8 +28,7 @@ class Registry(Generic[R]):
     native : mapping of str to str
         hstree's own: name -> "module:attribute".
     describe : callable
-        Takes a name, the object and its package; returns the record. Raises `PluginError` for an
-        object that cannot be used.
+        (name, object, package) -> record; raises `PluginError` for an object that cannot be used.
     called : str, optional
         What users call them, if it is another noun: "method".
     """
@@ -53,27 +52,25 @@ class Registry(Generic[R]):
         ------
         OptionError
             When there is no object of that name.
-        HstreeError
+        PluginError
             When another package offers one that cannot be used.
         """
         if name in self.native:
             return self._native(name)
         plugins = dict(self._plugins())
-        if name in plugins:
-            record = plugins[name]
-            if isinstance(record, HstreeError):
-                raise record
-            return record
-        known = [*self.native, *plugins]
-        close = get_close_matches(str(name), known, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise OptionError(f"there is no {self.called} {name!r}; {hint}there are {', '.join(known)}")
+        if name not in plugins:
+            known = [*self.native, *plugins]
+            listed = f"{suggestion(name, known)}there are {', '.join(known)}"
+            raise OptionError(f"there is no {self.called} {name!r}; {listed}")
+        record = plugins[name]
+        if isinstance(record, HstreeError):
+            raise record
+        return record
 
     def all(self) -> dict[str, R]:
         """Return every record that can be used: hstree's own, then other packages' by name."""
         native = {name: self._native(name) for name in self.native}
-        plugins = self._plugins()
-        return native | {name: r for name, r in plugins if not isinstance(r, HstreeError)}
+        return native | {n: r for n, r in self._plugins() if not isinstance(r, HstreeError)}
 
     def broken(self) -> dict[str, str]:
         """Return what is wrong with the objects of other packages that cannot be used."""
@@ -84,10 +81,9 @@ class Registry(Generic[R]):
         return self._describe(name, getattr(import_module(module), attribute), OWN)
 
     def _plugins(self) -> list[tuple[str, R | HstreeError]]:
-        offered = sorted(
-            entry_points(group=self.group), key=lambda entry: (entry.name, entry.value)
-        )
-        return [(entry.name, self._plugin(entry)) for entry in offered]
+        offered = entry_points(group=self.group)
+        ordered = sorted(offered, key=lambda entry: (entry.name, entry.value))
+        return [(entry.name, self._plugin(entry)) for entry in ordered]
 
     def _plugin(self, entry: EntryPoint) -> R | HstreeError:
         package = (entry.dist and entry.dist.name) or entry.module
@@ -99,18 +95,23 @@ class Registry(Generic[R]):
             return error
         except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
             failure = PluginError(
-                f"the {self.noun} {entry.name!r} of the package {package} cannot be loaded: "
-                f"{told(error)}; update or uninstall {package}"
+                f"{titled(self.noun, entry.name, package)} cannot be loaded: {one_line(error)}; "
+                f"update or uninstall {package}"
             )
             failure.__cause__ = error
             return failure
 
 
+def titled(noun: str, name: str, package: str) -> str:
+    """Return what messages call an object of another package."""
+    return f"the {noun} {name!r} of the package {package}"
+
+
 def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
     """Return the error of an object that cannot be used."""
-    return PluginError(f"the {noun} {name!r} of the package {package} cannot be used: {reason}")
+    return PluginError(f"{titled(noun, name, package)} cannot be used: {reason}")
 
 
-def told(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Return the type and the message of an error, on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")

@@ -1,7 +1,8 @@
 """Tree-building methods, one per file.
 
 A builder is a plain function from one main input to a `Tree`. Its input and options are read from
-its signature and docstring (`shared.builder`, `hstree._options`); `registry` finds and runs it.
+its signature and docstring (`shared.builder`, `hstree._options`); `registry` finds and runs it. An
+illegal value of an option is an `OptionError`.
 """
 
 from hstree._options import Option, Range, checked_options

@@ -36,19 +36,12 @@ def balanced(
         Code lengths differ by at most one; the first words have the shorter ones.
         Nodes are numbered level by level. O(V log V).
 
-    Raises
-    ------
-    OptionError
-        When `arity` is below 2.
-
     Examples
     --------
     >>> tree = balanced(Vocabulary(["a", "b", "c"], [1, 5, 2]))
     >>> tree.child.tolist()  # b comes first, with the short code
     [-2, 1, -3, -1]
     """
-    start, child = complete_tree(len(vocabulary), arity)
-    if order == "frequency":
-        word = np.argsort(-vocabulary.counts, kind="stable")
-        child = np.where(child < 0, ~word[~child], child)
-    return Tree(vocabulary.words, start, child, counts=vocabulary.counts)
+    if order == "file":
+        return complete_tree(vocabulary, np.arange(len(vocabulary)), arity)
+    return complete_tree(vocabulary, np.argsort(-vocabulary.counts, kind="stable"), arity)

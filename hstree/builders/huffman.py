@@ -37,8 +37,6 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
 
     Raises
     ------
-    OptionError
-        When `arity` is below 2.
     InputError
         When every count is zero.
 

@@ -36,11 +36,6 @@ def random(
         one: the RANDOM tree of Mnih and Hinton, from which their bootstrap starts [1]_. Nodes are
         numbered level by level. O(V).
 
-    Raises
-    ------
-    OptionError
-        When `arity` is below 2, or `random_state` out of its range.
-
     References
     ----------
     .. [1] A. Mnih and G. Hinton, "A Scalable Hierarchical Distributed Language Model", NIPS 2008,
@@ -51,11 +46,5 @@ def random(
     >>> random(Vocabulary(["a", "b", "c"], [1, 5, 2])).n_nodes
     2
     """
-    start, child = complete_tree(len(vocabulary), arity)
-    word = np.random.default_rng(random_state).permutation(len(vocabulary))
-    return Tree(
-        vocabulary.words,
-        start,
-        np.where(child < 0, ~word[~child], child),
-        counts=vocabulary.counts,
-    )
+    order = np.random.default_rng(random_state).permutation(len(vocabulary))
+    return complete_tree(vocabulary, order, arity)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hstree._files import open_regular, reading, recorded_name
-from hstree._plugins import OWN, Registry, told
+from hstree._plugins import OWN, Registry, one_line, titled
 from hstree._version import __version__
 from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
 from hstree.builders.shared.join import over_vocabulary
@@ -69,7 +69,7 @@ def builder(method: str) -> Builder:
     ------
     OptionError
         When there is no builder of that name.
-    HstreeError
+    PluginError
         When the builder of another package cannot be used.
     """
     return BUILDERS.get(method)
@@ -142,57 +142,36 @@ def build(
 
 
 def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tree:
-    """Run a builder; errors of another package's builder name it.
-
-    Raises
-    ------
-    PluginError
-    """
+    """Run a builder; raise PluginError for what is wrong with that of another package."""
     if chosen.package == OWN:
         return chosen.function(input, **values)
-    whose = f"the builder {chosen.name!r} of the package {chosen.package}"
+    title = titled("builder", chosen.name, chosen.package)
     try:
         tree: object = chosen.function(input, **values)
     except (OptionError, InputError, FileFormatError, MissingExtraError):
         raise  # meant for the user
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{whose} failed: {told(error)}") from error
+        raise PluginError(f"{title} failed: {one_line(error)}") from error
     if not isinstance(tree, Tree):
-        raise PluginError(f"{whose} returned a {type(tree).__name__}, not a Tree")
-    words = input.labels if isinstance(input, WordVectors) else _vocabulary(input).words
+        raise PluginError(f"{title} returned a {type(tree).__name__}, not a Tree")
+    has_words = input.vocabulary if isinstance(input, Corpus) else input
+    words = has_words.labels if isinstance(has_words, WordVectors) else has_words.words
     if len(tree.labels) != len(words) or set(tree.labels) != set(words):
         raise PluginError(
-            f"{whose} returned a tree over other words: {tree.n_labels:,} labels for the "
+            f"{title} returned a tree over other words: {tree.n_labels:,} labels for the "
             f"{len(words):,} words of its input"
         )
     try:
         dump_meta(tree.meta)
     except FileFormatError as error:
-        raise PluginError(f"{whose}: {error}") from error
+        raise PluginError(f"{title}: {error}") from error
     return tree
 
 
-def _vocabulary(input: Corpus | Vocabulary) -> Vocabulary:
-    return input.vocabulary if isinstance(input, Corpus) else input
-
-
 def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]:
-    """Return the meta that `build` would give a tree, without building it.
+    """Return the meta that `build` would give a tree, but for the builder's entries.
 
-    Parameters
-    ----------
-    method, input, **options
-        As for `build`, with an opened input.
-
-    Returns
-    -------
-    dict
-        The tree's meta without the builder's entries.
-
-    Raises
-    ------
-    OptionError, InputError
-        As by `build`, for options and the input.
+    Parameters and errors are those of `build`, with an opened input; nothing is built.
     """
     chosen = builder(method)
     values = chosen.effective(options)
@@ -220,12 +199,8 @@ def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]
 
 
 def _files(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the hash of each file that an option names, and the texts it was made from.
-
-    The content of a file is an input, its path is not.
-    """
-    hashes = {}
-    made_from: list[Text] = []
+    """Return the hash of each file that an option names, and the texts that it was made from."""
+    hashes, made_from = {}, list[Text]()
     for name, value in values.items():
         if not isinstance(value, Path) or value.is_dir():
             continue

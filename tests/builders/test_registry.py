@@ -131,6 +131,7 @@ def test_values_are_converted_or_refused():
         ("real", float("nan"), "a number"),
         ("real", float("inf"), "a number"),
         ("real", False, "a number"),
+        ("real", 10**400, "a number"),
         ("text", 3, "text"),
         ("file", 3, "the name of a file, or None"),
         ("choice", "three", "one of 'one', 'two'"),

@@ -22,7 +22,4 @@ def endings(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
     words = vocabulary.words
     # (V,) word ids in the order of the leaves, from left to right
     leaves = np.array(sorted(range(len(words)), key=lambda word: words[word][::-1]))
-    child_start, child = complete_tree(len(words), arity)
-    # (E,) a node stays, leaf ~i becomes the word there
-    child = np.where(child < 0, ~leaves[~child], child)
-    return Tree(words, child_start, child, counts=vocabulary.counts)
+    return complete_tree(vocabulary, leaves, arity)

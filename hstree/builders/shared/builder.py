@@ -20,16 +20,14 @@ from hstree.tree import Tree
 
 BuilderInput = Vocabulary | Corpus | WordVectors
 
-#: Types that a builder may take as its main input, and their names in messages.
-INPUTS: dict[type, str] = {
-    Vocabulary: "a vocabulary",
-    Corpus: "a corpus",
-    WordVectors: "word vectors",
-}
-_HOW = {
-    Vocabulary: "give a corpus, or a vocabulary as `hstree vocab` writes it",
-    Corpus: "give running text: a .txt or .txt.gz file, nltk:NAME or builtin:python",
-    WordVectors: "give vectors (.npy, word2vec or GloVe), or train some with `hstree embed`",
+#: Types that a builder may take as its main input: what messages call them, how to get one.
+_INPUTS: dict[type, tuple[str, str]] = {
+    Vocabulary: ("a vocabulary", "give a corpus, or a vocabulary as `hstree vocab` writes it"),
+    Corpus: ("a corpus", "give running text: a .txt or .txt.gz file, nltk:NAME or builtin:python"),
+    WordVectors: (
+        "word vectors",
+        "give vectors (.npy, word2vec or GloVe), or train some with `hstree embed`",
+    ),
 }
 _VECTOR_EXTENSIONS = (".npy", ".bin", ".bin.gz", ".vec", ".vec.gz")
 
@@ -49,7 +47,6 @@ class Builder:
     Attributes
     ----------
     name : str
-        Name of the method.
     function : callable
         Makes a `Tree` from the main input and keyword options.
     takes : type
@@ -70,18 +67,12 @@ class Builder:
 
     @property
     def takes_text(self) -> str:
-        """Name of the type that it takes: "a corpus"."""
-        return INPUTS[self.takes]
+        """What messages call its input: "a corpus"."""
+        return _INPUTS[self.takes][0]
 
     @classmethod
     def of(cls, name: str, function: Callable[..., Tree], package: str = OWN) -> Builder:
-        """Read the record of a builder function.
-
-        Raises
-        ------
-        PluginError
-            When the function is not a builder.
-        """
+        """Return the record of a function; PluginError where it is not a builder."""
         refuse = partial(unusable, "builder", name, package)
         try:
             main, *others = inspect.signature(function).parameters.values()
@@ -89,7 +80,7 @@ class Builder:
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise refuse(f"its signature cannot be read ({error})") from error
         takes = hints.get(main.name)
-        if takes not in INPUTS:
+        if takes not in _INPUTS:
             raise refuse("its first parameter must be annotated Vocabulary, Corpus or WordVectors")
         for parameter in others:
             if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name in _RESERVED:
@@ -98,23 +89,16 @@ class Builder:
                 raise refuse(f"the option {parameter.name!r} needs a default")
         try:
             options = options_of(function)
+            effective(options, {}, name)
         except TypeError as error:
             raise refuse(str(error)) from error
-        try:
-            effective(options, {}, name)
         except OptionError as error:
             raise refuse(f"by default, {error}") from error
         summary = (inspect.getdoc(function) or "").partition("\n")[0]
         return cls(name, function, takes, summary, options, package)
 
     def effective(self, options: Mapping[str, object]) -> dict[str, Any]:
-        """Return the value of each option, checked; its default where `options` lacks it.
-
-        Raises
-        ------
-        OptionError
-            For an unknown name, or a value that an option cannot have.
-        """
+        """Return the value of each option: checked, its default where `options` lacks it."""
         return effective(self.options, options, self.name)
 
 
@@ -156,7 +140,7 @@ def open_input(
     named_corpus = name.startswith(("nltk:", "builtin:"))
     if method.takes is WordVectors:
         if named_corpus or name.endswith(".tsv"):
-            raise InputError(f"{method.name} takes word vectors, not {name}; {_HOW[WordVectors]}")
+            raise _refused(method, name)
         return WordVectors.read(name, labels=labels)
     if method.takes is Vocabulary and not named_corpus:
         if name.endswith(".tsv"):
@@ -169,21 +153,15 @@ def open_input(
 def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None) -> BuilderInput:
     """Convert an input to the type that a builder takes.
 
-    A corpus, or vectors with counts, serve as a vocabulary.
-
-    Parameters
-    ----------
-    input : object
-    method : Builder
-    vocabulary : Vocabulary, optional
-        Words of the tree. A corpus is encoded with them; vectors stay as they are.
+    A corpus, or vectors with counts, serve as a vocabulary. A corpus is encoded with the words of
+    `vocabulary`; vectors stay as they are.
 
     Raises
     ------
     InputError
         When it is neither of that type nor convertible to it.
     OptionError
-        When `vocabulary` is given and the input is the vocabulary.
+        When the input would be a vocabulary beside `vocabulary`.
     """
     if isinstance(input, Corpus):
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)
@@ -199,15 +177,17 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
                 f"{method.name} takes a vocabulary: give that alone, as the input, "
                 "not beside another one"
             )
-        return input if isinstance(input, Vocabulary) else _vocabulary_of(input, method)
-    what = INPUTS.get(type(input), f"a {type(input).__name__}")
-    raise InputError(f"{method.name} takes {method.takes_text}, not {what}; {_HOW[method.takes]}")
+        if isinstance(input, Vocabulary):
+            return input
+        if input.counts is None:
+            raise InputError(
+                f"{method.name} takes a vocabulary, and these vectors come without counts; "
+                "add them to NAME.labels.tsv beside NAME.npy (word<TAB>count), or give vocab.tsv"
+            )
+        return Vocabulary(input.labels, input.counts, source=input.source)
+    raise _refused(method, _INPUTS.get(type(input), (f"a {type(input).__name__}",))[0])
 
 
-def _vocabulary_of(vectors: WordVectors, method: Builder) -> Vocabulary:
-    if vectors.counts is None:
-        raise InputError(
-            f"{method.name} takes a vocabulary, and these vectors come without counts; "
-            "add them to NAME.labels.tsv beside NAME.npy (word<TAB>count), or give vocab.tsv"
-        )
-    return Vocabulary(vectors.labels, vectors.counts, source=vectors.source)
+def _refused(method: Builder, what: str) -> InputError:
+    how = _INPUTS[method.takes][1]
+    return InputError(f"{method.name} takes {method.takes_text}, not {what}; {how}")

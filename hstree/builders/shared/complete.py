@@ -6,46 +6,45 @@ import numpy as np
 
 from hstree._ragged import offsets
 from hstree._typing import Int64
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
+from hstree.tree import Tree
 
 
-def complete_tree(n_leaves: int, arity: int = 2) -> tuple[Int64, Int64]:
-    """Return the children of a complete tree with leaves numbered from left to right.
+def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
+    """Return the complete tree over the words in some order.
 
     Parameters
     ----------
-    n_leaves : int
-        V, at least 1.
+    vocabulary : Vocabulary
+    order : int64 array (V,)
+        Word ids in the order of the leaves, from left to right.
     arity : int, default 2
         Number of children of a node, at least 2; V and more give the same tree.
 
     Returns
     -------
-    child_start : int64 array (N + 1,)
-    child : int64 array (E,)
-        As in `Tree`; leaf i is ``~i``. Nodes are numbered level by level. Depths of leaves differ
-        by at most one, the shallow ones first. Where V does not fit the arity, the first node of
-        the last level has fewer children.
+    Tree
+        Its ``ceil((V - 1) / (arity - 1))`` nodes are numbered level by level. Code lengths differ
+        by at most one; the first words have the shorter ones. Where V does not fit the arity, the
+        first node of the last level has fewer children. O(V).
 
     Raises
     ------
     OptionError
         When `arity` is below 2.
 
-    Notes
-    -----
-    O(V). N = ceil((V - 1) / (arity - 1)).
-
     Examples
     --------
-    >>> start, child = complete_tree(5)
-    >>> start.tolist(), child.tolist()
-    ([0, 2, 4, 6, 8], [1, 2, -1, -2, -3, 3, -4, -5])
+    >>> vocabulary = Vocabulary(["a", "b", "c"], [1, 5, 2])
+    >>> complete_tree(vocabulary, np.array([1, 2, 0])).child.tolist()
+    [-2, 1, -3, -1]
     """
     if arity < 2:
         raise OptionError(f"arity must be 2 or more, not {arity}")
+    n_leaves = len(order)
     if n_leaves == 1:
-        return np.zeros(1, np.int64), np.empty(0, np.int64)
+        return Tree(vocabulary.words, [0], [], counts=vocabulary.counts)
 
     arity = min(arity, n_leaves)
     # `width` positions on the deepest full level, `above` nodes on the levels over it
@@ -59,11 +58,11 @@ def complete_tree(n_leaves: int, arity: int = 2) -> tuple[Int64, Int64]:
 
     child = [
         np.arange(1, above),
-        ~np.arange(shallow),
+        ~order[:shallow],
         np.arange(max(above, 1), above + split),  # node 0, the root, has no parent
-        ~np.arange(shallow, n_leaves),
+        ~order[shallow:],
     ]
     fan_out = np.full(above + split, arity, np.int64)
     if split:
         fan_out[above] -= split * (arity - 1) - (n_leaves - width)
-    return offsets(fan_out), np.concatenate(child)
+    return Tree(vocabulary.words, offsets(fan_out), np.concatenate(child), counts=vocabulary.counts)
