@@ -1,4 +1,4 @@
-"""Output layers by name, and the specification from which a layer is made, saved and read.
+"""Output layers by name, and the specification from which a layer is created, saved and read.
 
 Another package adds a layer through the entry-point group ``hstree.layers``::
 
@@ -30,11 +30,11 @@ from hstree.layers.base import OutputLayer
 from hstree.tree import Tree, load
 from hstree.tree.json_format import to_json
 
-#: Name of the hierarchical softmax, the layer of a tree that no layer is named for.
+#: Name of the hierarchical softmax, the default layer.
 TREE_LAYER = "tree"
 #: Keyword-only parameters of layers that are not options.
 RESERVED = frozenset(["counts", "dtype", "random_state"])
-#: What a layer can be made over: its file in a model's folder, how that is read, its name.
+#: Types of sources: file in the folder of a model, its reader, and name in a config.
 _SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),
     Vocabulary: ("vocabulary.tsv", Vocabulary.from_file, "vocabulary"),
@@ -50,12 +50,12 @@ class LayerKind:
     name : str
     layer : type of OutputLayer
     takes : type
-        What a layer is made over: `Tree` or `Vocabulary`.
+        Type of the source: `Tree` or `Vocabulary`.
     summary : str
-        The first line of the docstring.
+        First line of the docstring.
     options : tuple of Option
     package : str
-        The package that provides it.
+        Package that provides it.
     """
 
     name: str
@@ -67,12 +67,12 @@ class LayerKind:
 
     @classmethod
     def of(cls, name: str, layer: Any, package: str = OWN) -> Self:
-        """Describe a class of output layers.
+        """Read the record of a class.
 
         Raises
         ------
         PluginError
-            When it is not one.
+            When it is not a class of output layers.
         """
         if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
             raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")
@@ -101,7 +101,7 @@ LAYERS = Registry(
 
 @dataclass(frozen=True, eq=False)
 class LayerSpec:
-    """An output layer to be made: its kind, what it is made over, and its options.
+    """Specification of an output layer: its kind, source and options.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class LayerSpec:
 
     @property
     def tree(self) -> Tree | None:
-        """The tree, for a layer that is made over one."""
+        """The tree that is the source, or None."""
         return self.source if isinstance(self.source, Tree) else None
 
     @property
@@ -171,7 +171,7 @@ class LayerSpec:
             Those of the source by default, and 1 for each label where it has none.
         dtype : float dtype
         random_state : int
-            Random seed of what the layer draws at its start, if it does.
+            Random seed of layers with random initial parameters.
         """
         make: Any = self.kind.layer
         given: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
@@ -185,7 +185,7 @@ class LayerSpec:
         return self.kind.layer.shapes(self.source, dim, **self.options)
 
     def n_parameters(self, dim: int) -> int:
-        """Return how many numbers a layer trains."""
+        """Return the number of trained parameters of a layer."""
         return sum(int(np.prod(shape, dtype=object)) for shape in self.shapes(dim).values())
 
     @property
@@ -194,7 +194,7 @@ class LayerSpec:
         return self.kind.name == TREE_LAYER and not self.options
 
     def key(self) -> dict[str, Any]:
-        """Return what tells this layer from others, for the key of a kept run: JSON values."""
+        """Return JSON values that differ between different layers, for the key of a kept run."""
         if self.is_plain_tree:
             return {"tree": self.sha256}
         return {"layer": self.kind.name, "options": dict(self.options), "source": self.sha256}
@@ -205,7 +205,7 @@ class LayerSpec:
         return _SOURCES[self.kind.takes][0]
 
     def config(self) -> dict[str, Any]:
-        """Return what the config of a model says of its layer: JSON values."""
+        """Return the entries of a model's config that specify its layer: JSON values."""
         if self.is_plain_tree:
             return {"tree_sha256": self.sha256}
         layer = {"name": self.kind.name, "options": dict(self.options)}
@@ -248,7 +248,7 @@ def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: An
     Parameters
     ----------
     source : Tree or Vocabulary
-        What it is made over.
+        Source of the layer: its labels, and a tree's nodes.
     layer : str, default "tree"
         Name of a registered layer.
     **options
@@ -259,10 +259,10 @@ def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: An
     OptionError
         When there is no such layer, or an option cannot have its value.
     InputError
-        When the layer is made over something else than `source`.
+        When the source is of another type than the layer takes.
     """
     kind = LAYERS.get(layer)
     if not isinstance(source, kind.takes):
         wanted, got = kind.takes.__name__, type(source).__name__
-        raise InputError(f"the output layer {layer!r} is made over a {wanted}, not a {got}")
+        raise InputError(f"the output layer {layer!r} takes a {wanted}, not a {got}")
     return LayerSpec(kind, source, effective(kind.options, options, layer))

@@ -123,7 +123,7 @@ class Model(ABC, Generic[M]):
     def context_ids(self, contexts: Contexts) -> Integer:
         """Return contexts as the label ids that the context model takes (B, n)."""
 
-    # Laid out when they are first used: `fit` makes new ones.
+    # Allocated when they are first used; `fit` replaces them.
 
     @cached_property
     def context_model(self) -> M:

@@ -1,4 +1,4 @@
-"""Models by name, and what is known of a model from its options alone.
+"""Models by name: create, load, and describe them from their configs.
 
 Another package adds a model through the entry-point group ``hstree.models``::
 
@@ -33,11 +33,11 @@ class ModelKind:
     name : str
     model : type of Model
     summary : str
-        The first line of the docstring.
+        First line of the docstring.
     options : tuple of Option
         Options of the constructor, in its order.
     package : str
-        The package that provides it.
+        Package that provides it.
     """
 
     name: str
@@ -48,12 +48,12 @@ class ModelKind:
 
     @classmethod
     def of(cls, name: str, model: Any, package: str = OWN) -> Self:
-        """Describe a class of models.
+        """Read the record of a class.
 
         Raises
         ------
         PluginError
-            When it is not one.
+            When it is not a class of models.
         """
         if not (isinstance(model, type) and issubclass(model, Model)):
             raise unusable("model", name, package, "it is not a subclass of Model")
@@ -104,7 +104,7 @@ def new_model(
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `Model.config` of a model with these options returns, without making it.
+    """Return the config of a model with these options, without creating it.
 
     Parameters
     ----------

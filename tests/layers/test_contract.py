@@ -265,7 +265,7 @@ def test_options_are_read_from_the_class_and_checked():
         layer_spec(words, "dense", scales=1)
     with pytest.raises(OptionError, match="no output layer 'dens'; did you mean 'dense'"):
         layer_spec(words, "dens")
-    with pytest.raises(InputError, match="'tree' is made over a Tree, not a Vocabulary"):
+    with pytest.raises(InputError, match="'tree' takes a Tree, not a Vocabulary"):
         layer_spec(words)
 
 
