@@ -61,7 +61,7 @@ class Evaluation:
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON values; the keys are described in the README."""
+        """Return the figures as JSON values; docs/figures.md describes the keys."""
         scores = {"train": self.train, "valid": self.valid, "test": self.test}
         perplexities = {name: score.perplexity for name, score in scores.items()}
         return {
