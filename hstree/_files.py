@@ -21,6 +21,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from reprlib import repr as brief
@@ -72,10 +73,7 @@ def reading(
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a regular file to read; pipes and devices may block or have no end.
 
-    Raises
-    ------
-    OSError
-        When it cannot be opened or is not a regular file; `strerror` says why.
+    Raises OSError when it cannot be opened or is not a regular file; its `strerror` says why.
     """
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` reports a folder itself
@@ -97,50 +95,22 @@ def read_gzip(path: str | os.PathLike[str]) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:
-    r"""Read a file of UTF-8 text, without its byte order mark and with ``\n`` as line ends.
+    r"""Read a file of UTF-8 text, unpacked if its name ends in ``.gz``.
 
-    Parameters
-    ----------
-    path : path
-    what : str, optional
-        Kind of file, for messages: "the labels".
-
-    Raises
-    ------
-    InputError
-        When it cannot be read or is not UTF-8.
+    The byte order mark is dropped and line ends become ``\n``; `what` names the kind of file in
+    messages ("the labels"). Raises InputError when it cannot be read or is not UTF-8.
     """
-    with reading(f"{what} {os.fspath(path)}".lstrip()):
-        data = read_regular(path)
-    return decode_text(data, os.fspath(path))
-
-
-def decode_text(data: bytes, name: str) -> str:
-    """Decode the content of a text file; see `read_text`."""
+    name = os.fspath(path)
+    with reading(f"{what} {name}".lstrip()):
+        data = read_gzip(path) if name.endswith(".gz") else read_regular(path)
     return strict_text(data.removeprefix(BYTE_ORDER_MARK), name).replace("\r\n", "\n")
 
 
 def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
     """Decode UTF-8 without NUL bytes.
 
-    Parameters
-    ----------
-    data : bytes
-        A part of a file.
-    name : str
-        Name of the file, for messages.
-    line, offset : int
-        Number of the first line of `data` in the file (from 1), and its byte offset.
-
-    Raises
-    ------
-    InputError
-        With the line and offset of the first byte that is NUL or not UTF-8.
-
-    Examples
-    --------
-    >>> strict_text("café".encode(), "menu.txt")
-    'café'
+    `data` is a piece of the file `name` that begins at a line (from 1) and a byte offset. Raises
+    InputError with the line and offset of the first byte that is NUL or not UTF-8.
     """
 
     def position(at: int) -> str:
@@ -169,11 +139,7 @@ def largest_unpacked(size: int) -> int:
 def open_gzip(file: BinaryIO) -> Unpacked:
     """Return the content of a gzip file, after unpacking it once to check its size.
 
-    For files that are read in blocks, so that nothing is made of a compression bomb.
-
-    Raises
-    ------
-    OSError
+    For files that are read in blocks. Raises OSError as `Unpacked.read`.
     """
     checked = Unpacked(file)
     while checked.read(1 << 20):
@@ -183,13 +149,7 @@ def open_gzip(file: BinaryIO) -> Unpacked:
 
 
 class Unpacked:
-    """Unpacked content of a gzip file, up to `MAX_RATIO` times its size.
-
-    Parameters
-    ----------
-    file : binary file
-        Open, and on disk: its size sets the limit.
-    """
+    """Unpacked content of a gzip file on disk, up to `MAX_RATIO` times its size."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._stream = gzip.GzipFile(fileobj=file)
@@ -198,10 +158,7 @@ class Unpacked:
     def read(self, size: int = -1) -> bytes:
         """Return the next `size` bytes, fewer at the end of the file; all the rest if negative.
 
-        Raises
-        ------
-        gzip.BadGzipFile
-            When the file is damaged or cut off, or unpacks to more than it may.
+        Raises gzip.BadGzipFile when the file is damaged, cut off, or unpacks to more than it may.
         """
         wanted = self._left + 1 if size < 0 else min(size, self._left + 1)
         try:
@@ -221,13 +178,7 @@ class Unpacked:
 
 
 def read_json(path: str | os.PathLike[str], remedy: str) -> dict[str, Any]:
-    """Read a file of one JSON object; see `parse_json`.
-
-    Raises
-    ------
-    FileFormatError
-        When it cannot be read or is damaged.
-    """
+    """Read a file of one JSON object; raises FileFormatError as `parse_json`."""
     with reading(path, FileFormatError, remedy):
         data = read_regular(path)
     try:
@@ -239,16 +190,8 @@ def read_json(path: str | os.PathLike[str], remedy: str) -> dict[str, Any]:
 def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
     """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
 
-    Parameters
-    ----------
-    data : bytes
-    remedy : str
-        What to do with a damaged file, for messages: "build it again".
-
-    Raises
-    ------
-    FileFormatError
-        When the bytes are anything else. The message continues the name of the file.
+    `remedy` says in messages what to do with a damaged file: "build it again". Raises
+    FileFormatError for anything else, with a message that continues the name of the file.
     """
     if not data:
         raise FileFormatError(f"is empty; {remedy}")
@@ -303,19 +246,10 @@ def nested_too_deep(value: Any) -> bool:
 
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
-    """Write an object as a JSON file.
+    """Write an object of JSON values as a file.
 
-    Parameters
-    ----------
-    path : path
-    document : mapping
-        JSON values. NaN and infinity become null, which is all that JSON has for them, and a lone
-        surrogate its escape, since UTF-8 cannot encode it.
-
-    Raises
-    ------
-    FileFormatError
-        When the file cannot be written.
+    NaN and infinity become null, which is all that JSON has for them, and a lone surrogate its
+    escape, since UTF-8 cannot encode it. Raises FileFormatError when the file cannot be written.
     """
     text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as file:
@@ -339,10 +273,7 @@ def _finite(value: Any) -> Any:
 def resolved(path: str | os.PathLike[str]) -> Path:
     """Follow symbolic links to the file that `path` names, which need not exist.
 
-    Raises
-    ------
-    FileFormatError
-        When something else than a regular file is there.
+    Raises FileFormatError when something other than a regular file is there.
     """
     target = Path(os.path.realpath(path))
     exists = os.path.exists(path) or os.path.islink(target)  # a resolved link is a link to itself
@@ -357,13 +288,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The content is flushed to disk before the rename, so that a reader never sees half a file.
     When the body raises, the temporary file is removed and `path` stays as it was. Where `path`
-    is a symbolic link, the file that it leads to is replaced.
-
-    Raises
-    ------
-    FileFormatError
-        When the folder is missing or read-only, the disk is full, or something other than a
-        regular file is there.
+    is a symbolic link, the file that it leads to is replaced. Raises FileFormatError when the
+    folder is missing or read-only, the disk is full, or `path` is not a regular file.
     """
     target = resolved(path)
     with _writing(path), _temporary(target.parent, _make_file) as temporary:
@@ -380,17 +306,8 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
     `folder` is made if it is missing, and its other files stay. However the process ends,
     `current_file` finds either every old file or every new one: the temporary folder is renamed
-    when its files are complete, and from then on they count, moved into `folder` or not.
-
-    Yields
-    ------
-    Path
-        The temporary folder, inside `folder`; for files, not for folders.
-
-    Raises
-    ------
-    FileFormatError
-        As by `replacing`.
+    when its files are complete, and from then on they count, moved into `folder` or not. Raises
+    FileFormatError as `replacing`.
     """
     home = Path(folder)
     make_folder(home)
@@ -423,13 +340,7 @@ def current_file(folder: str | os.PathLike[str], name: str) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, if they are missing.
-
-    Raises
-    ------
-    FileFormatError
-        When a file is in the way, or a parent is read-only.
-    """
+    """Make a folder and its parents, if they are missing; raises FileFormatError if that fails."""
     with explained(f"make the folder {folder}", FileFormatError):
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -438,11 +349,6 @@ def recorded_name(path: str | os.PathLike[str]) -> str:
     r"""Return a file's name or path as text that every file can hold.
 
     Bytes that are not UTF-8, which Python reads as lone surrogates, become ``\xNN``.
-
-    Examples
-    --------
-    >>> recorded_name(os.fsdecode(b"caf\xe9.txt"))
-    'caf\\xe9.txt'
     """
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
@@ -468,14 +374,13 @@ def _temporary(folder: Path, make: Callable[[Path], str]) -> Iterator[Path]:
         _unlock(lock)
 
 
+_make_folder = partial(tempfile.mkdtemp, SUFFIX, PREFIX)
+
+
 def _make_file(folder: Path) -> str:
     handle, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
     os.close(handle)
     return name
-
-
-def _make_folder(folder: Path) -> str:
-    return tempfile.mkdtemp(SUFFIX, PREFIX, folder)
 
 
 def _remove_abandoned(folder: Path) -> None:

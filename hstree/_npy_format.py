@@ -20,7 +20,6 @@ MAGIC = b"\x93NUMPY"
 #: Number of bytes of the header's length, by version.
 _LENGTH_BYTES: dict[tuple[int, ...], int] = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _LONGEST_HEADER = 10_000
-_MOST_AXES = 32
 _ITEM = re.compile(
     r"""[ ]*(?P<quote>['"])(?P<key>descr|fortran_order|shape)(?P=quote)[ ]*:[ ]*
     (?:(?P<mark>['"])(?P<descr>[^'"\\]{1,16})(?P=mark)
@@ -32,32 +31,18 @@ _ITEM = re.compile(
 _HEADER = re.compile(rf"[ ]*\{{(?:{_ITEM.pattern}){{3}}[ ]*\}}[ \n]*", re.VERBOSE)
 _OBJECT = re.compile(r"['\"][|<>=]?O")
 _NUMBERS = re.compile(r"[<>|=]?(?:[iu][1248]|f[248])")
-_SHAPE = re.compile(r"[ ]*|(?:[ ]*[0-9]{1,19}[ ]*,)+(?:[ ]*[0-9]{1,19})?[ ]*")
+_SHAPE = re.compile(r"[ ]*|(?:[ ]*[0-9]{1,19}[ ]*,){1,32}(?:[ ]*[0-9]{1,19})?[ ]*")
 _UNREADABLE = "it is not a readable .npy file; write one with numpy.save"
 _OBJECTS = "it holds Python objects, which are never loaded; save numbers (float32)"
 _CUT_OFF = "it ends too early; make or fetch it again"
 
 
 def read_array(file: BinaryIO, size: int) -> Array:
-    """Read an array of real numbers.
+    """Read an array of real numbers from a file of `size` bytes, open at its beginning.
 
-    Parameters
-    ----------
-    file : binary file
-        Open at its beginning.
-    size : int
-        Size of the whole file in bytes.
-
-    Returns
-    -------
-    array
-        Read-only, in the byte order of the file.
-
-    Raises
-    ------
-    FileFormatError
-        When it is not a ``.npy`` file, holds anything but real numbers, or has another size than
-        its header says. The message does not name the file.
+    Returns a read-only array in the byte order of the file. Raises FileFormatError when it is not
+    a ``.npy`` file, holds anything but real numbers, or has another size than its header says;
+    the message does not name the file.
     """
     dtype, is_fortran, shape = _header(file)
     expected = math.prod(shape) * dtype.itemsize
@@ -100,13 +85,9 @@ def _parsed(header: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     if descr is None or order is None or shape is None:
         raise FileFormatError(_OBJECTS if _OBJECT.search(header) else _UNREADABLE)
     if not _NUMBERS.fullmatch(descr):
-        what = (
-            _OBJECTS if "O" in descr else f"it holds {descr!r}, not real numbers of up to 64 bits"
-        )
-        raise FileFormatError(what)
+        other = f"it holds {descr!r}, not real numbers of up to 64 bits"
+        raise FileFormatError(_OBJECTS if "O" in descr else other)
     if not _SHAPE.fullmatch(shape):
         raise FileFormatError(_UNREADABLE)
     axes = tuple(int(axis) for axis in shape.split(",") if axis.strip())
-    if len(axes) > _MOST_AXES:
-        raise FileFormatError(_UNREADABLE)
     return np.dtype(descr), order == "True", axes

@@ -6,26 +6,15 @@ import importlib
 import re
 from types import ModuleType
 
+from hstree._text import one_line
 from hstree.errors import MissingExtraError
 
 
 def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleType:
-    """Import an optional module.
+    """Import an optional module ("gensim.models"), which the extra `extra` of hstree installs.
 
-    Parameters
-    ----------
-    module : str
-        As in an import statement: "gensim.models".
-    extra : str
-        The extra of hstree that installs it.
-    at_least : str, optional
-        Minimum version of its package, such as "4.4".
-
-    Raises
-    ------
-    MissingExtraError
-        When it is missing, too old or cannot be imported; the message gives the command that
-        installs it.
+    Raises MissingExtraError when it is missing, cannot be imported, or its package is older than
+    `at_least` ("4.4"); the message gives the command that installs it.
     """
     package = module.partition(".")[0]
     command = f"pip install --upgrade 'hstree[{extra}]'"
@@ -36,9 +25,8 @@ def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleTy
             raise MissingExtraError(
                 f"{package} is not installed; get it with `pip install 'hstree[{extra}]'`"
             ) from error
-        reason = " ".join(str(error).split())
         raise MissingExtraError(
-            f"{package} is installed but cannot be imported ({reason}); try `{command}`"
+            f"{package} is installed but cannot be imported ({one_line(error)}); try `{command}`"
         ) from error
     version = str(getattr(importlib.import_module(package), "__version__", ""))
     if at_least is not None and _numbers(version) < _numbers(at_least):

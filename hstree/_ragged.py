@@ -21,14 +21,7 @@ def offsets(length: Integer) -> Int64:
 
 
 def ranges(first: Int64, start: Int64) -> Int64:
-    """Concatenate ranges of consecutive integers.
-
-    Parameters
-    ----------
-    first : int64 array (S,)
-        First integer of each range.
-    start : int64 array (S + 1,)
-        Offsets of the ranges in the result.
+    """Concatenate S ranges of integers from `first` (S,); `start` (S + 1,) are their offsets.
 
     Examples
     --------

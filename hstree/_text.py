@@ -14,6 +14,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def one_line(error: BaseException) -> str:
+    """Return the message of an error on one line; the type of the error if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def quoted(text: str, width: int = 40) -> str:
     """Quote a text, shortened to `width` characters.
 

@@ -24,15 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from hstree._files import (
-    BYTE_ORDER_MARK,
-    decode_text,
-    open_regular,
-    read_gzip,
-    read_text,
-    reading,
-    replacing,
-)
+from hstree._files import BYTE_ORDER_MARK, open_regular, read_text, reading, replacing
 from hstree._text import quoted
 from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
@@ -70,13 +62,8 @@ def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, 
     InputError
         When it cannot be read or is not UTF-8.
     """
-    name = os.fspath(path)
-    if name.endswith(".gz"):
-        with reading(f"{what} {name}".lstrip()):
-            text = decode_text(read_gzip(path), name)
-    else:
-        text = read_text(path, what)
-    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line]
+    lines = read_text(path, what).split("\n")
+    return [(number, line) for number, line in enumerate(lines, start=1) if line]
 
 
 def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:

@@ -19,6 +19,7 @@ import networkx
 import numpy as np
 
 from hstree._files import read_regular, reading, replacing
+from hstree._text import one_line
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels, check_names
 from hstree.formats.edges import from_edges
@@ -182,8 +183,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
             warnings.simplefilter("ignore", UserWarning)  # about ports, which trees do not use
             graph = networkx.read_graphml(io.BytesIO(data))
     except Exception as error:  # damaged files raise many kinds in XML and networkx
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path} is not sound GraphML: {reason}") from error
+        raise InputError(f"{path} is not sound GraphML: {one_line(error)}") from error
     try:
         return from_networkx(graph)
     except InputError as error:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from hstree._options import Range, check_fields
+from hstree._text import one_line
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
@@ -322,9 +323,8 @@ class Model(ABC, Generic[M]):
             for tensor, shape in model.shapes().items():
                 _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
         except (TypeError, ValueError, OverflowError, OptionError) as error:
-            reason = " ".join(str(error).split())
             raise FileFormatError(
-                f"{saved.folder}: no model can be made of it: {reason}"
+                f"{saved.folder}: no model can be made of it: {one_line(error)}"
             ) from error
         for tensor, parameter in model.parameters().items():
             parameter[...] = saved.tensors[tensor]

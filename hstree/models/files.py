@@ -22,6 +22,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._files import current_file, read_json, read_regular, reading, replacing_together
+from hstree._text import one_line
 from hstree._typing import Array, Float32
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError, OptionError
@@ -100,8 +101,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     try:
         tensors = load_tensors(content)
     except (ValueError, KeyError, OverflowError, SafetensorError) as error:
-        reason = " ".join(str(error).split())
-        raise FileFormatError(f"{home}: no model can be made of it: {reason}") from error
+        raise FileFormatError(f"{home}: no model can be made of it: {one_line(error)}") from error
     return Saved(home, config, spec, tensors, trained_on)
 
 

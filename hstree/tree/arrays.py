@@ -122,8 +122,7 @@ class TreeArrays:
     def row_start(self) -> Int64:
         """int64 array (N + 1,): the weight rows of node n are ``row_start[n]:row_start[n + 1]``.
 
-        A binary node has one row, a node with k > 2 children has k, in the order of its children.
-        The NumPy layer, saved models and every other reader share this layout
+        A binary node has one row, a node with k > 2 children has k, in the order of its children
         (``docs/tree-format.md``).
         """
         return _read_only(offsets(np.where(self.fan_out == 2, 1, self.fan_out)))
@@ -183,16 +182,9 @@ class TreeArrays:
         return _read_only(self.sum_to_root(above))
 
     def sum_to_root(self, value: Array) -> Array:
-        """Sum a value of the nodes over each node and all nodes above it.
+        """Sum a value of the nodes (N,) over each node and all nodes above it.
 
-        Parameters
-        ----------
-        value : array (N,)
-
-        Returns
-        -------
-        array (N,)
-            By pointer doubling: O(N log depth), so that a chain is no slower than a balanced tree.
+        By pointer doubling: O(N log depth), so that a chain is no slower than a balanced tree.
         """
         # After k rounds, total is the sum over 2**k nodes up from each; jump is the node after them
         total, jump = np.array(value), np.array(self.parent)
@@ -214,16 +206,9 @@ class TreeArrays:
         ]
 
     def sum_up(self, of_label: NDArray[T]) -> NDArray[T]:
-        """Sum a value of the labels over the leaves below each edge.
+        """Sum a value of the labels (V, ...) over the leaves below each edge: (E, ...).
 
-        Parameters
-        ----------
-        of_label : array (V, ...)
-            Counted once for each code of a label.
-
-        Returns
-        -------
-        array (E, ...)
+        A label's value counts once for each of its codes.
         """
         total = of_label[~np.minimum(self.child, -1)]  # (E, ...) right at edges to labels
         for level in reversed(self.levels[1:]):
@@ -232,12 +217,7 @@ class TreeArrays:
         return total
 
     def sum_down(self, of_edge: Array) -> None:
-        """Add to the value of each edge those of all edges before it on its path, in place.
-
-        Parameters
-        ----------
-        of_edge : array (E, ...)
-        """
+        """Add to each edge's value (E, ...), in place, those of all edges before it on its path."""
         for level in self.levels[1:]:
             of_edge[level.edge_index] += of_edge[self.parent_edge[level.edges]]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from hstree import progress
 from hstree._ragged import segment_ids
-from hstree._typing import Float64, Int64
+from hstree._typing import Int64
 from hstree.tree.tree import Tree
 from hstree.tree.weight_rows import edge_mass
 
@@ -44,13 +43,7 @@ class Branch:
 
 
 class Branches:
-    """The branches of one tree.
-
-    Parameters
-    ----------
-    tree : Tree
-    words : int, default 5
-        Number of most frequent words kept for each branch.
+    """The branches of one tree, with the `words` most frequent words of each.
 
     Examples
     --------
@@ -61,7 +54,10 @@ class Branches:
 
     def __init__(self, tree: Tree, words: int = 5) -> None:
         self.tree = tree
-        self.n_words = words
+        self._mass = edge_mass(tree, tree.counts)  # (E,)
+        self._total = float(self._mass[tree.edge_node == 0].sum())
+        self._leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))  # (E,) leaves below each edge
+        self._frequent = most_frequent(tree, words)  # (N, words)
 
     def of(self, node: int) -> list[Branch]:
         """Return the branches of a node, in order."""
@@ -80,38 +76,11 @@ class Branches:
         name = None if self.tree.names is None else self.tree.names[child]
         return Branch(edge, child, name, words, int(self._leaves[edge]), share)
 
-    @cached_property
-    def _mass(self) -> Float64:
-        return edge_mass(self.tree, self.tree.counts)
-
-    @cached_property
-    def _total(self) -> float:
-        return float(self._mass[: self.tree.child_start[1]].sum())
-
-    @cached_property
-    def _leaves(self) -> Int64:
-        """int64 array (E,): number of leaves below each edge."""
-        return self.tree.sum_up(np.ones(self.tree.n_labels, np.int64))
-
-    @cached_property
-    def _frequent(self) -> Int64:
-        return most_frequent(self.tree, self.n_words)
-
 
 def most_frequent(tree: Tree, k: int) -> Int64:
-    """Return the most frequent labels below every node.
+    """Return the k most frequent labels below every node, one pass per level, O(k E log E).
 
-    Parameters
-    ----------
-    tree : Tree
-    k : int
-        Number of labels per node.
-
-    Returns
-    -------
-    int64 array (N, k)
-        Label ids by descending count, ties by id; -1 where a node has fewer labels below it.
-        O(k E log E), one pass per level.
+    int64 array (N, k): label ids by descending count, ties by id; -1 where a node has fewer.
 
     Examples
     --------

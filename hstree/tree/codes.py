@@ -93,17 +93,9 @@ class Codes:
         return segment_ids(self.label_start)
 
     def expand(self, labels: Integer) -> Expansion:
-        """Return all codes of a batch of labels.
+        """Return all codes of a batch of label ids (B,), which may repeat.
 
-        Parameters
-        ----------
-        labels : int array (B,)
-            Label ids, which may repeat.
-
-        Returns
-        -------
-        Expansion
-            O(D) time for D decisions, or O(D + depth) where codes are not cached.
+        O(D) time for D decisions, or O(D + depth) where codes are not cached.
         """
         first = self.label_start[labels]
         per_label = self.label_start[labels + 1] - first
@@ -130,12 +122,8 @@ class Codes:
         """Return the Kraft sum of the expanded codes: the total mass of a uniform random walk.
 
         It is 1 if no code lacks, repeats or skips a decision. A code that is not a path from the
-        root to its label counts 0, and so do codes too long for float64.
-
-        Parameters
-        ----------
-        chunk : int
-            Number of decisions read at once.
+        root to its label counts 0, and so do codes too long for float64. Reads `chunk` decisions at
+        a time.
         """
         tree = self.tree
         if tree.n_nodes == 0:

@@ -47,8 +47,7 @@ def content_arrays(
 ) -> dict[str, UInt8 | Int64]:
     """Return a tree's content as named arrays, in the order of ``docs/tree-format.md``.
 
-    Counts and names are left out where the tree has none. The array ``named`` lists the nodes
-    that have a name.
+    Counts and names are left out where the tree has none. ``named`` lists the nodes with a name.
     """
     buffer, start = pack(labels)
     arrays: dict[str, UInt8 | Int64] = {"labels": buffer, "label_start": start}
@@ -63,22 +62,9 @@ def content_arrays(
 
 
 def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
-    """Concatenate strings in UTF-8.
+    """Concatenate S strings in UTF-8 to bytes, and return them with the strings' offsets (S + 1,).
 
-    Parameters
-    ----------
-    strings : sequence of str, length S
-
-    Returns
-    -------
-    buffer : uint8 array
-    start : int64 array (S + 1,)
-        String i is ``buffer[start[i]:start[i + 1]]``.
-
-    Raises
-    ------
-    UnicodeEncodeError
-        When a string holds a lone surrogate, which UTF-8 cannot encode.
+    Raises UnicodeEncodeError when a string holds a lone surrogate, which UTF-8 cannot encode.
     """
     text = "".join(strings)
     buffer = np.frombuffer(text.encode("utf-8"), np.uint8)
@@ -92,10 +78,8 @@ def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
 def unpack(buffer: UInt8, start: Int64) -> list[str]:
     """Split a buffer of strings; the inverse of `pack`.
 
-    Raises
-    ------
-    ValueError
-        When the buffer is not UTF-8, or the offsets do not run through it or split a character.
+    Raises ValueError when the buffer is not UTF-8, or the offsets do not run through it or split a
+    character.
     """
     complete = len(start) > 0 and start[0] == 0 and start[-1] == len(buffer)
     if not complete or np.any(start[1:] < start[:-1]):

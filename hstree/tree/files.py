@@ -40,10 +40,7 @@ def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
 def read_content(path: str | os.PathLike[str]) -> Content:
     """Read the content of a tree file, without checking the rules of trees.
 
-    Raises
-    ------
-    FileFormatError
-        When the file cannot be read or is not of this format.
+    Raises FileFormatError when the file cannot be read or is not of this format.
     """
     ending = _ending(path)
     with progress.task(f"reading {path}"), reading(path, FileFormatError):

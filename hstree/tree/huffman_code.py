@@ -59,18 +59,10 @@ def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
 
 
 def optimal_length(weights: ArrayLike, arity: int = 2) -> float:
-    """Return the mean code length of a Huffman tree.
+    """Return the mean code length of a Huffman tree, in decisions per label drawn by weight.
 
-    Parameters
-    ----------
-    weights : array_like of int, shape (V,)
-        At least one above zero.
-    arity : int, default 2
-
-    Returns
-    -------
-    float
-        Decisions per label drawn by weight: the sum of all merges over the sum of the weights.
+    It is the sum of all merges over the sum of the weights (V,); `merge_order` describes these.
+    Raises InputError when all weights are zero.
 
     Examples
     --------

@@ -35,10 +35,7 @@ MOST_BRACKETS, FEW_BRACKETS = 1 / 5, 1000
 def to_json(tree: TreeArrays) -> Iterator[bytes]:
     """Yield a tree as UTF-8 JSON, in pieces; the same tree gives the same bytes.
 
-    Raises
-    ------
-    FileFormatError
-        When JSON cannot hold `tree.meta`.
+    Raises FileFormatError when JSON cannot hold `tree.meta`.
     """
     meta = dump_meta(tree.meta)
     counts = None if tree.counts is None else tree.counts.tolist()
@@ -58,11 +55,8 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
 def from_json(data: bytes) -> Content:
     """Read the content of a tree from UTF-8 JSON.
 
-    Raises
-    ------
-    FileFormatError
-        When the bytes are not a JSON object of this format and version. The message continues
-        the name of the file.
+    Raises FileFormatError when the bytes are not a JSON object of this format and version. The
+    message continues the name of the file, as those of the functions below.
     """
     document = parse_document(data)
     check_version(document)
@@ -89,25 +83,14 @@ def from_json(data: bytes) -> Content:
 
 
 def parse_document(data: bytes) -> dict[str, Any]:
-    """Parse the JSON object of a tree; see `hstree._files.parse_json`.
-
-    Raises
-    ------
-    FileFormatError
-        When the bytes are anything else. The message continues the name of the file.
-    """
+    """Parse the JSON object of a tree; raises FileFormatError as `hstree._files.parse_json`."""
     if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
         raise FileFormatError("holds little but brackets, so not a tree; build it again")
     return parse_json(data, "build it again")
 
 
 def check_version(document: Mapping[str, Any]) -> None:
-    """Refuse other formats, and versions that are not read.
-
-    Raises
-    ------
-    FileFormatError
-    """
+    """Refuse other formats, and versions that are not read."""
     if document.get("format") != "hstree":
         name = brief(document.get("format"))
         raise FileFormatError(f'is not a tree file: its "format" is {name}, not "hstree"')
@@ -123,11 +106,8 @@ def check_version(document: Mapping[str, Any]) -> None:
 def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
     r"""Return the document's "meta"; {} if it has none.
 
-    Raises
-    ------
-    FileFormatError
-        When it is not a JSON object, is nested too deep, or could not be written again:
-        ``1e999`` is infinite, and ``"\ud800"`` a lone surrogate.
+    Raises FileFormatError when it is not a JSON object, is nested too deep, or could not be written
+    again: ``1e999`` is infinite, and ``"\ud800"`` a lone surrogate.
     """
     meta = document.get("meta", {})
     if type(meta) is not dict:
@@ -142,13 +122,7 @@ def meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dump_meta(meta: Mapping[str, Any]) -> str:
-    """Return a tree's meta as one line of JSON.
-
-    Raises
-    ------
-    FileFormatError
-        When JSON or UTF-8 cannot hold it, or it is nested too deep.
-    """
+    """Return a tree's meta as one line of JSON; raises FileFormatError if it cannot be that."""
     if nested_too_deep(meta):
         raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
     try:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hstree._npy_format import read_array
+from hstree._text import one_line
 from hstree._typing import Array
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
@@ -29,10 +30,7 @@ _EXPECTED = "docs/tree-format.md lists the members and their types"
 def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
     """Write a tree into an open file; the same tree gives the same bytes.
 
-    Raises
-    ------
-    FileFormatError
-        When JSON cannot hold `tree.meta`.
+    Raises FileFormatError when JSON cannot hold `tree.meta`.
     """
     header = f'{{"format": "hstree", "version": {VERSIONS[-1]}, "meta": {dump_meta(tree.meta)}}}'
     arrays: dict[str, Array] = {"header": np.frombuffer(header.encode(), np.uint8)}
@@ -51,11 +49,8 @@ def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
 def from_npz(data: bytes) -> Content:
     """Read the content of a tree from the bytes of an ``.npz``.
 
-    Raises
-    ------
-    FileFormatError
-        When they are not an archive of this format and version. The message continues the name
-        of the file.
+    Raises FileFormatError when they are not an archive of this format and version. The message
+    continues the name of the file.
     """
     arrays = _members(data)
     document = parse_document(_member(arrays, "header", _BYTES).tobytes())
@@ -74,8 +69,7 @@ def from_npz(data: bytes) -> Content:
 def _members(data: bytes) -> dict[str, Array]:
     """Return all arrays of the archive by name.
 
-    Each must be a known member, occur once and not be compressed, so that memory stays within a
-    few times the size of the file.
+    Each must be a known member, occur once and not be compressed, which bounds the memory.
     """
     arrays: dict[str, Array] = {}
     try:
@@ -96,8 +90,7 @@ def _members(data: bytes) -> dict[str, Array]:
     except FileFormatError:
         raise
     except Exception as error:  # damaged bytes raise a dozen kinds in zipfile
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise FileFormatError(f"is not a sound .npz: {reason}; build it again") from error
+        raise FileFormatError(f"is not a sound .npz: {one_line(error)}; build it again") from error
     return arrays
 
 

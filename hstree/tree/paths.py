@@ -1,7 +1,7 @@
 """Paths of bits, as other toolkits describe binary trees: the nodes and the branch at each.
 
 gensim's and word2vec's `point` and `code`, Paddle's `path_table` and `path_code`. They hold binary
-trees with one code per label. No other toolkit is imported.
+trees with one code per label.
 """
 
 from __future__ import annotations
@@ -78,12 +78,8 @@ class Paths:
     def path_table(self) -> Int64:
         """int64 array (L, longest): the nodes from the leaf up to the root, padded with -1.
 
-        Paddle's ``hsigmoid_loss`` takes one row per sample: that of its label.
-
-        Raises
-        ------
-        InputError
-            When it would have more than 2**27 entries.
+        Paddle's ``hsigmoid_loss`` takes one row per sample: that of its label. Raises InputError
+        when the table would have more than 2**27 entries.
         """
         return self._padded(self.node)
 
@@ -93,12 +89,7 @@ class Paths:
 
         Paddle's loss is ``sum(log(1 + exp(z)) - code * z)`` over a path, so that code 1, with
         probability ``sigmoid(z)``, is hstree's first child, and both have the same weights. Paddle
-        adds log 2 for each entry of padding.
-
-        Raises
-        ------
-        InputError
-            When it would have more than 2**27 entries.
+        adds log 2 for each entry of padding. Raises InputError as `path_table`.
         """
         return self._padded(1 - self.bit.astype(np.int64))
 
@@ -122,24 +113,20 @@ class Paths:
 
 
 def paths_of(tree: Tree, labels: ArrayLike | None = None) -> Paths:
-    """Return the paths of a tree's labels.
+    """Return the paths of a tree's labels in O(D) for D decisions.
 
     Parameters
     ----------
     tree : Tree
-        Binary, with one code a label. V = 1 has one path, without a decision.
+        Binary, with one code per label. V = 1 has one path, without a decision.
     labels : array_like of int (L,), optional
-        Label ids, which may repeat; by default all.
+        Label ids, which may repeat (default: all).
 
     Raises
     ------
     InputError
         When the tree has a wide node or a label with several codes, a label id is unknown, or the
         paths have more than 2**27 decisions.
-
-    Notes
-    -----
-    O(D) for D decisions.
     """
     check_binary(tree, "a path of bits")
     ids = _label_ids(tree, labels)
@@ -156,18 +143,9 @@ def paths_of(tree: Tree, labels: ArrayLike | None = None) -> Paths:
 def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
     """Yield the paths of all labels, in order, in batches.
 
-    Parameters
-    ----------
-    tree : Tree
-    what : str
-        What is made of the paths, for messages.
-    limit : int
-        Maximum number of decisions of all labels; a chain of 100,000 labels has five billion.
-
-    Raises
-    ------
-    InputError
-        When the tree is not binary with one code a label, or has more decisions.
+    `what` names in messages what is made of the paths; `limit` is the maximum number of decisions
+    of all labels. Raises InputError when the tree is not binary with one code per label, or has
+    more decisions.
     """
     check_binary(tree, what)
     codes = Codes(tree, cache_limit=0)
@@ -186,18 +164,7 @@ def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
 
 
 def check_binary(tree: Tree, what: str) -> None:
-    """Refuse trees with wide nodes, or labels with several codes.
-
-    Parameters
-    ----------
-    tree : Tree
-    what : str
-        What holds binary trees with one code per label, for messages.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse trees with wide nodes or several codes per label, which `what` cannot hold."""
     is_wide = tree.fan_out > 2
     if is_wide.any():
         node = int(np.argmax(is_wide))
@@ -209,21 +176,7 @@ def check_binary(tree: Tree, what: str) -> None:
 
 
 def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with one code") -> None:
-    """Refuse trees in which a label has several codes.
-
-    Parameters
-    ----------
-    tree : Tree
-    what : str
-        What holds one code per label, for messages.
-    remedy : str, optional
-        What to do instead.
-
-    Raises
-    ------
-    InputError
-        The message names the label with the most codes.
-    """
+    """Refuse trees with several codes per label, which `what` cannot hold; names such a label."""
     if not tree.has_single_codes:
         label = int(np.argmax(tree.codes_per_label))
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from hstree._ragged import segment_ids
 from hstree._typing import Bool, Int64
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -29,22 +32,9 @@ def broken_rules(
     counts: Int64 | None = None,
     names: Sequence[str | None] | None = None,
 ) -> list[BrokenRule]:
-    """Return every rule that the content breaks.
+    """Return every rule that the content of a tree breaks, as `Tree` describes it; O(V + E log E).
 
-    Parameters
-    ----------
-    labels : sequence of str, length V
-    child_start : int64 array (N + 1,)
-    child : int64 array (E,)
-        ``c >= 0`` is a node, ``c < 0`` the label ``~c``.
-    counts : int64 array (V,), optional
-    names : sequence of str or None, length N, optional
-
-    Returns
-    -------
-    list of BrokenRule
-        Empty for a valid tree. If the offsets are broken, names and children are not checked.
-        O(V + E log E).
+    Empty for a valid tree. If the offsets are broken, names and children are not checked.
     """
     broken = _broken_labels(labels)
     if counts is not None:
@@ -77,18 +67,12 @@ def _broken_labels(labels: Sequence[str]) -> list[BrokenRule]:
 
 def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[BrokenRule]:
     """Report the first string with a lone surrogate, which no file could hold."""
-    if _is_utf8("".join(filter(None, strings))):
-        return []
-    at, value = next((i, s) for i, s in enumerate(strings) if not _is_utf8(s or ""))
-    return [BrokenRule(rule, f"{kind} {at}, {value!r}, cannot be written as UTF-8")]
-
-
-def _is_utf8(text: str) -> bool:
     try:
-        text.encode("utf-8")
+        "".join(filter(None, strings)).encode("utf-8")
     except UnicodeEncodeError:
-        return False
-    return True
+        at, value = next((i, s) for i, s in enumerate(strings) if _SURROGATE.search(s or ""))
+        return [BrokenRule(rule, f"{kind} {at}, {value!r}, cannot be written as UTF-8")]
+    return []
 
 
 def _broken_counts(counts: Int64, n_labels: int) -> list[BrokenRule]:

@@ -84,11 +84,7 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     ----------
     tree : Tree
     counts : int64 array (V,), optional
-        Weights of the labels; by default the tree's counts.
-
-    Returns
-    -------
-    TreeStatistics
+        Weights of the labels (default: the tree's counts).
 
     Examples
     --------

@@ -89,13 +89,7 @@ class Tree(TreeArrays):
 
     @classmethod
     def from_content(cls, content: Content) -> Self:
-        """Make a tree from the content of a file.
-
-        Raises
-        ------
-        TreeError
-            When the content breaks a rule.
-        """
+        """Make a tree from the content of a file; raises TreeError if that breaks a rule."""
         return cls(**vars(content))
 
 

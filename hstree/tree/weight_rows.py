@@ -10,17 +10,9 @@ from hstree.tree.arrays import TreeArrays
 
 
 def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
-    """Return the total count of the labels below each edge.
+    """Return the total count of the labels below each edge: float64 array (E,).
 
-    Parameters
-    ----------
-    tree : Tree
-    counts : array (V,) or None
-        A label's count, at least 0.5, is split evenly over its codes; None is 1 for each label.
-
-    Returns
-    -------
-    float64 array (E,)
+    A label's count (V,), at least 0.5, is split evenly over its codes; None is 1 for each label.
     """
     if counts is None:
         counts = np.ones(tree.n_labels, np.int64)
@@ -28,24 +20,11 @@ def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
 
 
 def unigram_bias(tree: TreeArrays, counts: Integer | None) -> Float64:
-    """Return the biases that make an untrained layer the unigram distribution.
+    """Return the biases (rows,) that make an untrained layer the unigram distribution.
 
-    Parameters
-    ----------
-    tree : Tree
-    counts : int array (V,) or None
-        As for `edge_mass`.
-
-    Returns
-    -------
-    float64 array (rows,)
-        Log-odds of the two branches of a binary node, log-probabilities of the branches of a
-        wide one.
-
-    Raises
-    ------
-    InputError
-        When there is not one count, zero or more, for each label.
+    Log-odds of the two branches of a binary node, log-probabilities of the branches of a wide one,
+    for counts as of `edge_mass`. Raises InputError when there is not one count, zero or more, for
+    each label.
     """
     if counts is not None and (np.shape(counts) != (tree.n_labels,) or np.min(counts) < 0):
         raise InputError(
@@ -64,20 +43,11 @@ def unigram_bias(tree: TreeArrays, counts: Integer | None) -> Float64:
 
 
 def row_curvature(tree: TreeArrays, counts: Array) -> Float64:
-    """Return the mean second derivative of the loss with respect to each row's score.
+    """Return the mean second derivative of the loss with respect to each row's score: (rows,).
 
-    The mean is over items drawn by `counts`, before training: the probability of passing the node
-    times p (1 - p), where p is the probability of the row's branch there. Whatever the node
+    The mean is over items drawn by `counts` (V,), before training: the probability of passing the
+    node times p (1 - p), where p is the probability of the row's branch there. Whatever the node
     vectors learn, the mean of p (1 - p) can only fall.
-
-    Parameters
-    ----------
-    tree : Tree
-    counts : array (V,)
-
-    Returns
-    -------
-    float64 array (rows,)
     """
     if tree.n_nodes == 0:
         return np.empty(0)
