@@ -8,34 +8,33 @@ goes on where it stopped.
 
 from __future__ import annotations
 
-from benchmarks import study, table
-from benchmarks.study import Row, Study
+from benchmarks import table
+from benchmarks.compared import add_ptb, beside_flat, compared, parser, ptb_splits
+from hstree.experiments.entries import Method
 
-ROWS = {
-    "random": Row("random"),
-    "huffman": Row("huffman"),
-    "gmm": Row("gmm", source="random"),
-    "classes frequency": Row("classes", {"cluster_by": "frequency"}),
-    "classes sqrt-frequency": Row("classes", {"cluster_by": "sqrt-frequency"}),
-    "classes vectors": Row("classes", {"cluster_by": "vectors"}, source="random"),
-    "classes adaptive": Row("classes", {"cluster_by": "adaptive"}),
-    "classes exchange": Row("classes"),
-    "classes exchange, 3 levels": Row("classes", {"levels": 3}),
-    "classes exchange, binary": Row("classes", {"binary": True}),
-    "classes brown": Row("classes", {"cluster_by": "brown"}),
-    "flat": Row("flat"),
-}
+ROWS = (
+    Method("random"),
+    Method("huffman"),
+    Method("gmm"),
+    Method("classes", {"cluster_by": "frequency"}, "classes frequency"),
+    Method("classes", {"cluster_by": "sqrt-frequency"}, "classes sqrt-frequency"),
+    Method("classes", {"cluster_by": "vectors"}, "classes vectors"),
+    Method("classes", {"cluster_by": "adaptive"}, "classes adaptive"),
+    Method("classes", {}, "classes exchange"),
+    Method("classes", {"levels": 3}, "classes exchange, 3 levels"),
+    Method("classes", {"binary": True}, "classes exchange, binary"),
+    Method("classes", {"cluster_by": "brown"}, "classes brown"),
+    Method("flat"),
+)
 
 
 def main() -> None:
-    parser = study.parser(__doc__, ROWS, "runs/goodman")
-    study.add_ptb(parser)
-    given = parser.parse_args()
-    ptb = Study(ROWS, study.ptb_splits(given.ptb), given.folder, given.epochs)
-    results = ptb.results(given.rows, given.states)
-    if not given.no_speeds:
-        rows = study.rows_of(ptb, results, given.states[0])
-        table.report("goodman", rows, given.json)
+    command = parser(__doc__, ROWS, "runs/goodman")
+    add_ptb(command)
+    options = command.parse_args()
+    splits = ptb_splits(options.ptb)
+    comparison = compared(ROWS, splits, options)
+    table.report("goodman", beside_flat(comparison, splits, options.folder), options.json)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks import table
+from benchmarks.compared import add_ptb, ptb_splits
 from benchmarks.fresh import measured
-from benchmarks.study import add_ptb, ptb_splits
 from hstree.experiments.evaluation import Splits
 from hstree.ngrams.kneser_ney import KneserNey
 

@@ -2,62 +2,54 @@
 
 For every random state a random tree is trained, its mean predicted vectors make the mixture
 trees, and every row is trained under the same regime. Every finished run is kept in the folder,
-so that the command goes on where it stopped; `--rows` and `--states` choose some of the work.
-Perplexities are means over random states, with the sample standard deviation. Speeds are measured
-at the end, all trees in turns in one process.
+so that the command goes on where it stopped; `--rows` and `--seeds` choose some of the work.
+Speeds are measured at the end, all trees in turns in one process.
 
-    python -m benchmarks.mnih_hinton [--states 3] [--epochs 12] [--json FILE]
+    python -m benchmarks.mnih_hinton [--seeds 3] [--epochs 12] [--json FILE]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import study, table
-from benchmarks.study import Row, Study
-from hstree.experiments.runs import Result
+from benchmarks import table
+from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, seconds_from_text
+from hstree.experiments.entries import Method
+from hstree.experiments.results import Comparison
 
-ROWS = {
-    "RANDOM": Row("random"),
-    "HUFFMAN": Row("huffman"),
-    "BALANCED": Row("gmm", {"split": "balanced"}, "RANDOM"),
-    "ADAPTIVE": Row("gmm", {}, "RANDOM"),
-    "ADAPTIVE(0.25)": Row("gmm", {"epsilon": 0.25}, "RANDOM"),
-    "ADAPTIVE(0.4)": Row("gmm", {"epsilon": 0.4}, "RANDOM"),
-    "ADAPTIVE(0.4) x 2": Row("gmm", {"epsilon": 0.4, "trees": 2}, "RANDOM"),
-    "ADAPTIVE(0.4) x 4": Row("gmm", {"epsilon": 0.4, "trees": 4}, "RANDOM"),
-    "Huffman over semantics": Row("semantic", {}, "RANDOM"),
-    "ADAPTIVE(0.4) x 4, round 2": Row("gmm", {"epsilon": 0.4, "trees": 4}, "ADAPTIVE(0.4) x 4"),
-    "ADAPTIVE(0.4) x 8, round 2": Row("gmm", {"epsilon": 0.4, "trees": 8}, "ADAPTIVE(0.4) x 4"),
-    "ADAPTIVE(0.4) x 12, round 2": Row("gmm", {"epsilon": 0.4, "trees": 12}, "ADAPTIVE(0.4) x 4"),
-    "flat": Row("flat"),
-}
+FIRST = Method("gmm", {"epsilon": 0.4, "trees": 4}, "ADAPTIVE(0.4) x 4")
+ROWS = (
+    Method("random", {}, "RANDOM"),
+    Method("huffman", {}, "HUFFMAN"),
+    Method("gmm", {"split": "balanced"}, "BALANCED"),
+    Method("gmm", {}, "ADAPTIVE"),
+    Method("gmm", {"epsilon": 0.25}, "ADAPTIVE(0.25)"),
+    Method("gmm", {"epsilon": 0.4}, "ADAPTIVE(0.4)"),
+    Method("gmm", {"epsilon": 0.4, "trees": 2}, "ADAPTIVE(0.4) x 2"),
+    FIRST,
+    Method("semantic", {}, "Huffman over semantics"),
+    *(
+        Method("gmm", {"epsilon": 0.4, "trees": n}, f"ADAPTIVE(0.4) x {n}, round 2", FIRST)
+        for n in (4, 8, 12)
+    ),
+    Method("flat"),
+)
 
 
 def main() -> None:
-    parser = study.parser(__doc__, ROWS, "runs/mnih_hinton")
-    study.add_ptb(parser)
-    parser.set_defaults(states=[0, 1, 2])
-    given = parser.parse_args()
-    ptb = Study(ROWS, study.ptb_splits(given.ptb), given.folder, given.epochs)
-    results = ptb.results(given.rows, given.states)
-    if not given.no_speeds:
-        table.report("mnih_hinton", rows_of(ptb, results, given.states[0]), given.json)
+    command = parser(__doc__, ROWS, "runs/mnih_hinton", seeds=3)
+    add_ptb(command)
+    options = command.parse_args()
+    comparison = compared(ROWS, ptb_splits(options.ptb), options)
+    table.report("mnih_hinton", rows(comparison), options.json)
 
 
-def rows_of(
-    ptb: Study, results: Mapping[str, list[Result]], state: int
-) -> Iterator[dict[str, Any]]:
-    """Lay out the table: costs of one state's trees, perplexities over all states."""
-    timed = study.times(ptb, results, state, rounds=5)
-    for row, found in results.items():
-        yield {
-            "tree": row,
-            **study.cost(ptb, row, state),
-            **study.perplexities(found),
-            **timed[row],
-        }
+def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Lay out the table: costs of the first state's trees, perplexities over all states."""
+    for row in comparison.rows:
+        speeds = {"s/epoch": row.seconds_per_epoch, "tokens/s": row.tokens_per_second}
+        yield costs(row) | speeds | seconds_from_text(row)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def test_layer(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def short_turns(monkeypatch):
-    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.01)
+    monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.01)
 
 
 @pytest.mark.usefixtures("short_turns")
@@ -51,7 +51,7 @@ def test_training(monkeypatch, capsys, tmp_path):
 def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     for number, part in enumerate(("train", "valid", "test")):
         write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
-    few = ("--ptb", tmp_path, "--folder", tmp_path / "runs", "--epochs", 1, "--states", 0, 1)
+    few = ("--ptb", tmp_path, "--folder", tmp_path / "runs", "--epochs", 1, "--seeds", 2)
     rows = ("--rows", "RANDOM", "ADAPTIVE(0.4) x 2", "flat")
     first = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
     assert [row["tree"] for row in first] == ["RANDOM", "ADAPTIVE(0.4) x 2", "flat"]
@@ -72,7 +72,9 @@ def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def one_round(monkeypatch):
-    monkeypatch.setattr("benchmarks.study.take_turns", lambda steps, rounds: take_turns(steps, 1))
+    monkeypatch.setattr(
+        "benchmarks.compared.take_turns", lambda steps, rounds: take_turns(steps, 1)
+    )
 
 
 @pytest.mark.usefixtures("one_round", "short_turns")
@@ -98,8 +100,9 @@ def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
     words = texts[0].vocabulary
     splits = Splits(*(text.with_vocabulary(words) for text in texts))
-    monkeypatch.setattr("benchmarks.morin_bengio.brown_parts", lambda: splits)
-    few = ("--folder", tmp_path / "runs", "--epochs", 1, "--rows", "wordnet first, none", "flat")
+    monkeypatch.setattr("benchmarks.morin_bengio.brown_splits", lambda: splits)
+    few = ("--folder", tmp_path / "runs", "--epochs", 1)
+    few += ("--rows", "wordnet first, none", "flat", "Kneser-Ney trigram")
     *trees, trigram = run("morin_bengio", monkeypatch, capsys, tmp_path, *few)
     assert [row["tree"] for row in trees] == ["wordnet first, none", "flat"]
     assert [row["in WordNet"] for row in trees] == ["0%", None]

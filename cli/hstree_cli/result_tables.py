@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from hstree_cli.tables import (
     Facts,
-    Json,
     code_length_line,
     compact,
     count,
@@ -25,53 +25,64 @@ from hstree_cli.tables import (
 )
 from hstree_cli.terminal import say
 
+if TYPE_CHECKING:
+    from hstree.experiments.results import Choice, Comparison, Row, RunResult, Spread, TreeFigures
+    from hstree.experiments.significance import Ratio
+    from hstree.training.trainer import Epoch
+
 # Evaluations
 
 
-def print_evaluation(result: Json, text: str) -> None:
+def print_evaluation(result: RunResult, text: str) -> None:
     """Print the result of `hstree evaluate`; `text` describes the corpus."""
-    if result.get("epochs"):
-        say(epochs_table(result["epochs"]))
+    if result.epochs:
+        say(epochs_table(result.epochs))
     say(_perplexity_table(result))
-    words, tree = result["vocabulary"], result["tree"]
+    words = result.vocabulary
     rows = [
         ("text", text),
-        ("perplexity", f"of each {result['predicts']}"),
+        ("perplexity", f"of each {result.predicts}"),
         ("scored", "every token; <eos> at the end of each line and <unk> included"),
-        ("vocabulary", vocabulary_line(words["size"], words["sha256"])),
+        ("vocabulary", vocabulary_line(words.size, words.sha256)),
+        *_tree_facts(result.tree),
+        ("seconds", figure(result.seconds, 1)),
     ]
-    if tree is not None:
-        length = tree["code_length"]
-        rows += [
-            ("tree", f"{tree['method'] or '-'}, {plural(tree['nodes'], 'node')}"),
-            ("code length", code_length_line(length["weighted"], length["uniform"])),
-            ("scores/target", figure(tree["scores_per_target"])),
-        ]
-    say(facts([*rows, ("seconds", figure(result["seconds"], 1))]))
+    say(facts(rows))
 
 
-def epochs_table(epochs: Sequence[Json]) -> Table:
+def _tree_facts(tree: TreeFigures | None) -> Facts:
+    if tree is None:
+        return []
+    length = tree.code_length
+    return [
+        ("tree", f"{tree.method or '-'}, {plural(tree.nodes, 'node')}"),
+        ("code length", code_length_line(length.weighted, length.uniform)),
+        ("scores/target", figure(tree.scores_per_target)),
+    ]
+
+
+def epochs_table(epochs: Sequence[Epoch]) -> Table:
     """Return a table with a row per epoch of a training."""
     filled = table("epoch", "train", "valid", "seconds", "tokens/s", "learning rate")
     for epoch in epochs:
         filled.add_row(
-            str(epoch["epoch"]),
-            figure(epoch["train"]),
-            figure(epoch["valid"]),
-            figure(epoch["seconds"], 1),
-            figure(epoch["tokens_per_second"], 0),
-            f"{epoch['learning_rate']:g}",
+            str(epoch.epoch),
+            figure(epoch.train),
+            figure(epoch.valid),
+            figure(epoch.seconds, 1),
+            figure(epoch.tokens_per_second, 0),
+            f"{epoch.learning_rate:g}",
         )
     return filled
 
 
-def _perplexity_table(result: Json) -> Table:
-    perplexity, oov = result["perplexity"], result["oov"]
+def _perplexity_table(result: RunResult) -> Table:
+    perplexity, oov = result.perplexity, result.oov
     filled = table("split", "tokens", "OOV", "", "perplexity", text=("split",))
-    for split, tokens in result["tokens"].items():
+    for split, tokens in result.tokens.items():
         share = percent(oov[split], tokens)
         filled.add_row(split, count(tokens), count(oov[split]), share, figure(perplexity[split]))
-    tokens, unknown = result["tokens"]["test"], oov["test"]
+    tokens, unknown = result.tokens["test"], oov["test"]
     known = figure(perplexity["test_without_oov"])
     filled.add_row("test without OOV", count(tokens - unknown), "0", "", known)
     if "unigram" in perplexity:
@@ -83,20 +94,20 @@ def _perplexity_table(result: Json) -> Table:
 # Bootstraps
 
 
-def print_rounds(results: Mapping[str, dict[str, Any]], folder: Path, text: str) -> None:
+def print_rounds(results: Mapping[str, RunResult], folder: Path, text: str) -> None:
     """Print the rounds of a bootstrap in two tables: size and perplexity, and time.
 
     Parameters
     ----------
     results : mapping
-        The JSON of an evaluation by round, in order.
+        By round, in order.
     folder : Path
         The rounds' folders, for the size of models and the seconds to build trees.
     text : str
         Description of the corpus.
     """
-    from hstree.experiments.bootstrap import build_seconds
     from hstree.experiments.rows import at_epoch_limit, parameters_of
+    from hstree.experiments.runs import build_seconds
 
     sizes = ("code\nlength", "scores\n/target", "para-\nmeters", "\nvalid", "\ntest")
     times = ("tokens/s", "s/epoch", "s from text")
@@ -104,15 +115,15 @@ def print_rounds(results: Mapping[str, dict[str, Any]], folder: Path, text: str)
     speed = table("round", *times, text=("round",))
     from_text: float | None = 0.0
     for name, result in results.items():
-        tree, perplexity = result["tree"], result["perplexity"]
-        seconds = [epoch["seconds"] for epoch in result["epochs"]]
-        speeds = [epoch["tokens_per_second"] for epoch in result["epochs"]]
-        built = build_seconds(folder / name, tree["sha256"])
+        tree, perplexity, epochs = result.tree, result.perplexity, result.epochs or []
+        seconds = [epoch.seconds for epoch in epochs]
+        speeds = [epoch.tokens_per_second for epoch in epochs]
+        built = build_seconds(folder / name, tree.sha256) if tree else None
         from_text = None if built is None or from_text is None else from_text + built + sum(seconds)
         quality.add_row(
             name,
-            figure(tree["code_length"]["weighted"]),
-            short_figure(tree["scores_per_target"]),
+            figure(tree.code_length.weighted if tree else None),
+            short_figure(tree.scores_per_target if tree else None),
             compact(parameters_of(folder / name / "model")),
             figure(perplexity["valid"], 1),
             figure(perplexity["test"], 1) + ("*" if at_epoch_limit([result]) else ""),
@@ -126,14 +137,14 @@ def print_rounds(results: Mapping[str, dict[str, Any]], folder: Path, text: str)
     say(facts([*_round_facts(results, text, limited), ("written to", f"{folder}/")]))
 
 
-def _round_facts(results: Mapping[str, dict[str, Any]], text: str, limited: bool) -> Facts:
+def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> Facts:
     """Return the best round and the conditions that all rounds share."""
     from hstree.models import describe
 
     first = next(iter(results.values()))
-    best = min(results, key=lambda name: float(results[name]["perplexity"]["valid"]))
-    perplexity = results[best]["perplexity"]
-    model, budget = describe(first["options"])
+    best = min(results, key=lambda name: results[name].valid)
+    perplexity = results[best].perplexity
+    model, budget = describe(first.options)
     return [
         (
             "best round",
@@ -141,13 +152,13 @@ def _round_facts(results: Mapping[str, dict[str, Any]], text: str, limited: bool
             f"{plural(len(results), 'round')}; test perplexity {figure(perplexity['test'], 1)}",
         ),
         ("perplexity", "of every token, <eos> and <unk> included; lower is better"),
-        *([_limit_fact(first["options"]["epochs"])] if limited else []),
+        *([_limit_fact(first.options["epochs"])] if limited else []),
         (
             "s from text",
             "seconds to build the tree and to train all epochs on it, including all rounds before "
             "it, excluding validation",
         ),
-        ("unigram", f"{figure(first['perplexity']['unigram'], 1)} on the test split"),
+        ("unigram", f"{figure(first.perplexity['unigram'], 1)} on the test split"),
         ("text", text),
         *_split_facts(first),
         ("model", model),
@@ -168,114 +179,114 @@ def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _split_facts(results: Json) -> Facts:
-    """Return token and OOV counts of the splits, and the vocabulary, from a result's JSON."""
-    tokens, oov, words = results["tokens"], results["oov"], results["vocabulary"]
-    shares = ", ".join(f"{split} {percent(oov[split], n)}" for split, n in tokens.items())
+def _split_facts(results: RunResult | Comparison) -> Facts:
+    """Return token and OOV counts of the splits, and the vocabulary."""
+    tokens, words = results.tokens, results.vocabulary
+    by_split = zip(tokens.items(), results.oov.values(), strict=True)
+    shares = ", ".join(f"{split} {percent(oov, n)}" for (split, n), oov in by_split)
     return [
         ("tokens", ", ".join(f"{split} {count(n)}" for split, n in tokens.items())),
         ("out of vocabulary", shares),
-        ("vocabulary", vocabulary_line(words["size"], words["sha256"])),
+        ("vocabulary", vocabulary_line(words.size, words.sha256)),
     ]
 
 
 # Comparisons
 
 
-def print_comparison(results: Json, text: str, folder: str) -> None:
+def print_comparison(results: Comparison, text: str, folder: str) -> None:
     """Print the results of `hstree compare`; `text` describes the corpus."""
-    rows = results["rows"]
+    rows = results.rows
     say(perplexity_comparison(rows))
-    trees = [row for row in rows if row["tree"] is not None]
+    trees = [row for row in rows if row.kind == "tree"]
     if trees:
         say(_size_comparison(trees))
         say(_speed_comparison(trees))
     say(facts([*_comparison_facts(results, text), ("written to", folder)]))
-    if results["choice"] is not None:
-        say(f"\n{_advice(rows, results['choice'])}")
+    if results.choice is not None:
+        say(f"\n{_advice(rows, results.choice)}")
 
 
-def perplexity_comparison(rows: Sequence[Json]) -> Table:
+def perplexity_comparison(rows: Sequence[Row]) -> Table:
     """Return the table of perplexities."""
     columns = ("valid", "test", "n", "ratio to flat", "p")
     filled = table("method", *columns, text=("method", "ratio to flat"))
     for row in rows:
-        ratio, perplexity = row["to_flat"], row["perplexity"]
+        ratio, perplexity = row.to_flat, row.perplexity
         filled.add_row(
-            row["name"],
-            figure(perplexity["valid"]["mean"], 1),
-            _mean_and_sd(perplexity["test"]) + ("*" if row["at_epoch_limit"] else ""),
-            count(perplexity["test"]["n"]),
+            row.name,
+            figure(perplexity["valid"].mean, 1),
+            _mean_and_sd(perplexity["test"]) + ("*" if row.at_epoch_limit else ""),
+            count(perplexity["test"].n),
             _ratio(ratio),
-            "-" if ratio is None or ratio["p"] is None else _p_value(ratio["p"]),
+            "-" if ratio is None or ratio.p is None else _p_value(ratio.p),
         )
     return narrow(filled, "valid", "test", "n", "p")
 
 
-def _size_comparison(rows: Sequence[Json]) -> Table:
+def _size_comparison(rows: Sequence[Row]) -> Table:
     """Return the table of the sizes of trees and models."""
     columns = ["codes\n/word", "code\nlength", "scores\n/target", "para-\nmeters"]
-    if any(row["in_wordnet"] is not None for row in rows):
+    if any(row.in_wordnet is not None for row in rows):
         columns.append("in\nWordNet")
     filled = table("\nmethod", *columns, text=("\nmethod",))
     for row in rows:
-        tree, in_wordnet = row["tree"], row["in_wordnet"]
+        tree, in_wordnet = row.tree, row.in_wordnet
         figures = [
-            figure(tree["codes_per_label"]),
-            figure(tree["code_length"]["weighted"]),
-            short_figure(tree["scores_per_target"]),
-            compact(row["parameters"]),
+            figure(tree.codes_per_label if tree else None),
+            figure(tree.code_length.weighted if tree else None),
+            short_figure(tree.scores_per_target if tree else None),
+            compact(row.parameters),
             "-" if in_wordnet is None else f"{100 * in_wordnet:.0f}%",
         ]
-        filled.add_row(row["name"], *figures[: len(columns)])
+        filled.add_row(row.name, *figures[: len(columns)])
     return narrow(filled, *columns)
 
 
-def _speed_comparison(rows: Sequence[Json]) -> Table:
+def _speed_comparison(rows: Sequence[Row]) -> Table:
     """Return the table of training speeds."""
     columns = ["\ntokens/s", "times\nflat", "\ns/epoch", "s from\ntext", "times\nflat"]
     filled = table("\nmethod", *columns, text=("\nmethod",))
     for row in rows:
-        from_text = row["from_text"] or {"seconds": None, "speed_up": None}
+        from_text = row.from_text
         filled.add_row(
-            row["name"],
-            figure(row["tokens_per_second"], 0),
-            _times(row["speed_up"]),
-            figure(row["seconds_per_epoch"], 1),
-            short_figure(from_text["seconds"]),
-            _times(from_text["speed_up"]),
+            row.name,
+            figure(row.tokens_per_second, 0),
+            _times(row.speed_up),
+            figure(row.seconds_per_epoch, 1),
+            short_figure(from_text.seconds if from_text else None),
+            _times(from_text.speed_up if from_text else None),
         )
     return narrow(filled, *columns)
 
 
-def _comparison_facts(results: Json, text: str) -> Facts:
+def _comparison_facts(results: Comparison, text: str) -> Facts:
     """Return the conditions of a comparison and the meaning of its signs."""
-    from hstree.experiments.results import read_before
-    from hstree.models import describe, predicts
+    from hstree.models import describe
 
-    options, rows = results["options"], results["rows"]
+    options, rows = results.options, results.rows
     model, budget = describe(options)
     n_seeds = len(options["seeds"])
-    blocks = next((row["to_flat"]["blocks"] for row in rows if row["to_flat"]), None)
+    blocks = next((row.to_flat.blocks for row in rows if row.to_flat), None)
     return [
         (
             "perplexity",
-            f"of every {predicts(options)}, <eos> and <unk> included; lower is better; the unigram "
-            f"distribution has {figure(results['unigram'], 1)} on the test split",
+            f"of every {results.predicts}, <eos> and <unk> included; lower is better; the unigram "
+            f"distribution has {figure(results.unigram, 1)} on the test split",
         ),
         *([("±", f"sample standard deviation over n = {n_seeds} seeds")] if n_seeds > 1 else []),
-        *([_limit_fact(options["epochs"])] if any(row["at_epoch_limit"] for row in rows) else []),
-        *(("read before", line) for line in read_before(results)),
-        *([] if blocks is None else [_ratio_fact(blocks, results["tokens"]["test"])]),
+        *([_limit_fact(options["epochs"])] if any(row.at_epoch_limit for row in rows) else []),
+        *(("read before", line) for line in results.read_before()),
+        *([] if blocks is None else [_ratio_fact(blocks, results.tokens["test"])]),
         *(
             [("in WordNet", "share of the training tokens that WordNet has")]
-            if any(row["in_wordnet"] is not None for row in rows)
+            if any(row.in_wordnet is not None for row in rows)
             else []
         ),
         (
             "speeds",
             "of whole training steps, all trees in turns in one process, "
-            f"{plural(results['machine']['cores'], 'core')}",
+            f"{plural(results.machine.cores, 'core')}",
         ),
         (
             "s from text",
@@ -307,40 +318,40 @@ def _ratio_fact(blocks: int, tokens: int) -> tuple[str, str]:
     return ("ratio to flat", meaning)
 
 
-def _advice(rows: Sequence[Json], choice: Json) -> str:
-    """Return which tree to take, by the rule in `hstree.experiments.choice`."""
-    by_name = {row["name"]: row for row in rows}
-    best, fastest = by_name[choice["best"]], by_name[choice["fastest"]]
-    within = f"within {100 * choice['within']:g}% of it"
-    text = f"Which tree? Of {plural(choice['among'], 'tree')}, {best['name']} has the lowest "
+def _advice(rows: Sequence[Row], choice: Choice) -> str:
+    """Return which tree to take, by the rule in `hstree.experiments.rows.choice`."""
+    by_name = {row.name: row for row in rows}
+    best, fastest = by_name[choice.best], by_name[choice.fastest]
+    within = f"within {100 * choice.within:g}% of it"
+    text = f"Which tree? Of {plural(choice.among, 'tree')}, {best.name} has the lowest "
     text += f"validation perplexity, {_valid_and_test(best)}"
     if fastest is best:
         text += f"; of the trees {within} none trains faster."
     else:
-        times = fastest["tokens_per_second"] / best["tokens_per_second"]
-        text += f". Of the trees {within}, {fastest['name']}, {_valid_and_test(fastest)}, trains "
-        text += f"fastest: {figure(times, 1)} times as fast as {best['name']}."
-    baselines = [row for row in rows if row["tree"] is None]
+        times = (fastest.tokens_per_second or 0.0) / (best.tokens_per_second or math.nan)
+        text += f". Of the trees {within}, {fastest.name}, {_valid_and_test(fastest)}, trains "
+        text += f"fastest: {figure(times, 1)} times as fast as {best.name}."
+    baselines = [row for row in rows if row.tree is None]
     lowest = min(baselines, key=_valid, default=best)
     if _valid(lowest) < _valid(best):
-        text += f" The baseline {lowest['name']} is lower still: {_valid_and_test(lowest)}."
+        text += f" The baseline {lowest.name} is lower still: {_valid_and_test(lowest)}."
     return text
 
 
-def _mean_and_sd(statistics: Json) -> str:
-    mean = figure(statistics["mean"], 1)
-    return mean if statistics["sd"] is None else f"{mean} ± {figure(statistics['sd'], 1)}"
+def _mean_and_sd(statistics: Spread) -> str:
+    mean = figure(statistics.mean, 1)
+    return mean if statistics.sd is None else f"{mean} ± {figure(statistics.sd, 1)}"
 
 
-def _ratio(ratio: Json | None) -> str:
+def _ratio(ratio: Ratio | None) -> str:
     if ratio is None:
         return "-"
-    if ratio["low"] is None:
-        return f"{ratio['ratio']:.3f} too short to tell"
-    if ratio["low"] == ratio["high"]:
-        return figure(ratio["ratio"], 3)
+    if ratio.low is None:
+        return f"{ratio.ratio:.3f} too short to tell"
+    if ratio.low == ratio.high:
+        return figure(ratio.ratio, 3)
     # No space inside the brackets, so that a narrow table puts them below the ratio.
-    return f"{ratio['ratio']:.3f} [{ratio['low']:.3f},{ratio['high']:.3f}]"
+    return f"{ratio.ratio:.3f} [{ratio.low:.3f},{ratio.high:.3f}]"
 
 
 def _p_value(p: float) -> str:
@@ -352,10 +363,11 @@ def _times(value: float | None) -> str:
     return figure(value, 2 if value is not None and value < 0.95 else 1)
 
 
-def _valid(row: Json) -> float:
-    return float(row["perplexity"]["valid"]["mean"])
+def _valid(row: Row) -> float:
+    mean = row.perplexity["valid"].mean
+    return math.inf if mean is None else mean
 
 
-def _valid_and_test(row: Json) -> str:
+def _valid_and_test(row: Row) -> str:
     """Return the perplexity that a row is chosen by, and the one that is reported."""
-    return f"{figure(_valid(row), 1)} (test {figure(row['perplexity']['test']['mean'], 1)})"
+    return f"{figure(_valid(row), 1)} (test {figure(row.perplexity['test'].mean, 1)})"

@@ -171,7 +171,7 @@ def input_facts(tree: Tree) -> Facts:
     return rows
 
 
-def code_length_line(weighted: float | None, uniform: float) -> str:
+def code_length_line(weighted: float | None, uniform: float | None) -> str:
     """Return the mean code lengths of a tree, by counts if it has any."""
     by_counts = "" if weighted is None else f"{figure(weighted)} by counts, "
     return f"{by_counts}{figure(uniform)} per label"

@@ -1,8 +1,7 @@
-"""The same model on several trees, under one budget: what each costs, and what it buys.
+"""Experiments: train on a tree, bootstrap trees from text, compare many.
 
-Every tree gets the same text, the same starting word vectors, the same batches and the same
-schedule, so that what differs is the tree. `entries` names what is compared, `comparison` trains
-it, `rows` lays it out as rows, and `results` is the file.
+`entries` names what is compared, `comparison` trains it, `rows` computes the figures of each row,
+`runs` keeps what is finished, and `results` has the figures and their files.
 """
 
 from hstree.experiments.comparison import compare

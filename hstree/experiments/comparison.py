@@ -1,6 +1,8 @@
-"""A comparison from its beginning to its results: check, build, train, measure, lay out.
+"""Comparison of trees: the same model trained on each of them, under the same budget.
 
-What is done and kept is in `work`, what a row says in `rows`.
+Every tree gets the same text, starting vectors, batches and schedule, so that what differs is the
+tree. Finished runs are kept (`runs`), so that a comparison goes on where it stopped, and a new
+entry costs only its own training.
 """
 
 from __future__ import annotations
@@ -9,229 +11,431 @@ import os
 import platform
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hstree import progress
 from hstree._options import RandomState, check_value
+from hstree._typing import Float64
+from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.experiments import results, rows
-from hstree.experiments.bands import frequency_bands
-from hstree.experiments.baselines import as_run
-from hstree.experiments.choice import choice
-from hstree.experiments.entries import Baseline, Entry, MadeTree, Method, entries
+from hstree.experiments.entries import (
+    Baseline,
+    Entry,
+    EntryLike,
+    Method,
+    NamedTree,
+    as_entries,
+)
 from hstree.experiments.evaluation import Splits, seen, versions
-from hstree.experiments.locking import locked
-from hstree.experiments.runs import Result
-from hstree.experiments.speeds import speeds
-from hstree.experiments.work import SOURCE, Work
+from hstree.experiments.results import (
+    BaselineResult,
+    Comparison,
+    Machine,
+    Row,
+    RowRun,
+    RunResult,
+    TreeFigures,
+    VocabularyFigures,
+    finite,
+)
+from hstree.experiments.runs import (
+    build_seconds,
+    built_tree,
+    kept_nll,
+    locked,
+    nll_of,
+    run,
+    run_baseline,
+    vectors_of,
+)
+from hstree.experiments.significance import paired_ratio
+from hstree.experiments.throughput import throughput
 from hstree.models import config_of, predicts
 from hstree.tree import Tree, load
+from hstree.tree.statistics import tree_statistics
 
 #: Turns of each tree when speeds are measured.
 ROUNDS = 3
-#: Random states of one comparison; all their trees are built before the first is trained.
-MOST_SEEDS = 100
+#: Maximum of random states; all their trees are built before the first is trained.
+MAX_SEEDS = 100
+#: The tree whose model learns the vectors that other trees are built from.
+RANDOM = Method("random")
+
+Seconds = dict[str, float]
 
 
 def compare(
-    splits: Splits,
+    text: Splits | Corpus,
+    entries: Sequence[EntryLike],
     folder: str | os.PathLike[str],
     *,
-    methods: Sequence[str] = (),
-    trees: Mapping[str, Tree] | None = None,
-    baselines: Sequence[str] = (),
     seeds: int = 1,
     **options: Any,
-) -> dict[str, Any]:
-    """Train the same model on several trees, and lay out what each costs and buys.
+) -> Comparison:
+    """Train the same model on several trees, and report the costs and perplexities of each.
 
     Parameters
     ----------
-    splits : Splits
-        All seen through one vocabulary. Trees are built from the training part alone.
+    text : Splits or Corpus
+        Splits over one vocabulary, or a corpus to split by `corpus_splits`. Trees are built from
+        the training split alone.
+    entries : sequence
+        Rows of the comparison: a method ("huffman"), a method and its options
+        (("gmm", {"epsilon": 0.4})), a `Tree`, a Kneser-Ney baseline ("kn2" to "kn7"), or an object
+        of `hstree.experiments.entries`, which has a name. Methods that take vectors are built from
+        the mean predicted vectors of a model on a random tree, trained once per random state.
     folder : path
-        Made if it is missing; nobody else may work in it meanwhile. Gets ``runs``, a folder for
-        each run as `hstree.experiments.runs.run` leaves it, ``results.json`` and ``results.csv``.
-    methods : sequence of str
-        As in "gmm --epsilon 0.4". Those that take vectors grow from the mean predicted vectors
-        of a model on a random tree, trained once for each random state.
-    trees : mapping of str to Tree, optional
-        Trees that are there already, by name.
-    baselines : sequence of str
-        "kn2" to "kn7": interpolated modified Kneser-Ney.
+        Made if it is missing; locked meanwhile. Gets ``runs``, a folder for each run as
+        `hstree.experiments.runs.run` leaves it, ``results.json`` and ``results.csv``.
     seeds : int, default 1
-        Random states, at most `MOST_SEEDS`: `random_state` and those after it. Each has its own
-        random trees, starting vectors and batches, the same for all rows.
+        Number of random states, at most `MAX_SEEDS`: `random_state` and those after it. Each has
+        its own random trees, starting vectors and batches, the same for all rows.
     **options
-        Those of `hstree.models.new_model`; baselines are for the log-bilinear model alone.
+        Options of `hstree.models.new_model`; baselines are for the log-bilinear model alone.
 
     Returns
     -------
-    dict
-        What ``results.json`` holds; rows in the order methods, trees, baselines.
+    Comparison
+        The content of ``results.json``.
 
     Raises
     ------
     OptionError
-        When an option, a method or a baseline cannot be; before anything is trained.
+        Before anything is trained, for an entry or an option that cannot be.
     InputError
         Likewise when a tree is over other words than the text's vocabulary, or another process
         works in the folder.
     KeyboardInterrupt
-        When it was interrupted; what is finished is kept.
+        When it was interrupted; finished runs are kept.
+
+    Examples
+    --------
+    >>> entries = ["huffman", ("gmm", {"epsilon": 0.4, "trees": 4}), "flat", "kn5"]
+    >>> compare(corpus, entries, "runs", epochs=3).choice.best             # doctest: +SKIP
+    'gmm epsilon=0.4 trees=4'
     """
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise OptionError(f"seeds is {seeds}; it must be 1 to {MOST_SEEDS}")
-    compared = entries(methods, trees or {}, baselines)
+    if not 1 <= seeds <= MAX_SEEDS:
+        raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
+    splits, checked_entries = Splits.of(text), as_entries(entries)
     config = config_of(options)
+    baselines = [entry.name for entry in checked_entries if isinstance(entry, Baseline)]
     if baselines and config.get("model", "lbl") != "lbl":
         raise OptionError(
             f"{baselines[0]} gives the perplexity of a word given the words before it, "
             f"{config['model']} that of a {predicts(config)}; leave out the baselines"
         )
-    for part in (splits.train, splits.valid, splits.test):
+    for part in splits.as_dict().values():
         overlap(part)
-    _check_words(compared, splits.train.vocabulary)
+    _check_words(checked_entries, splits.train.vocabulary)
     first = config.pop("random_state")
     check_value("random_state", first + seeds - 1, RandomState)
-    work = Work(splits, Path(folder), config, range(first, first + seeds))
+    work = _Work(splits, Path(folder), config, range(first, first + seeds))
     with locked(work.home):
-        work.build(compared)
-        trained = work.train_all(compared)
-        laid_out = _rows(work, compared, trained)
-        found = {**_conditions(work), **laid_out, "choice": choice(laid_out["rows"])}
-        results.save(found, work.home)
-    return found
+        comparison = work.done(checked_entries)
+        results.save(comparison, work.home)
+    return comparison
 
 
-def _check_words(compared: Sequence[Entry], vocabulary: Vocabulary) -> None:
+def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
     """Refuse trees over other words: their perplexities could not be compared."""
-    for entry in compared:
-        if not isinstance(entry, MadeTree):
+    for entry in entries:
+        if not isinstance(entry, NamedTree):
             continue
         labels = entry.tree.labels
-        own = Vocabulary(labels, [0] * len(labels)).sha256
-        if own != vocabulary.sha256:
+        of_labels = Vocabulary(labels, [0] * len(labels)).sha256
+        if of_labels != vocabulary.sha256:
             raise InputError(
-                f"{entry.name} is over {len(labels):,} words (sha256 {own[:16]}), the comparison "
-                f"over {len(vocabulary):,} others (sha256 {vocabulary.sha256[:16]}); perplexities "
-                "can be compared over the same words only: build it over those"
+                f"{entry.name} is over {len(labels):,} words (sha256 {of_labels[:16]}), the "
+                f"comparison over {len(vocabulary):,} others (sha256 {vocabulary.sha256[:16]}); "
+                "perplexities can be compared over the same words only: build it over those"
             )
 
 
-def _rows(
-    work: Work, compared: Sequence[Entry], trained: Mapping[str, list[Result]]
-) -> dict[str, Any]:
-    """Return the rows, and the bands that they have perplexities in."""
-    trees = {
-        entry.name: load(work.folder(entry, work.seeds[0]) / "tree.json")
-        for entry in compared
-        if not isinstance(entry, Baseline)
-    }
-    flat = next((entry for entry in compared if _is_flat(trees.get(entry.name))), None)
-    flat_name = None if flat is None else flat.name
-    flat_nlls = None if flat is None else work.nlls(flat)
-    bands = frequency_bands(work.splits)
-    tokens = len(work.splits.train)
-    timed = dict(trees)
-    if any(isinstance(entry, Method) and entry.needs_vectors for entry in compared):
-        timed.setdefault(SOURCE.name, load(work.folder(SOURCE, work.seeds[0]) / "tree.json"))
-    measured = speeds(timed, work.splits.train, rounds=ROUNDS, **work.config)
-    per_epoch = {name: tokens / statistics.median(of_tree) for name, of_tree in measured.items()}
-    found = []
-    with progress.task("laying out the table", len(compared)) as task:
-        for entry in compared:
-            if isinstance(entry, Baseline):
-                row = _baseline_row(work, entry, trained[entry.name][0])
-            else:
-                row = _tree_row(work, entry, trained[entry.name], trees[entry.name])
-                row |= rows.speed_figures(measured, entry.name, flat_name, tokens)
-                costs = [work.from_text(entry, seed, per_epoch) for seed in work.seeds]
-                row["from_text"] = rows.from_text(costs)
-            nlls = work.nlls(entry)
-            row["seen"] = seen(work.splits, _tree_of(entry, trees))
-            row |= {"to_flat": rows.to_flat(nlls, flat_nlls), "by_band": bands.perplexities(nlls)}
-            found.append(row)
-            task.advance()
-    rows.add_speed_ups(found, flat_name)
-    return {"bands": bands.bands, "rows": found}
+@dataclass(frozen=True)
+class _Work:
+    """The work of a comparison: trees built, models trained, test tokens scored, each once.
+
+    Attributes
+    ----------
+    splits : Splits
+    home : Path
+        The comparison's folder.
+    config : mapping
+        The options of every model, without its random state.
+    seeds : range
+        Random states.
+    """
+
+    splits: Splits
+    home: Path
+    config: Mapping[str, Any]
+    seeds: range
+
+    def done(self, entries: Sequence[Entry]) -> Comparison:
+        """Do the work and return its figures."""
+        # What needs no training is built first, so that what a builder refuses is refused at once.
+        for entry in entries:
+            if isinstance(entry, Method) and not entry.needs_vectors:
+                for seed in self.seeds:
+                    self.tree(entry, seed)
+        trained, fitted = self._train_all(entries)
+        bands = rows.frequency_bands(self.splits)
+        table = self._rows(entries, trained, fitted, bands)
+        corpora = self.splits.as_dict()
+        vocabulary = self.splits.train.vocabulary
+        test = self.splits.test.with_vocabulary(vocabulary)
+        return Comparison(
+            predicts=predicts(self.config),
+            corpus={name: part.source for name, part in corpora.items()},
+            tokens={name: len(part) for name, part in corpora.items()},
+            oov={name: part.n_oov for name, part in corpora.items()},
+            vocabulary=VocabularyFigures.of(vocabulary),
+            options={**self.config, "seeds": list(self.seeds)},
+            versions=versions(),
+            machine=_machine(),
+            unigram=finite(unigram_score(test, self.splits.train.counts).perplexity),
+            bands=bands.bands,
+            rows=table,
+            choice=rows.choice(table),
+        )
+
+    def _train_all(
+        self, entries: Sequence[Entry]
+    ) -> tuple[dict[str, list[RunResult]], dict[str, BaselineResult]]:
+        """Return the results of each tree, one per random state, and of each baseline."""
+        trained: dict[str, list[RunResult]] = {entry.name: [] for entry in entries}
+        fitted = {}
+        with progress.task("comparing", len(self.seeds) * len(entries)) as task:
+            for seed in self.seeds:
+                for entry in entries:
+                    task.note(f"{entry.name}, seed {seed}")
+                    if not isinstance(entry, Baseline):
+                        trained[entry.name].append(self.train(entry, seed))
+                    elif seed == self.seeds[0]:
+                        folder = self.folder(entry, seed)
+                        fitted[entry.name] = run_baseline(entry.order, self.splits, folder)
+                    task.advance()
+        return trained, fitted
+
+    def train(self, entry: Method | NamedTree, seed: int) -> RunResult:
+        """Train and score one tree, if that is not done."""
+        budget = {**self.config, "random_state": seed}
+        return run(self.tree(entry, seed), self.splits, self.folder(entry, seed), **budget)
+
+    def tree(self, entry: Method | NamedTree, seed: int) -> Tree:
+        """Return a tree, built if it is not there."""
+        if isinstance(entry, NamedTree):
+            return entry.tree
+        options, folder = entry.seeded(seed), self.folder(entry, seed)
+        if not entry.needs_vectors:
+            return built_tree(self.splits.train, folder, entry.method, options)
+        source = entry.vectors_from or RANDOM
+        self.train(source, seed)
+        learned = self.folder(source, seed)
+        if entry.takes_vectors:
+            return built_tree(vectors_of(learned), folder, entry.method, options)
+        options["vectors_file"] = learned / "vectors.npy"
+        return built_tree(self.splits.train, folder, entry.method, options)
+
+    def place(self, entry: Entry, seed: int) -> str:
+        """Return the folder of a run, relative to the comparison's."""
+        folder = f"runs/{entry.slug}"
+        return folder if isinstance(entry, Baseline) else f"{folder}/seed-{seed}"
+
+    def folder(self, entry: Entry, seed: int) -> Path:
+        """Return the folder of a run."""
+        return self.home / self.place(entry, seed)
+
+    def nlls(self, entry: Entry) -> list[Float64]:
+        """Return the negative log-likelihood of every test token, an array per random state."""
+        if isinstance(entry, Baseline):
+            kept = kept_nll(self.folder(entry, 0), len(self.splits.test))
+            return [] if kept is None else [kept]
+        return [nll_of(self.folder(entry, seed), self.splits) for seed in self.seeds]
+
+    def _kept_tree(self, entry: Entry) -> Tree:
+        """Return the tree of the first random state."""
+        return load(self.folder(entry, self.seeds[0]) / "tree.json")
+
+    def _rows(
+        self,
+        entries: Sequence[Entry],
+        trained: Mapping[str, Sequence[RunResult]],
+        fitted: Mapping[str, BaselineResult],
+        bands: rows.Bands,
+    ) -> list[Row]:
+        """Measure speeds, and return a row for each entry."""
+        trees = {
+            entry.name: self._kept_tree(entry)
+            for entry in entries
+            if not isinstance(entry, Baseline)
+        }
+        # All labels under the root: the flat softmax.
+        flat = next((e for e in entries if e.name in trees and trees[e.name].n_nodes == 1), None)
+        flat_name = None if flat is None else flat.name
+        flat_nlls = None if flat is None else self.nlls(flat)
+        timed = dict(trees)
+        for source in _sources(entries):
+            timed.setdefault(source.name, self._kept_tree(source))
+        measured = throughput(timed, self.splits.train, rounds=ROUNDS, **self.config)
+        tokens = len(self.splits.train)
+        per_epoch = {name: tokens / statistics.median(of) for name, of in measured.items()}
+        from_text = rows.seconds_from_text(
+            {entry.name: self._seconds(entry, per_epoch, fitted) for entry in entries}, flat_name
+        )
+        table = []
+        with progress.task("laying out the table", len(entries)) as task:
+            for entry in entries:
+                if isinstance(entry, Baseline):
+                    figures = self._baseline_figures(entry, fitted[entry.name])
+                    tree = None
+                else:
+                    figures = self._tree_figures(entry, trained[entry.name], trees[entry.name])
+                    figures |= {
+                        "seconds_per_epoch": per_epoch[entry.name],
+                        "tokens_per_second": statistics.median(measured[entry.name]),
+                        "speed_up": rows.speed_up(measured, entry.name, flat_name),
+                    }
+                    # Its own meta: the run of an equal tree may have another.
+                    tree = entry.tree if isinstance(entry, NamedTree) else trees[entry.name]
+                nlls = self.nlls(entry)
+                table.append(
+                    Row(
+                        **figures,
+                        from_text=from_text[entry.name],
+                        seen=seen(self.splits, tree),
+                        to_flat=None if flat_nlls is None else paired_ratio(nlls, flat_nlls),
+                        by_band=bands.perplexities(nlls),
+                    )
+                )
+                task.advance()
+        return table
+
+    def _tree_figures(
+        self, entry: Method | NamedTree, trained: Sequence[RunResult], tree: Tree
+    ) -> dict[str, Any]:
+        """Return the fields of a tree's row but for speeds and ratios.
+
+        Costs are weighted by the counts of the training split, the same for every tree: one that
+        was made elsewhere has others, or none.
+        """
+        places = [self.place(entry, seed) for seed in self.seeds]
+        vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
+        counts = self.splits.train.with_vocabulary(vocabulary).counts
+        statistics_of_tree = tree_statistics(tree, counts)
+        options = tree.meta.get("options")
+        return {
+            "name": entry.name,
+            "kind": "tree",
+            "tree_file": f"{places[0]}/tree.json",
+            "method": statistics_of_tree.method,
+            "options": options if isinstance(options, dict) else {},
+            "tree": TreeFigures.of(statistics_of_tree),
+            "code_lengths": rows.code_lengths(tree, counts),
+            "parameters": rows.parameters_of(self.home / places[0] / "model"),
+            "in_wordnet": rows.in_wordnet(tree),
+            "runs": [
+                RowRun(
+                    seed=seed,
+                    folder=place,
+                    perplexity=result.perplexity,
+                    epochs=result.epochs,
+                    seconds=result.seconds,
+                )
+                for seed, place, result in zip(self.seeds, places, trained, strict=True)
+            ],
+            "perplexity": rows.spreads(trained),
+            "at_epoch_limit": rows.at_epoch_limit(trained),
+        }
+
+    def _baseline_figures(self, entry: Baseline, result: BaselineResult) -> dict[str, Any]:
+        """Return the fields of a baseline's row but for ratios."""
+        run_of_row = RowRun(
+            seed=None,
+            folder=self.place(entry, 0),
+            perplexity=result.perplexity,
+            seconds=result.seconds,
+        )
+        return {
+            **dict.fromkeys(("tree_file", "tree", "code_lengths", "in_wordnet")),
+            **dict.fromkeys(("seconds_per_epoch", "tokens_per_second", "speed_up")),
+            "name": entry.name,
+            "kind": "baseline",
+            "method": entry.name,
+            "options": result.options,
+            "parameters": result.parameters,
+            "runs": [run_of_row],
+            "perplexity": rows.spreads([result]),
+            "at_epoch_limit": 0,
+        }
+
+    def _seconds(
+        self,
+        entry: Entry,
+        per_epoch: Mapping[str, float],
+        fitted: Mapping[str, BaselineResult],
+    ) -> Seconds | None:
+        """Return the seconds of each step from the text to the model, the mean over seeds."""
+        if isinstance(entry, Baseline):
+            return {"vectors": 0.0, "tree": 0.0, "training": fitted[entry.name].fit_seconds}
+        return rows.mean_seconds([self._seconds_of_run(entry, s, per_epoch) for s in self.seeds])
+
+    def _seconds_of_run(
+        self, entry: Method | NamedTree, seed: int, per_epoch: Mapping[str, float]
+    ) -> Seconds | None:
+        """Return the seconds of each step from the text to the model of a finished run.
+
+        Parameters
+        ----------
+        entry : Method or NamedTree
+        seed : int
+        per_epoch : mapping of str to float
+            Seconds of an epoch by row, the rows that vectors come from included.
+
+        Returns
+        -------
+        dict or None
+            ``vectors``, until the vectors that the tree was built from are learned; ``tree``, to
+            build it; ``training``, the epochs. None where the tree or its vectors came from a
+            file, or the building was not timed.
+        """
+        result = self.train(entry, seed)
+        tree = result.tree
+        built = None if tree is None else build_seconds(self.folder(entry, seed), tree.sha256)
+        if built is None or (isinstance(entry, Method) and entry.reads_vectors):
+            return None
+        vectors = 0.0
+        if isinstance(entry, Method) and entry.needs_vectors:
+            learned = self._seconds_of_run(entry.vectors_from or RANDOM, seed, per_epoch)
+            if learned is None:
+                return None
+            vectors = sum(learned.values())
+        training = len(result.epochs or []) * per_epoch[entry.name]
+        return {"vectors": vectors, "tree": built, "training": training}
 
 
-def _tree_of(entry: Entry, trees: Mapping[str, Tree]) -> Tree | None:
-    """Return an entry's tree with its own meta, which the run of an equal tree may not have."""
-    return entry.tree if isinstance(entry, MadeTree) else trees.get(entry.name)
+def _sources(entries: Sequence[Entry]) -> list[Method]:
+    """Return the rows whose models learn vectors for others, and those for these in turn."""
+    sources: list[Method] = []
+    waiting = [entry for entry in entries if isinstance(entry, Method) and entry.needs_vectors]
+    for entry in waiting:
+        source = entry.vectors_from or RANDOM
+        sources.append(source)
+        if source.needs_vectors:
+            waiting.append(source)
+    return sources
 
 
-def _tree_row(work: Work, entry: Entry, trained: Sequence[Result], tree: Tree) -> dict[str, Any]:
-    places = [work.place(entry, seed) for seed in work.seeds]
-    return {
-        "name": entry.name,
-        "kind": "tree",
-        "tree_file": f"{places[0]}/tree.json",
-        **rows.tree_costs(tree, work.splits.train, work.home / places[0] / "model"),
-        "runs": [
-            rows.tree_run(seed, place, result)
-            for seed, place, result in zip(work.seeds, places, trained, strict=True)
-        ],
-        "perplexity": rows.over_seeds(trained),
-        "at_epoch_limit": rows.at_epoch_limit(trained),
-    }
-
-
-def _baseline_row(work: Work, entry: Baseline, result: Result) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "kind": "baseline",
-        "tree_file": None,
-        "method": entry.name,
-        "options": result["options"],
-        "tree": None,
-        "code_lengths": None,
-        "parameters": result["parameters"],
-        "in_wordnet": None,
-        "runs": [as_run(result, work.place(entry, 0))],
-        "perplexity": rows.over_seeds([result]),
-        "at_epoch_limit": 0,
-        **rows.NO_SPEED,
-        "from_text": rows.from_text(
-            [{"vectors": 0.0, "tree": 0.0, "training": result["fit_seconds"]}]
-        ),
-    }
-
-
-def _conditions(work: Work) -> dict[str, Any]:
-    """Return what the figures of all rows depend on."""
-    splits = {name: getattr(work.splits, name) for name in ("train", "valid", "test")}
-    vocabulary = work.splits.train.vocabulary
-    test = work.splits.test.with_vocabulary(vocabulary)
-    return {
-        "predicts": predicts(work.config),
-        "corpus": {name: part.source for name, part in splits.items()},
-        "tokens": {name: len(part) for name, part in splits.items()},
-        "oov": {name: part.n_oov for name, part in splits.items()},
-        "vocabulary": {"size": len(vocabulary), "sha256": vocabulary.sha256},
-        "options": {**work.config, "seeds": list(work.seeds)},
-        "versions": versions(),
-        "machine": {
-            "cores": _cores(),
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-        },
-        "unigram": unigram_score(test, work.splits.train.counts).perplexity,
-    }
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _is_flat(tree: Tree | None) -> bool:
-    """Tell the flat softmax: all labels under the root."""
-    return tree is not None and tree.n_nodes == 1
+def _machine() -> Machine:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return Machine(
+        cores=len(affinity(0)) if affinity else os.cpu_count() or 1,
+        system=platform.platform(),
+        processor=platform.processor() or platform.machine(),
+    )

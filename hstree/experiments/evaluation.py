@@ -1,15 +1,11 @@
-"""Train a model on a tree, score it, and say everything that the figure depends on.
-
-The splits of a corpus, the training, the scores of every part with token and OOV counts, the
-vocabulary, the tree's cost and the unigram figure beside it: one `Evaluation`.
-"""
+"""Train a model on a tree and score it: splits, scores, and test lines that were read before."""
 
 from __future__ import annotations
 
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +15,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.provenance import shared
 from hstree.data.text_score import TextScore, unigram_score
+from hstree.experiments.results import RunResult, Split, TreeFigures, VocabularyFigures, finite
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.training.trainer import History
@@ -27,25 +24,35 @@ from hstree.tree import Tree
 
 @dataclass(frozen=True)
 class Splits:
-    """The three splits of an evaluation's text, all seen through the tree's labels."""
+    """Training, validation and test text of an evaluation, over the same vocabulary."""
 
     train: Corpus
     valid: Corpus
     test: Corpus
 
+    @classmethod
+    def of(cls, text: Splits | Corpus) -> Splits:
+        """Return splits as they are, and a corpus split by `corpus_splits`."""
+        return text if isinstance(text, Splits) else corpus_splits(text)
+
+    def as_dict(self) -> dict[Split, Corpus]:
+        """Return the corpora by the names of their splits."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a tree buys: a trained model and its scores.
+    """A trained model and its scores.
 
     Attributes
     ----------
     model : Model
     splits : Splits
+        As the model reads them, through the labels of its tree.
     train, valid, test : TextScore
-        Of the trained model, without dropout.
+        Scores of the trained model, without dropout.
     unigram : TextScore
-        Of the training part's unigram distribution on the test part.
+        Score of the training split's unigram distribution on the test split.
     history : History
     seconds : float
         Wall-clock time of training and scoring.
@@ -60,44 +67,46 @@ class Evaluation:
     history: History
     seconds: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON values; docs/figures.md describes the keys."""
+    @property
+    def result(self) -> RunResult:
+        """The figures, as ``hstree evaluate --json`` writes them; see docs/figures.md."""
         scores = {"train": self.train, "valid": self.valid, "test": self.test}
-        perplexities = {name: score.perplexity for name, score in scores.items()}
-        return {
-            "predicts": self.model.predicts,
-            "perplexity": {
-                **perplexities,
-                "test_without_oov": self.test.perplexity_without_oov,
-                "unigram": self.unigram.perplexity,
+        return RunResult(
+            **_model_figures(self.model),
+            perplexity={
+                **{name: finite(score.perplexity) for name, score in scores.items()},
+                "test_without_oov": finite(self.test.perplexity_without_oov),
+                "unigram": finite(self.unigram.perplexity),
             },
-            "tokens": {name: score.tokens for name, score in scores.items()},
-            "oov": {name: score.oov for name, score in scores.items()},
-            "vocabulary": {
-                "size": len(self.model.vocabulary),
-                "sha256": self.model.vocabulary.sha256,
-            },
-            "tree": tree_figures(self.model),
-            "epochs": [asdict(epoch) for epoch in self.history.epochs],
-            "interrupted": self.history.interrupted,
-            "converged": self.history.converged,
-            "seconds": self.seconds,
-            "options": self.model.config(),
-            "corpus": {
-                name: dict(getattr(self.splits, name).source) for name in ("train", "valid", "test")
-            },
-            "seen": seen(self.splits, self.model.tree),
-            "versions": versions(),
-        }
+            tokens={name: score.tokens for name, score in scores.items()},
+            oov={name: score.oov for name, score in scores.items()},
+            epochs=self.history.epochs,
+            interrupted=self.history.interrupted,
+            converged=self.history.converged,
+            seconds=self.seconds,
+            corpus={name: dict(text.source) for name, text in self.splits.as_dict().items()},
+            seen=seen(self.splits, self.model.tree),
+        )
+
+
+def _model_figures(model: Model[Any]) -> dict[str, Any]:
+    """Return the fields of a `RunResult` that depend on the model alone."""
+    return {
+        "predicts": model.predicts,
+        "vocabulary": VocabularyFigures.of(model.vocabulary),
+        "tree": None if model.tree is None else TreeFigures.of(model.tree.stats()),
+        "options": model.config(),
+        "versions": versions(),
+    }
 
 
 def corpus_splits(
     corpus: Corpus, valid: Corpus | None = None, test: Corpus | None = None
 ) -> Splits:
-    """Divide a corpus by the rule that every command follows.
+    """Split a corpus into training, validation and test text by its lines.
 
-    Without `valid` and `test`, the last 10% of the lines are the test part and the 10% before
-    them the validation part; with both, all of `corpus` trains; with one of them, the other is
+    Without `valid` and `test`, the last 10% of the lines are the test split and the 10% before
+    them the validation split; with both, all of `corpus` trains; with one of them, the other is
     the last 10% of `corpus`.
     """
     if valid is not None and test is not None:
@@ -111,69 +120,66 @@ def corpus_splits(
 
 
 def evaluate(
-    tree: Tree | LayerSpec,
-    splits: Splits,
+    output: Tree | LayerSpec,
+    text: Splits | Corpus,
     *,
     trained: Callable[[Model[Any]], object] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Train a model on a tree and score it on all three splits.
+    """Train a model with an output layer and score it on all three splits.
 
     Parameters
     ----------
-    tree : Tree or LayerSpec
-    splits : Splits
+    output : Tree or LayerSpec
+        A tree means the hierarchical softmax over it.
+    text : Splits or Corpus
+        A corpus is split by `corpus_splits`.
     trained : callable, optional
         Called with the model after its training and before its scoring, which may be interrupted.
     **options
-        Those of `hstree.models.new_model`: `model`, "lbl" by default, and for that those of
-        `LanguageModel`: dim, context, full, epochs, batch_size, learning_rate, dropout,
-        weight_decay, random_state.
+        Options of `hstree.models.new_model`: `model`, default "lbl", and those of its class, such
+        as dim, context, epochs, batch_size, learning_rate, random_state.
+
+    Returns
+    -------
+    Evaluation
 
     Raises
     ------
     InputError
-        Before anything is trained, when a part holds words that the labels cannot stand for.
+        Before anything is trained, when a split holds words that are not among the labels and
+        these hold no ``<unk>``.
     """
     start = time.perf_counter()
-    model = new_model(tree, **options)
-    own = Splits(*(model.reencode(part) for part in (splits.train, splits.valid, splits.test)))
-    for part in (own.train, own.valid, own.test):
+    model = new_model(output, **options)
+    splits = Splits(*(model.reencode(part) for part in Splits.of(text).as_dict().values()))
+    for part in splits.as_dict().values():
         overlap(part)
-    model.fit(own.train, own.valid)
+    model.fit(splits.train, splits.valid)
     if trained is not None:
         trained(model)
-    train, valid, test = (model.score(part) for part in (own.train, own.valid, own.test))
+    train, valid, test = (model.score(part) for part in splits.as_dict().values())
     seconds = time.perf_counter() - start
-    unigram = unigram_score(own.test, own.train.counts)
-    return Evaluation(model, own, train, valid, test, unigram, model.history_, seconds)
+    unigram = unigram_score(splits.test, splits.train.counts)
+    return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds)
 
 
-def score_saved(model: Model[Any], corpus: Corpus) -> dict[str, Any]:
-    """Score a trained model on every line of a corpus; the figures as JSON values."""
+def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:
+    """Score a trained model on every line of a corpus, as its test split."""
     start = time.perf_counter()
-    found = model.score(corpus)
-    return {
-        "predicts": model.predicts,
-        "perplexity": {
-            "test": found.perplexity,
-            "test_without_oov": found.perplexity_without_oov,
+    score = model.score(corpus)
+    return RunResult(
+        **_model_figures(model),
+        perplexity={
+            "test": finite(score.perplexity),
+            "test_without_oov": finite(score.perplexity_without_oov),
         },
-        "tokens": {"test": found.tokens},
-        "oov": {"test": found.oov},
-        "vocabulary": {"size": len(model.vocabulary), "sha256": model.vocabulary.sha256},
-        "tree": tree_figures(model),
-        "seconds": time.perf_counter() - start,
-        "options": model.config(),
-        "corpus": {"test": dict(corpus.source)},
-        "seen": read_by_model(model, corpus),
-        "versions": versions(),
-    }
-
-
-def tree_figures(model: Model[Any]) -> dict[str, Any] | None:
-    """Return the figures of a model's tree; None for an output layer without one."""
-    return None if model.tree is None else model.tree.stats().as_dict()
+        tokens={"test": score.tokens},
+        oov={"test": score.oov},
+        seconds=time.perf_counter() - start,
+        corpus={"test": dict(corpus.source)},
+        seen=read_by_model(model, corpus),
+    )
 
 
 def versions() -> dict[str, str]:
@@ -182,44 +188,37 @@ def versions() -> dict[str, str]:
 
 
 def seen(splits: Splits, tree: Tree | None = None) -> str | None:
-    """Say by what lines of the test part were read that should not have read them.
+    """Name test lines that training, validation, the tree's builder or the vocabulary has read.
 
     Parameters
     ----------
     splits : Splits
-        The training and the validation part must share no line with the test part, nor may their
-        vocabulary's words be chosen on it.
     tree : Tree, optional
-        Its meta says what it was built from.
+        Its meta records what it was built from.
 
     Returns
     -------
     str or None
-        One sentence that names the lines, or None where nothing is known to have read them.
+        One sentence; None where no such lines are known.
     """
-    found = [
+    sentences = [
         _in_two_parts(splits, "train", "test"),
         _in_two_parts(splits, "valid", "test"),
         None if tree is None else read_by_builder(tree, splits.test),
         read_by_vocabulary(splits),
     ]
-    return next(filter(None, found), None)
+    return next(filter(None, sentences), None)
 
 
 def shared_lines(splits: Splits) -> list[str]:
-    """Say which lines are in two of the splits: one sentence for every two that share some."""
+    """Name lines that are in two splits: one sentence for each pair of splits that share some."""
     pairs = [("train", "test"), ("valid", "test"), ("train", "valid")]
-    return [said for pair in pairs if (said := _in_two_parts(splits, *pair)) is not None]
+    sentences = [_in_two_parts(splits, *pair) for pair in pairs]
+    return [sentence for sentence in sentences if sentence is not None]
 
 
 def read_by_builder(tree: Tree, test: Corpus) -> str | None:
-    """Say whether a tree was made from lines of the test part, as far as its meta records it.
-
-    Returns
-    -------
-    str or None
-        One sentence that names the lines, or None.
-    """
+    """Name test lines that a tree was built from, as far as its meta tells, in one sentence."""
     source = tree.meta.get("input")
     if isinstance(source, dict):
         corpus = {key: source.get(key) for key in ("name", "sha256", "lines")}
@@ -237,13 +236,7 @@ def read_by_builder(tree: Tree, test: Corpus) -> str | None:
 
 
 def read_by_model(model: Model[Any], test: Corpus) -> str | None:
-    """Say whether a model was trained on lines that it is to be scored on, or its tree built.
-
-    Returns
-    -------
-    str or None
-        One sentence that names the lines, or None.
-    """
+    """Name test lines that a model was trained on, or its tree built from, in one sentence."""
     if (lines := shared(model.texts, test.source)) is not None:
         return (
             f"the model was trained or validated on {lines}, which are scored here: its figure is "
@@ -253,13 +246,7 @@ def read_by_model(model: Model[Any], test: Corpus) -> str | None:
 
 
 def read_by_vocabulary(splits: Splits) -> str | None:
-    """Say whether the vocabulary's words were chosen on lines of the test part.
-
-    Returns
-    -------
-    str or None
-        One sentence that names the lines, or None.
-    """
+    """Name test lines that the words of the vocabulary were chosen on, in one sentence."""
     lines = shared(splits.train.record.get("vocabulary"), splits.test.source)
     if lines is None:
         return None

@@ -1,120 +1,322 @@
-"""What a comparison leaves: ``results.json``, checked when it is read, and ``results.csv``.
+"""Results as typed figures, and the files that keep them: ``results.json`` and ``results.csv``.
 
-``docs/results-format.md`` describes both. Nothing here knows how the figures came about.
+The fields of the dataclasses are the keys of the JSON documents, in their order, so that writing
+is `dataclasses.asdict` and reading follows the type hints. ``docs/results-format.md`` describes
+every key.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from hstree._files import DEEPEST, nested_too_deep, read_json, replacing, write_json
-from hstree.errors import FileFormatError
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import FileFormatError, OptionError, PluginError
+from hstree.experiments.significance import Ratio
+from hstree.models import config_of, kind_of
+from hstree.training.trainer import Epoch
+from hstree.tree.statistics import TreeStatistics
 
 FORMAT, VERSION = "hstree results", 2
 JSON, CSV = "results.json", "results.csv"
 
-#: A kind of value, the keys of an object and theirs, or [what a list holds].
-_Kind = type | tuple[type, ...] | Mapping[str, "_Kind"] | list["_Kind"]
+Split = Literal["train", "valid", "test"]
+Scored = Literal["valid", "test", "test_without_oov"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+SCORED: tuple[Scored, ...] = get_args(Scored)
 
-_NUMBER = (int, float, type(None))
-_PARTS = ("train", "valid", "test")
-_SPREAD: dict[str, _Kind] = {"mean": _NUMBER, "sd": _NUMBER, "n": int}
-_KEYS: dict[str, _Kind] = {
-    "corpus": dict.fromkeys(_PARTS, dict),
-    "tokens": dict.fromkeys(_PARTS, int),
-    "oov": dict.fromkeys(_PARTS, int),
-    "vocabulary": {"size": int, "sha256": str},
-    "options": {"seeds": [int], "dim": int, "epochs": int, "batch_size": int},
-    "versions": dict,
-    "machine": {"cores": int, "system": str, "processor": str},
-    "unigram": _NUMBER,
-    "bands": list,
-    "choice": (dict, type(None)),
-    "rows": list,
-}
-_CHOICE: dict[str, _Kind] = {
-    "by": str,
-    "among": int,
-    "best": str,
-    "within": (int, float),
-    "fastest": str,
-}
-_BAND: dict[str, _Kind] = {"least": _NUMBER, "most": _NUMBER, "words": int, "tokens": int}
-_ROW: dict[str, _Kind] = {
-    "name": str,
-    "kind": str,
-    "method": (str, type(None)),
-    "options": dict,
-    "tree_file": (str, type(None)),
-    "tree": (dict, type(None)),
-    "code_lengths": (list, type(None)),
-    "parameters": (int, type(None)),
-    "in_wordnet": _NUMBER,
-    "runs": list,
-    "perplexity": dict.fromkeys(("valid", "test", "test_without_oov"), _SPREAD),
-    "at_epoch_limit": int,
-    "to_flat": (dict, type(None)),
-    "seconds_per_epoch": _NUMBER,
-    "tokens_per_second": _NUMBER,
-    "speed_up": _NUMBER,
-    "from_text": (dict, type(None)),
-    "by_band": (list, type(None)),
-    "seen": (str, type(None)),
-}
-_TREE: dict[str, _Kind] = {
-    "sha256": str,
-    "nodes": int,
-    "codes_per_label": _NUMBER,
-    "code_length": {"uniform": _NUMBER, "weighted": _NUMBER},
-    "scores_per_target": _NUMBER,
-}
-_TO_FLAT: dict[str, _Kind] = {
-    **dict.fromkeys(("ratio", "low", "high", "p"), _NUMBER),
-    "blocks": int,
-}
-_FROM_TEXT: dict[str, _Kind] = dict.fromkeys(
-    ("seconds", "vectors", "tree", "training", "speed_up"), _NUMBER
-)
-_KINDS = ("tree", "baseline")
-
-_FIGURE = (int, float)
-#: What is known of a part's text; each key may be missing.
-_SOURCE: dict[str, _Kind] = {
-    "name": (str, type(None)),
-    "sha256": (str, type(None)),
-    "lower": (bool, type(None)),
-    "lines": (list, type(None)),
-}
-#: The options that one kind of model has and another does not.
-_WORD2VEC: dict[str, _Kind] = {"window": int, "learning_rate": _FIGURE, "sample": _FIGURE}
-_OF_MODEL: dict[str, dict[str, _Kind]] = {
-    "lbl": {
-        "context": int,
-        "full": bool,
-        "learning_rate": _FIGURE,
-        "dropout": _FIGURE,
-        "weight_decay": _FIGURE,
-    },
-    "cbow": _WORD2VEC,
-    "skipgram": _WORD2VEC,
-}
-_CODE_LENGTH: dict[str, _Kind] = {"length": int, "codes": int, "tokens": _FIGURE}
-_EPOCH: dict[str, _Kind] = {"epoch": int, "seconds": _FIGURE, "valid": _NUMBER}
-
-#: Bounds that no figure comes near, so that none overflows on the page.
-_SMALLEST, _LARGEST, _LARGEST_INT = 1e-100, 1e100, 2**53
-#: Characters that no page, or no path, can hold.
-_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+T = TypeVar("T")
 
 
-def save(found: Mapping[str, Any], folder: Path) -> None:
+@dataclass(frozen=True, kw_only=True)
+class VocabularyFigures:
+    """Size and hash of a vocabulary."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> Self:
+        """Return the figures of a vocabulary."""
+        return cls(size=len(vocabulary), sha256=vocabulary.sha256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeLength:
+    """Mean code length in decisions: of all labels alike, and weighted by their counts."""
+
+    uniform: float | None
+    weighted: float | None
+
+    @property
+    def mean(self) -> float | None:
+        """The mean by counts where there are any, else that of all labels alike."""
+        return self.uniform if self.weighted is None else self.weighted
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeFigures:
+    """Statistics of a tree as JSON has them (`hstree.tree.statistics.TreeStatistics`)."""
+
+    method: str | None = None
+    nodes: int
+    labels: int | None = None
+    codes_per_label: float | None
+    code_length: CodeLength
+    scores_per_target: float | None
+    entropy: float | None = None
+    huffman_length: float | None = None
+    depth: int | None = None
+    sha256: str
+
+    @classmethod
+    def of(cls, statistics: TreeStatistics) -> Self:
+        """Return the figures of a tree."""
+        document = statistics.as_dict()
+        return cls(**document | {"code_length": CodeLength(**document["code_length"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """Figures of one evaluation: ``result.json`` of a run, and ``hstree evaluate --json``.
+
+    Attributes
+    ----------
+    predicts : str
+        What a perplexity is of: "word given the words before it".
+    perplexity : dict of str to float or None
+        By split; ``test_without_oov`` and ``unigram`` are of the test split. None where it is not
+        a finite number.
+    tokens, oov : dict of str to int
+        By split.
+    vocabulary : VocabularyFigures
+    tree : TreeFigures or None
+        None for an output layer without a tree.
+    epochs : list of Epoch or None
+        None for a saved model that is scored, as are `interrupted` and `converged`.
+    interrupted, converged : bool or None
+    seconds : float
+        Wall-clock time of training and scoring.
+    options : dict
+        Every option of the model.
+    corpus : dict of str to dict
+        What is known of each split's text.
+    seen : str or None
+        One sentence that names the test lines that were read before, if any.
+    versions : dict of str to str
+    key : str or None
+        Hash of all that a kept run depends on; None for an evaluation that is not kept.
+    """
+
+    predicts: str
+    perplexity: dict[str, float | None]
+    tokens: dict[str, int]
+    oov: dict[str, int]
+    vocabulary: VocabularyFigures
+    tree: TreeFigures | None
+    epochs: list[Epoch] | None = None
+    interrupted: bool | None = None
+    converged: bool | None = None
+    seconds: float
+    options: dict[str, Any]
+    corpus: dict[str, dict[str, Any]]
+    seen: str | None
+    versions: dict[str, str]
+    key: str | None = None
+
+    @property
+    def valid(self) -> float:
+        """Validation perplexity; infinity where it is not a finite number."""
+        perplexity = self.perplexity["valid"]
+        return math.inf if perplexity is None else perplexity
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON object, without what is not known."""
+        return _without_none(asdict(self), "epochs", "interrupted", "converged", "key")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineResult:
+    """Figures of one n-gram model: its ``result.json``.
+
+    `parameters` is the number of different n-grams of all orders, `fit_seconds` the time to count
+    and smooth, `seconds` the same with scoring.
+    """
+
+    perplexity: dict[str, float | None]
+    options: dict[str, Any]
+    parameters: int
+    fit_seconds: float
+    seconds: float
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """The computer that speeds were measured on; `cores` are those the process may use."""
+
+    cores: int
+    system: str
+    processor: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """Words whose training count is `least` to `most`; both are None for words out of vocabulary.
+
+    `words` are those of the vocabulary, `tokens` those of the test split.
+    """
+
+    least: int | None
+    most: int | None
+    words: int
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthCount:
+    """The number of codes of one length, and the training tokens that they carry."""
+
+    length: int
+    codes: int
+    tokens: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Mean and sample standard deviation of n values; `sd` is None for a single one."""
+
+    mean: float | None
+    sd: float | None
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondsFromText:
+    """Seconds from the text to a trained model: vectors, tree and training, and their sum.
+
+    `speed_up` is how many times as fast as the flat row that is.
+    """
+
+    seconds: float | None
+    vectors: float | None
+    tree: float | None
+    training: float | None
+    speed_up: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRun:
+    """One run of a row; a baseline has no seed and no epochs."""
+
+    seed: int | None
+    folder: str
+    perplexity: dict[str, float | None]
+    epochs: list[Epoch] | None = None
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of a comparison: what was trained, its costs, its perplexities, its speed.
+
+    ``docs/results-format.md`` describes the fields under the same names.
+    """
+
+    name: str
+    kind: Literal["tree", "baseline"]
+    tree_file: str | None
+    method: str | None
+    options: dict[str, Any]
+    tree: TreeFigures | None
+    code_lengths: list[LengthCount] | None
+    parameters: int | None
+    in_wordnet: float | None
+    runs: list[RowRun]
+    perplexity: dict[Scored, Spread]
+    at_epoch_limit: int
+    seconds_per_epoch: float | None
+    tokens_per_second: float | None
+    speed_up: float | None
+    from_text: SecondsFromText | None
+    seen: str | None
+    to_flat: Ratio | None
+    by_band: list[float | None] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The tree of lowest perplexity, and the fastest of those nearly as good, by their names.
+
+    `by` is the split whose perplexity decides, `among` the number of trees, `within` how far above
+    the lowest perplexity the fastest may be, as a share of it.
+    """
+
+    by: str
+    among: int
+    best: str
+    within: float
+    fastest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All figures of a comparison, as ``results.json`` holds them.
+
+    ``docs/results-format.md`` describes the fields under the same names.
+    """
+
+    predicts: str = "word given the words before it"
+    corpus: dict[Split, dict[str, Any]]
+    tokens: dict[Split, int]
+    oov: dict[Split, int]
+    vocabulary: VocabularyFigures
+    options: dict[str, Any]
+    versions: dict[str, str]
+    machine: Machine
+    unigram: float | None
+    bands: list[Band]
+    rows: list[Row]
+    choice: Choice | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        document = asdict(self)
+        for row in document["rows"]:
+            row["runs"] = [_without_none(run, "epochs") for run in row["runs"]]
+        return document
+
+    def read_before(self) -> list[str]:
+        """Return one sentence for each kind of test lines read before, with the rows it is of."""
+        names: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.seen is not None:
+                names.setdefault(row.seen, []).append(row.name)
+        return [f"{', '.join(of_rows)}: {sentence}" for sentence, of_rows in names.items()]
+
+
+def finite(value: float) -> float | None:
+    """Return a figure, or None where it is not a finite number, as in JSON."""
+    return value if math.isfinite(value) else None
+
+
+def _without_none(document: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Return an object without those of `keys` whose value is None."""
+    return {k: value for k, value in document.items() if value is not None or k not in keys}
+
+
+def save(comparison: Comparison, folder: Path) -> None:
     """Write ``results.json`` and ``results.csv`` into a folder.
 
     Raises
@@ -122,8 +324,9 @@ def save(found: Mapping[str, Any], folder: Path) -> None:
     FileFormatError
         When they cannot be written.
     """
-    write_json(folder / JSON, {"format": FORMAT, "version": VERSION, **found})
-    lines = [_flat(row) for row in found["rows"]]
+    document = {"format": FORMAT, "version": VERSION, **comparison.as_dict()}
+    write_json(folder / JSON, document)
+    lines = [_csv_line(row) for row in comparison.rows]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()
@@ -132,7 +335,40 @@ def save(found: Mapping[str, Any], folder: Path) -> None:
         file.write(text.getvalue().encode())
 
 
-def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+def _csv_line(row: Row) -> dict[str, Any]:
+    """Return the plain figures of a row."""
+    tree, ratio, from_text = row.tree, row.to_flat, row.from_text
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "method": row.method,
+        "codes_per_label": tree and tree.codes_per_label,
+        "code_length": tree and tree.code_length.weighted,
+        "scores_per_target": tree and tree.scores_per_target,
+        "depth": tree and tree.depth,
+        "parameters": row.parameters,
+        "in_wordnet": row.in_wordnet,
+        "seeds": len(row.runs),
+        "at_epoch_limit": row.at_epoch_limit,
+        **{part: row.perplexity[part].mean for part in SCORED},
+        **{f"{part}_sd": row.perplexity[part].sd for part in SCORED[:2]},
+        **{
+            f"to_flat{suffix}": ratio and getattr(ratio, name)
+            for suffix, name in _RATIO_COLUMNS.items()
+        },
+        "seconds_per_epoch": row.seconds_per_epoch,
+        "tokens_per_second": row.tokens_per_second,
+        "speed_up": row.speed_up,
+        "seconds_from_text": from_text and from_text.seconds,
+        "speed_up_from_text": from_text and from_text.speed_up,
+        "seen": row.seen,
+    }
+
+
+_RATIO_COLUMNS = {"": "ratio", "_low": "low", "_high": "high", "_p": "p", "_blocks": "blocks"}
+
+
+def load(path: str | os.PathLike[str]) -> Comparison:
     """Read the results of a comparison.
 
     Parameters
@@ -142,180 +378,212 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        As ``docs/results-format.md`` describes it.
+    Comparison
 
     Raises
     ------
     FileFormatError
         When there are none, or they are damaged or of another version.
     """
-    place = Path(path)
-    if place.is_dir():
-        place = place / JSON
-    document = read_json(place, "make it with `hstree compare`")
+    file = Path(path)
+    if file.is_dir():
+        file /= JSON
+    document = read_json(file, "make it with `hstree compare`")
     if nested_too_deep(document):
-        raise FileFormatError(f"{place} is nested more than {DEEPEST} deep; compare again")
+        raise FileFormatError(f"{file} is nested more than {DEEPEST} deep; compare again")
     if document.get("format") != FORMAT:
-        raise FileFormatError(f"{place} is not what `hstree compare` leaves")
+        raise FileFormatError(f"{file} is not what `hstree compare` leaves")
     if (version := document.get("version")) != VERSION:
         raise FileFormatError(
-            f"{place}: version {brief(version)}; this hstree reads version {VERSION}; compare again"
+            f"{file}: version {brief(version)}; this hstree reads version {VERSION}; compare again"
         )
-    _check(document, _KEYS, f"{place}")
-    _check_conditions(document, f"{place}")
-    for number, band in enumerate(document["bands"]):
-        _check(band, _BAND, f"{place}: band {number}")
-    for number, row in enumerate(document["rows"]):
-        _check_row(row, len(document["bands"]), f"{place}: row {number}")
-        _check_figures(row, f"{place}: row {number}")
-    if len({row["name"] for row in document["rows"]}) < len(document["rows"]):
-        raise FileFormatError(f"{place}: two rows have the same name; compare again")
-    _check_choice(document, f"{place}")
-    return document
+    try:
+        comparison = decode(document, Comparison)
+        _check(comparison)
+    except FileFormatError as error:
+        raise FileFormatError(f"{file}: {error}; compare again") from error
+    return comparison
 
 
-def _check_conditions(document: Mapping[str, Any], what: str) -> None:
-    """Check the texts, the options of the model and the versions."""
-    for part in _PARTS:
-        text, source = f'{what}: "corpus": "{part}"', document["corpus"][part]
-        _check(dict.fromkeys(_SOURCE) | source, _SOURCE, text)
-        if (lines := source.get("lines")) is not None:
-            _check(lines, [int], f'{text}: "lines"')
-            if len(lines) != 2:
-                raise FileFormatError(f'{text}: "lines" wants two numbers; compare again')
-    options = document["options"]
-    model = options.get("model", "lbl")
-    if not isinstance(model, str) or model not in _OF_MODEL:
-        known = ", ".join(_OF_MODEL)
-        raise FileFormatError(f'{what}: "options": "model" is none of {known}; compare again')
-    _check(options, _OF_MODEL[model], f'{what}: "options"')
-    for version in document["versions"].items():
-        _check(list(version), [str], f'{what}: "versions"')
+#: Bounds that no figure comes near, so that none overflows on the page.
+_SMALLEST, _LARGEST, _LARGEST_INT = 1e-100, 1e100, 2**53
+#: Characters that neither a page nor a path can hold.
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def read_before(results: Mapping[str, Any]) -> list[str]:
-    """Say which rows had read test lines before, each sentence once; [] where none is known to."""
-    by_sentence: dict[str, list[str]] = {}
-    for row in results["rows"]:
-        if row["seen"] is not None:
-            by_sentence.setdefault(row["seen"], []).append(row["name"])
-    return [f"{', '.join(names)}: {said}" for said, names in by_sentence.items()]
+def decode(value: Any, kind: type[T], where: str = "") -> T:
+    """Return a JSON value as an object of a type, checked.
+
+    Parameters
+    ----------
+    value
+        As `json.loads` returns it.
+    kind : type
+        A dataclass, ``list``, ``dict``, ``Literal``, ``X | None``, ``Any``, str, bool, int or
+        float. Keys that a dataclass does not have are ignored, those with a default may lack.
+        Null is NaN where the type is float: JSON has no other word for it.
+    where : str
+        What the value is called in messages.
+
+    Raises
+    ------
+    FileFormatError
+        When it is of another type, lacks a key, or is a number or text that no page can show.
+    """
+    result: T = _decoded(value, kind, where)
+    return result
 
 
-def _check_row(row: Any, n_bands: int, what: str) -> None:
-    _check(row, _ROW, what)
-    is_tree = row["kind"] == "tree"
-    if row["kind"] not in _KINDS or any(
-        is_tree != (row[key] is not None) for key in ("tree", "tree_file")
-    ):
-        raise FileFormatError(f"{what} is neither a tree's nor a baseline's; compare again")
-    if row["tree"] is not None:
-        _check(row["tree"], _TREE, f"{what}: its tree")
-    if row["to_flat"] is not None:
-        _check(row["to_flat"], _TO_FLAT, f"{what}: its ratio to flat")
-    if row["from_text"] is not None:
-        _check(row["from_text"], _FROM_TEXT, f"{what}: its seconds from the text")
-    if row["by_band"] and len(row["by_band"]) < n_bands:
+def _decoded(value: Any, kind: Any, where: str) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if NoneType in arguments:
+        if value is None:
+            return None
+        (kind,) = (one for one in arguments if one is not NoneType)
+        return _decoded(value, kind, where)
+    if is_dataclass(kind):
+        _check_type(value, dict, where)
+        return _decoded_fields(value, kind, where)
+    if origin is list:
+        _check_type(value, list, where)
+        return [_decoded(one, arguments[0], f"{where} {i}") for i, one in enumerate(value)]
+    if origin is dict:
+        _check_type(value, dict, where)
+        keys = get_args(arguments[0]) or value
+        return {
+            _decoded(key, str, where): _decoded(
+                _value_of(value, key, where), arguments[1], _inside(where, key)
+            )
+            for key in keys
+        }
+    if origin is Literal:
+        if value not in arguments:
+            raise FileFormatError(f"{where} is {brief(value)}, not {' or '.join(arguments)}")
+        return value
+    if kind is float and value is None:
+        return math.nan
+    _check_type(value, kind, where)
+    _check_range(value, where)
+    return value
+
+
+def _decoded_fields(value: Mapping[str, Any], kind: Any, where: str) -> Any:
+    """Return an object of a dataclass; a missing key takes the field's default."""
+    hints = _hints(kind)
+    return kind(
+        **{
+            field.name: _decoded(
+                _value_of(value, field.name, where), hints[field.name], _inside(where, field.name)
+            )
+            for field in fields(kind)
+            if field.name in value or field.default is MISSING
+        }
+    )
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _inside(where: str, key: str) -> str:
+    return f'{where}: "{key}"' if where else f'"{key}"'
+
+
+def _value_of(value: Mapping[str, Any], key: str, where: str) -> Any:
+    if key not in value:
+        raise FileFormatError(f'{where} has no "{key}"'.lstrip())
+    return value[key]
+
+
+def _check_type(value: Any, kind: type, where: str) -> None:
+    """Refuse a value of another type; a whole number is a float too, a bool is neither."""
+    accepted = (int, float) if kind is float else (kind,)
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        wanted = {"dict": "an object", "list": "a list", "str": "a text", "bool": "true or false"}
+        expected = wanted.get(kind.__name__, "a number")
+        raise FileFormatError(f"{where} holds {brief(value)}, not {expected}".lstrip())
+
+
+def _check_range(value: Any, where: str) -> None:
+    largest = _LARGEST if isinstance(value, float) else _LARGEST_INT
+    if isinstance(value, int | float) and not 0 <= value <= largest:
+        raise FileFormatError(f"{where} is {brief(value)}, out of range")
+    if isinstance(value, str) and _UNWRITABLE.search(value):
+        raise FileFormatError(f"{where} is {brief(value)}, which no page can hold")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """What the page shows of a split's text; each key may be missing."""
+
+    name: str | None = None
+    sha256: str | None = None
+    lower: bool | None = None
+    lines: list[int] | None = None
+
+
+def _check(comparison: Comparison) -> None:
+    """Check what the types leave open: texts, options, and how rows and choice fit together.
+
+    Raises
+    ------
+    FileFormatError
+    """
+    for split, source in comparison.corpus.items():
+        lines = decode(source, _Source, f'"corpus": "{split}"').lines
+        if lines is not None and len(lines) != 2:
+            raise FileFormatError(f'"corpus": "{split}": "lines" wants two numbers')
+    _check_options(comparison.options)
+    for number, row in enumerate(comparison.rows):
+        _check_row(row, len(comparison.bands), f'"rows" {number}')
+    if len({row.name for row in comparison.rows}) < len(comparison.rows):
+        raise FileFormatError("two rows have the same name")
+    trees, choice = {row.name for row in comparison.rows if row.tree}, comparison.choice
+    if trees and choice is None:
+        raise FileFormatError('"choice" is null')
+    if choice is not None and not ({choice.best, choice.fastest} <= trees and choice.within >= 0):
+        raise FileFormatError('"choice" does not name trees of the table')
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Check that the options describe a model and its budget."""
+    _decoded(_value_of(options, "seeds", '"options"'), list[int], '"options": "seeds"')
+    try:
+        for option in kind_of(options).options:
+            if option.name != "random_state":
+                _value_of(options, option.name, '"options"')
+        config_of({name: value for name, value in options.items() if name != "seeds"})
+    except (TypeError, OptionError, PluginError) as error:
+        raise FileFormatError(f'"options": {error}') from error
+
+
+def _check_row(row: Row, n_bands: int, where: str) -> None:
+    """Check that a row is whole, and that what is divided by, or drawn as a log, is not zero."""
+    if {row.tree is None, row.tree_file is None} != {row.kind != "tree"}:
+        raise FileFormatError(f"{where} is neither a tree's nor a baseline's")
+    if row.by_band and len(row.by_band) < n_bands:
         raise FileFormatError(
-            f"{what} has perplexities for {len(row['by_band'])} of the {n_bands} bands; "
-            "compare again"
+            f"{where} has perplexities for {len(row.by_band)} of the {n_bands} bands"
         )
-
-
-def _check_figures(row: Mapping[str, Any], what: str) -> None:
-    """Check the lists of a row, and that what is divided by, or drawn as a log, is not zero."""
-    _check(list(row["options"]), [str], f'{what}: "options"')
-    _check(row["code_lengths"] or [], [_CODE_LENGTH], f'{what}: "code_lengths"')
-    _check(row["by_band"] or [], [_NUMBER], f'{what}: "by_band"')
-    epochs: list[Mapping[str, Any]] = []
-    for run in row["runs"]:
-        _check(run, {}, f'{what}: "runs"')
-        _check(run.get("seed"), (int, type(None)), f'{what}: "runs": "seed"')
-        _check(run.get("epochs") or [], [_EPOCH], f'{what}: "runs": "epochs"')
-        epochs += run.get("epochs") or []
-    ratio = row["to_flat"] or {}
-    bounds = [ratio.get(key) for key in ("low", "high")]
-    if ratio and (ratio["ratio"] is None or bounds.count(None) == 1):
-        raise FileFormatError(f"{what}: its ratio to flat lacks a figure; compare again")
-    spreads = {part: row["perplexity"][part] for part in ("valid", "test", "test_without_oov")}
-    for part, spread in spreads.items():
-        if spread["sd"] is not None and (spread["mean"] is None or spread["n"] < 2):
-            raise FileFormatError(f'{what}: "{part}" has the spread of a single perplexity')
+    if row.to_flat and (row.to_flat.low is None) != (row.to_flat.high is None):
+        raise FileFormatError(f"{where}: its ratio to flat lacks a figure")
+    for part, spread in row.perplexity.items():
+        if spread.sd is not None and (spread.mean is None or spread.n < 2):
+            raise FileFormatError(f'{where}: "{part}" has the spread of a single perplexity')
+    epochs = [epoch for run in row.runs for epoch in run.epochs or []]
+    ratio = [row.to_flat.ratio, row.to_flat.low, row.to_flat.high] if row.to_flat else []
     positive = [
-        *(spread["mean"] for spread in spreads.values()),
-        ratio.get("ratio"),
-        *bounds,
-        *(epoch[key] for epoch in epochs for key in ("seconds", "valid")),
-        *(row["by_band"] or []),
-        *(row[key] for key in ("seconds_per_epoch", "tokens_per_second", "speed_up")),
+        *(spread.mean for spread in row.perplexity.values()),
+        *ratio,
+        *(epoch.seconds for epoch in epochs),
+        *(epoch.valid for epoch in epochs),
+        *(row.by_band or []),
+        *(row.seconds_per_epoch, row.tokens_per_second, row.speed_up),
     ]
-    if any(figure is not None and figure < _SMALLEST for figure in positive):
-        raise FileFormatError(f"{what} has a perplexity, ratio, time or speed of 0; compare again")
-
-
-def _check_choice(document: Mapping[str, Any], what: str) -> None:
-    """Refuse a choice of no row; where there is a tree, one is chosen."""
-    chosen, trees = document["choice"], [r["name"] for r in document["rows"] if r["tree"]]
-    if chosen is None and not trees:
-        return
-    _check(chosen, _CHOICE, f"{what}: the choice")
-    if not {chosen["best"], chosen["fastest"]} <= set(trees):
-        raise FileFormatError(f"{what}: the choice is no tree of the table; compare again")
-
-
-def _check(found: Any, kind: _Kind, what: str) -> None:
-    """Refuse a value of another kind, an object without a key, and what no page can show."""
-    if isinstance(kind, Mapping):
-        if not isinstance(found, dict):
-            raise FileFormatError(f"{what} is no object; compare again")
-        for key, inner in kind.items():
-            if key not in found:
-                raise FileFormatError(f'{what} has no "{key}"; compare again')
-            _check(found[key], inner, f'{what}: "{key}"')
-        return
-    if isinstance(kind, list):
-        _check(found, list, what)
-        for place, value in enumerate(found):
-            _check(value, kind[0], f"{what}[{place}]")
-        return
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
-        raise FileFormatError(f"{what} holds a {type(found).__name__}; compare again")
-    largest = _LARGEST if isinstance(found, float) else _LARGEST_INT
-    if isinstance(found, int | float) and not 0 <= found <= largest:
-        raise FileFormatError(f"{what} is {brief(found)}, out of range; compare again")
-    if isinstance(found, str) and _UNWRITABLE.search(found):
-        raise FileFormatError(f"{what} is {brief(found)}, which no page can hold; compare again")
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row's figures as one line."""
-    tree, ratio, perplexity = row["tree"] or {}, row["to_flat"] or {}, row["perplexity"]
-    from_text = row["from_text"] or {}
-    return {
-        "name": row["name"],
-        "kind": row["kind"],
-        "method": row["method"],
-        "codes_per_label": tree.get("codes_per_label"),
-        "code_length": tree.get("code_length", {}).get("weighted"),
-        "scores_per_target": tree.get("scores_per_target"),
-        "depth": tree.get("depth"),
-        "parameters": row["parameters"],
-        "in_wordnet": row["in_wordnet"],
-        "seeds": len(row["runs"]),
-        "at_epoch_limit": row["at_epoch_limit"],
-        **{part: perplexity[part]["mean"] for part in ("valid", "test", "test_without_oov")},
-        **{f"{part}_sd": perplexity[part]["sd"] for part in ("valid", "test")},
-        "to_flat": ratio.get("ratio"),
-        "to_flat_low": ratio.get("low"),
-        "to_flat_high": ratio.get("high"),
-        "to_flat_p": ratio.get("p"),
-        "to_flat_blocks": ratio.get("blocks"),
-        "seconds_per_epoch": row["seconds_per_epoch"],
-        "tokens_per_second": row["tokens_per_second"],
-        "speed_up": row["speed_up"],
-        "seconds_from_text": from_text.get("seconds"),
-        "speed_up_from_text": from_text.get("speed_up"),
-        "seen": row["seen"],
-    }
+    if not all(figure is None or figure >= _SMALLEST for figure in positive):
+        raise FileFormatError(f"{where} has a perplexity, ratio, time or speed of 0")
+    if any(math.isnan(band.tokens) for band in row.code_lengths or []):
+        raise FileFormatError(f'{where}: "code_lengths" lacks a figure')

@@ -1,13 +1,14 @@
-"""A finished row of a comparison: costs, perplexities, the ratio to flat, speeds.
+"""Figures of the rows of a comparison: costs, perplexities, frequency bands, choice.
 
-The figures are those of ``docs/results-format.md``. Nothing is trained here.
+The figures are described in ``docs/results-format.md``. Nothing is trained here.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +16,29 @@ import numpy as np
 from safetensors import safe_open
 
 from hstree._typing import Float64, Int64
-from hstree.data.corpus import Corpus
-from hstree.data.vocabulary import Vocabulary
-from hstree.experiments.runs import Result
-from hstree.experiments.significance import paired_ratio
+from hstree.data.text_score import perplexity
+from hstree.experiments.evaluation import Splits
+from hstree.experiments.results import (
+    SCORED,
+    Band,
+    BaselineResult,
+    Choice,
+    LengthCount,
+    Row,
+    RunResult,
+    Scored,
+    SecondsFromText,
+    Spread,
+    finite,
+)
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
-from hstree.tree.statistics import tree_statistics
 
+#: How far above the lowest validation perplexity a tree may be to count as nearly as good.
+TOLERANCE = 0.03
 
-def tree_costs(tree: Tree, train: Corpus, model: Path) -> dict[str, Any]:
-    """Return what a tree is, and what its codes and its trained model cost.
-
-    All is weighted by the training part's counts, which are the same for every tree; one that was
-    made elsewhere has others, or none.
-    """
-    options = tree.meta.get("options")
-    counts = train.with_vocabulary(Vocabulary(tree.labels, [0] * tree.n_labels)).counts
-    figures = tree_statistics(tree, counts)
-    return {
-        "method": figures.method,
-        "options": options if isinstance(options, dict) else {},
-        "tree": figures.as_dict(),
-        "code_lengths": code_lengths(tree, counts),
-        "parameters": parameters_of(model),
-        "in_wordnet": in_wordnet(tree),
-    }
+#: Smallest count of each band but the first, which has the words that never occur.
+_BAND_STARTS = 10 ** np.arange(18)
 
 
 def in_wordnet(tree: Tree) -> float | None:
@@ -51,118 +49,186 @@ def in_wordnet(tree: Tree) -> float | None:
     return None
 
 
-def at_epoch_limit(results: Sequence[Result]) -> int:
-    """Return how many trainings stopped at the limit of epochs, before they had converged.
-
-    Those of word2vec's models have a schedule over all their epochs, and are not counted.
-    """
-    return sum(
-        result["options"].get("model", "lbl") == "lbl"
-        and not result.get("converged")
-        and 0 < result["options"]["epochs"] == len(result["epochs"])
-        for result in results
-    )
-
-
-def from_text(costs: Sequence[Mapping[str, float] | None]) -> dict[str, float | None] | None:
-    """Return the seconds from the text to a model, the mean over random states; None if unknown.
-
-    Parameters
-    ----------
-    costs : sequence of mapping or None
-        The seconds of each step, for each random state.
-    """
-    known = [cost for cost in costs if cost is not None]
-    if len(known) < len(costs):
-        return None
-    steps = {step: statistics.fmean(cost[step] for cost in known) for step in known[0]}
-    return {"seconds": sum(steps.values()), **steps}
-
-
-def code_lengths(tree: Tree, counts: Int64) -> list[dict[str, Any]]:
-    """Return how many codes of each length a tree has, and how many tokens they carry.
-
-    Each code of a label counts; the label's count is split evenly over its codes.
-    Lengths without a code are left out.
-    """
-    codes = Codes(tree, cache_limit=0)
-    # The one label of a tree without nodes has no code.
-    share = (counts / np.maximum(tree.codes_per_label, 1))[codes.label]
-    number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
-    return [
-        {"length": length, "codes": int(number[length]), "tokens": float(tokens[length])}
-        for length in np.flatnonzero(number).tolist()
-    ]
-
-
-def over_seeds(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the mean and the sample standard deviation of each perplexity."""
-    found = {}
-    for part in ("valid", "test", "test_without_oov"):
-        values = [_number(result["perplexity"][part]) for result in results]
-        found[part] = {
-            "mean": statistics.fmean(values),
-            "sd": statistics.stdev(values) if len(values) > 1 else None,
-            "n": len(values),
-        }
-    return found
-
-
-def tree_run(seed: int, folder: str, result: Result) -> dict[str, Any]:
-    """Return what a row says of one of its runs."""
-    told = {name: result[name] for name in ("perplexity", "epochs", "seconds")}
-    return {"seed": seed, "folder": folder, **told}
-
-
-def to_flat(own: Sequence[Float64], flat: Sequence[Float64] | None) -> dict[str, Any] | None:
-    """Return how many times flat's perplexity a row has; None where there is no flat row."""
-    found = None if flat is None else paired_ratio(own, flat)
-    return None if found is None else asdict(found)
-
-
-def speed_figures(
-    measured: Mapping[str, Sequence[float]], name: str, flat: str | None, tokens: int
-) -> dict[str, Any]:
-    """Return a tree's speed, what it makes of an epoch, and how many times flat's it is.
-
-    Parameters
-    ----------
-    measured : mapping
-        Tokens a second of every tree, round by round.
-    name, flat : str
-        The tree; the flat one, if there is one.
-    tokens : int
-        Of the training part.
-    """
-    speed = statistics.median(measured[name])
-    ratios = None
-    if flat is not None:
-        ratios = [a / b for a, b in zip(measured[name], measured[flat], strict=True)]
-    return {
-        "seconds_per_epoch": tokens / speed,
-        "tokens_per_second": speed,
-        "speed_up": None if ratios is None else statistics.median(ratios),
-    }
-
-
-def add_speed_ups(laid_out: Sequence[dict[str, Any]], flat: str | None) -> None:
-    """Add to what each row takes from the text on, how many times as fast as the flat row it is."""
-    level = next((row["from_text"] for row in laid_out if row["name"] == flat), None)
-    for row in laid_out:
-        if (cost := row["from_text"]) is not None:
-            cost["speed_up"] = None if level is None else level["seconds"] / cost["seconds"]
-
-
-NO_SPEED: dict[str, Any] = dict.fromkeys(("seconds_per_epoch", "tokens_per_second", "speed_up"))
-
-
 def parameters_of(model: Path) -> int:
     """Count the trained numbers of a saved model, without reading them."""
     with safe_open(model / "weights.safetensors", "numpy") as tensors:
         shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118
-    return sum(int(np.prod(shape)) for shape in shapes)
+    return sum(math.prod(shape) for shape in shapes)
 
 
-def _number(value: float | None) -> float:
-    """Return a figure as it was before JSON, which has null for what is no finite number."""
-    return float("nan") if value is None else value
+def code_lengths(tree: Tree, counts: Int64) -> list[LengthCount]:
+    """Return the number of codes of each length, and the tokens that they carry.
+
+    Each code of a label counts; the label's count is divided evenly among its codes. Lengths
+    without a code are left out.
+    """
+    codes = Codes(tree, cache_limit=0)
+    # (codes,) tokens of each code; the one label of a tree without nodes has no code
+    share = (counts / np.maximum(tree.codes_per_label, 1))[codes.label]
+    number, tokens = np.bincount(codes.length), np.bincount(codes.length, share)
+    return [
+        LengthCount(length=length, codes=int(number[length]), tokens=float(tokens[length]))
+        for length in np.flatnonzero(number).tolist()
+    ]
+
+
+def at_epoch_limit(results: Sequence[RunResult]) -> int:
+    """Count the runs that stopped at the limit of epochs, before they had converged.
+
+    Runs of word2vec's models, whose schedule ends with their epochs, do not count.
+    """
+    return sum(
+        result.options.get("model", "lbl") == "lbl"
+        and not result.converged
+        and 0 < result.options["epochs"] == len(result.epochs or [])
+        for result in results
+    )
+
+
+def spreads(results: Sequence[RunResult | BaselineResult]) -> dict[Scored, Spread]:
+    """Return mean and sample standard deviation of the perplexities over random states."""
+    return {split: _spread([result.perplexity[split] for result in results]) for split in SCORED}
+
+
+def _spread(values: Sequence[float | None]) -> Spread:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return Spread(mean=None, sd=None, n=len(values))
+    return Spread(
+        mean=statistics.fmean(known),
+        sd=statistics.stdev(known) if len(known) > 1 else None,
+        n=len(known),
+    )
+
+
+def mean_seconds(costs: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    """Return the mean seconds of each step over random states; None if some are not known."""
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
+        return None
+    return {step: statistics.fmean(cost[step] for cost in known) for step in known[0]}
+
+
+def seconds_from_text(
+    steps: Mapping[str, Mapping[str, float] | None], flat: str | None
+) -> dict[str, SecondsFromText | None]:
+    """Add up the seconds of every row, and divide the flat row's by them.
+
+    Parameters
+    ----------
+    steps : mapping
+        By row: the seconds for ``vectors``, ``tree`` and ``training``, None if not known.
+    flat : str or None
+        Name of the flat row.
+    """
+    total = {name: None if cost is None else sum(cost.values()) for name, cost in steps.items()}
+    level = None if flat is None else total[flat]
+    return {
+        name: None
+        if cost is None or (seconds := total[name]) is None
+        else SecondsFromText(
+            seconds=seconds,
+            **cost,
+            speed_up=None if level is None else level / seconds,
+        )
+        for name, cost in steps.items()
+    }
+
+
+def speed_up(measured: Mapping[str, Sequence[float]], name: str, flat: str | None) -> float | None:
+    """Return how many times as fast as the flat row a row trains: the median ratio over rounds."""
+    if flat is None:
+        return None
+    return statistics.median(a / b for a, b in zip(measured[name], measured[flat], strict=True))
+
+
+@dataclass(frozen=True)
+class Bands:
+    """The test tokens by the training count of their words.
+
+    Attributes
+    ----------
+    bands : list of Band
+    band_of_token : int64 array (T,)
+        Index into `bands` of each test token.
+    """
+
+    bands: list[Band]
+    band_of_token: Int64
+
+    def perplexities(self, nlls: Sequence[Float64]) -> list[float | None]:
+        """Return the perplexity in each band, the mean over random states.
+
+        Parameters
+        ----------
+        nlls : sequence of float64 array (T,)
+            Negative log-likelihood in nats of every test token, an array per random state.
+
+        Returns
+        -------
+        list of float or None
+            None for a band without test tokens.
+        """
+        means: list[float | None] = []
+        for number, band in enumerate(self.bands):
+            in_band = self.band_of_token == number
+            values = [perplexity(float(nll[in_band].sum()), band.tokens) for nll in nlls]
+            means.append(finite(float(np.mean(values))) if band.tokens else None)
+        return means
+
+
+def frequency_bands(splits: Splits) -> Bands:
+    """Group the words of the vocabulary by powers of ten of their training counts.
+
+    Counts are 0, 1 to 9, 10 to 99 and so on; test tokens out of the vocabulary are a band of
+    their own. Bands without a word and without a token are left out.
+    """
+    vocabulary = splits.train.vocabulary
+    # (V,) band of each word
+    band_of_word = np.searchsorted(_BAND_STARTS, splits.train.counts, side="right")
+    # (T,) band of each test token
+    ids = splits.test.with_vocabulary(vocabulary).ids(slice(None))
+    outside = len(_BAND_STARTS) + 1
+    band_of_token = np.where(ids < 0, outside, band_of_word[ids])
+    words = np.bincount(band_of_word, minlength=outside + 1)
+    tokens = np.bincount(band_of_token, minlength=outside + 1)
+    used = np.flatnonzero(words + tokens)
+    bands = [
+        Band(**_bounds(int(band)), words=int(words[band]), tokens=int(tokens[band]))
+        for band in used
+    ]
+    return Bands(bands, np.searchsorted(used, band_of_token))
+
+
+def _bounds(band: int) -> dict[str, Any]:
+    if band > len(_BAND_STARTS):
+        return {"least": None, "most": None}
+    return {"least": 10 ** (band - 1) if band else 0, "most": 10**band - 1}
+
+
+def choice(rows: Sequence[Row]) -> Choice | None:
+    """Name the tree of lowest validation perplexity, and the fastest of those nearly as good.
+
+    Trees are chosen by validation perplexity, so that the test perplexity of the chosen one is not
+    lowered by the choice. Ties go to the first; baselines do not take part.
+
+    Returns
+    -------
+    Choice or None
+        None where there is no tree.
+    """
+    trees = [row for row in rows if row.kind == "tree"]
+    if not trees:
+        return None
+    best = min(trees, key=_valid)
+    near = [row for row in trees if _valid(row) <= (1 + TOLERANCE) * _valid(best)]
+    fastest = max(near, key=lambda row: row.tokens_per_second or 0.0)
+    return Choice(
+        by="valid", among=len(trees), best=best.name, within=TOLERANCE, fastest=fastest.name
+    )
+
+
+def _valid(row: Row) -> float:
+    """Return the mean validation perplexity; infinity where there is none."""
+    mean = row.perplexity["valid"].mean
+    return math.inf if mean is None else mean

@@ -1,9 +1,9 @@
-"""Finished runs, kept: a tree trained and scored once is not trained again.
+"""Kept runs: a tree that was built, trained on and scored once is not built or trained again.
 
-A run is a folder with the tree, the trained model, the mean predicted vectors and, written last,
-``result.json``. The result holds a key of all that it depends on, content, options and version;
-a folder whose key is another one is done anew, so nothing stale is ever reused. What the model
-gives each token of the test part is computed when it is asked for, and kept beside.
+The folder of a run has the tree, the trained model, the mean predicted vectors and, written last,
+``result.json``. The result holds a key, a hash of content, options and version; a folder with
+another key is done anew, so nothing stale is reused. The negative log-likelihood of each test
+token is computed on request and kept beside them. N-gram baselines are kept in the same way.
 """
 
 from __future__ import annotations
@@ -12,53 +12,71 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from hstree._files import make_folder, replacing, write_json
-from hstree._typing import Float64
+from hstree._typing import Float64, Int64
 from hstree._version import __version__
+from hstree.builders import BuilderInput, build
+from hstree.builders.registry import recorded
 from hstree.data.text_score import perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
-from hstree.errors import InputError
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments.evaluation import Splits, evaluate
+from hstree.experiments.results import BaselineResult, RunResult, decode, finite
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import config_of
 from hstree.models import load as load_model
-from hstree.tree import Tree
+from hstree.tree import Tree, load
 
-Result = dict[str, Any]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
-#: What a finished run leaves in its folder, and the file that is written last.
+#: Files of a finished run, and the one that is written last.
 ARTEFACTS = ("model", "vectors.npy", "vectors.labels.tsv")
 RESULT = "result.json"
-#: What `nll_of` keeps beside them; runs of earlier versions have none.
+#: Negative log-likelihood of every test token, as `nll_of` keeps it.
 NLL = "test_nll.npy"
+#: Seconds that building the tree took.
+BUILD = "build.json"
+#: Held by the process that works in a folder.
+LOCK = ".lock"
+#: As Chen & Goodman (1999) recommend: three discounts, estimated from the counts.
+DISCOUNT: Literal["modified"] = "modified"
+
+R = TypeVar("R", RunResult, BaselineResult)
 
 
 def run(
     output: Tree | LayerSpec, splits: Splits, folder: str | os.PathLike[str], **options: Any
-) -> Result:
-    """Train and score a tree, or return what a finished run of the same says.
+) -> RunResult:
+    """Train and score an output layer, or return the result of a finished run of the same.
 
     Parameters
     ----------
     output : Tree or LayerSpec
     splits : Splits
     folder : path
-        Made if it is missing. Gets ``tree.json``, ``model/``, ``vectors.npy`` with its
+        Made if it is missing. Gets ``tree.json`` for a tree, ``model/``, ``vectors.npy`` with its
         ``vectors.labels.tsv``, and ``result.json``.
     **options
-        Those of `hstree.experiments.evaluation.evaluate`.
+        Options of `hstree.models.new_model`.
 
     Returns
     -------
-    dict
-        What `Evaluation.as_dict` says, and ``key``.
+    RunResult
+        With its key.
 
     Raises
     ------
@@ -69,53 +87,100 @@ def run(
     """
     home = Path(folder)
     spec = output if isinstance(output, LayerSpec) else layer_spec(output)
-    key = _key(spec, splits, options)
-    done = finished(home, key)
-    if done is not None:
-        return done
-    found = evaluate(spec, splits, **options)
-    if found.history.interrupted:
+    depends = {
+        "hstree": __version__,
+        **spec.key(),
+        "parts": _content_of(splits),
+        "model": config_of(options),
+    }
+    key = _hashed(depends)
+    kept = finished(home, key)
+    if kept is not None:
+        return kept
+    evaluation = evaluate(spec, splits, **options)
+    if evaluation.history.interrupted:
         raise KeyboardInterrupt
     make_folder(home)
     for name in (RESULT, NLL):
-        (home / name).unlink(missing_ok=True)  # from here on they would speak of other files
+        (home / name).unlink(missing_ok=True)  # from here on they would be of other files
     spec.write(home)
-    found.model.save(home / "model")
-    found.model.mean_predicted_vectors(found.splits.train).save(home / "vectors.npy")
-    result = {**found.as_dict(), "key": key}
-    write_json(home / RESULT, result)
+    evaluation.model.save(home / "model")
+    evaluation.model.mean_predicted_vectors(evaluation.splits.train).save(home / "vectors.npy")
+    result = replace(evaluation.result, key=key)
+    write_json(home / RESULT, result.as_dict())
     return result
 
 
-def finished(folder: Path, key: str) -> Result | None:
-    """Return the result kept in a folder if it is that of this key, and its files are there."""
+def finished(folder: Path, key: str) -> RunResult | None:
+    """Return the result kept in a folder if it has this key and its files are there."""
     if not all((folder / name).exists() for name in ARTEFACTS):
         return None
-    return kept_result(folder, key)
+    return _kept_result(folder, key, RunResult)
 
 
-def kept_result(folder: Path, key: str) -> Result | None:
-    """Return the ``result.json`` of a folder if it is that of this key."""
+def _kept_result(folder: Path, key: str, kind: type[R]) -> R | None:
+    """Return the ``result.json`` of a folder; None if it is missing, damaged or of another key."""
     try:
-        result = json.loads((folder / RESULT).read_bytes())
-    except (OSError, ValueError):
+        result = decode(json.loads((folder / RESULT).read_bytes()), kind)
+    except (OSError, ValueError, RecursionError, FileFormatError):
         return None
-    return result if isinstance(result, dict) and result.get("key") == key else None
+    return result if result.key == key else None
+
+
+def run_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult:
+    """Fit and score a Kneser-Ney model, or return the result of a finished run of the same.
+
+    Parameters
+    ----------
+    order : int
+        Length of the longest n-grams.
+    splits : Splits
+    folder : Path
+        Made if it is missing. Gets ``test_nll.npy`` and ``result.json``.
+    """
+    options = {"order": order, "discount": DISCOUNT}
+    key = _hashed({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
+    kept = _kept_result(folder, key, BaselineResult)
+    if kept is not None and kept_nll(folder, len(splits.test)) is not None:
+        return kept
+    # Imported here, so that a comparison without baselines does not wait for it.
+    from hstree.ngrams.kneser_ney import KneserNey
+
+    start = time.perf_counter()
+    model = KneserNey(order=order, discount=DISCOUNT).fit(splits.train)
+    fit_seconds = time.perf_counter() - start
+    valid, test = (np.asarray(model.nll(part), np.float64) for part in (splits.valid, splits.test))
+    in_vocabulary = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
+    scored = {"valid": valid, "test": test, "test_without_oov": test[in_vocabulary]}
+    result = BaselineResult(
+        perplexity={
+            name: finite(perplexity(float(nll.sum()), len(nll))) for name, nll in scored.items()
+        },
+        options=options,
+        parameters=int(sum(model.n_grams_)),
+        fit_seconds=fit_seconds,
+        seconds=time.perf_counter() - start,
+        key=key,
+    )
+    make_folder(folder)
+    (folder / RESULT).unlink(missing_ok=True)
+    _keep_nll(folder, test)
+    write_json(folder / RESULT, asdict(result))
+    return result
 
 
 def vectors_of(folder: str | os.PathLike[str]) -> WordVectors:
-    """Return the mean predicted vectors that a finished run left."""
+    """Return the mean predicted vectors of a finished run."""
     return WordVectors.read(Path(folder) / "vectors.npy")
 
 
 def nll_of(folder: str | os.PathLike[str], splits: Splits) -> Float64:
-    """Return what the model of a finished run gives every token of the test part.
+    """Return the negative log-likelihood of every test token under the model of a finished run.
 
     Parameters
     ----------
     folder : path
-        As `run` left it. Gets ``test_nll.npy``, which is read where it stands there already and
-        has the perplexity that the run had.
+        Gets ``test_nll.npy``; one that is there is read if it agrees with the run's perplexity.
     splits : Splits
         Those of the run.
 
@@ -125,19 +190,21 @@ def nll_of(folder: str | os.PathLike[str], splits: Splits) -> Float64:
         Nats, in the order of the text.
     """
     home = Path(folder)
-    told = json.loads((home / RESULT).read_bytes())["perplexity"]["test"]
+    reported = json.loads((home / RESULT).read_bytes())["perplexity"]["test"]
     kept = kept_nll(home, len(splits.test))
-    if kept is not None and math.isclose(
-        perplexity(float(kept.sum()), len(kept)), told, rel_tol=1e-6
+    if (
+        kept is not None
+        and reported is not None
+        and math.isclose(perplexity(float(kept.sum()), len(kept)), reported, rel_tol=1e-6)
     ):
         return kept
     nll = load_model(home / "model").nll(splits.test)
-    keep_nll(home, nll)
+    _keep_nll(home, nll)
     return nll
 
 
 def kept_nll(folder: Path, tokens: int) -> Float64 | None:
-    """Return what a ``test_nll.npy`` holds; None where there is none for so many tokens."""
+    """Return the content of a ``test_nll.npy``; None where there is none for so many tokens."""
     try:
         kept = read_npy(os.fspath(folder / NLL))
     except InputError:
@@ -145,30 +212,109 @@ def kept_nll(folder: Path, tokens: int) -> Float64 | None:
     return kept if kept.shape == (tokens,) and kept.dtype == np.float64 else None
 
 
-def keep_nll(folder: Path, nll: Float64) -> None:
-    """Write a ``test_nll.npy``."""
+def _keep_nll(folder: Path, nll: Float64) -> None:
     with replacing(folder / NLL) as file:
         np.save(file, nll)
 
 
-def _key(spec: LayerSpec, splits: Splits, options: Mapping[str, Any]) -> str:
-    depends = {
-        "hstree": __version__,
-        **spec.key(),
-        "parts": content_of(splits),
-        "model": config_of(options),
-    }
-    return hashed(depends)
-
-
-def content_of(splits: Splits) -> list[Any]:
+def _content_of(splits: Splits) -> list[Any]:
     """Return what tells the texts of a run from others, for its key."""
     return [
         [part.sha256, list(part.lines), part.vocabulary.sha256]
-        for part in (splits.train, splits.valid, splits.test)
+        for part in splits.as_dict().values()
     ]
 
 
-def hashed(depends: Mapping[str, Any]) -> str:
-    """Return the key of all that a run depends on."""
+def _hashed(depends: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
+
+
+def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[str, Any]) -> Tree:
+    """Build a tree and keep it as ``folder/tree.json``, or read the one that is there.
+
+    The file is read if its meta says that the same version built it by the same method, options
+    and input, and it has the input's words and counts. The content of a folder that an option
+    names is not checked: with one, the tree is always built. Seconds are kept in ``build.json``.
+    """
+    file = folder / "tree.json"
+    kept = _kept_tree(file)
+    if kept is not None and _is_built_so(kept, input, method, options):
+        return kept
+    began = time.perf_counter()
+    tree = build(method, input, **options)
+    seconds = time.perf_counter() - began
+    make_folder(folder)
+    write_json(folder / BUILD, {"tree": tree.sha256, "seconds": seconds})
+    tree.save(file)
+    return tree
+
+
+def build_seconds(folder: Path, tree_sha256: str) -> float | None:
+    """Return the seconds that `built_tree` took; None where they are of another tree or unknown."""
+    try:
+        document = json.loads((folder / BUILD).read_bytes())
+    except (OSError, ValueError):
+        return None
+    match document:
+        case {"tree": str(sha256), "seconds": int(seconds) | float(seconds)}:
+            return float(seconds) if sha256 == tree_sha256 else None
+    return None
+
+
+def _kept_tree(file: Path) -> Tree | None:
+    try:
+        return load(file) if file.exists() else None
+    except HstreeError:
+        return None
+
+
+def _is_built_so(tree: Tree, input: BuilderInput, method: str, options: Mapping[str, Any]) -> bool:
+    if any(isinstance(value, str | Path) and os.path.isdir(value) for value in options.values()):
+        return False
+    expected = recorded(method, input, **options)
+    if any(tree.meta.get(name) != value for name, value in expected.items()):
+        return False
+    # The record of a corpus has its text and lines, not the vocabulary that it is read through.
+    return tree.labels == _words(input) and _same_counts(tree.counts, input.counts)
+
+
+def _words(input: BuilderInput) -> tuple[str, ...]:
+    if isinstance(input, WordVectors):
+        return input.labels
+    return input.words if isinstance(input, Vocabulary) else input.vocabulary.words
+
+
+def _same_counts(one: Int64 | None, other: Int64 | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder while the body runs; the folder is made if missing.
+
+    The lock ends with the process. Systems without `flock` have no lock.
+
+    Raises
+    ------
+    InputError
+        When another process holds it.
+    FileFormatError
+        When the folder cannot be made or written.
+    """
+    make_folder(folder)
+    try:
+        file = (folder / LOCK).open("ab")
+    except OSError as error:
+        raise FileFormatError(f"cannot write in {folder}: {error.strerror}") from error
+    with file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InputError(
+                    f"another process is at work in {folder}; "
+                    "wait until it has ended, or choose another folder"
+                ) from error
+        yield

@@ -8,7 +8,7 @@ not tell two rows apart, so it says.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from markupsafe import Markup
 from scipy.stats import ttest_ind_from_stats
 
 from hstree._text import plural
+from hstree.experiments.results import Choice, Comparison
 from hstree.report.figures import (
     change,
     number,
@@ -25,7 +26,7 @@ from hstree.report.figures import (
     three_digits,
     times,
 )
-from hstree.report.rows import Results, Row, best_tree, flat_row, lowest, recommended, rows_of
+from hstree.report.rows import Row, best_tree, flat_row, lowest, recommended, rows_of
 
 #: Two means over seeds are told apart below this p value.
 SIGNIFICANT = 0.05
@@ -39,14 +40,14 @@ class Answer:
     text: Markup
 
 
-def answers_of(results: Results) -> list[Answer]:
+def answers_of(results: Comparison) -> list[Answer]:
     """Return the questions that the results can answer, the first one first."""
     rows = rows_of(results)
     chosen, best = recommended(results, rows), lowest(results, rows)
-    if chosen is None or best is None:
+    if chosen is None or best is None or results.choice is None:
         return [Answer("Which tree?", Markup("No tree was compared, so there is none to name."))]
     return [
-        Answer("Which tree?", _which(chosen, best, rows, results["choice"])),
+        Answer("Which tree?", _which(chosen, best, rows, results.choice)),
         Answer("What does it cost?", _cost(chosen, flat_row(rows), results)),
         Answer("And if only perplexity counts?", _only_perplexity(chosen, best)),
         Answer("And if only speed counts?", _only_speed(chosen, rows)),
@@ -54,22 +55,22 @@ def answers_of(results: Results) -> list[Answer]:
     ]
 
 
-def _which(chosen: Row, best: Row, rows: Sequence[Row], choice: Mapping[str, Any]) -> Markup:
-    trees = plural(choice["among"], "tree")
+def _which(chosen: Row, best: Row, rows: Sequence[Row], choice: Choice) -> Markup:
+    trees = plural(choice.among, "tree")
     if chosen.is_flat:
-        return _flat_itself(chosen, rows, trees, choice["within"])
+        return _flat_itself(chosen, rows, trees, choice.within)
     said = Markup(
         "Use <strong>{}</strong>: test perplexity <strong>{}</strong>, chosen from {} by "
         "validation perplexity: "
     ).format(chosen.name, perplexity(chosen.perplexity()), trees)
     if chosen.index == best.index:
         said += Markup("the lowest, {}, and none within {:.0%} of it is faster.").format(
-            _valid(best), choice["within"]
+            _valid(best), choice.within
         )
     else:
         said += Markup(
             "with {} the fastest of those within {:.0%} of the lowest, {} by {}."
-        ).format(_valid(chosen), choice["within"], _valid(best), best.name)
+        ).format(_valid(chosen), choice.within, _valid(best), best.name)
     return said + _beside_flat(chosen) + _beside_baselines(rows)
 
 
@@ -88,24 +89,20 @@ def _flat_itself(flat: Row, rows: Sequence[Row], trees: str, within: float) -> M
 
 
 def _beside_flat(chosen: Row) -> Markup:
-    to_flat = chosen.result["to_flat"]
+    to_flat = chosen.result.to_flat
     if to_flat is None:
         return Markup(" The flat softmax was not compared.")
-    if to_flat["low"] is None:
+    if to_flat.low is None or to_flat.high is None:
         return Markup(
             " Its ratio to the flat softmax, {}, is of a test text too short to tell whether it "
             "would hold on another one."
-        ).format(signed(to_flat["ratio"]))
-    interval = Markup("95% interval {} to {}").format(
-        signed(to_flat["low"]), signed(to_flat["high"])
-    )
-    if to_flat["low"] <= 1 <= to_flat["high"]:
+        ).format(signed(to_flat.ratio))
+    interval = Markup("95% interval {} to {}").format(signed(to_flat.low), signed(to_flat.high))
+    if to_flat.low <= 1 <= to_flat.high:
         return Markup(" This test text does not tell it from the flat softmax ({}; {}).").format(
-            signed(to_flat["ratio"]), interval
+            signed(to_flat.ratio), interval
         )
-    return Markup(" That is {} than the flat softmax ({}).").format(
-        change(to_flat["ratio"]), interval
-    )
+    return Markup(" That is {} than the flat softmax ({}).").format(change(to_flat.ratio), interval)
 
 
 def _beside_baselines(rows: Sequence[Row]) -> Markup:
@@ -116,37 +113,39 @@ def _beside_baselines(rows: Sequence[Row]) -> Markup:
     return Markup(" For scale, models that count n-grams: {}.").format(named)
 
 
-def _cost(chosen: Row, flat: Row | None, results: Results) -> Markup:
-    tree = chosen.result["tree"]
-    size = results["vocabulary"]["size"]
+def _cost(chosen: Row, flat: Row | None, results: Comparison) -> Markup:
+    tree = chosen.result.tree
+    if tree is None:
+        return Markup("")
+    size = results.vocabulary.size
     said = Markup("{} node scores for each word predicted").format(
-        three_digits(tree["scores_per_target"])
+        three_digits(tree.scores_per_target)
     )
     if not chosen.is_flat:
         said += Markup(", where a flat softmax takes {}").format(number(size))
-    if chosen.result["seconds_per_epoch"] is not None:
+    if chosen.result.seconds_per_epoch is not None:
         said += Markup("; {} seconds an epoch, {} tokens/s").format(
-            three_digits(chosen.result["seconds_per_epoch"]), number(chosen.tokens_per_second)
+            three_digits(chosen.result.seconds_per_epoch), number(chosen.tokens_per_second)
         )
-    speed_up = chosen.result["speed_up"]
+    speed_up = chosen.result.speed_up
     if flat is not None and speed_up is not None and not chosen.is_flat:
         said += Markup(", <strong>{} the flat softmax\u2019s speed</strong>").format(
             times(speed_up)
         )
-    if (from_text := chosen.result["from_text"]) is not None:
+    if (from_text := chosen.result.from_text) is not None:
         said += Markup("; {} seconds from the text to the model").format(
-            three_digits(from_text["seconds"])
+            three_digits(from_text.seconds)
         )
-        if from_text["vectors"]:
+        if from_text.vectors:
             said += Markup(", {} of them for the vectors that it is built from").format(
-                three_digits(from_text["vectors"])
+                three_digits(from_text.vectors)
             )
-        if from_text["speed_up"] is not None and not chosen.is_flat:
-            said += Markup(" ({} flat\u2019s speed)").format(times(from_text["speed_up"]))
-    if chosen.result["parameters"] is not None:
-        said += Markup("; {} parameters").format(number(chosen.result["parameters"]))
-    length = tree["code_length"]["weighted"] or tree["code_length"]["uniform"]
-    codes = tree["codes_per_label"]
+        if from_text.speed_up is not None and not chosen.is_flat:
+            said += Markup(" ({} flat\u2019s speed)").format(times(from_text.speed_up))
+    if chosen.result.parameters is not None:
+        said += Markup("; {} parameters").format(number(chosen.result.parameters))
+    length = tree.code_length.weighted or tree.code_length.uniform
+    codes = tree.codes_per_label
     over = "" if codes == 1 else f", over {three_digits(codes)} codes a word on average"
     return said + Markup(". A word of running text takes {}{}.").format(
         "one decision" if length == 1 else f"{three_digits(length)} decisions", over
@@ -201,7 +200,7 @@ def _sure(chosen: Row, rows: Sequence[Row]) -> Markup:
     )
     p = _p_over_seeds(chosen, rival)
     if p is None:
-        several = any(row.result["perplexity"]["test"]["n"] > 1 for row in rows if row.is_tree)
+        several = any(row.result.perplexity["test"].n > 1 for row in rows if row.is_tree)
         return said + Markup(
             "; {} was trained more than once, so whether other seeds would change their order is "
             "not known (--seeds 3 would tell)."
@@ -217,11 +216,11 @@ def _sure(chosen: Row, rows: Sequence[Row]) -> Markup:
 
 def _p_over_seeds(a: Row, b: Row) -> float | None:
     """Return the p value of two rows' difference over seeds; None where a spread is not known."""
-    found = [row.result["perplexity"]["test"] for row in (a, b)]
-    if not all(one["sd"] for one in found):
+    spreads = [row.result.perplexity["test"] for row in (a, b)]
+    if not all(spread.sd for spread in spreads):
         return None
-    (mean_a, sd_a, n_a), (mean_b, sd_b, n_b) = ((one["mean"], one["sd"], one["n"]) for one in found)
-    welch = ttest_ind_from_stats(mean_a, sd_a, n_a, mean_b, sd_b, n_b, equal_var=False)
+    means, sds, ns = zip(*((one.mean, one.sd, one.n) for one in spreads), strict=True)
+    welch: Any = ttest_ind_from_stats(means[0], sds[0], ns[0], means[1], sds[1], ns[1], False)
     return float(welch.pvalue)
 
 

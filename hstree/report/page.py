@@ -23,11 +23,12 @@ from hstree._version import __version__
 from hstree.builders.registry import builder
 from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError
+from hstree.experiments.results import Comparison
 from hstree.report import plots
 from hstree.report.answer import answers_of
 from hstree.report.conditions import conditions_of, title_of
 from hstree.report.packing import pack
-from hstree.report.rows import Results, Row, best_tree, flat_row, recommended, rows_of
+from hstree.report.rows import Row, best_tree, flat_row, recommended, rows_of
 from hstree.report.table import columns_of
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
@@ -55,13 +56,12 @@ class Plot:
     item: dict[str, Any]
 
 
-def page_of(results: Results, folder: Path) -> str:
+def page_of(results: Comparison, folder: Path) -> str:
     """Return the page of a comparison.
 
     Parameters
     ----------
-    results : mapping
-        What ``results.json`` holds.
+    results : Comparison
     folder : path
         Where the trees are that it names.
 
@@ -71,7 +71,7 @@ def page_of(results: Results, folder: Path) -> str:
         When a tree is missing, or not the one that the results speak of.
     """
     rows = rows_of(results)
-    trees = {row.name: _tree(row, folder) for row in rows if row.result["tree_file"]}
+    trees = {row.name: _tree(row, folder) for row in rows if row.is_tree}
     chosen, drawn = recommended(results, rows), _plots(results, rows)
     scripts = [_bokeh(), *(_asset(name) for name in _SCRIPTS)]
     environment = Environment(
@@ -85,7 +85,7 @@ def page_of(results: Results, folder: Path) -> str:
         style=Markup(_asset("page.css")),
         answers=answers_of(results),
         rows=rows,
-        columns=columns_of(rows, oov=bool(results["oov"]["test"])),
+        columns=columns_of(rows, oov=bool(results.oov["test"])),
         chosen=None if chosen is None else chosen.index,
         conditions=conditions_of(results),
         plots=drawn,
@@ -105,18 +105,18 @@ def _embedded(value: object) -> Markup:
 
 
 def _tree(row: Row, folder: Path) -> Tree:
-    path = folder / row.result["tree_file"]
+    path = folder / (row.result.tree_file or "")
     tree = load_tree(path)
-    if tree.sha256 != row.result["tree"]["sha256"]:
+    if row.result.tree is None or tree.sha256 != row.result.tree.sha256:
         raise FileFormatError(
             f"{path} is not the tree that the results speak of; run the comparison again"
         )
     return tree
 
 
-def _plots(results: Results, rows: Sequence[Row]) -> list[Plot]:
-    bands, flat = results["bands"], flat_row(rows)
-    level = flat if flat is not None and flat.result["by_band"] else best_tree(rows)
+def _plots(results: Comparison, rows: Sequence[Row]) -> list[Plot]:
+    bands, flat = results.bands, flat_row(rows)
+    level = flat if flat is not None and flat.result.by_band else best_tree(rows)
     drawn = [
         (
             "epochs", "Perplexity against epochs",
@@ -185,7 +185,7 @@ def _explorer(rows: Sequence[Row], trees: dict[str, Tree], chosen: Row | None) -
 
 def _made(row: Row) -> str:
     """Say how a tree was made."""
-    method = row.result["method"]
+    method = row.result.method
     if method is None:
         return "Read from a tree file that does not say how it was made."
     try:
@@ -195,7 +195,7 @@ def _made(row: Row) -> str:
         said, of_vectors = f"Built by {method}.", False
     chosen = ", ".join(
         name if value is True else f"{name} {value}"
-        for name, value in row.result["options"].items()
+        for name, value in row.result.options.items()
         if value is not None and value is not False
     )
     grown = f" {_GROWN}" if of_vectors and _built_here(row) else ""
@@ -204,7 +204,7 @@ def _made(row: Row) -> str:
 
 def _built_here(row: Row) -> bool:
     """Tell whether the comparison built a tree: its row is called as the method is typed."""
-    return row.name.split()[:1] == [row.result["method"]]
+    return row.name.split()[:1] == [row.result.method]
 
 
 def _bokeh() -> str:

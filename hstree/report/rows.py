@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-Results = Mapping[str, Any]
+from hstree.experiments import results
+from hstree.experiments.results import Comparison, Scored
 
 #: Told apart by most eyes, and readable on white and on near-black alike.
 COLOURS = (
@@ -24,27 +24,26 @@ class Row:
     ----------
     index : int
         Its place in the table; the page and its plots know it by this.
-    result : mapping
-        As in ``results.json``.
+    result : hstree.experiments.results.Row
     """
 
     index: int
-    result: Mapping[str, Any]
+    result: results.Row
 
     @property
     def name(self) -> str:
         """Return the name that the user knows it by."""
-        return str(self.result["name"])
+        return self.result.name
 
     @property
     def is_tree(self) -> bool:
         """Tell whether it is a tree, the flat softmax too, and not a baseline."""
-        return bool(self.result["kind"] == "tree")
+        return self.result.kind == "tree"
 
     @property
     def is_flat(self) -> bool:
         """Tell whether it is the flat softmax, wherever it came from: all labels under a root."""
-        return self.is_tree and self.result["tree"]["nodes"] == 1
+        return self.result.tree is not None and self.result.tree.nodes == 1
 
     @property
     def colour(self) -> str:
@@ -63,21 +62,19 @@ class Row:
             return "dashed"
         return "solid" if self.index < len(COLOURS) else "dotted"
 
-    def perplexity(self, part: str = "test") -> float | None:
+    def perplexity(self, split: Scored = "test") -> float | None:
         """Return the mean perplexity over seeds."""
-        found: float | None = self.result["perplexity"][part]["mean"]
-        return found
+        return self.result.perplexity[split].mean
 
     @property
     def tokens_per_second(self) -> float | None:
         """Return the training speed."""
-        found: float | None = self.result["tokens_per_second"]
-        return found
+        return self.result.tokens_per_second
 
 
-def rows_of(results: Results) -> list[Row]:
+def rows_of(comparison: Comparison) -> list[Row]:
     """Return the rows in the order of the table."""
-    return [Row(index, result) for index, result in enumerate(results["rows"])]
+    return [Row(index, result) for index, result in enumerate(comparison.rows)]
 
 
 def best_tree(rows: Sequence[Row]) -> Row | None:
@@ -91,16 +88,18 @@ def flat_row(rows: Sequence[Row]) -> Row | None:
     return next((row for row in rows if row.is_flat), None)
 
 
-def recommended(results: Results, rows: Sequence[Row]) -> Row | None:
+def recommended(comparison: Comparison, rows: Sequence[Row]) -> Row | None:
     """Return the answer: the fastest tree near enough to the best, as the comparison chose it."""
-    return _chosen(results, rows, "fastest")
+    return _chosen(comparison, rows, "fastest")
 
 
-def lowest(results: Results, rows: Sequence[Row]) -> Row | None:
+def lowest(comparison: Comparison, rows: Sequence[Row]) -> Row | None:
     """Return the tree of the lowest validation perplexity, flat or not, as it was chosen."""
-    return _chosen(results, rows, "best")
+    return _chosen(comparison, rows, "best")
 
 
-def _chosen(results: Results, rows: Sequence[Row], what: str) -> Row | None:
-    choice = results["choice"]
-    return None if choice is None else next(row for row in rows if row.name == choice[what])
+def _chosen(comparison: Comparison, rows: Sequence[Row], what: str) -> Row | None:
+    choice = comparison.choice
+    return (
+        None if choice is None else next(row for row in rows if row.name == getattr(choice, what))
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from hstree.experiments.results import Scored
 from hstree.experiments.significance import BLOCK, FEWEST
 from hstree.report.figures import (
     NONE,
@@ -57,7 +57,7 @@ def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
             "at one with k branches", _scores,
         ),
         Column("parameters", "", "trained numbers", _parameters),
-        *(wordnet if any(row.result["in_wordnet"] is not None for row in rows) else []),
+        *(wordnet if any(row.result.in_wordnet is not None for row in rows) else []),
         Column("valid", "perplexity", "lower is better; trees are chosen by it",
                _perplexity_of("valid")),
         Column(
@@ -81,51 +81,43 @@ def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
     ]  # fmt: skip
 
 
-def _tree(row: Row, *keys: str) -> float | None:
-    value: Any = row.result["tree"]
-    for key in keys:
-        value = None if value is None else value[key]
-    return None if value is None else float(value)
-
-
 def _codes(row: Row) -> Cell:
-    value = _tree(row, "codes_per_label")
+    value = row.result.tree.codes_per_label if row.result.tree else None
     return Cell(three_digits(value) if value != 1 else "1", value)
 
 
 def _code_length(row: Row) -> Cell:
-    weighted = _tree(row, "code_length", "weighted")
-    value = _tree(row, "code_length", "uniform") if weighted is None else weighted
+    value = row.result.tree.code_length.mean if row.result.tree else None
     return Cell(three_digits(value), value)
 
 
 def _scores(row: Row) -> Cell:
-    value = _tree(row, "scores_per_target")
+    value = row.result.tree.scores_per_target if row.result.tree else None
     return Cell(three_digits(value), value)
 
 
 def _parameters(row: Row) -> Cell:
-    value = row.result["parameters"]
+    value = row.result.parameters
     if value is None:
         return Cell(NONE, None)
     return Cell(f"{value / 1e6:.2f} M" if value >= 1e6 else number(value), value)
 
 
 def _in_wordnet(row: Row) -> Cell:
-    value = row.result["in_wordnet"]
+    value = row.result.in_wordnet
     return Cell(NONE if value is None else f"{value:.0%}", value)
 
 
-def _perplexity_of(part: str) -> Callable[[Row], Cell]:
-    return lambda row: Cell(perplexity(row.perplexity(part)), row.perplexity(part))
+def _perplexity_of(split: Scored) -> Callable[[Row], Cell]:
+    return lambda row: Cell(perplexity(row.perplexity(split)), row.perplexity(split))
 
 
 def _test(row: Row) -> Cell:
-    found = row.result["perplexity"]["test"]
-    spread = "" if found["sd"] is None else f"± {found['sd']:.2f}, "
-    note = f"{spread}n = {found['n']}" if row.is_tree else ""
-    mark = "*" if row.result["at_epoch_limit"] else ""
-    return Cell(perplexity(found["mean"]) + mark, found["mean"], note)
+    found = row.result.perplexity["test"]
+    spread = "" if found.sd is None else f"± {found.sd:.2f}, "
+    note = f"{spread}n = {found.n}" if row.is_tree else ""
+    mark = "*" if row.result.at_epoch_limit else ""
+    return Cell(perplexity(found.mean) + mark, found.mean, note)
 
 
 def _without_oov(row: Row) -> Cell:
@@ -134,33 +126,33 @@ def _without_oov(row: Row) -> Cell:
 
 
 def _to_flat(row: Row) -> Cell:
-    found = row.result["to_flat"]
+    found = row.result.to_flat
     if found is None:
         return Cell(NONE, None)
     if row.is_flat:
         return Cell("0", 1.0)
-    if found["low"] is None:
-        return Cell(signed(found["ratio"]), found["ratio"], "too short to tell")
-    note = f"{signed(found['low'])} to {signed(found['high'])}"
-    return Cell(signed(found["ratio"]), found["ratio"], note)
+    if found.low is None or found.high is None:
+        return Cell(signed(found.ratio), found.ratio, "too short to tell")
+    note = f"{signed(found.low)} to {signed(found.high)}"
+    return Cell(signed(found.ratio), found.ratio, note)
 
 
 def _p(row: Row) -> Cell:
-    p = None if row.result["to_flat"] is None else row.result["to_flat"]["p"]
+    p = None if row.result.to_flat is None else row.result.to_flat.p
     return Cell(significance(p), p)
 
 
 def _speed(row: Row) -> Cell:
-    note = _times_flat(row.result["speed_up"])
+    note = _times_flat(row.result.speed_up)
     return Cell(number(row.tokens_per_second), row.tokens_per_second, note)
 
 
 def _from_text(row: Row) -> Cell:
-    found = row.result["from_text"]
+    found = row.result.from_text
     if found is None:
         return Cell(NONE, None)
-    note = _times_flat(found["speed_up"])
-    return Cell(three_digits(found["seconds"]), found["seconds"], note)
+    note = _times_flat(found.speed_up)
+    return Cell(three_digits(found.seconds), found.seconds, note)
 
 
 def _times_flat(value: float | None) -> str:

@@ -193,7 +193,7 @@ def _check_model(found) -> None:
 
 
 def _check_results(found) -> None:
-    assert found["rows"] is not None
+    assert found.rows is not None
 
 
 def _read_format(name: str):

@@ -10,9 +10,11 @@ import pytest
 import hstree as library
 from hstree.errors import MissingExtraError
 from hstree.experiments import results
+from hstree.experiments.significance import Ratio
 from hstree.models.lbl import LogBilinearTrainer
 from hstree_cli.result_tables import perplexity_comparison
-from tests.comparison.test_study import timeless
+from tests.experiments.made_up import a_row
+from tests.experiments.test_comparison import timeless
 
 QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
 
@@ -20,7 +22,7 @@ QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Measure speeds for a moment only, and draw no plots."""
-    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
     monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 
@@ -33,19 +35,19 @@ def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
     found = results.load(tmp_path / "c")
-    assert [row["name"] for row in found["rows"]] == ["random", long, "flat", "kn2"]
-    assert found["options"]["seeds"] == [0, 1]
-    for row in found["rows"]:
-        assert f"{row['perplexity']['test']['mean']:.1f}" in ran.out
-        assert f"{row['to_flat']['ratio']:.3f}" in ran.out
-        if row["kind"] == "tree":
-            assert f"{row['tree']['scores_per_target']:.1f}" in ran.out
-            assert f"{row['tokens_per_second']:,.0f}" in ran.out
+    assert [row.name for row in found.rows] == ["random", long, "flat", "kn2"]
+    assert found.options["seeds"] == [0, 1]
+    for row in found.rows:
+        assert f"{row.perplexity['test'].mean:.1f}" in ran.out
+        assert f"{row.to_flat.ratio:.3f}" in ran.out
+        if row.kind == "tree":
+            assert f"{row.tree.scores_per_target:.1f}" in ran.out
+            assert f"{row.tokens_per_second:,.0f}" in ran.out
     short = "test tokens are too few to tell it from 1: an interval takes 20 blocks of 1,000"
     for said in ("± ", "too short to tell", short, "41 words", "written to"):
         assert said in " ".join(ran.out.split())
     assert (
-        f"Which tree? Of 3 trees, {found['choice']['best']} has the lowest validation perplexity"
+        f"Which tree? Of 3 trees, {found.choice.best} has the lowest validation perplexity"
     ) in " ".join(ran.out.split())
     assert (tmp_path / "c" / "results.csv").read_text().count("\n") == 5
 
@@ -59,28 +61,22 @@ def test_every_figure_fits_the_terminal(hstree, corpus, tmp_path, monkeypatch, c
     assert max(map(len, ran.out.splitlines())) <= columns
     assert "in WordNet share of the training tokens that WordNet has" in " ".join(ran.out.split())
     assert "* stopped at the limit of 2 epochs" in " ".join(ran.out.split())
-    for row in results.load(tmp_path / "c")["rows"]:
-        own = [line for line in ran.out.splitlines() if line.startswith(f" {row['name'][:7]}")]
-        test, cost = row["perplexity"]["test"], row["from_text"]
-        assert f" {row['perplexity']['valid']['mean']:.1f} " in own[0]
-        assert f" {test['mean']:.1f} ± {test['sd']:.1f}*  2 " in own[0]
-        assert f" {row['parameters']} " in own[1] or f"{row['parameters'] / 1000:#.3g}k" in own[1]
-        assert f" {cost['seconds']:.1f} " in own[2]
-        assert own[1].split()[-1] == ("-" if row["in_wordnet"] is None else "0%")
+    for row in results.load(tmp_path / "c").rows:
+        own = [line for line in ran.out.splitlines() if line.startswith(f" {row.name[:7]}")]
+        test, cost = row.perplexity["test"], row.from_text
+        assert f" {row.perplexity['valid'].mean:.1f} " in own[0]
+        assert f" {test.mean:.1f} ± {test.sd:.1f}*  2 " in own[0]
+        assert f" {row.parameters} " in own[1] or f"{row.parameters / 1000:#.3g}k" in own[1]
+        assert f" {cost.seconds:.1f} " in own[2]
+        assert own[1].split()[-1] == ("-" if row.in_wordnet is None else "0%")
 
 
 def test_an_interval_where_the_text_is_long_enough():
     """What a table says of one row for the two kinds of test texts."""
-    found = {"ratio": 1.306, "low": 1.278, "high": 1.334, "p": 0.0, "blocks": 82}
-    row = {
-        "name": "random", "to_flat": found, "at_epoch_limit": 0,
-        "perplexity": {part: {"mean": 164.0, "sd": None, "n": 1} for part in ("valid", "test")},
-    }  # fmt: skip
-    unknown = {**found, "low": None, "high": None, "p": None, "blocks": 8}
-    cells = [
-        list(column.cells)
-        for column in perplexity_comparison([row, {**row, "to_flat": unknown}]).columns
-    ]
+    ratio = Ratio(1.306, 1.278, 1.334, 0.0, 82)
+    unknown = Ratio(1.306, None, None, None, 8)
+    drawn = perplexity_comparison([a_row(to_flat=ratio), a_row(to_flat=unknown)])
+    cells = [list(column.cells) for column in drawn.columns]
     assert cells[4] == ["1.306 [1.278,1.334]", "1.306 too short to tell"]
     assert cells[5] == ["<0.001", "-"]
 
@@ -106,9 +102,9 @@ def test_the_page_is_written_where_its_plots_can_be_drawn(hstree, corpus, tmp_pa
 def test_without_flat_there_are_no_ratios(hstree, corpus, tmp_path):
     ran = hstree("compare", corpus, "-m", "huffman", "-o", "c", *QUICK)
     assert ran.status == 0
-    (row,) = results.load(tmp_path / "c")["rows"]
-    assert row["to_flat"] is None
-    assert row["speed_up"] is None
+    (row,) = results.load(tmp_path / "c").rows
+    assert row.to_flat is None
+    assert row.speed_up is None
     assert "of the trees within 3% of it none trains faster" in " ".join(ran.out.split())
     assert "95%" not in ran.out
 
@@ -119,14 +115,14 @@ def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(hstree, t
     assert (ran.status, ran.err) == (0, "")
     found = results.load("c")
     assert "<unk>" in library.load(tree).labels
-    assert [row["tree"]["labels"] for row in found["rows"]] == [42, 42]
+    assert [row.tree.labels for row in found.rows] == [42, 42]
     # The same words in the same order as ever: nothing is trained again for the tree's sake.
-    before = found["rows"][0]["runs"]
-    flat = library.load(f"c/{found['rows'][0]['tree_file']}")
+    before = found.rows[0].runs
+    flat = library.load(f"c/{found.rows[0].tree_file}")
     counts = dict(zip(flat.labels, flat.counts.tolist(), strict=True))
     assert list(counts) == sorted(counts, key=lambda word: (-counts[word], word))
     hstree("compare", corpus, "-m", "flat", "--tree", tree, "-o", "c", *QUICK)
-    assert results.load("c")["rows"][0]["runs"] == before
+    assert results.load("c").rows[0].runs == before
 
 
 def test_a_tree_over_other_words_is_refused(refused, hstree, tree, corpus):
@@ -153,7 +149,7 @@ def test_a_tree_that_saw_the_test_lines_is_called_out(hstree, corpus):
         (("-m", "gmm --arity 3"), 2, "no option --arity for gmm, whose own options are"),
         (("-m", "hufman"), 2, "did you mean 'huffman'"),
         (("--baseline", "kn9"), 2, "kn2 to kn7"),
-        (("-m", "flat", "-m", "flat"), 2, "flat stands twice"),
+        (("-m", "flat", "-m", "flat"), 2, "flat occurs twice"),
         (("-m", "flat", "--seeds", "0"), 2, "--seeds"),
         (("-m", "flat", "--dropout", "1"), 2, "dropout"),
         (("-m", "flat", "--vocabulary", "v.tsv", "--min-count", "2"), 2, "--min-count"),

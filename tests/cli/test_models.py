@@ -61,7 +61,7 @@ def test_options_of_another_model_are_refused(refused, hstree, tree, corpus):
 def test_compare_trains_any_model_and_says_of_what_its_figures_are(
     hstree, corpus, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
     given = ["--model", "skipgram", "--window", 1, *QUICK]
     methods = ["-m", "huffman", "-m", "gmm", "-m", "flat"]
     ran = hstree("compare", corpus, *methods, *given, "-o", "runs")

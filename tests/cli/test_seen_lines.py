@@ -14,7 +14,7 @@ QUICK = ("--dim", "4", "--epochs", "1", "--batch-size", "64")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Measure speeds for a moment only, and draw no plots."""
-    monkeypatch.setattr("hstree.experiments.speeds.TURN", 0.001)
+    monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
     monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 
@@ -117,8 +117,8 @@ def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path
         warnings = done(*command, *same)
         assert len(warnings) == 3
         assert all(part in warning for part, warning in zip(said, warnings, strict=True))
-    rows = results.load(tmp_path / "c")["rows"]
-    assert [said[0] in row["seen"] for row in rows] == [True, True]
+    rows = results.load(tmp_path / "c").rows
+    assert [said[0] in row.seen for row in rows] == [True, True]
     header, row, _ = (tmp_path / "c" / "results.csv").read_text().splitlines()
     assert header.split(",")[-1] == "seen"
     assert said[0] in row
@@ -135,13 +135,13 @@ def test_a_row_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, 
     # An equal tree that has read none of the test lines is trained first, and its run kept.
     seen.with_meta({}).save(tmp_path / "clean.json")
     assert done("compare", corpus, "--tree", "clean.json", *given) == []
-    assert [row["seen"] for row in results.load(tmp_path / "c")["rows"]] == [None]
+    assert [row.seen for row in results.load(tmp_path / "c").rows] == [None]
     (tmp_path / "clean.json").write_bytes((tmp_path / "seen.json").read_bytes())
     one(done("compare", corpus, "--tree", "clean.json", "--tree", tree, *given), "clean.json: ")
-    rows = results.load(tmp_path / "c")["rows"]
-    assert "the tree's builder read lines 181 to 200" in rows[0]["seen"]
-    assert rows[1]["seen"] is None
-    expected = [("test lines read before", f"clean.json: {rows[0]['seen']}")]
+    rows = results.load(tmp_path / "c").rows
+    assert "the tree's builder read lines 181 to 200" in rows[0].seen
+    assert rows[1].seen is None
+    expected = [("test lines read before", f"clean.json: {rows[0].seen}")]
     conditions = conditions_of(results.load(tmp_path / "c"))
     assert [fact for fact in conditions if "before" in fact[0]] == expected
 
@@ -160,7 +160,7 @@ def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, tree, corpus,
     chosen = "the words of the vocabulary were chosen on lines 181 to 200"
     compared = done("compare", corpus, "-m", "huffman", "--vocabulary", "v.tsv", "-o", "c", *QUICK)
     one(compared, chosen)
-    assert "made from lines 181 to 200" in results.load(tmp_path / "c")["rows"][0]["seen"]
+    assert "made from lines 181 to 200" in results.load(tmp_path / "c").rows[0].seen
     one(done("evaluate", tree, corpus, "--vocabulary", "v.tsv", "--epochs", "0"), chosen)
 
 

@@ -106,7 +106,7 @@ def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
     again = LanguageModel.load(tmp_path / "model")
     assert again.perplexity(test) == model.perplexity(test)
     assert again.config() == model.config()
-    assert score_saved(again, test)["perplexity"]["test"] == model.perplexity(test)
+    assert score_saved(again, test).perplexity["test"] == model.perplexity(test)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_the_figures_of_an_evaluation(tmp_path):
     splits = corpus_splits(corpus)
     vocabulary = splits.train.select_vocabulary(unk=True)
     tree = hstree.build("huffman", vocabulary)
-    found = evaluate(tree, splits, **{**SMALL, "epochs": 1}).as_dict()
+    found = evaluate(tree, splits, **{**SMALL, "epochs": 1}).result.as_dict()
     assert found["oov"] == {"train": 0, "valid": 0, "test": 3}
     assert sum(found["tokens"].values()) == len(corpus)
     assert found["perplexity"]["test_without_oov"] < found["perplexity"]["test"]

@@ -1,40 +1,42 @@
 """The answer in words: it says what the results say, and no more than they tell."""
 
-import copy
 import re
+from dataclasses import replace
 
 import pytest
 
 pytest.importorskip("bokeh", reason="the report extra is not installed")
 
+from hstree.experiments.results import Choice, SecondsFromText, Spread, VocabularyFigures
+from hstree.experiments.significance import Ratio
 from hstree.report.answer import answers_of
+from tests.experiments.made_up import a_comparison, a_row, a_tree
 
 
 def row(name, test, speed, *, valid=None, sd=0.1, n=3, nodes=99, to_flat=None, codes=1.0):
-    return {
-        "name": name, "kind": "tree", "method": "gmm", "options": {},
-        "tree": {"nodes": nodes, "codes_per_label": codes, "scores_per_target": 12.0,
-                 "code_length": {"uniform": 13.0, "weighted": 12.0}},
-        "perplexity": {
-            "valid": {"mean": 1.1 * test if valid is None else valid, "sd": sd, "n": n},
-            "test": {"mean": test, "sd": sd, "n": n},
-        },
-        "to_flat": to_flat, "parameters": 1000, "seconds_per_epoch": 5.0,
-        "tokens_per_second": speed, "speed_up": speed / 100, "from_text": None,
-    }  # fmt: skip
+    means = {
+        "valid": 1.1 * test if valid is None else valid,
+        "test": test,
+        "test_without_oov": test,
+    }
+    tree = a_tree(
+        nodes=nodes, codes_per_label=codes, scores_per_target=12.0, uniform=13.0, weighted=12.0
+    )
+    return a_row(
+        name=name, method="gmm", tree=tree, to_flat=to_flat, parameters=1000,
+        perplexity={part: Spread(mean=mean, sd=sd, n=n) for part, mean in means.items()},
+        seconds_per_epoch=5.0, tokens_per_second=speed, speed_up=speed / 100,
+    )  # fmt: skip
 
 
-FLAT = row("flat", 100.0, 100, nodes=1, to_flat={"ratio": 1, "low": 1, "high": 1, "p": None})
+FLAT = row("flat", 100.0, 100, nodes=1, to_flat=Ratio(1, 1, 1, None, 82))
 
 
 def results(*rows, best, fastest):
-    return {
-        "vocabulary": {"size": 10_000},
-        "choice": {
-            "by": "valid", "among": len(rows), "best": best, "within": 0.03, "fastest": fastest,
-        },
-        "rows": [copy.deepcopy(one) for one in rows],
-    }  # fmt: skip
+    choice = Choice(by="valid", among=len(rows), best=best, within=0.03, fastest=fastest)
+    return a_comparison(
+        *rows, vocabulary=VocabularyFigures(size=10_000, sha256="ab"), choice=choice
+    )
 
 
 def said(found):
@@ -42,7 +44,7 @@ def said(found):
 
 
 def test_the_fastest_tree_near_the_best_is_the_answer():
-    near = row("near", 101.0, 900, to_flat={"ratio": 1.01, "low": 1.005, "high": 1.02, "p": 0.01})
+    near = row("near", 101.0, 900, to_flat=Ratio(1.01, 1.005, 1.02, 0.01, 82))
     quick = row("quick", 130.0, 2_000)
     answer = said(results(FLAT, near, quick, best="flat", fastest="near"))
     assert answer["Which tree?"].startswith(
@@ -63,7 +65,7 @@ def test_the_fastest_tree_near_the_best_is_the_answer():
 
 
 def test_an_interval_around_one_is_no_difference():
-    near = row("near", 101.0, 900, to_flat={"ratio": 1.01, "low": 0.99, "high": 1.03, "p": 0.3})
+    near = row("near", 101.0, 900, to_flat=Ratio(1.01, 0.99, 1.03, 0.3, 82))
     answer = said(results(FLAT, near, best="flat", fastest="near"))
     assert (
         "does not tell it from the flat softmax (+1.0%; 95% interval \N{MINUS SIGN}1.0% to"
@@ -72,8 +74,7 @@ def test_an_interval_around_one_is_no_difference():
 
 
 def test_a_short_test_text_has_no_interval():
-    to_flat = {"ratio": 1.01, "low": None, "high": None, "p": None, "blocks": 8}
-    near = row("near", 101.0, 900, to_flat=to_flat)
+    near = row("near", 101.0, 900, to_flat=Ratio(1.01, None, None, None, 8))
     answer = said(results(FLAT, near, best="flat", fastest="near"))["Which tree?"]
     assert "Its ratio to the flat softmax, +1.0%, is of a test text too short to tell" in answer
     assert "interval" not in answer
@@ -90,10 +91,10 @@ def test_the_rival_is_chosen_by_validation_and_reported_by_test():
 
 
 def test_the_cost_counts_from_the_text():
-    near = row("near", 101.0, 900)
-    near["from_text"] = {
-        "seconds": 1213.0, "vectors": 331.0, "tree": 2.0, "training": 880.0, "speed_up": 0.57,
-    }  # fmt: skip
+    seconds = SecondsFromText(
+        seconds=1213.0, vectors=331.0, tree=2.0, training=880.0, speed_up=0.57
+    )
+    near = replace(row("near", 101.0, 900), from_text=seconds)
     answer = said(results(FLAT, near, best="flat", fastest="near"))["What does it cost?"]
     assert "1,213 seconds from the text to the model, 331 of them for the vectors" in answer
     assert "0.57\N{MULTIPLICATION SIGN} flat\u2019s speed" in answer
@@ -121,8 +122,7 @@ def test_how_sure_it_is_follows_the_spread_over_seeds(sd, n, expected):
 
 
 def test_without_any_tree_none_is_named():
-    found = {"vocabulary": {"size": 3}, "choice": None, "rows": []}
-    assert "none to name" in said(found)["Which tree?"]
+    assert "none to name" in said(a_comparison())["Which tree?"]
 
 
 def test_a_name_is_text_in_the_answer():

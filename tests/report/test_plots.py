@@ -6,16 +6,17 @@ import pytest
 
 pytest.importorskip("bokeh", reason="the report extra is not installed")
 
+from hstree.experiments.results import Spread
 from hstree.report.plots.speed import pareto
 from hstree.report.rows import Row
+from tests.experiments.made_up import a_row
 
 
 def rows(places):
     return [
-        Row(i, {"name": str(i), "kind": "tree", "method": "gmm", "tokens_per_second": speed,
-                "perplexity": {"test": {"mean": test, "sd": None, "n": 1}}})
+        Row(i, a_row(tokens_per_second=speed, perplexity={"test": Spread(mean=test, sd=None, n=1)}))
         for i, (speed, test) in enumerate(places)
-    ]  # fmt: skip
+    ]
 
 
 def test_the_front_holds_just_the_rows_that_none_beats():

@@ -74,5 +74,6 @@ def bootstrap(
                 splits, output, rounds=rounds, method=method, build_options=options, **training
             )
         )
-    with written((json, lambda path: write_json(path, results))):
+    document = {name: result.as_dict() for name, result in results.items()}
+    with written((json, lambda path: write_json(path, document))):
         print_rounds(results, output, origin(splits.train))

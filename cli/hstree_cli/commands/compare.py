@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from hstree_cli.terminal import INTERRUPTED, complain, printable, say, showing_p
 
 if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
+    from hstree.experiments.entries import Entry
     from hstree.experiments.evaluation import Splits
     from hstree.tree import Tree
 
@@ -102,9 +104,11 @@ def compare(
     row. The table has the rows that this command names.
     """
     from hstree._files import recorded_name
+    from hstree.experiments.entries import Baseline, NamedTree
     from hstree.models import kind_of
     from hstree.tree import load
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
+    from hstree_cli.method_strings import parse_method
 
     if not (method or tree or baseline):
         is_language_model = kind_of(training).model.is_language_model
@@ -118,30 +122,29 @@ def compare(
             words = _words_of(next(iter(trees.values())), corpus, held_out, reading)
         splits = read_splits(corpus, held_out, reading, words)
     warn_of_seen_lines(splits, trees)
-    run_comparison(
-        splits,
-        output,
-        quiet,
-        methods=method or (),
-        trees=trees,
-        baselines=baseline or (),
-        seeds=seeds,
-        **training,
-    )
+    entries: list[Entry] = [
+        *map(parse_method, method or ()),
+        *(NamedTree(name, tree) for name, tree in trees.items()),
+        *map(Baseline.named, baseline or ()),
+    ]
+    run_comparison(splits, entries, output, quiet, seeds=seeds, **training)
 
 
-def run_comparison(splits: Splits, output: Path, quiet: bool, **options: Any) -> None:
+def run_comparison(
+    splits: Splits, entries: Sequence[Entry], output: Path, quiet: bool, **options: Any
+) -> None:
     """Compare, print the results and write their page.
 
     Parameters
     ----------
     splits : Splits
+    entries : sequence of Entry
     output : Path
         Folder for the results.
     quiet : bool
         Show no progress.
     **options
-        Methods, trees, baselines, seeds and options, as `hstree.experiments.compare` takes them.
+        Seeds and the model's options, as `hstree.experiments.compare` takes them.
 
     Raises
     ------
@@ -154,7 +157,7 @@ def run_comparison(splits: Splits, output: Path, quiet: bool, **options: Any) ->
 
     try:
         with showing_progress(quiet):
-            results = compare(splits, output, **options)
+            results = compare(splits, entries, output, **options)
     except KeyboardInterrupt:
         complain(
             f"interrupted; every finished run is kept in {output / 'runs'}, "

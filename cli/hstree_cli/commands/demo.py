@@ -12,8 +12,7 @@ from hstree_cli.terminal import showing_progress
 
 #: Two minutes on two cores: the first docstrings of the standard library.
 CORPUS, LINES, MIN_COUNT, EPOCHS, BATCH_SIZE = "builtin:stdlib", 15_000, 5, 3, 1024
-METHODS = ("random", "balanced", "huffman", "gmm", "classes", "flat")
-BASELINES = ("kn3",)
+ENTRIES = ("random", "balanced", "huffman", "gmm", "classes", "flat", "kn3")
 
 
 @examples("hstree demo -o demo")
@@ -32,6 +31,7 @@ def demo(
     `hstree compare` for a text of your own.
     """
     from hstree.data.corpus import Corpus
+    from hstree.experiments.entries import as_entries
     from hstree.experiments.evaluation import corpus_splits
     from hstree_cli.inputs import training_split
 
@@ -42,10 +42,9 @@ def demo(
         words = training_split(text, None, {"min_count": MIN_COUNT}).vocabulary
     run_comparison(
         corpus_splits(text.with_vocabulary(words)),
+        as_entries(ENTRIES),
         output,
         quiet,
-        methods=METHODS,
-        baselines=BASELINES,
         epochs=EPOCHS,
         batch_size=BATCH_SIZE,
     )

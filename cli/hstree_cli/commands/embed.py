@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,7 +79,7 @@ def embed(
         _write(vectors, output)
     history = trained.history_
     if history.epochs:
-        say(epochs_table([asdict(epoch) for epoch in history.epochs]))
+        say(epochs_table(history.epochs))
     on_tree = f"{loaded.meta.get('method') or tree}, {plural(loaded.n_nodes, 'node')}"
     rows = [
         ("perplexity", f"of each {trained.predicts}, while training"),

@@ -29,9 +29,10 @@ from hstree_cli.terminal import INTERRUPTED, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
+    from hstree.experiments.results import RunResult
     from hstree.models import Model
 
-    Evaluated = tuple[Model[Any], Corpus, dict[str, Any]]
+    Evaluated = tuple[Model[Any], Corpus, RunResult]
 
 #: Parameters that go with --no-train.
 _FOR_SCORING = {
@@ -112,11 +113,11 @@ def evaluate(
             model, text, results = _train(tree, corpus, held_out, reading, training, keep)
     with written(
         (unsaved, model.save),
-        (json, lambda path: write_json(path, results)),
+        (json, lambda path: write_json(path, results.as_dict())),
         (vectors_out, lambda path: _save_vectors(model, text, path, quiet)),
     ):
         print_evaluation(results, origin(text))
-    if results.get("interrupted"):
+    if results.interrupted:
         warn("interrupted: these figures are of the best weights so far")
         raise typer.Exit(INTERRUPTED)
 
@@ -163,7 +164,7 @@ def _train(
     splits = LabelReader(tree, reading).splits(corpus, held_out)
     warn_of_seen_lines(splits, {"": tree})
     evaluation = evaluate(tree, splits, trained=keep, **options)
-    return evaluation.model, evaluation.splits.train, evaluation.as_dict()
+    return evaluation.model, evaluation.splits.train, evaluation.result
 
 
 def _score(path: Path, source: str, reading: Reading) -> Evaluated:
@@ -175,8 +176,8 @@ def _score(path: Path, source: str, reading: Reading) -> Evaluated:
     model = load(path)
     text = LabelReader(model.spec, reading).text(source)
     results = score_saved(model, text)
-    if results["seen"] is not None:
-        warn(results["seen"])
+    if results.seen is not None:
+        warn(results.seen)
     return model, text, results
 
 

@@ -5,16 +5,16 @@ By bands of training counts, as the results divide the vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from bokeh.models import ColumnDataSource, FactorRange, NumeralTickFormatter, Span
 from bokeh.plotting import figure
 
+from hstree.experiments.results import Band
 from hstree.report.plots.blank import blank, hover, mark
 from hstree.report.rows import Row
-
-Band = Mapping[str, Any]
 
 _AXIS = "times in the training text (and share of test tokens)"
 
@@ -39,27 +39,25 @@ def by_band_to(rows: Sequence[Row], bands: Sequence[Band], to: Row) -> figure | 
 def _bands(
     rows: Sequence[Row], bands: Sequence[Band], to: Row | None, label: str, **options: Any
 ) -> figure | None:
-    shown = [i for i, band in enumerate(bands) if band["tokens"]]
-    total = sum(band["tokens"] for band in bands)
-    scored = [row for row in rows if row.result["by_band"]]
+    shown = [i for i, band in enumerate(bands) if band.tokens]
+    total = sum(band.tokens for band in bands)
+    scored = [row for row in rows if row.result.by_band]
     if not shown or not scored:
         return None
-    factors = [f"{band_name(bands[i])}\n{_per_cent(bands[i]['tokens'] / total)}" for i in shown]
+    factors = [f"{band_name(bands[i])}\n{_per_cent(bands[i].tokens / total)}" for i in shown]
     drawn = blank(_AXIS, label, x_range=FactorRange(*factors), **options)
     dots = []
     for row in scored:
-        values = row.result["by_band"]
-        level = to.result["by_band"] if to else [1.0] * len(bands)
+        values = row.result.by_band or []
+        level = to.result.by_band if to and to.result.by_band else [1.0] * len(bands)
         source = ColumnDataSource(
             {
                 "name": [row.name] * len(shown),
                 "band": factors,
                 "title": [band_name(bands[i]) for i in shown],
-                "words": [bands[i]["words"] for i in shown],
+                "words": [bands[i].words for i in shown],
                 "perplexity": [values[i] for i in shown],
-                "value": [
-                    values[i] / level[i] if values[i] and level[i] else float("nan") for i in shown
-                ],
+                "value": [_ratio(values[i], level[i]) for i in shown],
             }
         )
         drawn.line(
@@ -83,9 +81,13 @@ def _bands(
     return drawn
 
 
+def _ratio(value: float | None, level: float | None) -> float:
+    return value / level if value and level else math.nan
+
+
 def band_name(band: Band) -> str:
     """Return a band in words: "never", "1-9", "out of vocabulary"."""
-    least, most = band["least"], band["most"]
+    least, most = band.least, band.most
     if least is None:
         return "unknown"
     if most is None:

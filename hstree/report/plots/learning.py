@@ -83,13 +83,13 @@ def _learning(rows: Sequence[Row], column: str, label: str, *, x_axis_type: str)
 def _curves(row: Row) -> list[dict[str, list[Any]]]:
     """Return one run a curve, of the epochs that were validated."""
     curves = []
-    for run in row.result["runs"]:
-        epochs = run.get("epochs") or []
-        elapsed = list(accumulate(epoch["seconds"] for epoch in epochs))
+    for run in row.result.runs:
+        epochs = run.epochs or []
+        elapsed = list(accumulate(epoch.seconds for epoch in epochs))
         points = [
-            (epoch["epoch"], seconds, epoch["valid"])
+            (epoch.epoch, seconds, epoch.valid)
             for epoch, seconds in zip(epochs, elapsed, strict=True)
-            if epoch["valid"] is not None
+            if epoch.valid is not None
         ]
         if points:
             number, seconds, valid = map(list, zip(*points, strict=True))
@@ -99,7 +99,7 @@ def _curves(row: Row) -> list[dict[str, list[Any]]]:
                     "seconds": seconds,
                     "valid": valid,
                     "name": [row.name] * len(points),
-                    "seed": [run["seed"]] * len(points),
+                    "seed": [run.seed] * len(points),
                 }
             )
     return curves

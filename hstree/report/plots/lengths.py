@@ -22,7 +22,7 @@ _TAIL = 0.001
 
 def code_lengths(rows: Sequence[Row]) -> figure | None:
     """Draw each tree's codes (bars) and running text (line) by length; None without any tree."""
-    drawn_rows = [row for row in rows if row.result["code_lengths"]]
+    drawn_rows = [row for row in rows if row.result.code_lengths]
     if not drawn_rows:
         return None
     end = max(_shown_to(row) for row in drawn_rows)
@@ -53,15 +53,15 @@ def code_lengths(rows: Sequence[Row]) -> figure | None:
 
 def height_of(rows: Sequence[Row]) -> int:
     """Return the CSS pixels that the histograms take, so that a plot beside them can be alike."""
-    return _STRIP * sum(bool(row.result["code_lengths"]) for row in rows) + 70
+    return _STRIP * sum(bool(row.result.code_lengths) for row in rows) + 70
 
 
 def _strip(drawn: figure, row: Row, floor: int, end: int, width: int) -> object:
     """Draw one tree's histogram on its floor, and return its bars."""
     first, codes, tokens = _bars(row, end, width)
-    found = row.result["code_lengths"]
-    of_codes = codes / max(sum(entry["codes"] for entry in found), 1)
-    of_tokens = tokens / (sum(entry["tokens"] for entry in found) or 1.0)
+    found = row.result.code_lengths or []
+    of_codes = codes / max(sum(entry.codes for entry in found), 1)
+    of_tokens = tokens / (sum(entry.tokens for entry in found) or 1.0)
     tallest = max(of_codes.max(), of_tokens.max()) or 1.0
     last = first + width - 1
     source = ColumnDataSource(
@@ -96,24 +96,24 @@ def _strip(drawn: figure, row: Row, floor: int, end: int, width: int) -> object:
 
 def _bars(row: Row, end: int, width: int) -> tuple[Int64, Float64, Float64]:
     """Return the first length of each bar up to `end`, and the codes and tokens in it."""
-    found = [entry for entry in row.result["code_lengths"] if entry["length"] <= end]
-    bar = np.array([entry["length"] - 1 for entry in found], np.int64) // width
+    found = [entry for entry in row.result.code_lengths or [] if entry.length <= end]
+    bar = np.array([entry.length - 1 for entry in found], np.int64) // width
     filled = np.unique(bar)
     codes, tokens = (
-        np.bincount(bar, [float(entry[what]) for entry in found])[filled].astype(np.float64)
-        for what in ("codes", "tokens")
+        np.bincount(bar, weights)[filled].astype(np.float64)
+        for weights in ([float(e.codes) for e in found], [e.tokens for e in found])
     )
     return filled * width + 1, codes, tokens
 
 
 def _shown_to(row: Row) -> int:
     """Return the length beyond which there is only a tail."""
-    found = row.result["code_lengths"]
+    found = row.result.code_lengths or []
     ends = []
-    for what in ("codes", "tokens"):
-        beyond = np.cumsum([entry[what] for entry in found][::-1])[::-1]
+    for amount in ([float(entry.codes) for entry in found], [entry.tokens for entry in found]):
+        beyond = np.cumsum(amount[::-1])[::-1]
         ends += [
-            entry["length"]
+            entry.length
             for entry, left in zip(found, beyond, strict=True)
             if left >= _TAIL * beyond[0]
         ]

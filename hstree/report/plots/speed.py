@@ -113,4 +113,4 @@ def _perplexity(row: Row) -> float:
 
 def _spread(row: Row) -> float:
     """Return the standard deviation over seeds; 0 where there is one seed."""
-    return float(row.result["perplexity"]["test"]["sd"] or 0.0)
+    return float(row.result.perplexity["test"].sd or 0.0)

@@ -32,7 +32,7 @@ def test_a_key_is_what_it_was_when_runs_were_first_kept(tmp_path, monkeypatch):
     corpus = corpus_of(tmp_path, ["a b c", "b a"] * 20)
     tree = hstree.build("huffman", corpus)
     result = run(tree, corpus_splits(corpus), tmp_path / "r", **SMALL)
-    assert result["key"] == KEY
+    assert result.key == KEY
     assert finished(tmp_path / "r", KEY) == result
 
 
@@ -58,7 +58,7 @@ def test_the_nll_of_every_token_adds_up_to_the_score(splits, tmp_path):
     result = run(hstree.build("huffman", splits.train), splits, tmp_path / "r", **SMALL)
     nll = nll_of(tmp_path / "r", splits)
     assert nll.shape == (len(splits.test),)
-    assert np.exp(nll.mean()) == pytest.approx(result["perplexity"]["test"], rel=1e-9)
+    assert np.exp(nll.mean()) == pytest.approx(result.perplexity["test"], rel=1e-9)
     model = LanguageModel.load(tmp_path / "r" / "model")
     ids = model.reencode(splits.test).ids(slice(None))
     eos = model.vocabulary.index("<eos>")

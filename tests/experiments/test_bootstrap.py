@@ -7,9 +7,9 @@ import pytest
 
 import hstree
 from hstree.errors import InputError, OptionError
-from hstree.experiments.bootstrap import bootstrap, grown
+from hstree.experiments.bootstrap import bootstrap
 from hstree.experiments.evaluation import corpus_splits
-from hstree.experiments.runs import run, vectors_of
+from hstree.experiments.runs import built_tree, run, vectors_of
 from hstree.models.lbl import LanguageModel, LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
 
@@ -37,19 +37,19 @@ def test_a_bootstrap_keeps_every_artefact(splits, tmp_path):
     assert list(done) == ["round-0", "round-1", "round-2"]
     for name, result in done.items():
         folder = tmp_path / "b" / name
-        assert json.loads((folder / "result.json").read_text()) == result
+        assert json.loads((folder / "result.json").read_text()) == result.as_dict()
         tree = hstree.load(folder / "tree.json")
-        assert tree.sha256 == result["tree"]["sha256"]
+        assert tree.sha256 == result.tree.sha256
         assert vectors_of(folder).labels == tree.labels
         model = LanguageModel.load(folder / "model")
-        assert model.perplexity(splits.test) == result["perplexity"]["test"]
-    assert done["round-0"]["tree"]["method"] == "random"
-    assert done["round-1"]["tree"]["method"] == "gmm"
+        assert model.perplexity(splits.test) == result.perplexity["test"]
+    assert done["round-0"].tree.method == "random"
+    assert done["round-1"].tree.method == "gmm"
 
 
 def test_later_rounds_grow_from_the_better_model(splits, tmp_path):
     done = dict(bootstrap(splits, tmp_path / "b", rounds=2, **SMALL))
-    better = min(("round-0", "round-1"), key=lambda name: done[name]["perplexity"]["valid"])
+    better = min(("round-0", "round-1"), key=lambda name: done[name].valid)
     tree = hstree.load(tmp_path / "b" / "round-2" / "tree.json")
     assert tree.meta["input"]["sha256"] == vectors_of(tmp_path / "b" / better).sha256
 
@@ -105,7 +105,7 @@ def test_a_run_with_a_file_missing_is_done_again(splits, tmp_path, trainings, na
     first = dict(bootstrap(splits, tmp_path / "b", **SMALL))
     (tmp_path / "b" / "round-0" / name).rename(tmp_path / "away")
     again = dict(bootstrap(splits, tmp_path / "b", **SMALL))
-    assert again["round-1"]["perplexity"] == first["round-1"]["perplexity"]
+    assert again["round-1"].perplexity == first["round-1"].perplexity
     # The tree is built anew, and then it is the one that the run was trained on.
     assert len(trainings) == (2 if name == "tree.json" else 3)
 
@@ -113,19 +113,19 @@ def test_a_run_with_a_file_missing_is_done_again(splits, tmp_path, trainings, na
 def test_a_damaged_tree_is_grown_anew(splits, tmp_path):
     run(hstree.build("random", splits.train), splits, tmp_path / "r", **SMALL)
     vectors = vectors_of(tmp_path / "r")
-    tree = grown(vectors, tmp_path / "g", "gmm", {})
+    tree = built_tree(vectors, tmp_path / "g", "gmm", {})
     (tmp_path / "g" / "tree.json").write_text("[]")
-    assert grown(vectors, tmp_path / "g", "gmm", {}) == tree
+    assert built_tree(vectors, tmp_path / "g", "gmm", {}) == tree
     assert hstree.load(tmp_path / "g" / "tree.json") == tree
 
 
 @pytest.fixture
 def builds(monkeypatch):
-    """Count the trees that `grown` builds."""
+    """Count the trees that `built_tree` builds."""
     seen = []
     build = hstree.build
     monkeypatch.setattr(
-        "hstree.experiments.bootstrap.build",
+        "hstree.experiments.runs.build",
         lambda *given, **more: seen.append(given) or build(*given, **more),
     )
     return seen
@@ -133,8 +133,8 @@ def builds(monkeypatch):
 
 @pytest.mark.parametrize("method", ["huffman", "classes"])
 def test_a_tree_of_a_text_is_built_once(splits, tmp_path, builds, method):
-    tree = grown(splits.train, tmp_path / "g", method, {})
-    assert grown(splits.train, tmp_path / "g", method, {}) == tree
+    tree = built_tree(splits.train, tmp_path / "g", method, {})
+    assert built_tree(splits.train, tmp_path / "g", method, {}) == tree
     assert len(builds) == 1
 
 
@@ -153,7 +153,7 @@ def test_a_tree_of_a_text_is_built_anew_for_other_words_counts_lines_or_options(
         (splits.train.select_lines(0, 50), {"arity": 3}),
     ]
     for number, (corpus, options) in enumerate(changed, 1):
-        tree = grown(corpus, tmp_path / "g", "huffman", options)
+        tree = built_tree(corpus, tmp_path / "g", "huffman", options)
         assert len(builds) == number
         assert tree == hstree.build("huffman", corpus, **options)
 
@@ -164,7 +164,7 @@ def test_a_tree_is_built_anew_for_another_file_of_an_option(splits, tmp_path, bu
     for number, seed in enumerate((0, 0, 1)):
         drawn = np.random.default_rng(seed).standard_normal((len(splits.train.vocabulary), 3))
         hstree.WordVectors(splits.train.vocabulary.words, drawn).save(vectors)
-        tree = grown(splits.train, tmp_path / "g", "classes", options)
+        tree = built_tree(splits.train, tmp_path / "g", "classes", options)
         assert len(builds) == max(1, number)
         assert tree == hstree.build("classes", splits.train, **options)
 
@@ -172,15 +172,15 @@ def test_a_tree_is_built_anew_for_another_file_of_an_option(splits, tmp_path, bu
 def test_what_a_folder_of_an_option_holds_is_not_known(splits, tmp_path, builds):
     for _ in range(2):
         with pytest.raises(InputError):
-            grown(splits.train, tmp_path / "g", "wordnet", {"source": str(tmp_path)})
-    grown(splits.train, tmp_path / "g", "huffman", {})
+            built_tree(splits.train, tmp_path / "g", "wordnet", {"source": str(tmp_path)})
+    built_tree(splits.train, tmp_path / "g", "huffman", {})
     assert len(builds) == 3
 
 
 def test_a_tree_of_a_vocabulary_depends_on_its_counts(tmp_path, builds):
     for counts in ([9, 1, 1], [9, 1, 1], [1, 1, 9]):
         words = hstree.Vocabulary(["a", "b", "c"], counts)
-        assert grown(words, tmp_path / "g", "huffman", {}) == hstree.build("huffman", words)
+        assert built_tree(words, tmp_path / "g", "huffman", {}) == hstree.build("huffman", words)
     assert len(builds) == 2
 
 

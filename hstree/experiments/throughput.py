@@ -1,7 +1,7 @@
-"""How fast models train on several trees: whole training steps, measured in turns.
+"""Training throughput on several trees: whole training steps, measured in turns.
 
-Only the steps are timed, not the drawing of batches or the validation. Because the trees take
-turns in one process, whatever else the machine does falls on all of them alike.
+Only the steps are timed, not the drawing of batches or the validation. The trees take turns in one
+process, so that whatever else the machine does falls on all of them alike.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from hstree.models import new_model
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
-#: Seconds that a tree trains for in one turn, at least.
+#: Minimum of seconds that a tree trains for in one turn.
 TURN = 0.7
 
 
-def speeds(
+def throughput(
     trees: Mapping[str, Tree], corpus: Corpus, *, rounds: int = 3, **options: Any
 ) -> dict[str, list[float]]:
-    """Measure the tokens a second of whole training steps.
+    """Measure the tokens per second of whole training steps.
 
     Parameters
     ----------
     trees : mapping of str to Tree
     corpus : Corpus
         Trained on, in shuffled batches.
-    rounds : int
-        Turns of each tree, `TURN` seconds each or two batches.
+    rounds : int, default 3
+        Turns of each tree, of `TURN` seconds or two batches.
     **options
-        Those of `hstree.models.new_model`.
+        Options of `hstree.models.new_model`.
 
     Returns
     -------
     dict of str to list of float
-        A figure a round for each tree. Every turn begins with a fresh model, so that only one
-        is held in memory, and with a step that is not counted.
+        Tokens per second of each tree, a figure per round. Every turn begins with a fresh model,
+        so that only one is held in memory, and with a step that is not counted.
     """
-    found: dict[str, list[float]] = {name: [] for name in trees}
+    measured: dict[str, list[float]] = {name: [] for name in trees}
     with progress.task("measuring speeds", total=rounds * len(trees)) as task:
         for _ in range(rounds):
             for name, tree in trees.items():
                 task.note(name)
-                found[name].append(_turn(tree, corpus, options))
+                measured[name].append(_turn(tree, corpus, options))
                 task.advance()
-    return found
+    return measured
 
 
 def _turn(tree: Tree, corpus: Corpus, options: Mapping[str, Any]) -> float:
-    """Return the tokens a second of one turn."""
+    """Return the tokens per second of one turn."""
     model = new_model(tree, **options)
     windows = model.windows(corpus)
     trainer = model.trainer(windows)
@@ -66,7 +66,7 @@ def _turn(tree: Tree, corpus: Corpus, options: Mapping[str, Any]) -> float:
             tokens += len(targets)
         if seconds >= TURN and number > 1:
             break
-    # Of the text: sub-sampling leaves some of its tokens out.
+    # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / trainer.expected(windows)
 
 

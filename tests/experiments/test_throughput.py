@@ -3,8 +3,8 @@
 import pytest
 
 import hstree
-from hstree.experiments import speeds as module
-from hstree.experiments.speeds import speeds
+from hstree.experiments import throughput as module
+from hstree.experiments.throughput import throughput
 from hstree.models.lbl import LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
 
@@ -32,6 +32,6 @@ def test_tokens_over_the_seconds_of_the_steps_that_count(text, monkeypatch):
     monkeypatch.setattr(LogBilinearTrainer, "step", step)
     monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
     trees = {f"arity {n}": hstree.build("huffman", text, arity=n) for n in (2, 3)}
-    found = speeds(trees, text, rounds=3, dim=4, batch_size=32, learning_rate=0.2)
+    found = throughput(trees, text, rounds=3, dim=4, batch_size=32, learning_rate=0.2)
     assert found == {"arity 2": [64.0] * 3, "arity 3": [128.0] * 3}
     assert order == [2, 3] * 3

@@ -1,0 +1,206 @@
+"""Tables of trees compared by `hstree.compare`: command line, texts and columns.
+
+Finished runs are kept in the folder, so that a command goes on where it stopped. Perplexities are
+means over random states, with the sample standard deviation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hstree
+from benchmarks import table
+from benchmarks.layer import Step, take_turns, tree_step
+from hstree import progress
+from hstree.experiments import compare
+from hstree.experiments.entries import Entry
+from hstree.experiments.evaluation import Splits
+from hstree.experiments.results import Comparison, Row
+from hstree.layers.hierarchical import HierarchicalSoftmax
+
+#: Targets of one call where more than one word is scored.
+MANY = 1024
+
+
+def parser(
+    description: str | None, entries: Sequence[Entry], folder: str, seeds: int = 1
+) -> argparse.ArgumentParser:
+    """Return the command line: folder, rows, random states and epochs."""
+    command = table.parser(description)
+    names = [entry.name for entry in entries]
+    command.add_argument("--folder", type=Path, default=Path(folder), help="where runs are kept")
+    command.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW")
+    command.add_argument("--seeds", type=int, default=seeds, help="number of random states")
+    command.add_argument("--epochs", type=int, default=12)
+    return command
+
+
+def add_ptb(command: argparse.ArgumentParser) -> None:
+    """Add ``--ptb DIR``, by default where the tests look for it."""
+    data = os.environ.get("HSTREE_TEST_DATA")
+    command.add_argument("--ptb", type=Path, default=Path(data, "ptb") if data else None)
+
+
+def ptb_splits(folder: Path | None) -> Splits:
+    """Read the Penn Treebank's three splits, or end with a line that says where to put them."""
+    if folder is None:
+        sys.exit("set HSTREE_TEST_DATA, or give --ptb: ptb.train.txt, .valid.txt and .test.txt")
+    return Splits(
+        *(hstree.Corpus.read(folder / f"ptb.{part}.txt") for part in ("train", "valid", "test"))
+    )
+
+
+class _Told:
+    """Prints on standard error which run has begun."""
+
+    def start(self, title: str, total: float | None, unit: str) -> progress.Task:
+        return self
+
+    def stop(self, task: progress.Task) -> None:
+        pass
+
+    def advance(self, amount: float = 1) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        if ", seed " in text:
+            print(text, file=sys.stderr, flush=True)
+
+
+def compared(entries: Sequence[Entry], splits: Splits, options: argparse.Namespace) -> Comparison:
+    """Train the rows that the command line names."""
+    chosen = [entry for entry in entries if entry.name in options.rows]
+    with progress.shown_by(_Told()):
+        return compare(splits, chosen, options.folder, seeds=options.seeds, epochs=options.epochs)
+
+
+def costs(row: Row, wordnet: bool = False) -> dict[str, Any]:
+    """Return the columns of a tree's costs and perplexities; none of its costs for a baseline.
+
+    With `wordnet`, they have the share of the training tokens that WordNet has.
+
+    Epochs are the maximum over random states; an asterisk marks rows that stopped at the limit,
+    before the validation perplexity had stopped falling.
+    """
+    columns: dict[str, Any] = {"tree": row.name}
+    if row.tree is not None:
+        columns |= {
+            "codes/word": row.tree.codes_per_label,
+            "code length": row.tree.code_length.weighted,
+            "scores/target": row.tree.scores_per_target,
+            "parameters": row.parameters,
+        }
+        if wordnet:
+            columns["in WordNet"] = None if row.in_wordnet is None else f"{row.in_wordnet:.0%}"
+    columns |= {"valid": _spread(row, "valid"), "test": _spread(row, "test")}
+    if row.tree is not None:
+        epochs = max(len(run.epochs or []) for run in row.runs)
+        mark = "*" if row.at_epoch_limit else ""
+        columns |= {"n": row.perplexity["test"].n, "epochs": f"{epochs}{mark}"}
+    return columns
+
+
+def seconds_from_text(row: Row) -> dict[str, float | None]:
+    """Return the columns of the seconds from the text to the trained model."""
+    cost = row.from_text
+    return {
+        "s from text": cost.seconds if cost else None,
+        "from text, times flat": cost.speed_up if cost else None,
+    }
+
+
+def beside_flat(comparison: Comparison, splits: Splits, folder: Path) -> Iterator[dict[str, Any]]:
+    """Lay out a table: costs, perplexities and speeds, beside those of the row "flat"."""
+    by_name = {row.name: row for row in comparison.rows}
+    flat, faster = by_name.get("flat"), {}
+    if flat is not None:
+        trees = {
+            name: hstree.load(folder / row.tree_file)
+            for name, row in by_name.items()
+            if row.tree_file is not None
+        }
+        faster = layer_speed_ups(trees, splits)
+    wordnet = any(row.in_wordnet is not None for row in comparison.rows)
+    for row in comparison.rows:
+        columns = costs(row, wordnet)
+        if flat is not None:
+            ratio = _test(row) / _test(flat)
+            columns["above flat"] = f"{100 * (ratio - 1):+.1f}%"
+        columns |= faster.get(row.name, {})
+        yield columns | (seconds_from_text(row) if row.tree else {})
+
+
+def layer_speed_ups(
+    trees: Mapping[str, hstree.Tree], splits: Splits, *, batch: int = 4096, rounds: int = 5
+) -> dict[str, dict[str, float]]:
+    """Measure the layer of every tree against that of the tree called "flat".
+
+    Each trains on the same batch of the text's targets, and scores the same words, one at a time
+    and `MANY` at a time; all take turns.
+
+    Returns
+    -------
+    dict
+        Row -> column -> how many times as fast as flat; the median of ratios round by round.
+    """
+    rng = np.random.default_rng(0)
+    targets = {name: _targets(tree, splits, batch) for name, tree in trees.items()}
+    hidden = rng.standard_normal((batch, 100), np.float32)
+    layers = {name: HierarchicalSoftmax(tree, 100) for name, tree in trees.items()}
+    jobs: dict[str, dict[str, Step]] = {
+        "training, times flat": {
+            name: tree_step(tree, hidden, targets[name]) for name, tree in trees.items()
+        },
+        "one word, times flat": {
+            name: _scoring(layer, hidden, targets[name], 1) for name, layer in layers.items()
+        },
+        f"{MANY:,} words, times flat": {
+            name: _scoring(layer, hidden, targets[name], MANY) for name, layer in layers.items()
+        },
+    }
+    columns: dict[str, dict[str, float]] = {name: {} for name in trees}
+    for column, steps in jobs.items():
+        seconds = take_turns(steps, rounds)
+        for name, taken in seconds.items():
+            ratios = [a / b for a, b in zip(seconds["flat"], taken, strict=True)]
+            columns[name][column] = statistics.median(ratios)
+    return columns
+
+
+def _targets(tree: hstree.Tree, splits: Splits, n: int) -> Any:
+    """Return the label ids of the same n words of the text for every tree."""
+    label = {word: i for i, word in enumerate(tree.labels)}
+    label_of_word = np.array([label[word] for word in splits.train.vocabulary.words])
+    ids = splits.train.ids(slice(0, 1 << 20))
+    ids = ids[ids >= 0]
+    return label_of_word[ids[np.random.default_rng(0).integers(0, len(ids), n)]]
+
+
+def _scoring(layer: HierarchicalSoftmax, hidden: Any, targets: Any, n: int) -> Step:
+    """Return a step that scores n words after n others, from the start again at the end."""
+    at = 0
+
+    def step() -> None:
+        nonlocal at
+        layer.nll(hidden[at : at + n], targets[at : at + n])
+        at = (at + n) % (len(targets) - n + 1)
+
+    return step
+
+
+def _spread(row: Row, split: Any) -> str:
+    """Return the mean over random states, with the standard deviation where there are several."""
+    spread = row.perplexity[split]
+    return f"{spread.mean:.1f}" + ("" if spread.sd is None else f" ± {spread.sd:.1f}")
+
+
+def _test(row: Row) -> float:
+    return row.perplexity["test"].mean or float("nan")

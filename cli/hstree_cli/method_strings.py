@@ -1,0 +1,81 @@
+"""Methods as they are typed for a comparison: "gmm --epsilon 0.4 --trees 4"."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from hstree._options import Option
+from hstree.builders import builder
+from hstree.errors import OptionError
+from hstree.experiments.entries import Method
+
+
+def parse_method(text: str) -> Method:
+    """Read a method and its options.
+
+    Parameters
+    ----------
+    text : str
+        The builder's name, then its options as `hstree build` takes them: ``--max-codes 8``,
+        ``--epsilon=0.4``, ``--weighted``, ``--no-weighted``; ``--seed`` is the random state.
+
+    Returns
+    -------
+    Method
+        Named as it was typed.
+
+    Raises
+    ------
+    OptionError
+        When there is no such builder, it has no such option, or that cannot have the value.
+
+    Examples
+    --------
+    >>> dict(parse_method("gmm --epsilon 0.4 --trees 4").options)
+    {'epsilon': 0.4, 'trees': 4}
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise OptionError(f"the method {text!r} cannot be read: {error}") from error
+    if not words:
+        raise OptionError('a method without a name; write it as in "gmm --epsilon 0.4"')
+    chosen = builder(words[0])
+    by_flag = {flag: option for option in chosen.options for flag in _flags(option)}
+    options: dict[str, Any] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        option = by_flag.get(flag)
+        if option is None:
+            known = ", ".join(sorted({_flags(o)[0] for o in chosen.options})) or "none"
+            raise OptionError(f"no option {word} for {chosen.name}, whose own options are: {known}")
+        if option.type is bool:
+            if equals:
+                raise OptionError(f"{chosen.name}: {flag} is a switch, and takes no value")
+            options[option.name] = flag == _flags(option)[0]
+            continue
+        if not equals and (value := next(rest, "")) == "":
+            raise OptionError(f"{chosen.name}: {flag} wants a value, as in {flag} {option.default}")
+        options[option.name] = _value(option, value)
+    return Method(chosen.name, options, name=shlex.join(words))
+
+
+def _flags(option: Option) -> list[str]:
+    """Return how an option is spelt; a switch has two flags, the first of which turns it on."""
+    if option.name == "random_state":
+        return ["--seed"]
+    name = option.name.replace("_", "-")
+    return [f"--{name}", f"--no-{name}"] if option.type is bool else [f"--{name}"]
+
+
+def _value(option: Option, text: str) -> Any:
+    """Return a value as the option's type; the builder refuses what cannot be converted."""
+    if option.type not in (int, float):
+        return Path(text) if option.type is Path else text
+    try:
+        return option.type(text)
+    except ValueError:
+        return text

@@ -1,0 +1,53 @@
+"""Methods as they are typed for a comparison."""
+
+from pathlib import Path
+
+import pytest
+
+from hstree.errors import OptionError
+from hstree_cli.method_strings import parse_method
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("huffman", {}),
+        ("huffman --arity 4", {"arity": 4}),
+        ("gmm --epsilon=0.4 --trees 4", {"epsilon": 0.4, "trees": 4}),
+        ("gmm --weighted --max-codes 8", {"weighted": True, "max_codes": 8}),
+        ("gmm --no-weighted", {"weighted": False}),
+        ("gmm --split balanced --seed 3", {"split": "balanced", "random_state": 3}),
+        ("classes --levels 3 --n-classes 9", {"levels": 3, "n_classes": 9}),
+        ("classes --classes-file 'my classes.tsv'", {"classes_file": Path("my classes.tsv")}),
+        ("kmeans  --balanced", {"balanced": True}),
+    ],
+)
+def test_a_method_is_read_by_its_signature(text, given):
+    assert parse_method(text).options == given
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hufman", "did you mean 'huffman'"),
+        ("", "without a name"),
+        ("gmm 'half", "cannot be read"),
+        ("gmm --arity 3", "no option --arity for gmm, whose own options are: --epsilon, "),
+        ("flat --arity 3", "no option --arity for flat, whose own options are: none"),
+        ("gmm 0.4", "no option 0.4 for gmm"),
+        ("gmm --epsilon", "gmm: --epsilon wants a value, as in --epsilon 0.0"),
+        ("gmm --epsilon much", "gmm: epsilon is 'much'; it must be a number from 0 to 0.5"),
+        ("huffman --arity 2.5", "huffman: arity is '2.5'; it must be a whole number, 2 or more"),
+        ("gmm --split up", "gmm: split is 'up'; it must be one of 'adaptive', 'balanced'"),
+        ("gmm --weighted=yes", "gmm: --weighted is a switch"),
+        ("random --seed -1", "random: random_state is -1; it must be"),
+    ],
+)
+def test_what_a_method_is_refused_for(text, said):
+    with pytest.raises(OptionError, match=said):
+        parse_method(text)
+
+
+def test_a_method_is_named_as_it_was_typed():
+    assert parse_method("gmm  --epsilon=.4").name == "gmm --epsilon=.4"
+    assert parse_method("gmm --epsilon=.4").slug == parse_method("gmm --epsilon 0.4").slug

@@ -1,0 +1,76 @@
+"""What Python code may write for the entries of a comparison."""
+
+from pathlib import Path
+
+import pytest
+
+from hstree.errors import OptionError
+from hstree.experiments.entries import Baseline, Method, NamedTree, as_entries
+from hstree.tree import Tree
+
+
+def test_a_random_state_is_the_comparisons_unless_the_method_has_its_own():
+    assert Method("gmm", {"trees": 2}).seeded(5) == {"random_state": 5, "trees": 2}
+    assert Method("gmm", {"random_state": 3}).seeded(5) == {"random_state": 3}
+    assert Method("huffman").seeded(5) == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "needs"),
+    [
+        ("huffman", {}, False),
+        ("wordnet", {}, False),
+        ("gmm", {}, True),
+        ("semantic", {}, True),
+        ("classes", {}, False),
+        ("classes", {"cluster_by": "vectors"}, True),
+        ("classes", {"cluster_by": "vectors", "vectors_file": "mine.npy"}, False),
+    ],
+)
+def test_which_methods_need_vectors(method, options, needs):
+    assert Method(method, options).needs_vectors is needs
+
+
+def test_a_folder_for_each_method():
+    mixture = Method("gmm", {"trees": 4, "epsilon": 0.4})
+    assert Method("random").slug == "random"
+    assert mixture.slug == "gmm-epsilon-0.4-trees-4"
+    # The same options in another order, one of them at its default.
+    assert Method("gmm", {"epsilon": 0.4, "iterations": 10, "trees": 4}).slug == mixture.slug
+    a, b = (Method("classes", {"classes_file": Path(name, "c.tsv")}).slug for name in "ab")
+    assert a != b
+    assert "/" not in a
+    assert Method("gmm", vectors_from=mixture).slug == "gmm-from-gmm-epsilon-0.4-trees-4"
+
+
+@pytest.mark.parametrize("name", ["kn1", "kn8", "kn", "kn33", "KN5", "trigram"])
+def test_unknown_baselines(name):
+    with pytest.raises(OptionError, match="kn2 to kn7"):
+        Baseline.named(name)
+
+
+def test_entries_keep_their_order_and_have_names_and_folders():
+    tree = Tree.from_children(["a", "b"], [[~0, ~1]])
+    given = ["flat", ("gmm", {"epsilon": 0.4}), tree, NamedTree("x.json", tree), "kn3"]
+    entries = as_entries([*given, Method("random", name="RANDOM")])
+    names = ["flat", "gmm epsilon=0.4", f"tree {tree.sha256[:8]}", "x.json", "kn3", "RANDOM"]
+    assert [entry.name for entry in entries] == names
+    assert len({entry.slug for entry in entries}) == len(entries)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "nothing to compare"),
+        (["flat", "flat"], "flat occurs twice"),
+        ([("gmm", {"trees": 1}), "gmm"], "gmm trees=1 and gmm agree"),
+        ([Method("gmm", name="x"), Method("flat", name="x")], "two rows are named x"),
+        (["hufman"], "did you mean 'huffman'"),
+        ([("gmm", {"arity": 3})], "gmm has no option 'arity'"),
+        ([("gmm", {"epsilon": 2})], "epsilon"),
+        (["kn9"], "no baseline 'kn9'"),
+    ],
+)
+def test_what_cannot_be_compared(given, said):
+    with pytest.raises(OptionError, match=said):
+        as_entries(given)
