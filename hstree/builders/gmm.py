@@ -17,6 +17,7 @@ from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import Split, divide
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (
+    LEAST_COUNT,
     Nodes,
     all_in_one,
     centred_rows,
@@ -28,9 +29,8 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
-#: Weight of a word with a count of zero, so that no node is without weight.
-LEAST_COUNT = 0.5
-#: Share of a node's variance that is added to the variances of its components.
+#: Share of a node's variance that is added to the variances of its components, as scikit-learn's
+#: `reg_covar` but relative.
 VARIANCE_FLOOR = 1e-6
 #: Smallest share of a node's weight that a component is taken to have, so that logs are finite.
 LEAST_SHARE = 1e-200
@@ -84,7 +84,7 @@ def gmm(
     Raises
     ------
     OptionError
-        When an option is out of its range, or `epsilon` is above 0 with a balanced split.
+        When `epsilon` is above 0 with a balanced split.
     InputError
         When the vectors have no counts and `weighted` needs them.
 
@@ -135,37 +135,36 @@ def _rule(
     weighted: bool,
 ) -> Split:
     """Return the rule that sends words to the components of their node's mixture."""
-    weights = _weights(vectors) if weighted else np.ones(len(vectors.labels))
+    weights = np.ones(len(vectors.labels))
+    if weighted:
+        if vectors.counts is None:
+            raise InputError(
+                "the option 'weighted' needs counts, and these vectors have none; add them to "
+                "NAME.labels.tsv (word<TAB>count), give a vocabulary, or leave the option out"
+            )
+        weights = np.maximum(vectors.counts, LEAST_COUNT)
     scale = scale_of(vectors.vectors)
-    doubtful = np.log(0.5 + epsilon) - np.log(0.5 - epsilon) if epsilon < 0.5 else np.inf
 
     def rule(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
         nodes, weight = Nodes(start), weights[words]
         X = centred_rows(vectors.vectors, words, nodes, weight, scale)
-        odds = log_odds(
-            nodes,
-            X,
-            split_in_order(nodes, rng.random(len(words))) == 1,
-            weight=weight,
-            iterations=iterations,
-            shared_variance=shared_variance,
-        )
+        half = split_in_order(nodes, rng.random(len(words))) == 1
+        odds = log_odds(nodes, X, half, weight, iterations, shared_variance)
         if split == "balanced":
             return split_in_order(nodes, odds)
         second = odds > 0
         branch = second.astype(np.int64)
-        if epsilon == 0.5:
-            split_stuck(branch, all_in_one(nodes, second) | all_in_one(nodes, ~second), nodes, X)
+        split_stuck(branch, nodes, X)
+        # (n,) words that go to both children
+        if epsilon == 0:
+            both = np.zeros(len(words), bool)
+        elif epsilon == 0.5:
             both = ~_surest(nodes, branch, odds)
-            branch[both] = ~branch[both]
-            return branch
-        if epsilon > 0:
-            both = np.abs(odds) <= doubtful
+        else:
+            both = np.abs(odds) <= np.log(0.5 + epsilon) - np.log(0.5 - epsilon)
             full = all_in_one(nodes, second | both) | all_in_one(nodes, ~second | both)
             both &= ~full[nodes.node]
-            branch[both] = ~branch[both]
-        split_stuck(branch, all_in_one(nodes, second) | all_in_one(nodes, ~second), nodes, X)
-        return branch
+        return np.where(both, ~branch, branch)
 
     return rule
 
@@ -179,24 +178,13 @@ def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> Bool:
     return surest
 
 
-def _weights(vectors: WordVectors) -> Float64:
-    if vectors.counts is None:
-        raise InputError(
-            "the option 'weighted' needs counts, and these vectors have none; add them to "
-            "NAME.labels.tsv (word<TAB>count), give a vocabulary, or leave the option out"
-        )
-    return np.maximum(vectors.counts.astype(np.float64), LEAST_COUNT)
-
-
 def log_odds(
     nodes: Nodes,
     X: Floating,
     second: Bool,
-    *,
-    weight: Float64 | None = None,
-    iterations: int = 10,
-    shared_variance: bool = False,
-    floor: float = VARIANCE_FLOOR,
+    weight: Float64,
+    iterations: int,
+    shared_variance: bool,
 ) -> Float64:
     """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
 
@@ -208,15 +196,12 @@ def log_odds(
         float64.
     second : bool array (n,)
         Start: the rows of the second component; in Mnih & Hinton's tree a random half.
-    weight : float64 array (n,), optional
-        Weight of each row, above zero; 1 by default.
-    iterations : int, default 10
+    weight : float64 array (n,)
+        Weight of each row, above zero.
+    iterations : int
         Rounds of EM after the first M-step.
-    shared_variance : bool, default False
+    shared_variance : bool
         Use one variance for both components.
-    floor : float, default 1e-6
-        Share of the node's variance that is added to each variance, as scikit-learn's
-        `reg_covar` but relative.
 
     Returns
     -------
@@ -229,18 +214,12 @@ def log_odds(
     With rows centred, the means of the components lie on a line through zero: the sums of the
     lighter component give those of the other, and one dot product per row gives both distances,
     ``4 n d`` operations per round. Summing the lighter one loses no digits in the differences.
-
-    References
-    ----------
-    .. [1] A. Mnih and G. Hinton, "A Scalable Hierarchical Distributed Language Model",
-       NIPS 2008, section 4.
     """
     d = X.shape[1]
-    weight = np.ones(len(X)) if weight is None else weight
     square = np.vecdot(X, X).astype(np.float64)
     mass = nodes.total(weight)
     spread = nodes.total(weight * square)
-    least_variance = np.maximum(floor * spread / (mass * d), 1e-300)
+    least_variance = np.maximum(VARIANCE_FLOOR * spread / (mass * d), 1e-300)
     odds = np.where(second, np.inf, -np.inf)
     for _ in range(iterations + 1):
         # M-step, (S,) each: weight, mean and variance of the lighter component, and so of both.

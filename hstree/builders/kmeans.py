@@ -11,7 +11,7 @@ from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
 from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import Split, divide
-from hstree.builders.shared.nodes import Nodes, all_in_one, centred_rows, scale_of, split_stuck
+from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of, split_stuck
 from hstree.data.vectors import WordVectors
 from hstree.tree import Tree
 
@@ -46,11 +46,6 @@ def kmeans(
     Tree
         One code per label.
 
-    Raises
-    ------
-    OptionError
-        When an option is out of its range.
-
     Notes
     -----
     The first centres are drawn by k-means++ [1]_. A centre that loses all its words keeps its
@@ -82,14 +77,7 @@ def kmeans(
 def kmeans_split(
     vectors: Floating, arity: int = 2, balanced: bool = False, *, iterations: int
 ) -> Split:
-    """Return the rule that splits nodes by k-means; its options are those of `kmeans`.
-
-    Parameters
-    ----------
-    vectors : float array (V, d)
-        One row per word.
-    arity, balanced, iterations
-    """
+    """Return the rule that splits nodes by k-means on vectors (V, d); options as in `kmeans`."""
     scale = scale_of(vectors)
     every = np.ones(len(vectors))
 
@@ -97,8 +85,7 @@ def kmeans_split(
         nodes = Nodes(start)
         X = centred_rows(vectors, words, nodes, every[: len(words)], scale)
         branch = _cluster(nodes, X, arity, balanced, iterations, rng)
-        stuck = all_in_one(nodes, branch == branch[start[nodes.node]])
-        split_stuck(branch, stuck, nodes, X, arity)
+        split_stuck(branch, nodes, X, arity)
         return branch
 
     return split
@@ -123,8 +110,8 @@ def _cluster(
 
 def _distance(nodes: Nodes, X: Floating, centre: Floating) -> Float64:
     """Return squared distances (n,) to each node's centre (S, d), minus the rows' squares."""
-    square: Float64 = np.vecdot(centre, centre).astype(np.float64)
-    return square[nodes.node] - 2 * nodes.dot(X, centre)
+    square = np.vecdot(centre, centre).astype(np.float64)
+    return np.asarray(square[nodes.node] - 2 * nodes.dot(X, centre))
 
 
 def _mean(nodes: Nodes, X: Floating, member: Bool, otherwise: Floating) -> Floating:

@@ -19,8 +19,6 @@ from hstree.tree import Tree
 
 #: Maximum number of labels: V (V - 1) / 2 distances are 1.6 GB of float64, and a copy.
 MAX_LABELS = 20_000
-#: Criteria that are defined for Euclidean distances only.
-EUCLIDEAN_ONLY = ("centroid", "median", "ward")
 
 
 @checked_options
@@ -66,7 +64,7 @@ def linkage(
     .. [1] D. Muellner, "Modern hierarchical, agglomerative clustering algorithms", 2011.
     """
     n_words = len(vectors.labels)
-    if criterion in EUCLIDEAN_ONLY and metric != "euclidean":
+    if criterion in ("centroid", "median", "ward") and metric != "euclidean":
         raise OptionError.about(
             "criterion",
             f"{criterion!r} needs the metric 'euclidean', not {metric!r}; take criterion "
@@ -78,11 +76,11 @@ def linkage(
             f"GB for these {n_words}; the limit is {MAX_LABELS} words: take gmm or kmeans, "
             "or fewer words"
         )
-    if n_words == 1:
-        return tree_from_linkage(np.empty((0, 2)), vectors.labels, vectors.counts)
+    merges = np.empty((0, 2))
     with progress.task("joining clusters"):
         try:
-            merges = hierarchy.linkage(vectors.vectors.astype(np.float64), criterion, metric)
+            if n_words > 1:
+                merges = hierarchy.linkage(vectors.vectors.astype(np.float64), criterion, metric)
         except ValueError as error:
             raise InputError(
                 f"the {metric} distances of these vectors cannot be clustered ({error}); "
@@ -121,11 +119,11 @@ def tree_from_linkage(
     >>> tree.child.tolist()
     [1, -2, -1, -3]
     """
-    n_labels, n_merges = len(labels), len(labels) - 1
+    n_labels = len(labels)
     pair = _checked_merges(merges, n_labels)[::-1]
     # (V - 1, 2) numbered from the last merge back, children come after their parents
-    child = np.where(pair < n_labels, ~pair, n_labels + n_merges - 1 - pair).ravel()
-    start = 2 * np.arange(n_merges + 1)
+    child = np.where(pair < n_labels, ~pair, 2 * n_labels - 2 - pair).ravel()
+    start = 2 * np.arange(n_labels)
     by_level = np.argsort(Tree(labels, start, child).depth, kind="stable")
     start, child, _ = reorder(start, child, by_level)
     return Tree(labels, start, child, counts=counts)

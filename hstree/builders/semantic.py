@@ -15,14 +15,12 @@ from hstree._options import Range, checked_options
 from hstree._typing import Array, Float64, Floating, Int64
 from hstree.builders.huffman import huffman_tree
 from hstree.builders.shared.divisive import divide
-from hstree.builders.shared.nodes import Nodes, centred_rows, scale_of
+from hstree.builders.shared.nodes import LEAST_COUNT, Nodes, centred_rows, scale_of
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: Weight of a word with a count of zero, so that no mean is without weight.
-LEAST_COUNT = 0.5
 #: Rounds of power iteration before two-means.
 POWER_ROUNDS = 3
 
@@ -46,8 +44,6 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
 
     Raises
     ------
-    OptionError
-        When `iterations` is below 1.
     InputError
         When the vectors have no counts.
 
@@ -136,23 +132,11 @@ def shares(length: Int64) -> Array:
 
 
 def fill_half(nodes: Nodes, value: Float64, share: Array) -> Int64:
-    """Fill half of the share of each node with its rows in order of a value.
+    """Fill half of the share of each node with its rows in order of a value (n,).
 
-    Parameters
-    ----------
-    nodes : Nodes
-    value : float64 array (n,)
-        Ties are in the order of the rows.
-    share : array (n,)
-        Powers of two; their sum over a node is one too.
+    The shares (n,) and their sum over a node are powers of two. Returns 0 for rows in that half,
+    1 for the others: int64 (n,). Ties are in the order of the rows.
 
-    Returns
-    -------
-    int64 array (n,)
-        0 for rows in that half, 1 for the others; both have half of the node's share.
-
-    Notes
-    -----
     Each pass takes the rows that fit before the first that does not. The room left is then
     smaller than the share of that row, so that there are at most as many passes as code lengths.
 

@@ -124,9 +124,9 @@ def test_split_in_order_is_a_stable_sort_split_evenly(groups, arity):
 def test_stuck_nodes_are_split_along_their_widest_axis_and_others_left_alone():
     X = np.array([[0, 5.0], [1, 0], [2, 9], [7, 7], [8, 8], [1, 1], [1, 1], [1, 1], [1, 1]])
     X = X.astype(np.float32)
-    branch = np.array([0, 0, 0, 5, 5, 1, 1, 1, 1])
-    split_stuck(branch, np.array([True, False, True]), Nodes(np.array([0, 3, 5, 9])), X)
-    assert branch.tolist() == [0, 0, 1, 5, 5, 0, 0, 1, 1]
+    branch = np.array([0, 0, 0, 5, 4, 1, 1, 1, 1])
+    split_stuck(branch, Nodes(np.array([0, 3, 5, 9])), X)
+    assert branch.tolist() == [0, 0, 1, 5, 4, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("largest", [0.0, 1e-45, 1e-20, 0.3, 1.0, 77.0, 3.4e38])

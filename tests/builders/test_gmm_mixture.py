@@ -17,10 +17,11 @@ def two_clouds(rng, n, d):
     return 10 + second * 1.5 / np.sqrt(d) + rng.standard_normal((n, d)) * np.where(second, 1, 0.7)
 
 
-def fit(X, start, second, weight=None, dtype=np.float64, **options):
+def fit(X, start, second, weight=None, dtype=np.float64, iterations=10, shared_variance=False):
     nodes, X = Nodes(np.asarray(start)), X.astype(dtype)
-    nodes.centre(X, np.ones(len(X)) if weight is None else weight)
-    return log_odds(nodes, X, second, weight=weight, **options)
+    weight = np.ones(len(X)) if weight is None else weight
+    nodes.centre(X, weight)
+    return log_odds(nodes, X, second, weight, iterations, shared_variance)
 
 
 def plain_em(X, second, weight, iterations, shared):

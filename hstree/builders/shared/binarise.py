@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
@@ -17,24 +15,13 @@ from hstree.builders.shared.prune import reorder
 from hstree.tree import Tree
 from hstree.tree.huffman_code import merge_order
 
-_T = TypeVar("_T", bound=np.generic)
-
 
 def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
     """Replace each node of more than two children by a Huffman tree over them.
 
-    Parameters
-    ----------
-    tree : Tree
-    counts : int64 array (V,)
-        Counts of the labels; a label with several codes shares its count among them, rounded up.
-        A node has the sum of the counts below it.
-
-    Returns
-    -------
-    Tree
-        Binary, with the same codes and with the names of `tree` on the nodes that it had.
-        Nodes of two children keep their order.
+    The weights are the sums of the counts (V,) below each child; a label with several codes shares
+    its count among them, rounded up. The result has the names of `tree` on the nodes that it had.
+    Nodes of two children keep their order.
     """
     if tree.n_nodes == 0:
         return tree
@@ -60,54 +47,26 @@ def binarise_two_means(
 ) -> Tree:
     """Split each node of more than two children by two-means, then each half, and so on.
 
-    Parameters
-    ----------
-    tree : Tree
-    vectors : float array (V, d)
-        One per label. A node has the mean over the codes of labels below it.
-    iterations : int
-        Maximum number of rounds of Lloyd's algorithm for each split.
-    random_state : int
-        Random seed of the first centres.
-
-    Returns
-    -------
-    Tree
-        Binary, with the same codes and with the names of `tree` on the nodes that it had.
-
-    Notes
-    -----
-    The vectors of the children are normalised, since two-means would otherwise separate long
-    vectors from short ones. Children with the same direction are split evenly. The k-means is that
-    of the builder `kmeans`, all nodes at once.
+    A child has the mean of the vectors (V, d) over the codes of the labels below it, normalised,
+    since two-means would otherwise separate long vectors from short ones. Children with the same
+    direction are split evenly. The k-means is that of the builder `kmeans`, all nodes at once. The
+    result has the names of `tree` on the nodes that it had.
     """
     if tree.n_nodes == 0:
         return tree
     rows = tree.sum_up(np.asarray(vectors, np.float64))  # (E, d) sums of the vectors below
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = (rows / np.where(length > 0, length, 1)).astype(np.float32)
-    rng = np.random.default_rng(random_state)
+    split, rng = kmeans_split(rows, iterations=iterations), np.random.default_rng(random_state)
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
-        divided = divide(
-            len(rows),
-            kmeans_split(rows, iterations=iterations),
-            rng,
-            roots=tree.child_start,
-            task=task,
-        )
+        divided = divide(len(rows), split, rng, roots=tree.child_start, task=task)
     return _assembled(tree, divided.child_start, divided.child, np.arange(tree.n_nodes))
 
 
 def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree:
-    """Replace the nodes of a tree by sub-trees.
+    """Replace the nodes of a tree by sub-trees with the roots `top` (N,).
 
-    Parameters
-    ----------
-    tree : Tree
-    child_start, child : int64 arrays
-        Sub-trees of all its nodes; a child below zero is ``~e``, edge e of `tree`.
-    top : int64 array (N,)
-        Root of each node's sub-tree.
+    `child_start` and `child` hold all sub-trees; a child below zero is ``~e``, edge e of `tree`.
     """
     child = child.copy()
     at_edge = child < 0
@@ -123,9 +82,8 @@ def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree
     )
     order = breadth_first_order(graph, int(top[0]), return_predecessors=False).astype(np.int64)
     start, child, number = reorder(child_start, child, order)
-    names: list[str | None] | None = None
+    names = None
     if tree.names is not None:
-        names = [None] * n_nodes
-        for node, name in zip(number[top].tolist(), tree.names, strict=True):
-            names[node] = name
+        name_of = dict(zip(number[top].tolist(), tree.names, strict=True))
+        names = [name_of.get(node) for node in range(n_nodes)]
     return Tree(tree.labels, start, child, counts=tree.counts, names=names)

@@ -46,10 +46,9 @@ def divide(
     n_words : int
         V, at least one.
     split : Split
-        Called with whole nodes of more than `arity` words, the words of each in ascending order.
-        No branch may take all words of a node.
+        Called with `rng` and whole nodes of more than `arity` words, the words of each in
+        ascending order. No branch may take all words of a node.
     rng : Generator
-        Passed to `split`.
     arity : int, default 2
         A node with no more words than this has them as its children.
     max_codes : int, default 1
@@ -100,11 +99,7 @@ def divide(
 
 
 def _split_level(
-    word: Int64,
-    start: Int64,
-    split: Split,
-    rng: np.random.Generator,
-    arity: int,
+    word: Int64, start: Int64, split: Split, rng: np.random.Generator, arity: int
 ) -> Int64:
     """Return the branch of each word of a level; nodes of few words need no split."""
     size = np.diff(start)
@@ -114,12 +109,11 @@ def _split_level(
         return branch
     is_split = np.repeat(large, size)
     words, bounds = word[is_split], offsets(size[large])
-    branch[is_split] = np.concatenate(
-        [
-            split(words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], rng)
-            for a, b in _blocks(bounds)
-        ]
-    )
+    branches = [
+        split(words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], rng)
+        for a, b in _blocks(bounds)
+    ]
+    branch[is_split] = np.concatenate(branches)
     return branch
 
 
@@ -127,18 +121,13 @@ def _blocks(start: Int64) -> Iterator[tuple[int, int]]:
     """Group whole nodes, in order, into blocks of at most BLOCK rows, or of one larger node."""
     first, n_nodes = 0, len(start) - 1
     while first < n_nodes:
-        last = int(np.searchsorted(start, start[first] + BLOCK, "right")) - 1
-        last = max(last, first + 1)
+        last = max(int(np.searchsorted(start, start[first] + BLOCK, "right")) - 1, first + 1)
         yield first, last
         first = last
 
 
 def _double(
-    word: Int64,
-    branch: Int64,
-    n_codes: Int64,
-    max_codes: int,
-    bounded: Bool,
+    word: Int64, branch: Int64, n_codes: Int64, max_codes: int, bounded: Bool
 ) -> tuple[Int64, Int64]:
     """Duplicate each word that goes to both children, as far as `max_codes` allows.
 

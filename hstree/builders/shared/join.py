@@ -89,19 +89,14 @@ def over_vocabulary(
 ) -> tuple[Tree, dict[str, object]]:
     """Build a tree over a vocabulary of which some words have no vector.
 
-    Parameters
-    ----------
-    build : callable
-        Builds the tree of the words with a vector.
-    vectors : WordVectors
-        Vectors of words outside the vocabulary are left out; counts are the vocabulary's.
-    vocabulary : Vocabulary
+    `build` builds the tree of the words with a vector; their counts are the vocabulary's. Words
+    without a vector are in a Huffman tree, the second child of a new root; there is none where
+    every word has a vector.
 
     Returns
     -------
     tree : Tree
-        Over the vocabulary, in its order. Words without a vector are in a Huffman tree, the second
-        child of a new root. Where every word has a vector, there is no such root.
+        Over the vocabulary, in its order.
     coverage : dict
         Entries of meta["input"]: ``vocabulary``, its source; ``words_without_vector``;
         ``tokens_without_vector``, their share of all tokens (None where all counts are zero);

@@ -12,28 +12,22 @@ from scipy.sparse import csr_array
 from hstree._ragged import offsets, segment_ids
 from hstree._typing import Bool, Float64, Floating, Int64
 
-#: Rows summed in their own precision; sums of such pieces are float64.
+#: Weight of a word with a count of zero, so that no node is without weight.
+LEAST_COUNT = 0.5
+#: Number of rows that are summed in their own precision; sums of such pieces are float64.
 PIECE = 4096
 
 
 class Nodes:
     """Layout of n rows in S nodes, with sums and products over nodes.
 
-    Parameters
-    ----------
-    start : int64 array (S + 1,)
-        The rows of node s are ``start[s]:start[s + 1]``; no node is empty.
-
-    Attributes
-    ----------
-    node : int64 array (n,)
-        Node of each row.
+    The rows of node s are ``start[s]:start[s + 1]``; no node is empty.
     """
 
     def __init__(self, start: Int64) -> None:
         self.start = start
-        self.size = np.diff(start)
-        self.node = segment_ids(start)
+        self.size = np.diff(start)  # (S,)
+        self.node = segment_ids(start)  # (n,) node of each row
         n = int(start[-1])
         piece = start if len(self.size) > 1 else offsets(np.diff(np.r_[0:n:PIECE, n]))
         # (S or pieces, n); `weighted_sum` replaces the entries, since building costs more than use
@@ -50,19 +44,19 @@ class Nodes:
         of_piece = np.asarray(matrix @ X)
         if len(self.size) > 1:
             return of_piece
-        whole: Floating = of_piece.sum(axis=0, keepdims=True, dtype=np.float64).astype(X.dtype)
-        return whole
+        return np.asarray(of_piece.sum(axis=0, keepdims=True, dtype=np.float64), X.dtype)
 
     def dot(self, X: Floating, per_node: Floating) -> Float64:
         """Return the dot product of each row (n, d) with its node's vector (S, d): float64 (n,)."""
-        vector = per_node if len(per_node) == 1 else per_node.take(self.node, axis=0)
-        product: Float64 = np.vecdot(X, vector).astype(np.float64)
-        return product
+        return np.asarray(np.vecdot(X, self._of_rows(per_node)), np.float64)
 
     def centre(self, X: Floating, weight: Float64) -> None:
         """Subtract the weighted mean of each node from its rows, in place."""
-        mean = self.weighted_sum(weight / self.total(weight)[self.node], X)
-        X -= mean if len(mean) == 1 else mean.take(self.node, axis=0)
+        X -= self._of_rows(self.weighted_sum(weight / self.total(weight)[self.node], X))
+
+    def _of_rows(self, per_node: Floating) -> Floating:
+        """Return the vector (S, d) of each row's node, to broadcast with rows (n, d)."""
+        return per_node if len(per_node) == 1 else per_node.take(self.node, axis=0)
 
 
 def scale_of(vectors: Floating) -> float:
@@ -86,15 +80,10 @@ def centred_rows(
 
 
 def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
-    """Sort the rows of each node by a value and split them into branches of equal size.
+    """Sort the rows of each node by a value; return branches (n,) of equal sizes.
 
     Ties are in the order of the rows. Sizes differ by at most one; of two branches the first is
-    the larger.
-
-    Returns
-    -------
-    int64 array (n,)
-        Branch of each row. No branch is empty where a node has at least `arity` rows.
+    the larger. No branch is empty where a node has at least `arity` rows.
 
     Examples
     --------
@@ -113,12 +102,13 @@ def all_in_one(nodes: Nodes, member: Bool) -> Bool:
     return np.logical_and.reduceat(member, nodes.start[:-1])
 
 
-def split_stuck(branch: Int64, stuck: Bool, nodes: Nodes, X: Floating, arity: int = 2) -> None:
-    """Split stuck nodes evenly along the axis of their largest variance, in place.
+def split_stuck(branch: Int64, nodes: Nodes, X: Floating, arity: int = 2) -> None:
+    """Split nodes of one branch evenly along the axis of their largest variance, in place.
 
-    A node is stuck where a split leaves all words in one child: vectors are identical, or a
-    component is empty. The first of equal axes is taken; equal entries stay in their order.
+    Vectors are identical there, or a component is empty. The first of equal axes is taken; equal
+    entries stay in their order.
     """
+    stuck = all_in_one(nodes, branch == branch[nodes.start[nodes.node]])
     if not stuck.any():
         return
     at = stuck[nodes.node]

@@ -15,20 +15,10 @@ GONE = int(np.iinfo(np.int64).min)
 
 
 def pruned(tree: Tree, labels: Sequence[str]) -> Tree:
-    """Remove all other labels from a tree, and the nodes that then have one child or none.
+    """Remove all labels but these, and the nodes that then have one child or none.
 
-    Parameters
-    ----------
-    tree : Tree
-    labels : sequence of str
-        Labels to keep.
-
-    Returns
-    -------
-    Tree
-        `tree` itself where that keeps all labels or none. Otherwise labels, nodes and children
-        keep their order, and nodes their names; a label that would occur twice under a node
-        remains once.
+    Labels, nodes and children keep their order, and nodes their names; a label that would occur
+    twice under a node remains once. A tree that would keep all labels or none is returned as it is.
     """
     wanted = set(labels)
     kept = np.array([label in wanted for label in tree.labels])
@@ -59,21 +49,19 @@ def pruned(tree: Tree, labels: Sequence[str]) -> Tree:
 def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:
     """Leave out nodes with one child or none, from the deepest level up.
 
+    A node with one child is replaced by that child; of equal children of a node the first remains.
+
     Parameters
     ----------
-    node : int64 array (E,)
-        Node that each edge leaves.
-    child : int64 array (E,)
-        Node or ``~label`` that it leads to; `GONE` where it leads to nothing.
+    node, child : int64 arrays (E,)
+        Node that each edge leaves; node or ``~label`` that it leads to, `GONE` for none.
     levels : iterable of int64 arrays
         Edges that leave each level, the deepest first.
 
     Returns
     -------
     int64 array (E,)
-        Node or ``~label`` that each edge leads to, `GONE` for those left out. A node with one child
-        is replaced by that child; of equal children of a node the first remains. Edges are left
-        only at nodes with two children or more.
+        `child` of the result. Edges are left only at nodes with two children or more.
     """
     child = child.copy()
     replacement = np.full(max(node.max(), child.max()) + 1, GONE)  # (N,) of each node
@@ -94,22 +82,10 @@ def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:
 
 
 def reorder(child_start: Int64, child: Int64, order: Int64) -> tuple[Int64, Int64, Int64]:
-    """Renumber nodes: node ``order[i]`` becomes node i.
+    """Renumber nodes: node ``order[i]`` becomes node i, others are left out.
 
-    Parameters
-    ----------
-    child_start : int64 array (N + 1,)
-    child : int64 array (E,)
-        As in `Tree`, but for the order of nodes.
-    order : int64 array (M,)
-        Nodes to keep; their children are among them.
-
-    Returns
-    -------
-    child_start : int64 array (M + 1,)
-    child : int64 array
-    number : int64 array (N,)
-        New number of each node kept.
+    The children of nodes kept must be among them. Returns the new `child_start` and `child`, and
+    the new number (N,) of each node kept.
     """
     number = np.zeros(len(child_start) - 1, np.int64)
     number[order] = np.arange(len(order))

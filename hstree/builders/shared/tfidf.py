@@ -9,35 +9,18 @@ from hstree import progress
 from hstree._typing import Float64, Int64
 from hstree.data.corpus import Corpus
 
-#: Number of dimensions above which vectors are projected by truncated SVD.
+#: Number of dimensions to which longer vectors are projected by truncated SVD.
 DIMENSIONS = 100
 
 _TOKENS_AT_ONCE = 1 << 20
 
 
 def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int = 0) -> Float64:
-    """Return the columns of words in the tf-idf matrix.
+    """Return the columns (W, d) of words, given by their ids (W,), in the tf-idf matrix.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        Documents are blocks of `block` tokens, across lines.
-    words : int64 array (W,)
-        Word ids of the corpus's vocabulary.
-    block : int
-        Number of tokens of a document; 1 or more.
-    random_state : int
-        Random seed of the SVD.
-
-    Returns
-    -------
-    float64 array (W, d)
-        One entry per document; with more than 100 documents and more than 100 words, the
-        projection onto the first 100 singular vectors.
-
-    Notes
-    -----
-    The term frequency is ``1 + log tf``, the weight ``1 + log((1 + D) / (1 + df))``, as in
+    Documents are blocks of `block` tokens, across lines. A column has one entry per document; with
+    more than `DIMENSIONS` documents and words, it is projected onto as many singular vectors. The
+    term frequency is ``1 + log tf``, the weight ``1 + log((1 + D) / (1 + df))``, as in
     scikit-learn's `TfidfTransformer`; documents are not normalised, since they have equal sizes.
     """
     # scikit-learn takes over a second to import, and few runs need it.
