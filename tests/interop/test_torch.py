@@ -94,15 +94,8 @@ def test_gradcheck(tree):
     target[1] = -100
 
     def output(hidden, weight, bias):
-        return probabilities.target_log_prob(
-            module._layout().tree_index,
-            weight,
-            bias,
-            hidden,
-            target,
-            ignore_index=-100,
-            sparse=False,
-        )
+        inputs = functions.Inputs(weight, bias, hidden)
+        return probabilities.target_log_prob(module._layout().tree_index, inputs, target, -100)
 
     given = (hidden.requires_grad_(), module.weight, module.bias)
     assert torch.autograd.gradcheck(output, given, fast_mode=True)

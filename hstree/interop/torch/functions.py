@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,36 +27,103 @@ from hstree.interop.torch.tiles import Decisions, split, take_rows
 CPU_BLOCK, GPU_BLOCK = 1 << 19, 1 << 26
 
 
+class Inputs(NamedTuple):
+    """What logits are computed from.
+
+    Attributes
+    ----------
+    weight, bias : float tensors (R, d), (R,)
+    hidden : float tensor (N, d)
+    sparse : bool
+        Whether the gradients with respect to `weight` and `bias` are sparse.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    hidden: Tensor
+    sparse: bool = False
+
+
+def pair_logits(inputs: Inputs, item: Tensor, row: Tensor) -> Tensor:
+    """Return ``weight[row] . hidden[item] + bias[row]``, a float tensor (P,).
+
+    `item` (P,) ascends; rows (P,) may repeat, for one item too.
+    """
+    *tensors, sparse = inputs
+    count = torch.bincount(item, minlength=len(inputs.hidden))
+    logits, _ = _evaluate(_PAIRS, sparse, *tensors, item, row, count)
+    return logits
+
+
+def branch_log_prob(inputs: Inputs, taken: Decisions, branch: Tensor) -> Tensor:
+    """Return the log-probabilities (D,) of the branches (D,) taken, at least float32.
+
+    Logits are computed again on the way back, block by block, so that memory is bounded whatever
+    the width of nodes.
+    """
+    *tensors, sparse = inputs
+    log_prob, _ = _evaluate(_BRANCHES, sparse, *tensors, *taken, branch)
+    return log_prob
+
+
 def without_autocast(device: torch.device) -> torch.autocast:
     """Return a context in which autocast does not lower the precision."""
     return torch.autocast(device.type, enabled=False)
 
 
-# Logits of pairs.
+# The autograd functions.
 
 
-def pair_logits(
-    weight: Tensor, bias: Tensor, hidden: Tensor, item: Tensor, row: Tensor, sparse: bool
-) -> Tensor:
-    """Return ``weight[row] . hidden[item] + bias[row]``, a float tensor (P,).
+@dataclass(frozen=True)
+class _Function:
+    """A function of weight, bias, hidden and index tensors: item and row, then any others."""
 
-    Parameters
-    ----------
-    weight, bias : float tensors (R, d), (R,)
-    hidden : float tensor (N, d)
-    item : int64 tensor (P,)
-        Ascending.
-    row : int64 tensor (P,)
-        Rows may repeat, for one item too.
-    sparse : bool
-        Whether the gradients with respect to `weight` and `bias` are sparse.
-    """
-    start = offsets(torch.bincount(item, minlength=len(hidden)))
-    return _pair_logits(weight, bias, hidden, item, row, start, sparse)
+    #: From these, returns the values and what `gradients` needs besides.
+    forward: Callable[..., tuple[Tensor, Tensor]]
+    #: From the gradient with respect to the values, what `forward` kept, and its tensors: returns
+    #: the touched rows (r,), the gradients (r, d), (r,) of weight and bias, and that of hidden.
+    gradients: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
 
 
-class _Gradients(torch.autograd.Function):
-    """Base of the functions that compute gradients, which are not differentiated again."""
+class _Evaluate(torch.autograd.Function):
+    @staticmethod
+    def forward(function: _Function, sparse: bool, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        return function.forward(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.function, ctx.sparse, *tensors = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1], *tensors)
+
+    @staticmethod
+    def backward(ctx: Any, error: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        kept = ctx.saved_tensors
+        gradients = _differentiate(ctx.function, ctx.sparse, error, *kept)
+        return None, None, *gradients, *[None] * (len(kept) - 4)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], function: _Function, sparse: bool, *tensors: Tensor
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        size, dims = info.batch_size, in_dims[2:]
+        is_shared = dims[0] is None and dims[1] is None
+        folded = _fold_inputs(size, dims, is_shared, *tensors)
+        return tuple(_unfold(out, size) for out in _evaluate(function, sparse, *folded)), (0, 0)
+
+
+class _Differentiate(torch.autograd.Function):
+    """The gradients of a function, which are not differentiated again."""
+
+    @staticmethod
+    def forward(
+        function: _Function, sparse: bool, error: Tensor, kept: Tensor, *tensors: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        n_rows = len(tensors[0])
+        with without_autocast(tensors[0].device):
+            touched, weight, bias, hidden = function.gradients(error, kept, *tensors)
+        weight = row_gradient(touched, weight, n_rows, sparse)
+        return weight, row_gradient(touched, bias, n_rows, sparse), hidden
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -68,87 +136,96 @@ class _Gradients(torch.autograd.Function):
             "differentiate log_prob, over all labels, where you need second derivatives"
         )
 
-
-class _PairLogits(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        weight: Tensor,
-        bias: Tensor,
-        hidden: Tensor,
-        item: Tensor,
-        row: Tensor,
-        start: Tensor,
-        sparse: bool,
-    ) -> Tensor:
-        return bias[row] + _products(weight, hidden, item, row, start)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        weight, _, hidden, item, row, start, ctx.sparse = inputs
-        ctx.save_for_backward(weight, hidden, item, row, start)
-
-    @staticmethod
-    def backward(ctx: Any, error: Tensor) -> tuple[Tensor | None, ...]:
-        return (*_pair_gradients(error, *ctx.saved_tensors, ctx.sparse), *[None] * 4)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
-        *tensors, _, sparse = args
-        folded = _fold_inputs(info.batch_size, in_dims, *tensors)
-        return _unfold(pair_logits(*folded, sparse), info.batch_size), 0
-
-
-class _PairGradients(_Gradients):
-    @staticmethod
-    def forward(
-        error: Tensor,
-        weight: Tensor,
-        hidden: Tensor,
-        item: Tensor,
-        row: Tensor,
-        start: Tensor,
-        sparse: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        error = error.contiguous()
-        with without_autocast(weight.device):
-            grad_hidden = _weighted_sums(weight, row, start, error)
-            # (P,) pairs in the order of their rows, (r,) touched rows
-            row, order = torch.sort(row, stable=True)
-            touched, slot, count = torch.unique_consecutive(
-                row, return_inverse=True, return_counts=True
-            )
-            error = error[order]
-            grad_weight = _weighted_sums(hidden, item[order], offsets(count), error)
-            grad_bias = error.new_zeros(len(touched)).index_add_(0, slot, error)
-        return (
-            row_gradient(touched, grad_weight, len(weight), sparse),
-            row_gradient(touched, grad_bias, len(weight), sparse),
-            grad_hidden,
-        )
-
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *args: Any
+        info: Any, in_dims: tuple[Any, ...], function: _Function, _: bool, *tensors: Tensor
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        size = info.batch_size
-        *tensors, item, row, start, _ = args
-        error, weight, hidden = (
-            _fold(values, dim, size) for values, dim in zip(tensors, in_dims, strict=False)
-        )
-        gradients = _pair_gradients(
-            error,
-            weight,
-            hidden,
-            _shifted(item, size, len(start) - 1),
-            _shifted(row, size, len(weight) // size),
-            offsets(start.diff().repeat(size)),
-            False,  # vmap takes no sparse tensors
-        )
+        size, dims = info.batch_size, in_dims[2:]
+        of_values = (_fold(*each, size) for each in zip(tensors[:2], dims, strict=False))
+        folded = _fold_inputs(size, dims[2:], False, *tensors[2:])
+        gradients = _differentiate(function, False, *of_values, *folded)  # vmap: none is sparse
         return tuple(_unfold(gradient, size) for gradient in gradients), (0, 0, 0)
 
 
-_pair_logits: Callable[..., Tensor] = _PairLogits.apply
-_pair_gradients: Callable[..., tuple[Tensor, Tensor, Tensor]] = _PairGradients.apply
+_evaluate: Callable[..., tuple[Tensor, Tensor]] = _Evaluate.apply
+_differentiate: Callable[..., tuple[Tensor, Tensor, Tensor]] = _Differentiate.apply
+
+
+def row_gradient(touched: Tensor, values: Tensor, n_rows: int, sparse: bool) -> Tensor:
+    """Return the gradient (R, ...) of a parameter of which a batch touched some rows.
+
+    `touched` (r,) ascends without repeats; `values` is (r, ...). Sparse is a coalesced COO tensor,
+    which does not take O(R d) to fill.
+    """
+    shape = (n_rows, *values.shape[1:])
+    if sparse:
+        return torch.sparse_coo_tensor(
+            touched[None], values, shape, is_coalesced=True, check_invariants=False
+        )
+    return values.new_zeros(shape).index_copy_(0, touched, values)
+
+
+# Folding of a batch axis, for vmap.
+
+
+def _fold(values: Tensor, dim: int | None, size: int) -> Tensor:
+    """Return a tensor (n, ...) with or without a batch axis of this size as (B n, ...)."""
+    batched = values.expand(size, *values.shape) if dim is None else values.movedim(dim, 0)
+    return batched.flatten(0, 1)
+
+
+def _fold_inputs(
+    size: int, dims: tuple[int | None, ...], is_shared: bool, *tensors: Tensor
+) -> list[Tensor]:
+    """Fold the tensors of a function; weights may be shared by all problems."""
+    weight, bias, hidden, item, row, *others = tensors
+    hidden = _fold(hidden, dims[2], size)
+    item = _shifted(item, size, len(hidden) // size)
+    if is_shared:
+        row = row.repeat(size)
+    else:
+        weight, bias = _fold(weight, dims[0], size), _fold(bias, dims[1], size)
+        row = _shifted(row, size, len(weight) // size)
+    return [weight, bias, hidden, item, row, *(other.repeat(size) for other in others)]
+
+
+def _unfold(values: Tensor, size: int) -> Tensor:
+    """Return a tensor (B n, ...) as (B, n, ...)."""
+    return values.reshape(size, len(values) // size, *values.shape[1:])
+
+
+def _shifted(index: Tensor, size: int, shift: int) -> Tensor:
+    """Repeat an index tensor (P,) B times, each time shifted by `shift` more: (B P,)."""
+    times = torch.arange(size, device=index.device)[:, None]
+    return (index + shift * times).flatten()
+
+
+# Logits of pairs.
+
+
+def _pairs_forward(
+    weight: Tensor, bias: Tensor, hidden: Tensor, item: Tensor, row: Tensor, count: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the logits (P,), and nothing; `count` (N,) is the number of pairs of each item."""
+    return bias[row] + _products(weight, hidden, item, row, offsets(count)), bias.new_empty(0)
+
+
+def _pair_gradients(
+    error: Tensor, _: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, *index: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    item, row, count = index
+    error = error.contiguous()
+    grad_hidden = _weighted_sums(weight, row, offsets(count), error)
+    # (P,) pairs in the order of their rows, (r,) touched rows
+    row, order = torch.sort(row, stable=True)
+    touched, slot, count = torch.unique_consecutive(row, return_inverse=True, return_counts=True)
+    error = error[order]
+    grad_weight = _weighted_sums(hidden, item[order], offsets(count), error)
+    grad_bias = error.new_zeros(len(touched)).index_add_(0, slot, error)
+    return touched, grad_weight, grad_bias, grad_hidden
+
+
+_PAIRS = _Function(_pairs_forward, _pair_gradients)
 
 
 def _products(weight: Tensor, hidden: Tensor, item: Tensor, row: Tensor, start: Tensor) -> Tensor:
@@ -198,143 +275,55 @@ def _silence_csr_warning() -> None:
 _silence_csr_warning()
 
 
-# Softmaxes of nodes with many children. Logits are computed again on the way back, block by block,
-# so that memory is bounded whatever the width.
+# Softmaxes of nodes with many children.
 
 
-def branch_log_prob(
-    weight: Tensor, bias: Tensor, hidden: Tensor, taken: Decisions, branch: Tensor, sparse: bool
-) -> Tensor:
-    """Return the log-probabilities (D,) of the branches (D,) taken, at least float32.
-
-    Parameters
-    ----------
-    weight, bias : float tensors (R, d), (R,)
-    hidden : float tensor (N, d)
-    taken : Decisions
-    branch : int64 tensor (D,)
-    sparse : bool
-        Whether the gradients with respect to `weight` and `bias` are sparse.
-    """
-    log_prob, _ = _branch_log_prob(weight, bias, hidden, *taken, branch, sparse)
-    return log_prob
-
-
-class _BranchLogProb(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        weight: Tensor,
-        bias: Tensor,
-        hidden: Tensor,
-        item: Tensor,
-        row: Tensor,
-        width: Tensor,
-        branch: Tensor,
-        sparse: bool,
-    ) -> tuple[Tensor, Tensor]:
-        taken = Decisions(item, row, width)
-        dtype = torch.promote_types(weight.dtype, torch.float32)
-        log_total = torch.empty(len(row), dtype=dtype, device=row.device)
-        chosen = torch.empty_like(log_total)
-        for tiles in split(taken, weight.shape[1]):
-            logits = tiles.logits(weight, bias, hidden, taken)
-            decision = tiles.decision[tiles.is_full]
-            of_branch = logits.gather(2, branch[tiles.decision][:, :, None])[:, :, 0]
-            chosen[decision] = of_branch[tiles.is_full]
-            log_total[decision] = torch.logsumexp(logits, 2)[tiles.is_full]
-        return chosen - log_total, log_total
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        *tensors, ctx.sparse = inputs
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(*tensors, output[1])
-
-    @staticmethod
-    def backward(ctx: Any, share: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return (*_branch_gradients(share, *ctx.saved_tensors, ctx.sparse), *[None] * 5)
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *args: Any
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        size = info.batch_size
-        *tensors, width, branch, sparse = args
-        folded = _fold_inputs(size, in_dims, *tensors)
-        log_prob, log_total = _branch_log_prob(
-            *folded, width.repeat(size), branch.repeat(size), sparse
-        )
-        return (_unfold(log_prob, size), _unfold(log_total, size)), (0, 0)
+def _branches_forward(
+    weight: Tensor, bias: Tensor, hidden: Tensor, *index: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the log-probabilities (D,), and the log-sum-exp (D,) of each decision's logits."""
+    taken, branch = Decisions(*index[:3]), index[3]
+    dtype = torch.promote_types(weight.dtype, torch.float32)
+    log_total = torch.empty(len(branch), dtype=dtype, device=branch.device)
+    chosen = torch.empty_like(log_total)
+    for tiles in split(taken, weight.shape[1]):
+        logits = tiles.logits(weight, bias, hidden, taken)
+        decision = tiles.decision[tiles.is_full]
+        of_branch = logits.gather(2, branch[tiles.decision][:, :, None])[:, :, 0]
+        chosen[decision] = of_branch[tiles.is_full]
+        log_total[decision] = torch.logsumexp(logits, 2)[tiles.is_full]
+    return chosen - log_total, log_total
 
 
-class _BranchGradients(_Gradients):
-    @staticmethod
-    def forward(
-        share: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        hidden: Tensor,
-        item: Tensor,
-        row: Tensor,
-        width: Tensor,
-        branch: Tensor,
-        log_total: Tensor,
-        sparse: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        taken = Decisions(item, row, width)
-        touched, first = _touched_rows(row, width)
-        grad_hidden = torch.zeros_like(hidden)
-        grad_weight = weight.new_zeros(len(touched), weight.shape[1])
-        grad_bias = bias.new_zeros(len(touched))
-        with without_autocast(weight.device):
-            for tiles in split(taken, weight.shape[1]):
-                decision = tiles.decision
-                # (n, T, 1) weight of each decision in the loss, (n, T, K) errors
-                weight_in_loss = share[decision].masked_fill_(~tiles.is_full, 0)[:, :, None]
-                error = tiles.logits(weight, bias, hidden, taken)
-                error = error.sub_(log_total[decision][:, :, None]).exp_().mul_(-weight_in_loss)
-                error = error.scatter_add_(2, branch[decision][:, :, None], weight_in_loss)
-                error = error.to(weight.dtype)
-                # (n, T, d) hidden vectors, (n, K, d) weight rows of the nodes
-                gathered = take_rows(hidden, item[decision])
-                rows = tiles.rows(weight, row[decision[:, 0]])
-                by_items = torch.bmm(error, rows).flatten(0, 1)
-                grad_hidden.index_add_(0, item[decision].flatten(), by_items)
-                at = first[decision[:, 0]]
-                tiles.add_to_rows(grad_weight, at, torch.bmm(error.transpose(1, 2), gathered))
-                tiles.add_to_rows(grad_bias, at, error.sum(1))
-        return (
-            row_gradient(touched, grad_weight, len(weight), sparse),
-            row_gradient(touched, grad_bias, len(weight), sparse),
-            grad_hidden,
-        )
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *args: Any
-    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        size = info.batch_size
-        *tensors, item, row, width, branch, log_total, _ = args
-        share, weight, bias, hidden = (
-            _fold(values, dim, size) for values, dim in zip(tensors, in_dims, strict=False)
-        )
-        gradients = _branch_gradients(
-            share,
-            weight,
-            bias,
-            hidden,
-            _shifted(item, size, len(hidden) // size),
-            _shifted(row, size, len(weight) // size),
-            width.repeat(size),
-            branch.repeat(size),
-            _fold(log_total, in_dims[8], size),
-            False,  # vmap takes no sparse tensors
-        )
-        return tuple(_unfold(gradient, size) for gradient in gradients), (0, 0, 0)
+def _branch_gradients(
+    share: Tensor, log_total: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, *index: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    taken, branch = Decisions(*index[:3]), index[3]
+    item, row, width = taken
+    touched, first = _touched_rows(row, width)
+    grad_hidden = torch.zeros_like(hidden)
+    grad_weight = weight.new_zeros(len(touched), weight.shape[1])
+    grad_bias = bias.new_zeros(len(touched))
+    for tiles in split(taken, weight.shape[1]):
+        decision = tiles.decision
+        # (n, T, 1) weight of each decision in the loss, (n, T, K) errors
+        weight_in_loss = share[decision].masked_fill_(~tiles.is_full, 0)[:, :, None]
+        error = tiles.logits(weight, bias, hidden, taken)
+        error = error.sub_(log_total[decision][:, :, None]).exp_().mul_(-weight_in_loss)
+        error = error.scatter_add_(2, branch[decision][:, :, None], weight_in_loss)
+        error = error.to(weight.dtype)
+        # (n, T, d) hidden vectors, (n, K, d) weight rows of the nodes
+        gathered = take_rows(hidden, item[decision])
+        rows = tiles.rows(weight, row[decision[:, 0]])
+        by_items = torch.bmm(error, rows).flatten(0, 1)
+        grad_hidden.index_add_(0, item[decision].flatten(), by_items)
+        at = first[decision[:, 0]]
+        tiles.add_to_rows(grad_weight, at, torch.bmm(error.transpose(1, 2), gathered))
+        tiles.add_to_rows(grad_bias, at, error.sum(1))
+    return touched, grad_weight, grad_bias, grad_hidden
 
 
-_branch_log_prob: Callable[..., tuple[Tensor, Tensor]] = _BranchLogProb.apply
-_branch_gradients: Callable[..., tuple[Tensor, Tensor, Tensor]] = _BranchGradients.apply
+_BRANCHES = _Function(_branches_forward, _branch_gradients)
 
 
 def _touched_rows(row: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
@@ -347,63 +336,3 @@ def _touched_rows(row: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
     first = torch.empty_like(row)
     first[order] = offsets(widths)[slot]
     return ranges(node, widths), first
-
-
-def row_gradient(touched: Tensor, values: Tensor, n_rows: int, sparse: bool) -> Tensor:
-    """Return the gradient (R, ...) of a parameter of which a batch touched some rows.
-
-    Parameters
-    ----------
-    touched : int64 tensor (r,)
-        Ascending, without repeats.
-    values : float tensor (r, ...)
-    n_rows : int
-        Number of weight rows, R.
-    sparse : bool
-        A coalesced COO tensor instead of a dense one, which takes O(R d) to fill.
-    """
-    shape = (n_rows, *values.shape[1:])
-    if sparse:
-        return torch.sparse_coo_tensor(
-            touched[None], values, shape, is_coalesced=True, check_invariants=False
-        )
-    return values.new_zeros(shape).index_copy_(0, touched, values)
-
-
-# Folding of a batch axis, for vmap.
-
-
-def _fold(values: Tensor, dim: int | None, size: int) -> Tensor:
-    """Return a tensor (n, ...) with or without a batch axis of this size as (B n, ...)."""
-    batched = values.expand(size, *values.shape) if dim is None else values.movedim(dim, 0)
-    return batched.flatten(0, 1)
-
-
-def _fold_inputs(
-    size: int,
-    dims: tuple[int | None, ...],
-    weight: Tensor,
-    bias: Tensor,
-    hidden: Tensor,
-    item: Tensor,
-    row: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Fold the inputs of logits; weights without a batch axis are shared by all problems."""
-    weight_dim, bias_dim, hidden_dim, *_ = dims
-    hidden = _fold(hidden, hidden_dim, size)
-    item = _shifted(item, size, len(hidden) // size)
-    if weight_dim is None and bias_dim is None:
-        return weight, bias, hidden, item, row.repeat(size)
-    weight, bias = _fold(weight, weight_dim, size), _fold(bias, bias_dim, size)
-    return weight, bias, hidden, item, _shifted(row, size, len(weight) // size)
-
-
-def _unfold(values: Tensor, size: int) -> Tensor:
-    """Return a tensor (B n, ...) as (B, n, ...)."""
-    return values.reshape(size, len(values) // size, *values.shape[1:])
-
-
-def _shifted(index: Tensor, size: int, shift: int) -> Tensor:
-    """Repeat an index tensor (P,) B times, each time shifted by `shift` more: (B P,)."""
-    times = torch.arange(size, device=index.device)[:, None]
-    return (index + shift * times).flatten()

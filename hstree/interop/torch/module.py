@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from hstree._typing import Integer
 from hstree.errors import InputError, OptionError
 from hstree.interop.torch import probabilities
-from hstree.interop.torch.functions import without_autocast
+from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.index import TreeIndex
 from hstree.interop.torch.probabilities import AllLabels
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
@@ -240,14 +240,9 @@ class HierarchicalSoftmax(nn.Module):
             raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
         target = target.long()
         with without_autocast(input.device):
+            inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
             output = _target_log_prob(
-                layout.tree_index,
-                self.weight,
-                self.bias,
-                hidden,
-                target.reshape(-1),
-                self.ignore_index,
-                self.sparse,
+                layout.tree_index, inputs, target.reshape(-1), self.ignore_index
             )
         n_scored = (target != self.ignore_index).sum()
         return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
@@ -297,9 +292,9 @@ class HierarchicalSoftmax(nn.Module):
         generator : torch.Generator, optional
             On the device of the input.
         """
-        hidden = self._hidden(input)
+        inputs = Inputs(self.weight, self.bias, self._hidden(input))
         with without_autocast(input.device):
-            label = _draw(self._layout().tree_index, self.weight, self.bias, hidden, generator)
+            label = _draw(self._layout().tree_index, inputs, generator)
         return label.reshape(input.shape[:-1])
 
     def extra_repr(self) -> str:

@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid
 from hstree._ragged import offsets as array_offsets
 from hstree._typing import Int64
 from hstree.errors import InputError
-from hstree.interop.torch.functions import branch_log_prob, pair_logits
+from hstree.interop.torch.functions import Inputs, branch_log_prob, pair_logits
 from hstree.interop.torch.index import (
     TreeIndex,
     at_least_float32,
@@ -27,48 +27,31 @@ from hstree.layers.node_groups import NARROW
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
-#: Log-probabilities (D,) of decisions, by index, weight, bias, hidden, item, edge and sparse.
-Decide = Callable[[TreeIndex, Tensor, Tensor, Tensor, Tensor, Tensor, bool], Tensor]
+#: Log-probabilities (D,) of decisions, from the batch item and the edge (D,) of each.
+Decide = Callable[[TreeIndex, Inputs, Tensor, Tensor], Tensor]
 
 
 # Targets.
 
 
-def target_log_prob(
-    index: TreeIndex,
-    weight: Tensor,
-    bias: Tensor,
-    hidden: Tensor,
-    target: Tensor,
-    ignore_index: int,
-    sparse: bool,
-) -> Tensor:
+def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_index: int) -> Tensor:
     """Return the log-probabilities (N,) of the targets, at least float32; 0 where ignored.
-
-    Parameters
-    ----------
-    index : TreeIndex
-    weight, bias : float tensors (R, d), (R,)
-    hidden : float tensor (N, d)
-    target : int64 tensor (N,)
-    ignore_index : int
-        Target of the items that are ignored.
-    sparse : bool
-        Whether the gradients with respect to `weight` and `bias` are sparse.
 
     Raises
     ------
     InputError
-        When a target is not a label id.
+        When a target is neither a label id nor `ignore_index`.
     """
+    weight, bias, hidden, _ = inputs
     kept = (target != ignore_index).nonzero()[:, 0]
     target = target[kept]
     _check(target, index.n_labels, ignore_index)
     if not index.widest:
         return certain(weight, bias, hidden)
     if not len(kept):  # no pairs, so that gradients are zero, and sparse where they always are
-        logits = pair_logits(weight, bias, hidden, kept, kept, sparse)
-        return at_least_float32(hidden.new_zeros(len(hidden)) + logits.sum())
+        return at_least_float32(
+            hidden.new_zeros(len(hidden)) + pair_logits(inputs, kept, kept).sum()
+        )
     taken = index.expand(target)
     item = kept[taken.code_item]
     groups: list[tuple[Tensor | slice, Decide]] = [(slice(None), _at_few_children)]
@@ -81,52 +64,34 @@ def target_log_prob(
     for some, decide in groups:
         edge, code = taken.edge[some], taken.decision_code[some]
         if len(edge):
-            of_decision = decide(index, weight, bias, hidden, item[code], edge, sparse)
-            of_code = of_code.index_add(0, code, of_decision)
+            of_code = of_code.index_add(0, code, decide(index, inputs, item[code], edge))
     of_target = of_code
     if not index.has_single_codes:
         of_target = log_sum_exp(of_code, taken.code_item, len(target))
     return of_target.new_zeros(len(hidden)).index_copy(0, kept, of_target)
 
 
-def _at_few_children(
-    index: TreeIndex,
-    weight: Tensor,
-    bias: Tensor,
-    hidden: Tensor,
-    item: Tensor,
-    edge: Tensor,
-    sparse: bool,
-) -> Tensor:
+def _at_few_children(index: TreeIndex, inputs: Inputs, item: Tensor, edge: Tensor) -> Tensor:
     """Decide by pairs: one for a binary node, one for each child of a node with a softmax."""
     row, branch = index.edge_row[edge], index.edge_branch[edge]
     if index.widest == 2:
-        logits = at_least_float32(pair_logits(weight, bias, hidden, item, row, sparse))
+        logits = at_least_float32(pair_logits(inputs, item, row))
         return logsigmoid(torch.where(branch == 0, logits, -logits))
     width = index.edge_width[edge]
     is_binary = width == 2
     # (P,) decision and row of each pair
     n_pairs = torch.where(is_binary, 1, width)
     decision = torch.repeat_interleave(n_pairs)
-    rows = ranges(row, n_pairs)
-    logits = at_least_float32(pair_logits(weight, bias, hidden, item[decision], rows, sparse))
+    logits = at_least_float32(pair_logits(inputs, item[decision], ranges(row, n_pairs)))
     # (D,) logit of the branch taken; of the only pair at a binary node
     taken = logits[offsets(n_pairs)[:-1] + torch.where(is_binary, 0, branch)]
     of_binary = logsigmoid(torch.where(branch == 0, taken, -taken))
     return torch.where(is_binary, of_binary, taken - log_sum_exp(logits, decision, len(edge)))
 
 
-def _at_many_children(
-    index: TreeIndex,
-    weight: Tensor,
-    bias: Tensor,
-    hidden: Tensor,
-    item: Tensor,
-    edge: Tensor,
-    sparse: bool,
-) -> Tensor:
+def _at_many_children(index: TreeIndex, inputs: Inputs, item: Tensor, edge: Tensor) -> Tensor:
     taken = Decisions(item, index.edge_row[edge], index.edge_width[edge])
-    return branch_log_prob(weight, bias, hidden, taken, index.edge_branch[edge], sparse)
+    return branch_log_prob(inputs, taken, index.edge_branch[edge])
 
 
 def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
@@ -239,35 +204,28 @@ def _slots(tree: TreeArrays, binary: Int64, groups: list[tuple[Int64, Int64]]) -
 # Samples.
 
 
-def sample(
-    index: TreeIndex,
-    weight: Tensor,
-    bias: Tensor,
-    hidden: Tensor,
-    generator: torch.Generator | None,
-) -> Tensor:
+def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) -> Tensor:
     """Draw one label for each hidden vector (N, d), int64 (N,), all a level at a time.
 
     A label with several codes is drawn with the sum of their probabilities.
     """
-    label = torch.zeros(len(hidden), dtype=torch.int64, device=hidden.device)
+    device = inputs.hidden.device
+    label = torch.zeros(len(inputs.hidden), dtype=torch.int64, device=device)
     # (items,) those that have not arrived at a label, and their nodes
-    item = torch.arange(len(hidden) if index.widest else 0, device=hidden.device)
+    item = torch.arange(len(label) if index.widest else 0, device=device)
     node = torch.zeros_like(item)
     while len(item):
         first = index.child_start[node]
         row, width = index.edge_row[first], index.edge_width[first]
         branch = torch.empty_like(item)
         two = (width == 2).nonzero()[:, 0]
-        logits = pair_logits(weight, bias, hidden, item[two], row[two], sparse=False)
-        uniform = torch.rand(
-            len(two), dtype=torch.float64, device=logits.device, generator=generator
-        )
+        logits = pair_logits(inputs, item[two], row[two])
+        uniform = torch.rand(len(two), dtype=torch.float64, device=device, generator=generator)
         branch[two] = (uniform.log() >= logsigmoid(logits.double())).long()
         more = (width > 2).nonzero()[:, 0]
         if len(more):
             taken = Decisions(item[more], row[more], width[more])
-            branch[more] = _draw_branches(weight, bias, hidden, taken, generator)
+            branch[more] = _draw_branches(inputs, taken, generator)
         child = index.child[first + branch]
         arrived = child < 0
         label[item[arrived]] = ~child[arrived]
@@ -275,14 +233,9 @@ def sample(
     return label
 
 
-def _draw_branches(
-    weight: Tensor,
-    bias: Tensor,
-    hidden: Tensor,
-    taken: Decisions,
-    generator: torch.Generator | None,
-) -> Tensor:
+def _draw_branches(inputs: Inputs, taken: Decisions, generator: torch.Generator | None) -> Tensor:
     """Draw a branch for each decision at nodes with a softmax, int64 (D,)."""
+    weight, bias, hidden, _ = inputs
     branch = torch.empty_like(taken.row)
     for tiles in split(taken, weight.shape[1]):
         share = torch.softmax(tiles.logits(weight, bias, hidden, taken), 2)
