@@ -1,4 +1,4 @@
-"""Methods as they are typed for a comparison: "gmm --epsilon 0.4 --trees 4"."""
+"""Methods of a comparison as one string with their options: "gmm --epsilon 0.4 --trees 4"."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hstree._options import Option
 from hstree.builders import builder
 from hstree.errors import OptionError
 from hstree.experiments.entries import Method
+from hstree_cli.options import flag
 
 
 def parse_method(text: str) -> Method:
@@ -43,32 +44,26 @@ def parse_method(text: str) -> Method:
     if not words:
         raise OptionError('a method without a name; write it as in "gmm --epsilon 0.4"')
     chosen = builder(words[0])
-    by_flag = {flag: option for option in chosen.options for flag in _flags(option)}
+    by_flag = {flag(option.name): option for option in chosen.options}
+    off = {f"--no-{on[2:]}": option for on, option in by_flag.items() if option.type is bool}
     options: dict[str, Any] = {}
     rest = iter(words[1:])
     for word in rest:
-        flag, equals, value = word.partition("=")
-        option = by_flag.get(flag)
+        typed, equals, value = word.partition("=")
+        option = by_flag.get(typed) or off.get(typed)
         if option is None:
-            known = ", ".join(sorted({_flags(o)[0] for o in chosen.options})) or "none"
+            known = ", ".join(sorted(by_flag)) or "none"
             raise OptionError(f"no option {word} for {chosen.name}, whose own options are: {known}")
         if option.type is bool:
             if equals:
-                raise OptionError(f"{chosen.name}: {flag} is a switch, and takes no value")
-            options[option.name] = flag == _flags(option)[0]
+                raise OptionError(f"{chosen.name}: {typed} is a switch, and takes no value")
+            options[option.name] = typed in by_flag
             continue
         if not equals and (value := next(rest, "")) == "":
-            raise OptionError(f"{chosen.name}: {flag} wants a value, as in {flag} {option.default}")
+            example = f"{typed} {option.default}"
+            raise OptionError(f"{chosen.name}: {typed} wants a value, as in {example}")
         options[option.name] = _value(option, value)
     return Method(chosen.name, options, name=shlex.join(words))
-
-
-def _flags(option: Option) -> list[str]:
-    """Return how an option is spelt; a switch has two flags, the first of which turns it on."""
-    if option.name == "random_state":
-        return ["--seed"]
-    name = option.name.replace("_", "-")
-    return [f"--{name}", f"--no-{name}"] if option.type is bool else [f"--{name}"]
 
 
 def _value(option: Option, text: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ def compare(
     folder: str | os.PathLike[str],
     *,
     seeds: int = 1,
+    compared: Callable[[Comparison], object] | None = None,
     **options: Any,
 ) -> Comparison:
     """Train the same model on several trees, and report the costs and perplexities of each.
@@ -96,6 +97,8 @@ def compare(
     seeds : int, default 1
         Number of random states, at most `MAX_SEEDS`: `random_state` and those after it. Each has
         its own random trees, starting vectors and batches, the same for all rows.
+    compared : callable, optional
+        Called with the comparison before its files are written, which may fail.
     **options
         Options of `hstree.models.new_model`; baselines are for the log-bilinear model alone.
 
@@ -138,6 +141,8 @@ def compare(
     work = _Work(splits, Path(folder), config, range(first, first + seeds))
     with locked(work.home):
         comparison = work.done(checked_entries)
+        if compared is not None:
+            compared(comparison)
         results.save(comparison, work.home)
     return comparison
 

@@ -160,6 +160,16 @@ def test_what_is_refused_is_one_line(refused, corpus, options, status, saying):
     refused("compare", corpus, "-o", "c", *options, status=status, saying=saying)
 
 
+def test_results_that_cannot_be_written_are_printed(hstree, corpus, tmp_path):
+    (tmp_path / "c" / "results.json").mkdir(parents=True)
+    ran = hstree("compare", corpus, "-m", "huffman", "-o", "c", *QUICK)
+    assert ran.status == 1
+    assert len(ran.errors) == 1
+    assert "c/results.json" in ran.errors[0]
+    assert "Which tree? Of 1 tree, huffman" in ran.out
+    assert "report.html" not in ran.out
+
+
 def test_a_place_that_cannot_be_written(refused, corpus):
     refused("compare", corpus, "-m", "flat", "-o", "corpus.txt/c", saying="-o")
 

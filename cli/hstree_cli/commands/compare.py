@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import (
-    CorpusName,
-    HeldOut,
-    Quiet,
-    Reading,
-    examples,
-    path_option,
-)
+from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, path_option
 from hstree_cli.outputs import check_folder, written
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
@@ -23,8 +16,10 @@ from hstree_cli.terminal import INTERRUPTED, complain, printable, say, showing_p
 
 if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
+    from hstree.errors import FileFormatError
     from hstree.experiments.entries import Entry
     from hstree.experiments.evaluation import Splits
+    from hstree.experiments.results import Comparison
     from hstree.tree import Tree
 
 #: What is compared by default.
@@ -87,7 +82,7 @@ def compare(
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:
-    """Train the same model on several trees and print what each costs and buys.
+    """Train the same model on several trees and compare their cost and perplexity.
 
     Trees are built from the training split alone; those built from vectors take
     them from a model that was trained on a random tree. Rows are in the order
@@ -149,24 +144,38 @@ def run_comparison(
     Raises
     ------
     typer.Exit
-        After Ctrl-C, and a message that names what is kept.
+        After Ctrl-C, and a message that names what is kept; after the table, when its files could
+        not be written.
     """
+    from hstree.errors import FileFormatError
     from hstree.experiments import compare
     from hstree.report import PAGE
     from hstree_cli.result_tables import print_comparison
 
+    results: list[Comparison] = []
+    failure: FileFormatError | None = None
+    page: list[str] = []
+
+    def write_page(_: Path) -> None:
+        if failure is not None:
+            raise failure
+        page.append(_write_page(output, quiet))
+
     try:
         with showing_progress(quiet):
-            results = compare(splits, entries, output, **options)
+            compare(splits, entries, output, compared=results.append, **options)
+    except FileFormatError as error:
+        if not results:
+            raise
+        failure = error
     except KeyboardInterrupt:
         complain(
             f"interrupted; every finished run is kept in {output / 'runs'}, "
             "and the same command goes on from there"
         )
         raise typer.Exit(INTERRUPTED) from None
-    page: list[str] = []
-    with written((output / PAGE, lambda _: page.append(_write_page(output, quiet)))):
-        print_comparison(results, origin(splits.train), f"{output}/")
+    with written((output / PAGE, write_page)):
+        print_comparison(results[0], origin(splits.train), f"{output}/")
         for line in page:
             say(f"\n{line}")
 
