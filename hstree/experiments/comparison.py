@@ -56,7 +56,7 @@ from hstree.experiments.runs import (
 )
 from hstree.experiments.significance import paired_ratio
 from hstree.experiments.throughput import throughput
-from hstree.models import config_of, predicts
+from hstree.models import config_of, kind_of, predicts
 from hstree.tree import Tree, load
 from hstree.tree.statistics import tree_statistics
 
@@ -128,10 +128,11 @@ def compare(
     splits, checked_entries = Splits.of(text), as_entries(entries)
     config = config_of(options)
     baselines = [entry.name for entry in checked_entries if isinstance(entry, Baseline)]
-    if baselines and config.get("model", "lbl") != "lbl":
+    model = kind_of(config).model
+    if baselines and not model.is_language_model:
         raise OptionError(
             f"{baselines[0]} gives the perplexity of a word given the words before it, "
-            f"{config['model']} that of a {predicts(config)}; leave out the baselines"
+            f"{model.name} that of a {model.predicts}; leave out the baselines"
         )
     for part in splits.as_dict().values():
         overlap(part)

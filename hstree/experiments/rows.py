@@ -31,6 +31,7 @@ from hstree.experiments.results import (
     Spread,
     finite,
 )
+from hstree.models import kind_of
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
@@ -75,10 +76,10 @@ def code_lengths(tree: Tree, counts: Int64) -> list[LengthCount]:
 def at_epoch_limit(results: Sequence[RunResult]) -> int:
     """Count the runs that stopped at the limit of epochs, before they had converged.
 
-    Runs of word2vec's models, whose schedule ends with their epochs, do not count.
+    Runs of models whose schedule ends with their epochs, as word2vec's do, do not count.
     """
     return sum(
-        result.options.get("model", "lbl") == "lbl"
+        kind_of(result.options).model.converges
         and not result.converged
         and 0 < result.options["epochs"] == len(result.epochs or [])
         for result in results
