@@ -29,7 +29,7 @@ from hstree.builders.word_classes.clustering import (
 from hstree.builders.word_classes.tree_shape import (
     Arrange,
     Shape,
-    class_shape,
+    class_shapes,
     graft,
     huffman_shape,
     merged_shape,
@@ -98,7 +98,7 @@ def classes(
     Raises
     ------
     OptionError
-        When an option is out of its range, or options do not go together.
+        When options do not go together.
     InputError
         When a file cannot be read, or has none of the words.
 
@@ -111,9 +111,8 @@ def classes(
     ----------
     .. [1] J. Goodman, "Classes for fast maximum entropy training", ICASSP 2001.
     """
-    _check_together(
-        cluster_by, n_classes, levels, vectors_file, classes_file, len(corpus.vocabulary)
-    )
+    n_words = len(corpus.vocabulary)
+    _check_together(cluster_by, n_classes, levels, vectors_file, classes_file, n_words)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
     text = ClusteredText(corpus, bigram_counts(corpus), by_frequency)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
@@ -144,8 +143,8 @@ def _brown(text: ClusteredText, class_of: Int64) -> Shape:
     by_class = class_sums(text.bigrams, class_of, len(words))
     pairs = class_sums(csc_array(by_class.T), class_of, len(words)).toarray().T
     top = merged_shape(merge_by_information(pairs), len(words))
-    nodes = [class_shape(w, text.counts, huffman_shape, f"class {i}") for i, w in enumerate(words)]
-    return graft(top, nodes)
+    names = [f"class {i}" for i in range(len(words))]
+    return graft(top, class_shapes(words, text.counts, huffman_shape, names))
 
 
 def _adaptive(text: ClusteredText, arrange: Arrange) -> tuple[Shape, Int64]:
@@ -157,13 +156,10 @@ def _adaptive(text: ClusteredText, arrange: Arrange) -> tuple[Shape, Int64]:
     groups = [group for group in groups if len(group)]
     class_of = np.empty(len(words), np.int64)
     class_of[words] = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    nodes = [
-        class_shape(group, text.counts, arrange, f"cluster {i - n_head}")
-        for i, group in enumerate(groups)
-    ]
+    names = [f"cluster {i - n_head}" for i in range(len(groups))]
     mass = np.array([text.counts[group].sum() for group in groups])
     text.notes.update(number=len(groups) - n_head, head=n_head)
-    return graft(arrange(mass), nodes), class_of
+    return graft(arrange(mass), class_shapes(groups, text.counts, arrange, names)), class_of
 
 
 def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> tuple[Shape, Int64]:
@@ -177,9 +173,9 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> tuple[Shape
             f"({vocabulary.words[0]!r}, ...), but for {next(iter(file.class_of))!r}, ...; "
             "is it of the same language and case?"
         )
-    number = {name: i for i, name in enumerate(known)}
-    number_of = {word: number.get(name, len(known)) for word, name in file.class_of.items()}
-    class_of = np.array([number_of.get(word, len(known)) for word in vocabulary.words])
+    number: dict[str | None, int] = {name: i for i, name in enumerate(known)}
+    # (V,) class of each word, the last one for a word that the file lacks
+    class_of = np.array([number.get(file.class_of.get(w), len(known)) for w in vocabulary.words])
     n_without = int(np.count_nonzero(class_of == len(known)))
     text.notes["words_without_class"] = n_without
     text.notes["words_left_out"] = len(file.class_of) - (len(vocabulary) - n_without)
@@ -187,17 +183,12 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> tuple[Shape
     names = [*known, "without class"]
     if not file.is_paths:
         numbered = number_classes(class_of, text.by_frequency)
-        nodes = [
-            class_shape(words, text.counts, arrange, names[class_of[words[0]]])
-            for words in class_members(numbered, text.by_frequency)
-        ]
-        mass = np.bincount(numbered, weights=text.counts).astype(np.int64)
-        return graft(arrange(mass), nodes), numbered
+        groups = class_members(numbered, text.by_frequency)
+        names = [names[class_of[words[0]]] for words in groups]
+        mass = np.array([text.counts[words].sum() for words in groups])
+        return graft(arrange(mass), class_shapes(groups, text.counts, arrange, names)), numbered
     groups = class_members(class_of, text.by_frequency)
-    nodes = [
-        class_shape(words, text.counts, huffman_shape, name)
-        for words, name in zip(groups, names, strict=False)
-    ]
+    nodes = class_shapes(groups, text.counts, huffman_shape, names)
     shape = graft(prefix_shape(known), nodes[: len(known)])
     if n_without:
         shape = graft(wide(2), [shape, nodes[-1]])
@@ -214,29 +205,23 @@ def _check_together(
 ) -> None:
     """Refuse options that do not go together."""
     if classes_file is not None and cluster_by != "exchange":
-        raise OptionError.about(
-            "classes_file",
-            f"names the classes, so there are none to find: drop cluster_by {cluster_by!r}, or "
-            "the file",
-        )
+        way_out = f"drop cluster_by {cluster_by!r}, or the file"
+        reason = f"names the classes, so there are none to find: {way_out}"
+        raise OptionError.about("classes_file", reason)
     if cluster_by == "vectors" and vectors_file is None:
-        raise OptionError.about(
-            "cluster_by", "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
-        )
+        reason = "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
+        raise OptionError.about("cluster_by", reason)
     if vectors_file is not None and cluster_by != "vectors":
-        raise OptionError.about(
-            "vectors_file", "is for cluster_by 'vectors'; give that too, or drop the file"
-        )
+        reason = "is for cluster_by 'vectors'; give that too, or drop the file"
+        raise OptionError.about("vectors_file", reason)
     method = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
     if levels == 3 and (classes_file is not None or cluster_by in ("brown", "adaptive")):
-        raise OptionError.about(
-            "levels", f"3 does not go with {method}, which determines the levels"
-        )
+        reason = f"3 does not go with {method}, which determines the levels"
+        raise OptionError.about("levels", reason)
     if n_classes is None:
         return
     if classes_file is not None or cluster_by == "adaptive":
         raise OptionError.about("n_classes", f"does not go with {method}, which determines it")
     if n_classes > n_words:
-        raise OptionError.about(
-            "n_classes", f"is {n_classes}, more than the {n_words} words; give fewer"
-        )
+        reason = f"is {n_classes}, more than the {n_words} words; give fewer"
+        raise OptionError.about("n_classes", reason)

@@ -20,7 +20,7 @@ import numpy as np
 from hstree._files import replacing
 from hstree.builders.word_classes.class_file import read_classes
 from hstree.builders.word_classes.clustering import class_members
-from hstree.builders.word_classes.tree_shape import class_shape, graft, huffman_shape, prefix_shape
+from hstree.builders.word_classes.tree_shape import class_shapes, graft, huffman_shape, prefix_shape
 from hstree.data.word_files import counts_array
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_labels
@@ -60,10 +60,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
     # (V,) index of each word's bit string
     class_of = np.array([index[bits] for bits in classes.class_of.values()], np.int64)
     groups = class_members(class_of, np.argsort(-counts, kind="stable"))
-    nodes = [
-        class_shape(group, counts, huffman_shape, bits)
-        for group, bits in zip(groups, strings, strict=True)
-    ]
+    nodes = class_shapes(groups, counts, huffman_shape, strings)
     words = list(classes.class_of)
     return graft(prefix_shape(strings), nodes).tree(words, counts if counts.any() else None)
 

@@ -22,22 +22,11 @@ _BLOCK_WORDS = 256
 
 
 def bigram_counts(corpus: Corpus) -> csc_array:
-    """Count the pairs of neighbours in a corpus, across line ends too.
+    """Count the pairs of neighbours in a corpus, across line ends too: int64 (V, V).
 
-    Parameters
-    ----------
-    corpus : Corpus
-        ``<eos>`` is taken to precede its first word. Tokens out of the vocabulary count as
-        ``<unk>`` where the vocabulary holds it; elsewhere their pairs are left out.
-
-    Returns
-    -------
-    csc_array (V, V) of int64
-        Entry (v, w): how often w follows v. The rows of a column are in order. Where no token is
-        out of the vocabulary, the columns sum to ``corpus.counts``.
-
-    Notes
-    -----
+    Entry (v, w) is how often w follows v. ``<eos>`` is taken to precede the first word. Tokens out
+    of the vocabulary count as ``<unk>`` where the vocabulary holds it; elsewhere their pairs are
+    left out, and otherwise the columns sum to ``corpus.counts``. The rows of a column are in order.
     O(tokens log tokens) time, block by block; memory for the distinct pairs.
     """
     words = corpus.vocabulary
@@ -68,19 +57,10 @@ def class_sums(bigrams: csc_array, class_of: Int64, n_classes: int) -> csr_array
 
 
 def bigram_perplexity(bigrams: csc_array, class_of: Int64) -> float | None:
-    """Return the training perplexity of the class bigram model.
+    """Return the training perplexity of the class bigram model, or None where there is no pair.
 
-    Parameters
-    ----------
-    bigrams : csc_array (contexts, words)
-    class_of : int64 array (words,)
-        Class of each word, from 0.
-
-    Returns
-    -------
-    float or None
-        Perplexity of ``P(w | v) = P(class(w) | v) P(w | class(w))``, both by relative frequencies
-        in these pairs [1]_; None where there is no pair.
+    It is that of ``P(w | v) = P(class(w) | v) P(w | class(w))``, both by relative frequencies in
+    the pairs (contexts, words) [1]_. Classes (words,) are numbered from 0.
 
     References
     ----------
@@ -118,16 +98,10 @@ def x_log_x(x: NDArray[np.generic]) -> Float64:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """Classes that no move of a single word improves.
+    """Classes (words,) that no move of a single word improves, and the number of moves made.
 
-    Attributes
-    ----------
-    class_of : int64 array (words,)
-    perplexities : tuple of float
-        `bigram_perplexity` at the start and after each sweep but the last, which moved nothing.
-        Empty where there is no pair.
-    moves : int
-        Number of moves made.
+    Perplexities are those at the start and after each sweep but the last, which moved nothing;
+    there are none where there is no pair.
     """
 
     class_of: Int64
@@ -143,13 +117,8 @@ def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
     bigrams : csc_array (contexts, words) of int
         Entry (v, w): how often w follows v. A word may have no entry.
     n_classes : int
-        From 1 to the number of words.
-
-    Returns
-    -------
-    Exchanged
-        A class that has a word at the start keeps at least one: a word alone in its class gains
-        nothing by joining others.
+        From 1 to the number of words. No class becomes empty, since a word alone in its class
+        gains nothing by joining others.
 
     Notes
     -----
@@ -201,9 +170,7 @@ def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
             if moves == before:
                 break
             perplexities.append(perplexity)
-    exact = bigram_perplexity(bigrams, class_of)
-    if exact is not None:
-        perplexities[-1] = exact
+    perplexities[-1] = bigram_perplexity(bigrams, class_of) or perplexity  # without rounding
     return Exchanged(class_of, tuple(perplexities), moves)
 
 
@@ -262,16 +229,9 @@ class _Counts:
 def merge_by_information(pairs: Integer) -> Int64:
     """Merge classes two by two, each time with the least loss of average mutual information.
 
-    Parameters
-    ----------
-    pairs : int array (C, C)
-        Entry (a, b): how often a word of class b follows one of class a.
-
-    Returns
-    -------
-    int64 array (C - 1, 2)
-        Row i is the i-th merge, the smaller number first: an item below C is a class, ``C + i``
-        is merge i. The last merge is the root.
+    Entry (a, b) of `pairs` (C, C) is how often a word of class b follows one of class a. Row i of
+    the result (C - 1, 2) is the i-th merge, the smaller number first: an item below C is a class,
+    ``C + i`` is merge i. The last merge is the root.
 
     Notes
     -----

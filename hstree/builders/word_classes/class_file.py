@@ -11,8 +11,14 @@ from hstree._text import quoted
 from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError
 
-_BITS = re.compile("[01]*")
-_COUNT = re.compile("[0-9]{1,19}")
+#: Number of fields -> what a line must be.
+_LINES = {
+    2: (re.compile(r"(?P<word>[^\t]+)\t(?P<name>[^\t]+)"), "a word, a tab and a class"),
+    3: (
+        re.compile(r"(?P<name>[01]*)\t(?P<word>[^\t]+)\t(?P<count>[0-9]{1,19})"),
+        "bits of 0 and 1, a tab, a word, a tab and a count",
+    ),
+}
 _FORMS = "word<TAB>class lines, or bits<TAB>word<TAB>count lines as Brown clustering writes them"
 
 
@@ -36,14 +42,10 @@ class ClassFile:
 
 
 def read_classes(path: Path) -> ClassFile:
-    r"""Read a file of classes.
+    """Read a file of classes: UTF-8, compressed if the name ends in ``.gz``.
 
-    Parameters
-    ----------
-    path : Path
-        UTF-8; compressed if the name ends in ``.gz``. Lines ``word<TAB>class``, or ``paths`` of
-        Brown clustering, ``bits<TAB>word<TAB>count``; the first line decides. Empty lines are
-        skipped.
+    The first line decides between ``word<TAB>class`` and ``bits<TAB>word<TAB>count``. Empty lines
+    are skipped.
 
     Raises
     ------
@@ -56,17 +58,16 @@ def read_classes(path: Path) -> ClassFile:
     counts: list[int] = []
     n_fields = 0
     for number, line in read_lines(path, "the classes"):
-        fields = line.split("\t")
-        n_fields = n_fields or len(fields)
-        if n_fields not in (2, 3):
+        n_fields = n_fields or line.count("\t") + 1
+        if n_fields not in _LINES:
             raise InputError(f"{path}, line {number}: {quoted(line)}; give {_FORMS}")
-        is_right = _is_path(fields) if n_fields == 3 else len(fields) == 2 and all(fields)
-        if not is_right:
-            path_form = "bits of 0 and 1, a tab, a word, a tab and a count"
-            form = path_form if n_fields == 3 else "a word, a tab and a class"
+        pattern, form = _LINES[n_fields]
+        match = pattern.fullmatch(line)
+        if match is None:
             raise unexpected(path, number, form, line)
-        word, name = (fields[1], fields[0]) if n_fields == 3 else fields
-        counts += map(int, fields[2:])
+        word, name = match["word"], match["name"]
+        if n_fields == 3:
+            counts.append(int(match["count"]))
         if word in class_of:
             raise InputError(
                 f"{path}, line {number}: the word {word!r} is on line {line_of[word]} too; "
@@ -75,24 +76,11 @@ def read_classes(path: Path) -> ClassFile:
         class_of[word], line_of[word] = name, number
     if not class_of:
         raise InputError(f"{path}: no line in it; give {_FORMS}")
-    if n_fields == 3:
-        _check_prefixes(path, set(class_of.values()))
-    return ClassFile(class_of, n_fields == 3, tuple(counts))
-
-
-def _is_path(fields: list[str]) -> bool:
-    """Return whether fields are bits, a word and a count."""
-    if len(fields) != 3:
-        return False
-    bits, word, count = fields
-    return bool(_BITS.fullmatch(bits) and word and _COUNT.fullmatch(count))
-
-
-def _check_prefixes(path: Path, strings: set[str]) -> None:
-    """Refuse bit strings of which one is a prefix of another."""
-    for before, after in pairwise(sorted(strings)):
+    strings = sorted(set(class_of.values())) if n_fields == 3 else []
+    for before, after in pairwise(strings):
         if after.startswith(before):
             raise InputError(
                 f"{path}: the bit string {before!r} is a prefix of {after!r}, so the code is not "
                 "prefix-free; give the paths as the clustering wrote them"
             )
+    return ClassFile(class_of, n_fields == 3, tuple(counts))

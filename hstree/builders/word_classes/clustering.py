@@ -40,23 +40,12 @@ Partition = Callable[[Int64, int], Int64]
 
 @dataclass(frozen=True)
 class ClusteredText:
-    """A corpus, what classes are made of, and what was noted while making them.
-
-    Attributes
-    ----------
-    corpus : Corpus
-    bigrams : csc_array (V, V) of int
-        Its `bigram_counts`.
-    by_frequency : int64 array (V,)
-        Words, the most frequent first.
-    notes : dict
-        Entries for the tree's ``meta["classes"]``.
-    """
+    """A corpus, what classes are made of, and what was noted while making them."""
 
     corpus: Corpus
-    bigrams: csc_array
-    by_frequency: Int64
-    notes: dict[str, Any] = field(default_factory=dict)
+    bigrams: csc_array  # (V, V), by `bigram_counts`
+    by_frequency: Int64  # (V,) words, the most frequent first
+    notes: dict[str, Any] = field(default_factory=dict)  # entries for the tree's meta["classes"]
 
     @property
     def counts(self) -> Int64:
@@ -67,22 +56,7 @@ class ClusteredText:
 def partition_by(
     text: ClusteredText, method: str, vectors_file: Path | None, random_state: int
 ) -> Partition:
-    """Return the partition of a method.
-
-    Parameters
-    ----------
-    text : ClusteredText
-    method : {"exchange", "frequency", "sqrt-frequency", "vectors"}
-    vectors_file : Path or None
-        Word vectors for k-means; None for the other methods.
-    random_state : int
-        Seed of k-means.
-
-    Raises
-    ------
-    InputError
-        When none of the words has a vector.
-    """
+    """Return the partition of a method: exchange, frequency, sqrt-frequency or vectors."""
     if vectors_file is not None:
         return _by_vectors(text, vectors_file, random_state)
     if method == "exchange":
@@ -106,7 +80,13 @@ def by_exchange(text: ClusteredText) -> Partition:
 
 
 def _by_vectors(text: ClusteredText, path: Path, random_state: int) -> Partition:
-    """Return the partition by k-means; words without a vector get bins of equal mass."""
+    """Return the partition by k-means; words without a vector get bins of equal mass.
+
+    Raises
+    ------
+    InputError
+        When none of the words has a vector.
+    """
     vectors = WordVectors.read(path)
     vocabulary = text.corpus.vocabulary
     row_of = {label: row for row, label in enumerate(vectors.labels)}
@@ -125,9 +105,8 @@ def _by_vectors(text: ClusteredText, path: Path, random_state: int) -> Partition
         n_with = int(has_vector.sum())
         n_without = len(words) - n_with
         # As many classes for words without a vector as is their share of the words.
-        n_bins = min(
-            max(round(n * n_without / len(words)), int(n_without > 0)), n - int(n_with > 0)
-        )
+        n_bins = max(round(n * n_without / len(words)), int(n_without > 0))
+        n_bins = min(n_bins, n - int(n_with > 0))
         class_of = np.zeros(len(words), np.int64)
         if n_bins > 0:
             class_of[~has_vector] = equal_mass_bins(text.counts[words[~has_vector]], n_bins)
@@ -145,22 +124,9 @@ def nested_classes(
 ) -> list[Int64]:
     """Partition all words, then the words of each class, until `levels` decisions lead to a word.
 
-    Parameters
-    ----------
-    by_frequency : int64 array (V,)
-        Words, the most frequent first.
-    partition : callable
-    levels : int
-        At least 2.
-    n_classes : int, optional
-        Number of classes of the first partition. By default, and further down, m words get the
-        d-th root of m classes where d levels are left: sqrt(m) where two are.
-
-    Returns
-    -------
-    list of int64 array (V,)
-        Class of each word, from coarse to fine, each a refinement of the one before; see
-        `number_classes`.
+    The first partition has `n_classes` classes. By default, and further down, m words get the d-th
+    root of m classes where d levels are left: sqrt(m) where two are. Returns the classes (V,) of
+    the `levels` - 1 partitions, from coarse to fine, each numbered by `number_classes`.
     """
     nested = [np.zeros(len(by_frequency), np.int64)]
     for left in range(levels, 1, -1):
@@ -196,21 +162,11 @@ def class_members(class_of: Int64, order: Int64) -> list[Int64]:
 
 
 def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:
-    """Split a sequence into bins of about the same mass, as RNNLM makes its classes.
+    """Return the bins (m,) of a sequence, of about the same mass, as RNNLM makes its classes [1]_.
 
-    Parameters
-    ----------
-    mass : array (m,)
-        Zero or more, in the order in which bins are filled; where all are zero, each counts as
-        one.
-    n_bins : int
-
-    Returns
-    -------
-    int64 array (m,)
-        Bin of each item, from 0; no bin before the last used one is empty. An item with which the
-        cumulated mass exceeds the bin's share closes the bin. Each item closes at most one, so an
-        item heavier than a bin leaves no empty ones [1]_.
+    The masses (m,) are in the order in which bins are filled; where all are zero, each counts as
+    one. An item with which the cumulated mass exceeds the bin's share closes the bin. Each item
+    closes at most one, so that an item heavier than a bin leaves no empty ones.
 
     References
     ----------
@@ -239,16 +195,8 @@ def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:
 def adaptive_boundaries(counts: Integer) -> Int64:
     """Choose the head and the tail clusters of the adaptive softmax at the least cost.
 
-    Parameters
-    ----------
-    counts : int array (V,)
-        Largest first; where all are zero, each counts as one.
-
-    Returns
-    -------
-    int64 array (J + 1,)
-        The head is the ranks below the first boundary, cluster j those from boundary j to j + 1;
-        the last boundary is V. With J = 0 all words are in the head.
+    Counts (V,) are largest first; where all are zero, each counts as one. The head is the ranks
+    below the first boundary, cluster j those from boundary j to j + 1; the last boundary is V.
 
     Notes
     -----
@@ -272,7 +220,11 @@ def adaptive_boundaries(counts: Integer) -> Int64:
     [2, 100]
     """
     n = len(counts)
-    ranks = _boundary_ranks(n)
+    # ranks at which a cluster may begin or end: 0, ..., V
+    steps = max(0, int(np.ceil(np.log(n / EVERY_RANK) / np.log(1.01))))
+    later = EVERY_RANK * 1.01 ** np.arange(1, steps + 1)
+    every = np.arange(min(n, EVERY_RANK) + 1)
+    ranks = np.unique(np.concatenate([every, np.minimum(later, n).astype(np.int64)]))
     mass = np.concatenate([[0], np.cumsum(counts, dtype=np.float64)])
     share = (mass / mass[-1] if mass[-1] else np.arange(n + 1) / n)[ranks]
     last = len(ranks) - 1
@@ -290,36 +242,13 @@ def adaptive_boundaries(counts: Integer) -> Int64:
     return ranks[chosen]
 
 
-def _boundary_ranks(n: int) -> Int64:
-    """Return the ranks at which a cluster may begin or end: 0, ..., n."""
-    steps = max(0, int(np.ceil(np.log(n / EVERY_RANK) / np.log(1.01))))
-    later = EVERY_RANK * 1.01 ** np.arange(1, steps + 1)
-    every = np.arange(min(n, EVERY_RANK) + 1)
-    return np.unique(np.concatenate([every, np.minimum(later, n).astype(np.int64)]))
-
-
 def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> Int64:
-    """Cluster vectors by k-means (Lloyd's algorithm), all at once.
+    """Return the clusters (n,) of vectors (n, d) by k-means, Lloyd's algorithm from k-means++ [1]_.
 
-    Parameters
-    ----------
-    vectors : float array (n, d)
-        Distances are Euclidean.
-    n_clusters : int
-        From 1 to n.
-    random_state : int
-        Seed of the first centres, drawn by k-means++ [1]_.
-
-    Returns
-    -------
-    int64 array (n,)
-        Cluster of each vector; those of equal vectors are equal, so a cluster may be empty.
-
-    Notes
-    -----
-    O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. Runs on one thread,
-    because several add up the centres in no fixed order. The builder `kmeans` splits many small
-    nodes at once; scikit-learn's `KMeans` serves hundreds of centres over one set of vectors.
+    Those of equal vectors are equal, so that a cluster may be empty. O(n n_clusters d) per round,
+    until nothing moves or for `ITERATIONS` rounds. Runs on one thread, because several add up the
+    centres in no fixed order. The builder `kmeans` splits many small nodes at once; scikit-learn's
+    `KMeans` serves hundreds of centres over one set of vectors.
 
     References
     ----------

@@ -6,10 +6,10 @@ A shape has no labels and is not checked; the `Tree` made of it is.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 
@@ -74,50 +74,37 @@ def merged_shape(merges: Int64, n_leaves: int) -> Shape:
 
 
 def prefix_shape(strings: Sequence[str]) -> Shape:
-    """Return the binary tree of a prefix-free code.
+    """Return the binary tree of a prefix-free code, bit strings in ascending order.
 
-    Parameters
-    ----------
-    strings : sequence of str
-        Bit strings in ascending order; leaf i is string i. A bit that is the same in all strings
-        with the same bits before it makes no node, since it decides nothing.
+    Leaf i is string i. A bit that is the same in all strings with the same bits before it makes no
+    node, since it decides nothing.
     """
     children: list[list[int]] = []
     waiting = deque([(0, len(strings))] if len(strings) > 1 else [])
     n_nodes = len(waiting)
     while waiting:
         first, last = waiting.popleft()
-        length = _common_length(strings[first], strings[last - 1])
-        middle = bisect_left(strings, strings[first][:length] + "1", first, last)
+        a, b = strings[first], strings[last - 1]
+        length = next(i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+        middle = bisect_left(strings, a[:length] + "1", first, last)
         of_node = []
-        for a, b in ((first, middle), (middle, last)):
-            if b - a == 1:
-                of_node.append(~a)
+        for start, stop in ((first, middle), (middle, last)):
+            if stop - start == 1:
+                of_node.append(~start)
             else:
                 of_node.append(n_nodes)
                 n_nodes += 1
-                waiting.append((a, b))
+                waiting.append((start, stop))
         children.append(of_node)
     child = np.array(children, np.int64).ravel()
     return _shape(np.full(len(children), 2), child, len(strings))
 
 
 def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
-    """Replace the leaves of a shape by shapes.
+    """Replace the leaves of a shape by shapes; a shape without a node leaves a leaf.
 
-    Parameters
-    ----------
-    top : Shape
-    below : sequence of Shape
-        One for each leaf of `top`; a shape without a node leaves a leaf there.
-    name : str, optional
-        Name of the root of the result.
-
-    Returns
-    -------
-    Shape
-        The nodes of `top`, then those of each shape below, in order, so that children are numbered
-        after their parents if they were before. Leaves are concatenated.
+    The nodes are those of `top`, its root named `name`, then those of each shape below, so that
+    children are numbered after their parents if they were before. Leaves are concatenated.
 
     Examples
     --------
@@ -136,38 +123,35 @@ def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
         np.where(shape.child < 0, shape.child - leaf, shape.child + node)
         for shape, node, leaf in zip(below, first_node, first_leaf, strict=False)
     ]
-    names = [*top.names, *(node for shape in below for node in shape.names)]
-    if name is not None and names:
-        names[0] = name
+    names = (*top.names, *(node for shape in below for node in shape.names))
     return Shape(
         np.concatenate([top.fan_out, *(shape.fan_out for shape in below)]),
         np.concatenate([in_top, *moved]),
-        tuple(names),
+        names if name is None else _root_named(names, name),
         np.concatenate([shape.leaves for shape in below]),
     )
 
 
-def class_shape(words: Int64, counts: Int64, arrange: Arrange, name: str) -> Shape:
-    """Return the shape over the words of a class, its root named."""
-    shape = replace(arrange(counts[words]), leaves=words)
-    return replace(shape, names=(name, *shape.names[1:])) if shape.names else shape
+def class_shapes(
+    classes: Sequence[Int64], counts: Int64, arrange: Arrange, names: Sequence[str]
+) -> list[Shape]:
+    """Return the shape over the words of each class, its root named."""
+    shapes = []
+    for words, name in zip(classes, names, strict=False):
+        shape = arrange(counts[words])
+        shapes.append(replace(shape, leaves=words, names=_root_named(shape.names, name)))
+    return shapes
 
 
 def nested_shape(
     counts: Int64, by_frequency: Int64, nested: Sequence[Int64], arrange: Arrange
 ) -> Shape:
-    """Return the shape of the nested classes that `clustering.nested_classes` returns.
-
-    Its nodes are named "class 3", and "class 3.0" within that class.
-    """
+    """Return the shape of `clustering.nested_classes`, named "class 3", "class 3.0" within it."""
     members = class_members(nested[-1], by_frequency)
     first = np.array([words[0] for words in members])
     mass = np.array([counts[words].sum() for words in members])
     names = _names(nested)
-    shapes = [
-        class_shape(words, counts, arrange, name)
-        for words, name in zip(members, names[-1], strict=True)
-    ]
+    shapes = class_shapes(members, counts, arrange, names[-1])
     for coarse, of_level in zip(nested[-2::-1], names[-2::-1], strict=True):
         groups = class_members(coarse[first], np.arange(len(first)))
         shapes = [
@@ -183,20 +167,15 @@ def _names(nested: Sequence[Int64]) -> list[list[str]]:
     """Name the classes of each level."""
     names = [[f"class {number}" for number in range(int(nested[0].max()) + 1)]]
     for coarse, fine in pairwise(nested):
-        above = np.empty(int(fine.max()) + 1, np.int64)
+        above = np.empty(int(fine.max()) + 1, np.int64)  # (classes,) class one level up
         above[fine] = coarse
-        within: dict[int, int] = {}
-        of_level = []
-        for parent in above.tolist():
-            within[parent] = within.get(parent, -1) + 1
-            of_level.append(f"{names[-1][parent]}.{within[parent]}")
-        names.append(of_level)
+        within = defaultdict[int, Iterator[int]](count)
+        names.append([f"{names[-1][parent]}.{next(within[parent])}" for parent in above.tolist()])
     return names
 
 
-def _common_length(a: str, b: str) -> int:
-    """Return the length of the common prefix of two strings, neither a prefix of the other."""
-    return next(i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+def _root_named(names: tuple[str | None, ...], name: str) -> tuple[str | None, ...]:
+    return (name, *names[1:]) if names else ()
 
 
 def _shape(fan_out: Int64, child: Int64, n_leaves: int) -> Shape:
