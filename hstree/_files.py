@@ -70,6 +70,15 @@ def reading(
     return explained(f"read {what}", error, remedy)
 
 
+@contextmanager
+def naming(path: object) -> Iterator[None]:
+    """Put the name of a file before the message of an `InputError` of the body."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a regular file to read; pipes and devices may block or have no end.
 

@@ -26,25 +26,26 @@ def check_words(contexts: Sequence[Sequence[str]]) -> None:
 
 
 def check_ids(ids: Array, n_labels: int, lowest: int = 0) -> None:
-    """Refuse an array of anything but whole numbers from `lowest` to `n_labels` - 1.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse an array of anything but whole numbers from `lowest` to `n_labels` - 1."""
     if ids.dtype.kind not in "iu":
         raise InputError(f"contexts of type {ids.dtype}; label ids are whole numbers")
     if ids.size and not lowest <= ids.min() <= ids.max() < n_labels:
         raise InputError(f"contexts hold ids outside {lowest} to {n_labels - 1}")
 
 
+def checked_ids(contexts: Integer, n: int, n_labels: int) -> Int64:
+    """Return an array of label ids (B, n) as int64; raises InputError for any other."""
+    ids = np.asarray(contexts)
+    if ids.ndim != 2 or ids.shape[1] != n:
+        raise InputError(f"contexts of shape {ids.shape}; this model takes (B, {n})")
+    check_ids(ids, n_labels)
+    return ids.astype(np.int64)
+
+
 def ids_of(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
     """Return the ids of words, that of ``<unk>`` for words outside the vocabulary.
 
-    Raises
-    ------
-    InputError
-        When there is such a word and the vocabulary has no ``<unk>``.
+    Raises InputError when there is such a word and the vocabulary has no ``<unk>``.
     """
     ids = vocabulary.ids(words)
     unknown = np.flatnonzero(ids < 0)
@@ -60,19 +61,12 @@ def ids_of(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
 def ids_before(contexts: Contexts, n: int, vocabulary: Vocabulary) -> Int64:
     """Return the label ids of the last n words of each context, (B, n).
 
-    Shorter contexts are padded with ``<eos>`` on the left.
-
-    Raises
-    ------
-    InputError
-        When these are not lists of words or an array (B, n) of label ids, or a word is not among
-        the labels and these hold no ``<unk>``.
+    Shorter contexts are padded with ``<eos>`` on the left. Raises InputError when these are not
+    lists of words or an array (B, n) of label ids, or a word is neither a label nor replaced by
+    ``<unk>``.
     """
     if isinstance(contexts, np.ndarray):
-        if contexts.ndim != 2 or contexts.shape[1] != n:
-            raise InputError(f"contexts of shape {contexts.shape}; this model takes (B, {n})")
-        check_ids(contexts, len(vocabulary))
-        return contexts.astype(np.int64)
+        return checked_ids(contexts, n, len(vocabulary))
     check_words(contexts)
     padded = [[EOS] * (n - len(words)) + list(words[-n:]) for words in contexts]
     ids = ids_of([word for words in padded for word in words], vocabulary)

@@ -1,7 +1,7 @@
 """Corpus: consecutive lines of a text as ids of a vocabulary.
 
-The text is encoded once, as type ids (`encoding`); one table maps types to vocabulary ids. Another
-vocabulary, or other lines, need neither time nor memory that grow with the text.
+The text is encoded once, as type ids (`encoding`), and one table maps types to vocabulary ids:
+another vocabulary, or other lines, need neither time nor memory that grow with the text.
 """
 
 from __future__ import annotations
@@ -68,10 +68,7 @@ class Corpus:
     ) -> None:
         n_lines = len(text.line_start) - 1
         start, stop = (0, n_lines) if lines is None else lines
-        if not 0 <= start < stop <= n_lines:
-            raise InputError(
-                f"{text.name} has {plural(n_lines, 'line')}, and none from {start} to {stop}"
-            )
+        _check_lines(text.name, n_lines, start, stop)
         self.vocabulary = vocabulary
         self.lines = (start, stop)
         self._text = text
@@ -216,13 +213,7 @@ class Corpus:
         return relative
 
     def ids(self, positions: slice | Integer) -> Int32:
-        """Return the ids of the words at some positions as a new int32 array, -1 for OOV words.
-
-        Parameters
-        ----------
-        positions : slice or int array of any shape
-            Indices of tokens of this corpus, from 0.
-        """
+        """Return the ids of the words at some positions (from 0) as int32, -1 for OOV words."""
         return self._id_of_type[self._types[positions]]
 
     def words(self, positions: slice | Integer) -> list[str]:
@@ -231,44 +222,23 @@ class Corpus:
         return [types[number] for number in self._types[positions].tolist()]
 
     def select_lines(self, start: int, stop: int) -> Corpus:
-        """Return lines `start` (from 0) to `stop` - 1 of this corpus.
-
-        Raises
-        ------
-        InputError
-            When it does not have these lines.
-        """
-        if not 0 <= start < stop <= self.n_lines:
-            raise InputError(
-                f"{self.name} has {plural(self.n_lines, 'line')}, and none from {start} to {stop}"
-            )
-        first = self.lines[0]
-        lines = (first + start, first + stop)
+        """Return lines `start` (from 0) to `stop` - 1; raises InputError where there are none."""
+        _check_lines(self.name, self.n_lines, start, stop)
+        lines = (self.lines[0] + start, self.lines[0] + stop)
         return Corpus(self._text, self.vocabulary, lines, only=self._only)
 
     def splits(self) -> tuple[Corpus, Corpus, Corpus]:
         """Return the training, validation and test split.
 
         The last tenth of the lines (rounded down) is the test split, the tenth before it the
-        validation split.
-
-        Raises
-        ------
-        InputError
-            When there are fewer than ten lines.
+        validation split. Raises InputError when there are fewer than ten lines.
         """
         rest, test = self.last_tenth()
         n_train = rest.n_lines - test.n_lines
         return self.select_lines(0, n_train), self.select_lines(n_train, rest.n_lines), test
 
     def last_tenth(self) -> tuple[Corpus, Corpus]:
-        """Return all lines but the last tenth (rounded down), and that tenth.
-
-        Raises
-        ------
-        InputError
-            When there are fewer than ten lines.
-        """
+        """Return all lines but the last tenth (rounded down), and that tenth; raises InputError."""
         n_last = self.n_lines // 10
         if n_last == 0:
             raise InputError(
@@ -317,3 +287,8 @@ class Corpus:
         for start in range(0, len(self), _BLOCK_TOKENS):
             counts += np.bincount(self._types[start : start + _BLOCK_TOKENS], minlength=len(counts))
         return counts
+
+
+def _check_lines(name: str, n_lines: int, start: int, stop: int) -> None:
+    if not 0 <= start < stop <= n_lines:
+        raise InputError(f"{name} has {plural(n_lines, 'line')}, and none from {start} to {stop}")

@@ -45,20 +45,9 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 class Docstrings:
     """The docstrings of one or all packages, as sentences.
 
-    Parameters
-    ----------
-    name : str
-        ``"python"`` for all, ``"stdlib"`` for the standard library, or one of `PACKAGES`.
-
-    Attributes
-    ----------
-    versions : dict of str to str
-        Version of each package; that of the standard library is under ``"python"``.
-
-    Raises
-    ------
-    InputError
-        When the name is unknown, or source files are not installed.
+    `name` is ``"python"`` for all, ``"stdlib"`` for the standard library, or one of `PACKAGES`.
+    `versions` has the version of each package, that of the standard library under ``"python"``.
+    Raises InputError when the name is unknown, or source files are not installed.
     """
 
     def __init__(self, name: str) -> None:

@@ -33,7 +33,6 @@ from hstree.errors import FileFormatError, InputError
 CACHE_VARIABLE = "HSTREE_CACHE"
 
 _FORMAT = 2
-_ENDS = ("ids.npy", "line_start.npy", "json")
 _ID = np.dtype("<i4")
 _START = np.dtype("<i8")
 _EOS_TYPE = 0
@@ -82,7 +81,6 @@ def encode(
     Parameters
     ----------
     source : Source
-        The text.
     lower : bool, default False
         Lower-case every word.
     cache : path, optional
@@ -207,8 +205,7 @@ class _Encoder:
 
 def _files(entry: Path) -> tuple[Path, Path, Path]:
     """Return the paths of an entry's ids, line starts and description."""
-    ids, line_start, about = (Path(f"{entry}.{end}") for end in _ENDS)
-    return ids, line_start, about
+    return Path(f"{entry}.ids.npy"), Path(f"{entry}.line_start.npy"), Path(f"{entry}.json")
 
 
 def _write(entry: Path, source: Source, lower: bool) -> None:

@@ -53,10 +53,8 @@ class Overlap:
 def overlap(corpus: Corpus) -> Overlap:
     """Count what a corpus shares with its vocabulary.
 
-    Raises
-    ------
-    InputError
-        When they share no word, or the vocabulary lacks ``<eos>``, or ``<unk>`` for OOV tokens.
+    Raises InputError when they share no word, or the vocabulary lacks ``<eos>``, or ``<unk>`` for
+    OOV tokens.
     """
     vocabulary = corpus.vocabulary
     if vocabulary.eos is None:

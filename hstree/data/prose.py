@@ -55,20 +55,14 @@ _TOKEN = re.compile(
 _WORD = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*|[ai]|n't|'\w+")
 
 
-def sentences(docstring: str) -> Iterator[str]:
-    r"""Yield the sentences of a docstring cleaned by `inspect.cleandoc`, as tokens and spaces.
+def sentences_of(paragraph: str) -> Iterator[str]:
+    """Yield the sentences of one paragraph of `paragraphs`, as tokens and spaces.
 
     Examples
     --------
-    >>> list(sentences("Return the mean.  It isn't robust.\n\n>>> mean([1, 2])\n1.5"))
+    >>> list(sentences_of("Return the mean.  It isn't robust."))
     ['return the mean .', "it is n't robust ."]
     """
-    for paragraph in paragraphs(docstring):
-        yield from sentences_of(paragraph)
-
-
-def sentences_of(paragraph: str) -> Iterator[str]:
-    """Yield the sentences of one paragraph of `paragraphs`."""
     for sentence in _split(_without_markup(paragraph)):
         tokens = _TOKEN.findall(sentence.lower())
         if _is_prose(sentence, tokens):
@@ -76,7 +70,7 @@ def sentences_of(paragraph: str) -> Iterator[str]:
 
 
 def paragraphs(docstring: str) -> Iterator[str]:
-    """Yield the paragraphs of prose, each as one line with its markup."""
+    """Yield the paragraphs of prose of a docstring, each as one line with its markup."""
     block: list[Line] = []
     for line in [*_prose_lines(docstring), _BREAK]:
         if line != _BREAK:
@@ -158,11 +152,9 @@ def _split(paragraph: str) -> Iterator[str]:
     start = 0
     for end in _SENTENCE_END.finditer(paragraph):
         last = _LAST_WORD.search(paragraph, start, end.start())
-        word = last[0].lower() if last else ""
-        if word in _ABBREVIATIONS:
-            continue
-        yield paragraph[start : end.end()]
-        start = end.end()
+        if last is None or last[0].lower() not in _ABBREVIATIONS:
+            yield paragraph[start : end.end()]
+            start = end.end()
     yield paragraph[start:]
 
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, recorded_name
 from hstree._text import one_line
-from hstree.data import docstrings
+from hstree.data.docstrings import Docstrings
 from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
@@ -55,10 +55,7 @@ class Source(Protocol):
 def open_source(source: str | Path) -> Source:
     """Return the source with a name; a `Path` is always a file.
 
-    Raises
-    ------
-    InputError
-        When there is no such text; the message says how to get it.
+    Raises InputError when there is no such text; the message says how to get it.
     """
     if isinstance(source, str) and source.startswith("nltk:"):
         return NltkCorpus(source)
@@ -194,21 +191,16 @@ class NltkCorpus:
             raise InputError(f"{self.name} cannot be read: {reason}") from error
 
 
-class BuiltIn:
-    """The docstrings of the installation (`docstrings`)."""
+class BuiltIn(Docstrings):
+    """The docstrings of the installation."""
 
     def __init__(self, source: str) -> None:
+        super().__init__(source.removeprefix("builtin:"))
         self.name = source
-        self._docstrings = docstrings.Docstrings(source.removeprefix("builtin:"))
-        self.versions = self._docstrings.versions
-
-    def key(self) -> str:
-        """Return a hash of the packages' source files, their versions and the extraction rules."""
-        return self._docstrings.key()
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the sentences, one per line."""
-        return (block for block, _ in _blocks(self._docstrings.lines()))
+        return (block for block, _ in _blocks(self.lines()))
 
 
 def _sha256(blocks: Iterable[bytes]) -> str:

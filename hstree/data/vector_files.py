@@ -38,10 +38,7 @@ _OF_TEXT = "; of running text, `hstree bootstrap` makes vectors and a tree"
 def is_npy(name: str) -> bool:
     """Return whether a file is, or by its name should be, a ``.npy`` file.
 
-    Raises
-    ------
-    InputError
-        When it cannot be opened.
+    Raises InputError when it cannot be opened.
     """
     with reading(f"the vectors {name}"), open_regular(name) as file:
         return file.read(len(MAGIC)) == MAGIC or name.endswith(".npy")
@@ -50,16 +47,8 @@ def is_npy(name: str) -> bool:
 def read_npy(name: str, what: str = "vectors") -> Array:
     """Read a ``.npy`` file of real numbers, of any type and shape; nothing is unpickled.
 
-    Parameters
-    ----------
-    name : str
-    what : str
-        What it should hold, for the message.
-
-    Raises
-    ------
-    InputError
-        When it is empty, cut off or not such a file, or holds anything but real numbers.
+    `what` says for messages what it should hold. Raises InputError when it is empty, cut off or not
+    such a file, or holds anything but real numbers.
     """
     try:
         with reading(f"the {what} {name}"), open_regular(name) as file:
@@ -69,21 +58,10 @@ def read_npy(name: str, what: str = "vectors") -> Array:
 
 
 def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
-    """Read words and vectors from a word2vec or GloVe file.
+    """Read words and float32 vectors (V, d) from a word2vec or GloVe file.
 
-    Returns
-    -------
-    words : list of str, length V
-    vectors : float32 array (V, d)
-
-    Raises
-    ------
-    InputError
-        When the file is none of them; the message names the line (text) or the word (binary).
-
-    Notes
-    -----
-    Parsing numbers takes most of the time, about 0.3 microseconds each.
+    Parsing numbers takes most of the time, about 0.3 microseconds each. Raises InputError when the
+    file is none of them; the message names the line (text) or the word (binary).
     """
     with (
         reading(f"the vectors {name}"),
@@ -285,37 +263,19 @@ def _decoded(
     """Decode the words of a block; `numbers` count their lines or words, for the message."""
     try:
         return [word.decode("utf-8") for word in words]
-    except UnicodeDecodeError:
-        wrong = next(i for i, word in enumerate(words) if not _is_utf8(word))
+    except UnicodeDecodeError as error:
+        number = numbers[words.index(error.object)]
         raise InputError(
-            f"{name}, {unit} {numbers[wrong]}: the word {words[wrong][:40]!r} is not UTF-8; "
+            f"{name}, {unit} {number}: the word {error.object[:40]!r} is not UTF-8; "
             "convert the file first"
         ) from None
-
-
-def _is_utf8(word: bytes) -> bool:
-    try:
-        word.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def write_text(name: str, words: Sequence[str], vectors: Float32) -> None:
     """Write word2vec text, with the fewest digits that give the same float32 back.
 
-    Parameters
-    ----------
-    name : str
-    words : sequence of str, length V
-    vectors : float32 array (V, d)
-
-    Raises
-    ------
-    InputError
-        When a word is empty or contains white space; nothing is written.
-    FileFormatError
-        When the file cannot be written.
+    Raises InputError when a word is empty or contains white space, before anything is written, and
+    FileFormatError when the file cannot be written.
     """
     _write(name, words, vectors, _text_rows)
 
@@ -328,10 +288,7 @@ def write_binary(name: str, words: Sequence[str], vectors: Float32) -> None:
 def check_words(name: str, words: Sequence[str]) -> None:
     """Refuse words that word2vec's files cannot hold: empty ones, and those with white space.
 
-    Raises
-    ------
-    InputError
-        Names the file `name` and the first such word.
+    Raises InputError, which names the file `name` and the first such word.
     """
     for word in words:
         if _STORABLE.fullmatch(word) is None:

@@ -10,21 +10,15 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hstree._files import naming
 from hstree._text import quoted
 from hstree._typing import Array, Float32
 from hstree.data.provenance import texts
-from hstree.data.vector_files import (
-    is_npy,
-    read_npy,
-    read_text_or_binary,
-    write_binary,
-    write_text,
-)
+from hstree.data.vector_files import is_npy, read_npy, read_text_or_binary, write_binary, write_text
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError
@@ -109,12 +103,14 @@ class WordVectors:
             if labels is not None:
                 raise OptionError.about("labels", f"is for .npy; {name} holds its words itself")
             words, rows = read_text_or_binary(name)
-            return _named(name, words, rows)
+            with naming(name):
+                return cls(words, rows)
         matrix = read_npy(name)
         content = read_labels(name, labels)
         if content is None:
             by_index = [str(row) for row in range(len(np.atleast_1d(matrix)))]
-            return _named(name, by_index, matrix, named_by_index=True)
+            with naming(name):
+                return cls(by_index, matrix, named_by_index=True)
         if matrix.ndim and len(content.words) != len(matrix):
             raise InputError(
                 f"{content.path} has {len(content.words)} labels for the {len(matrix)} rows of "
@@ -122,7 +118,8 @@ class WordVectors:
             )
         made_from = content.record and content.record["texts"]
         source = {"texts": made_from} if made_from else None
-        return _named(name, content.words, matrix, counts=content.counts, source=source)
+        with naming(name):
+            return cls(content.words, matrix, counts=content.counts, source=source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the vectors in the format that the file's ending names.
@@ -180,14 +177,6 @@ class WordVectors:
         if self.counts is not None:
             digest.update(b"\n" + self.counts.astype("<i8").tobytes())
         return digest.hexdigest()
-
-
-def _named(name: str, labels: Sequence[str], vectors: ArrayLike, **more: Any) -> WordVectors:
-    """Make word vectors from a file's content; an error names the file."""
-    try:
-        return WordVectors(labels, vectors, **more)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
 
 
 def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:

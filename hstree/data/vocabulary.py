@@ -15,7 +15,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._files import BYTE_ORDER_MARK, replacing
+from hstree._files import BYTE_ORDER_MARK, naming, replacing
 from hstree._text import quoted
 from hstree._typing import Int32, Int64
 from hstree.data.provenance import texts
@@ -174,10 +174,8 @@ class Vocabulary:
         """
         content = read_words(path, "the vocabulary", counted=True)
         assert content.counts is not None
-        try:
+        with naming(content.path):
             vocabulary = cls(content.words, content.counts)
-        except InputError as error:
-            raise InputError(f"{content.path}: {error}") from error
         if not vocabulary.counts.any():
             raise InputError(f"{content.path}: every count is zero; give how often words occur")
         if content.record is not None:
@@ -213,13 +211,7 @@ class Vocabulary:
         return f"Vocabulary({len(self)} words, {int(self.counts.sum())} tokens)"
 
     def index(self, word: str) -> int:
-        """Return the id of a word, its index in `words`.
-
-        Raises
-        ------
-        InputError
-            When the word is not in the vocabulary.
-        """
+        """Return the id of a word, its index in `words`; raises InputError for other words."""
         index = self._index.get(word, -1)
         if index < 0:
             raise InputError(f"{word!r} is not one of the vocabulary's {len(self)} words")
@@ -260,10 +252,8 @@ def _largest_first(words: Sequence[str], counts: Int64) -> Int64:
 def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
     """Return a read-only int64 copy of the counts of words.
 
-    Raises
-    ------
-    InputError
-        When they are not one whole number per word, zero or more, with a sum below 2**63.
+    Raises InputError when they are not one whole number per word, zero or more, with a sum below
+    2**63.
     """
     array = np.asarray(counts)
     if array.shape != (len(words),):

@@ -48,40 +48,16 @@ class WordList(NamedTuple):
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, str]]:
-    """Read the non-empty lines of a text file with their numbers, from 1.
-
-    Parameters
-    ----------
-    path : str or path
-        UTF-8 text, unpacked if its name ends in ``.gz``.
-    what : str, optional
-        Kind of file, for messages: "the labels".
-
-    Raises
-    ------
-    InputError
-        When it cannot be read or is not UTF-8.
-    """
+    """Read the non-empty lines of a text file with their numbers, from 1; see `read_text`."""
     lines = read_text(path, what).split("\n")
     return [(number, line) for number, line in enumerate(lines, start=1) if line]
 
 
 def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:
-    """Read a vocabulary or labels file.
+    """Read a vocabulary or labels file; `what` it holds is for messages.
 
-    Parameters
-    ----------
-    path : str or path
-    what : str
-        What it holds, for the message.
-    counted : bool, default False
-        Whether counts are required; otherwise the first line of a word decides whether all lines
-        have one.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read as that; the message names the line.
+    If not `counted`, the first line of a word decides whether all lines have a count. Raises
+    InputError when the file cannot be read as that; the message names the line.
     """
     name = os.fspath(path)
     lines = read_lines(path, what)
@@ -104,13 +80,7 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
 
 
 def counts_array(path: str | os.PathLike[str], counts: Sequence[int]) -> Int64:
-    """Return the counts of a file as an int64 array.
-
-    Raises
-    ------
-    InputError
-        When one is above 2**63 - 1.
-    """
+    """Return the counts of a file as int64; raises InputError when one is above 2**63 - 1."""
     try:
         return np.array(counts, np.int64)
     except OverflowError as error:
@@ -127,19 +97,9 @@ def unexpected(path: str | os.PathLike[str], number: int, expected: str, line: s
 
 
 def word_lines(path: str | os.PathLike[str], words: Sequence[str], counts: Int64 | None) -> bytes:
-    """Return the lines of a vocabulary or labels file.
+    """Return the lines of a vocabulary or labels file with this path.
 
-    Parameters
-    ----------
-    path : str or path
-        The file that is to be written, for the message.
-    words : sequence of str, length V
-    counts : int64 array (V,), optional
-
-    Raises
-    ------
-    InputError
-        When a word is empty or contains a character that the lines cannot hold.
+    Raises InputError when a word is empty or contains a character that the lines cannot hold.
     """
     for word in words:
         if _STORABLE.fullmatch(word) is None:
@@ -159,17 +119,9 @@ def header(**record: object) -> str:
 
 
 def parse_header(line: str, name: str) -> dict[str, Any] | None:
-    """Parse the first line of the file `name`.
+    """Parse the first line of the file `name`; None where it is not a record.
 
-    Returns
-    -------
-    dict or None
-        The record, with a list for ``texts``; None where the line is not a record.
-
-    Raises
-    ------
-    InputError
-        When it begins like a record and is damaged.
+    A record has a list of ``texts``. Raises InputError when it is damaged.
     """
     if not line.startswith(_MARK):
         return None
@@ -188,12 +140,8 @@ def parse_header(line: str, name: str) -> dict[str, Any] | None:
 def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
     """List the texts recorded in a vocabulary or labels file, or in the labels of a ``.npy``.
 
-    Reads the first line only. A file of another kind, or one that cannot be read, has none.
-
-    Raises
-    ------
-    InputError
-        When the record is damaged.
+    Reads the first line only. A file of another kind, or one that cannot be read, has none. Raises
+    InputError when the record is damaged.
     """
     file_path = labels_path(path) if os.fspath(path).endswith(".npy") else Path(path)
     try:
@@ -216,22 +164,8 @@ def read_labels(
 ) -> WordList | None:
     """Read the labels of a file's rows.
 
-    Parameters
-    ----------
-    path : str or path
-        The file with the rows.
-    labels : str or path, optional
-        The labels file (default: ``NAME.labels.tsv`` beside it, if there is one).
-
-    Returns
-    -------
-    WordList or None
-        None where there is no labels file.
-
-    Raises
-    ------
-    InputError
-        When the labels cannot be read, or were written with another file.
+    They are in the file `labels` (default: ``NAME.labels.tsv`` beside `path`; None if there is
+    none). Raises InputError when the labels cannot be read, or were written with another file.
     """
     if labels is None:
         labels = labels_path(path)
@@ -254,14 +188,8 @@ def replacing_with_labels(
     """Open a file as `hstree._files.replacing` does, and write its labels file after it.
 
     When the file is complete and flushed to disk, the labels with its hash are put in place, and
-    then the file itself.
-
-    Raises
-    ------
-    FileFormatError
-        When a file cannot be written.
-    InputError
-        When a line of text cannot hold a label.
+    then the file itself. Raises FileFormatError when a file cannot be written, and InputError when
+    a line of text cannot hold a label.
     """
     lines = word_lines(path, labels, counts)
     with replacing(path) as file:

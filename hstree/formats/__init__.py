@@ -134,13 +134,7 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
 
 
 def losses(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """Name what `write` would drop of a tree, such as its counts.
-
-    Raises
-    ------
-    OptionError
-        When the format is unknown.
-    """
+    """Name what `write` would drop of a tree, such as its counts; raises as `format_of`."""
     return format_of(Path(path), format).losses(tree)
 
 

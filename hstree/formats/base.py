@@ -6,12 +6,13 @@ Also the checks and the labels files that several formats share.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from hstree._files import replacing
 from hstree._typing import Int64
 from hstree.data.provenance import texts
 from hstree.data.word_files import labels_path, read_labels, replacing_with_labels
@@ -74,30 +75,27 @@ class Format:
         return [words for key, words in CONTENT.items() if has[key] and key not in self.keeps]
 
 
-def check_labels(tree: Tree, allowed: re.Pattern[str], why: str) -> None:
-    """Refuse labels that a format cannot quote; raises InputError with the first."""
+def check_quotable(tree: Tree, allowed: re.Pattern[str], why: str, *, names: bool = True) -> None:
+    """Refuse labels and names of nodes that a format cannot quote; InputError with the first."""
     for label in tree.labels:
         if allowed.fullmatch(label) is None:
             raise InputError(f"the label {label!r} cannot be written: {why}")
-
-
-def check_names(tree: Tree, allowed: re.Pattern[str], why: str) -> None:
-    """Refuse names of nodes that a format cannot quote; raises InputError with the first."""
-    for node, name in enumerate(tree.names or ()):
+    for node, name in enumerate((names and tree.names) or ()):
         if name is not None and allowed.fullmatch(name) is None:
             raise InputError(f"the name of node {node}, {name!r}, cannot be written: {why}")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file; nothing if making the lines raises."""
+    with replacing(path) as file:
+        file.writelines(line.encode() for line in lines)
 
 
 def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str], Int64 | None]:
     """Read the labels and counts of a file that numbers its labels.
 
     They are in the labels file that was named or that is beside it; without one, the labels are
-    their numbers.
-
-    Raises
-    ------
-    InputError
-        When the labels cannot be read.
+    their numbers. Raises InputError when the labels cannot be read.
     """
     content = read_labels(path, labels)
     if content is None:
@@ -108,11 +106,6 @@ def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str
 def replacing_labelled(tree: Tree, path: Path) -> AbstractContextManager[BinaryIO]:
     """Open the file of a tree to write; its labels and counts go into a labels file beside it.
 
-    Raises
-    ------
-    InputError
-        When a line of text cannot hold a label.
-    FileFormatError
-        When a file cannot be written.
+    Raises as `replacing_with_labels`.
     """
     return replacing_with_labels(path, tree.labels, tree.counts, texts(tree.meta.get("input")))

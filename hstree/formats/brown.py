@@ -11,19 +11,17 @@ bits; the method `classes` with `classes_file` does the same over a corpus.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from hstree._files import replacing
 from hstree.builders.word_classes.class_file import read_classes
 from hstree.builders.word_classes.clustering import class_members
 from hstree.builders.word_classes.tree_shape import class_shapes, graft, huffman_shape, prefix_shape
 from hstree.data.word_files import counts_array
 from hstree.errors import InputError
-from hstree.formats.base import Format, check_labels
+from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
 from hstree.tree.paths import path_batches
 
@@ -34,17 +32,11 @@ _WHY = "Brown paths are lines with tabs between their fields; drop it or rename 
 
 
 def _write(tree: Tree, path: Path) -> None:
-    check_labels(tree, _QUOTABLE, _WHY)
-    lines = _lines(tree)
-    with replacing(path) as file:
-        file.writelines(line.encode() for line in lines)
-
-
-def _lines(tree: Tree) -> Iterator[str]:
+    check_quotable(tree, _QUOTABLE, _WHY, names=False)
     strings = chain.from_iterable(p.strings for p in path_batches(tree, "Brown paths", MAX_BITS))
     counts = [0] * tree.n_labels if tree.counts is None else tree.counts.tolist()
-    for bits, label, count in zip(strings, tree.labels, counts, strict=True):
-        yield f"{bits}\t{label}\t{count}\n"
+    columns = zip(strings, tree.labels, counts, strict=True)
+    write_lines(path, (f"{bits}\t{label}\t{count}\n" for bits, label, count in columns))
 
 
 def _read(path: Path, labels: Path | None) -> Tree:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-from hstree._files import replacing
-from hstree.formats.base import Format, check_labels, check_names
+from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
 
 # Graphviz reads \n and the like in a label, and entities like &amp; as HTML does.
@@ -21,12 +19,7 @@ _WHY = "DOT quotes no control characters but tabs and line feeds; drop it or ren
 
 
 def dot(tree: Tree) -> Iterator[str]:
-    r"""Yield the lines of a tree in DOT.
-
-    Raises
-    ------
-    InputError
-        When a label or a name cannot be quoted.
+    r"""Yield the lines of a tree in DOT; raises InputError when a label or a name cannot be quoted.
 
     Examples
     --------
@@ -41,8 +34,7 @@ def dot(tree: Tree) -> Iterator[str]:
     }
     <BLANKLINE>
     """
-    check_labels(tree, _QUOTABLE, _WHY)
-    check_names(tree, _QUOTABLE, _WHY)
+    check_quotable(tree, _QUOTABLE, _WHY)
     yield "digraph tree {\n"
     names = tree.names or (None,) * tree.n_nodes
     for node, name in enumerate(names):
@@ -65,11 +57,9 @@ def _quoted(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def _write(tree: Tree, path: Path) -> None:
-    with replacing(path) as file:
-        file.writelines(line.encode() for line in dot(tree))
-
-
 FORMAT = Format(
-    "dot", (".dot", ".gv"), frozenset({"counts", "names", "order", "numbers"}), write=_write
+    "dot",
+    (".dot", ".gv"),
+    frozenset({"counts", "names", "order", "numbers"}),
+    write=lambda tree, path: write_lines(path, dot(tree)),
 )

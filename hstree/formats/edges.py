@@ -35,7 +35,7 @@ class EdgeTree:
 
 
 def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]) -> EdgeTree:
-    """Number the nodes and labels of a tree given by its edges.
+    """Number the nodes and labels of a tree of these edges, in O(E log E).
 
     Parameters
     ----------
@@ -58,10 +58,6 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
     InputError
         When there is not exactly one root, an inner node has several parents or one child, or
         edges form a cycle.
-
-    Notes
-    -----
-    O(E log E).
     """
     is_node = np.zeros(n_items, bool)
     is_node[parent] = True

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hstree._files import naming
 from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files import read_npy
-from hstree.errors import InputError
 from hstree.formats.base import Format, labels_for, replacing_labelled
 from hstree.tree import Tree
 from hstree.tree.paths import check_binary
@@ -26,7 +26,7 @@ def to_linkage(tree: Tree) -> Float64:
     Parameters
     ----------
     tree : Tree
-        Binary, with one code per label.
+        Binary, with one code per label; anything else raises InputError.
 
     Returns
     -------
@@ -34,11 +34,6 @@ def to_linkage(tree: Tree) -> Float64:
         Row i merges two clusters, the first child's first, into cluster V + i; its height is the
         maximum number of decisions below it, and the last column its number of labels. Node n is
         row N - 1 - n. O(E).
-
-    Raises
-    ------
-    InputError
-        When the tree has a wide node, or a label with several codes.
 
     Examples
     --------
@@ -69,10 +64,8 @@ def _write(tree: Tree, path: Path) -> None:
 def _read(path: Path, labels: Path | None) -> Tree:
     merges = read_npy(str(path), "linkage")
     words, counts = labels_for(path, labels, len(np.atleast_1d(merges)) + 1)
-    try:
+    with naming(path):
         return tree_from_linkage(merges, words, counts)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 FORMAT = Format(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hstree._files import naming
 from hstree._typing import Int64
 from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError
@@ -55,13 +56,11 @@ def _read(path: Path, labels: Path | None) -> Tree:
         )
     parent, child, label = _numbers(path, lines[1:], n_items)
     is_link = parent >= 0
-    try:
+    with naming(path):
         edges = from_edges(parent[is_link], child[is_link], n_items, str)
         label_of = np.full(n_items, -1)
         label_of[child] = label
         number = _checked_labels(label_of[edges.leaves], n_labels, edges.leaves)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
     words, counts = labels_for(path, labels, n_labels)
     if len(words) != n_labels:
         raise InputError(

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hstree._files import read_text, replacing
+from hstree._files import read_text
 from hstree.errors import InputError
-from hstree.formats.base import Format
+from hstree.formats.base import Format, write_lines
 from hstree.tree import Tree
 
 #: Levels of lists in a file. Python's JSON reader is recursive and stops at about a thousand.
@@ -68,10 +68,7 @@ def from_nested(lists: str | Sequence[Any]) -> Tree:
 def to_nested(tree: Tree) -> str:
     """Return a tree as nested lists in JSON, on one line.
 
-    Raises
-    ------
-    InputError
-        When the tree has more than `MAX_DEPTH` levels of inner nodes.
+    Raises InputError when the tree has more than `MAX_DEPTH` levels of inner nodes.
 
     Examples
     --------
@@ -120,10 +117,10 @@ def _read(path: Path, labels: Path | None) -> Tree:
         raise InputError(f"{path}: {error}") from error
 
 
-def _write(tree: Tree, path: Path) -> None:
-    text = to_nested(tree)
-    with replacing(path) as file:
-        file.write(f"{text}\n".encode())
-
-
-FORMAT = Format("nested", (".nested.json",), frozenset(), write=_write, read=_read)
+FORMAT = Format(
+    "nested",
+    (".nested.json",),
+    frozenset(),
+    write=lambda tree, path: write_lines(path, [to_nested(tree), "\n"]),
+    read=_read,
+)

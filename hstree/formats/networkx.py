@@ -18,10 +18,10 @@ from xml.sax.saxutils import escape
 import networkx
 import numpy as np
 
-from hstree._files import read_regular, reading, replacing
+from hstree._files import naming, read_regular, reading
 from hstree._text import one_line
 from hstree.errors import InputError
-from hstree.formats.base import Format, check_labels, check_names
+from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.formats.edges import from_edges
 from hstree.tree import Tree
 
@@ -38,18 +38,11 @@ _HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
-    """Return a tree as a networkx graph.
+    """Return a tree as a networkx graph. O(E).
 
-    Parameters
-    ----------
-    tree : Tree
-
-    Returns
-    -------
-    networkx.DiGraph
-        Nodes 0 to N - 1 are the inner nodes, with a ``name`` if they have one; -1 to -V are the
-        labels (``~v``, as in ``tree.child``), with ``label`` and, if known, ``count``. Edges
-        lead from parent to child and have a ``branch``, 0 for the first child. O(E).
+    Nodes 0 to N - 1 are the inner nodes, with a ``name`` if they have one; -1 to -V are the labels
+    (``~v``, as in ``tree.child``), with ``label`` and, if known, ``count``. Edges lead from parent
+    to child and have a ``branch``, 0 for the first child.
 
     Examples
     --------
@@ -147,10 +140,8 @@ def _edges(tree: Tree) -> Iterator[tuple[int, int, int]]:
 
 
 def _write(tree: Tree, path: Path) -> None:
-    check_labels(tree, _QUOTABLE, _WHY)
-    check_names(tree, _QUOTABLE, _WHY)
-    with replacing(path) as file:
-        file.writelines(line.encode() for line in _graphml(tree))
+    check_quotable(tree, _QUOTABLE, _WHY)
+    write_lines(path, _graphml(tree))
 
 
 def _graphml(tree: Tree) -> Iterator[str]:
@@ -184,10 +175,8 @@ def _read(path: Path, labels: Path | None) -> Tree:
             graph = networkx.read_graphml(io.BytesIO(data))
     except Exception as error:  # damaged files raise many kinds in XML and networkx
         raise InputError(f"{path} is not sound GraphML: {one_line(error)}") from error
-    try:
+    with naming(path):
         return from_networkx(graph)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def _refuse_entities(data: bytes) -> None:

@@ -7,10 +7,8 @@ quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from hstree._files import replacing
-from hstree.formats.base import Format, check_labels, check_names
+from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
 from hstree.tree.paths import check_single_codes
 
@@ -22,10 +20,7 @@ _WHY = "Newick quotes neither control characters nor an empty string; drop it or
 def newick(tree: Tree) -> str:
     """Return a tree as one line of Newick. O(E), without recursion.
 
-    Raises
-    ------
-    InputError
-        When a label has several codes, or cannot be quoted.
+    Raises InputError when a label has several codes, or cannot be quoted.
 
     Examples
     --------
@@ -33,8 +28,7 @@ def newick(tree: Tree) -> str:
     "(a,('it''s',c));"
     """
     check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
-    check_labels(tree, _QUOTABLE, _WHY)
-    check_names(tree, _QUOTABLE, _WHY)
+    check_quotable(tree, _QUOTABLE, _WHY)
     leaf = [_quoted(label) for label in tree.labels]
     if tree.n_nodes == 0:
         return f"{leaf[0]};"
@@ -61,10 +55,9 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
 
-def _write(tree: Tree, path: Path) -> None:
-    text = newick(tree)
-    with replacing(path) as file:
-        file.write(f"{text}\n".encode())
-
-
-FORMAT = Format("newick", (".nwk", ".newick"), frozenset({"names"}), write=_write)
+FORMAT = Format(
+    "newick",
+    (".nwk", ".newick"),
+    frozenset({"names"}),
+    write=lambda tree, path: write_lines(path, [newick(tree), "\n"]),
+)

@@ -41,7 +41,7 @@ class NGrams:
 def count_ngrams(
     ids: Integer, order: int, n_words: int, boundary: int | None = None
 ) -> list[NGrams]:
-    """Count the n-grams of all orders up to `order` at all positions of a text.
+    """Count the n-grams of all orders from 1 to `order` at all positions of a text.
 
     Parameters
     ----------
@@ -52,11 +52,6 @@ def count_ngrams(
         Size of the vocabulary, V.
     boundary : int, optional
         Word (the line end) that contexts do not reach beyond.
-
-    Returns
-    -------
-    list of NGrams
-        Orders 1 to `order`.
 
     Notes
     -----
@@ -103,12 +98,8 @@ def _contexts(
 ) -> tuple[list[Int64], list[Int64]]:
     """Number the contexts of each length, and find the n-grams with the longest contexts.
 
-    Returns
-    -------
-    contexts : list of int64 array
-        `NGrams.contexts` of each order.
-    observed : list of int64 array
-        For each order, the n-gram keys of the positions whose longest context is of that order.
+    Returns `NGrams.contexts` of each order and, for each order, the n-gram keys of the positions
+    whose longest context is of that order.
     """
     target = ids[order - 1 :]
     contexts = [np.zeros(1, np.int64)]

@@ -17,7 +17,7 @@ from hstree import progress
 from hstree._options import Range, check_value
 from hstree._ragged import offsets, ranges
 from hstree._typing import Bool, Float64, Int64, Integer
-from hstree.data.contexts import check_ids
+from hstree.data.contexts import checked_ids
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -132,11 +132,6 @@ class KneserNey:
         train : Corpus
             Its vocabulary becomes the model's; tokens outside it are ``<unk>``.
 
-        Returns
-        -------
-        KneserNey
-            Itself.
-
         Raises
         ------
         InputError
@@ -167,10 +162,7 @@ class KneserNey:
     def nll(self, corpus: Corpus) -> Float64:
         """Return the negative log-likelihood of every token of a text.
 
-        Parameters
-        ----------
-        corpus : Corpus
-            Tokens outside the model's vocabulary are scored as ``<unk>``.
+        Tokens outside the model's vocabulary are scored as ``<unk>``.
 
         Returns
         -------
@@ -209,19 +201,16 @@ class KneserNey:
         Returns
         -------
         float64 array (B, V)
+            In O(B V) time and memory.
 
         Raises
         ------
         InputError
             When the contexts are not such an array, or the model is not fitted.
-
-        Notes
-        -----
-        O(B V) time and memory.
         """
         orders = self._fitted()
         n_words = len(self.vocabulary_)
-        ids = _checked_contexts(contexts, self.order - 1, n_words)
+        ids = checked_ids(contexts, self.order - 1, n_words)
         prob = np.full((len(ids), n_words), 1 / n_words)
         for order, row, context in _by_order(orders, ids, n_words):
             prob[row] *= order.rest[context][:, None]
@@ -261,22 +250,14 @@ class KneserNey:
 
 
 def modified_discounts(counts: Int64) -> Float64:
-    """Estimate the discounts of modified Kneser-Ney smoothing from the counts of one order.
+    """Estimate the discounts of modified Kneser-Ney smoothing from the counts (G,) of one order.
 
-    With n_i the number of n-grams of count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount of
-    an n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 have the discount of 3.
-    From Chen & Goodman (1999), section 3.
+    With n_i the number of n-grams of count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount of an
+    n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 have the discount of 3
+    (Chen & Goodman 1999, section 3).
 
-    Parameters
-    ----------
-    counts : int64 array (G,)
-        All at least 1.
-
-    Returns
-    -------
-    float64 array (3,)
-        For counts 1, 2, and 3 or more; `FALLBACK` if one of n_1 to n_4 is zero or a discount is
-        not above 0, as happens with small texts.
+    Returns the discounts of counts 1, 2, and 3 or more: float64 (3,), `FALLBACK` if one of n_1 to
+    n_4 is zero or a discount is not above 0, as happens with small texts.
 
     Examples
     --------
@@ -312,14 +293,6 @@ def _by_order(
         context = find(order.contexts, context * n_words + contexts[row, -length])
         row, context = row[context >= 0], context[context >= 0]
         yield order, row, context
-
-
-def _checked_contexts(contexts: Integer, length: int, n_words: int) -> Int64:
-    ids = np.asarray(contexts)
-    if ids.ndim != 2 or ids.shape[1] != length:
-        raise InputError(f"contexts of shape {ids.shape}; this model takes (B, {length})")
-    check_ids(ids, n_words)
-    return ids.astype(np.int64)
 
 
 def _log(prob: Float64) -> Float64:

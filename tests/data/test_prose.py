@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.data.prose import sentences
+from hstree.data.prose import paragraphs, sentences_of
 
 NUMPYDOC = """
     Compute the mean of some numbers.
@@ -61,8 +61,12 @@ NUMPYDOC = """
 """
 
 
+def sentences(docstring):
+    return [s for paragraph in paragraphs(docstring) for s in sentences_of(paragraph)]
+
+
 def of(docstring):
-    return list(sentences(inspect.cleandoc(docstring)))
+    return sentences(inspect.cleandoc(docstring))
 
 
 def test_a_numpydoc_docstring():
@@ -126,7 +130,7 @@ def test_a_numpydoc_docstring():
     ],
 )
 def test_pieces(docstring, expected):
-    assert list(sentences(docstring)) == expected
+    assert sentences(docstring) == expected
 
 
 @given(st.text(max_size=300))
