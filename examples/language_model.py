@@ -6,7 +6,6 @@ The text is the docstrings of networkx, which every installation has.
 """
 
 import hstree
-from hstree import models
 
 CONTEXT = ["return", "the"]
 
@@ -24,7 +23,7 @@ def main() -> None:
     print(" ".join(model.sample(20, CONTEXT, random_state=0)))
 
     model.save("model")
-    again = models.load("model")
+    again = hstree.load_model("model")
     assert again.perplexity(test) == model.perplexity(test)
 
 

@@ -1,4 +1,10 @@
-"""Hierarchical-softmax trees: build them, train on them, and find out which one to use."""
+"""Hierarchical-softmax trees: build them, train on them, and find out which one to use.
+
+Models and experiments are imported when their names are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from hstree._version import __version__
 from hstree.builders import build, builders
@@ -6,10 +12,16 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError
-from hstree.models.cbow import CBOW
-from hstree.models.lbl import LanguageModel
-from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree, load
+
+if TYPE_CHECKING:
+    from hstree.experiments.bootstrap import bootstrap
+    from hstree.experiments.comparison import compare
+    from hstree.experiments.evaluation import evaluate
+    from hstree.models.cbow import CBOW
+    from hstree.models.lbl import LanguageModel
+    from hstree.models.registry import load as load_model
+    from hstree.models.skipgram import SkipGram
 
 __all__ = [
     "CBOW",
@@ -21,7 +33,33 @@ __all__ = [
     "Vocabulary",
     "WordVectors",
     "__version__",
+    "bootstrap",
     "build",
     "builders",
+    "compare",
+    "evaluate",
     "load",
+    "load_model",
 ]
+
+_LAZY = {
+    "CBOW": "hstree.models.cbow:CBOW",
+    "LanguageModel": "hstree.models.lbl:LanguageModel",
+    "SkipGram": "hstree.models.skipgram:SkipGram",
+    "bootstrap": "hstree.experiments.bootstrap:bootstrap",
+    "compare": "hstree.experiments.comparison:compare",
+    "evaluate": "hstree.experiments.evaluation:evaluate",
+    "load_model": "hstree.models.registry:load",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LAZY[name].split(":")
+    value = globals()[name] = getattr(import_module(module), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -156,6 +156,9 @@ def warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree]) -> None:
             warn(message)
     for name, tree in trees.items():
         if (message := read_by_builder(tree, splits.test)) is not None:
+            source = tree.meta.get("input")
+            if isinstance(source, dict) and source.get("kind") == "corpus":
+                message += " (--train-split-only)"
             warn(f"{name}: {message}" if name else message)
 
 

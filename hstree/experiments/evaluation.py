@@ -69,7 +69,7 @@ class Evaluation:
 
     @property
     def result(self) -> RunResult:
-        """The figures, as ``hstree evaluate --json`` writes them; see docs/figures.md."""
+        """All figures, as JSON files hold them; ``docs/figures.md`` describes each."""
         scores = {"train": self.train, "valid": self.valid, "test": self.test}
         return RunResult(
             **_model_figures(self.model),
@@ -225,7 +225,7 @@ def read_by_builder(tree: Tree, test: Corpus) -> str | None:
         if (lines := shared(corpus, test.source)) is not None:
             return (
                 f"the tree's builder read {lines}, which {_ARE_FLATTERED}; build from the "
-                "training lines alone (--train-split-only)"
+                "training lines alone"
             )
     if (lines := shared(source, test.source)) is not None:
         return (

@@ -89,7 +89,7 @@ class TreeFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """Figures of one evaluation: ``result.json`` of a run, and ``hstree evaluate --json``.
+    """Figures of one evaluation, as ``result.json`` of a run holds them.
 
     Attributes
     ----------

@@ -314,7 +314,7 @@ class Model(ABC, Generic[M]):
         if (name := options.pop("model", DEFAULT_MODEL)) != cls.name:
             raise FileFormatError(
                 f"{saved.folder} holds a model {name!r}, not {cls.name!r}; "
-                "load it with hstree.models.load"
+                "load it with hstree.load_model"
             )
         try:
             make: Any = cls

@@ -203,7 +203,7 @@ def _sure(chosen: Row, rows: Sequence[Row]) -> Markup:
         several = any(row.result.perplexity["test"].n > 1 for row in rows if row.is_tree)
         return said + Markup(
             "; {} was trained more than once, so whether other seeds would change their order is "
-            "not known (--seeds 3 would tell)."
+            "not known (three seeds would tell)."
         ).format("not every tree" if several else "no tree")
     if p < SIGNIFICANT:
         return said + Markup(", more than seeds differ (Welch\u2019s t, p {}).").format(

@@ -1,0 +1,56 @@
+"""The names of `hstree` itself."""
+
+import subprocess
+import sys
+
+import pytest
+
+import hstree
+
+TEXT = [f"w{i % 7} w{i % 3} w{i % 5}" for i in range(60)]
+BUDGET = {"dim": 4, "context": 2, "epochs": 1}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    (tmp_path / "text.txt").write_text("\n".join(TEXT))
+    return hstree.Corpus.read(tmp_path / "text.txt")
+
+
+def test_every_public_name_is_there_and_listed():
+    assert set(hstree.__all__) <= set(dir(hstree))
+    for name in hstree.__all__:
+        assert getattr(hstree, name) is not None, name
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        hstree.no_such_name  # noqa: B018
+
+
+def test_importing_hstree_does_not_import_models_and_experiments():
+    program = (
+        "import sys, hstree\n"
+        "rooms = {'.'.join(name.split('.')[:2]) for name in sys.modules}\n"
+        "assert not rooms & {'hstree.models', 'hstree.experiments', 'hstree.training'}, rooms\n"
+        "from hstree import *\n"
+        "print(compare.__name__, LanguageModel.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("compare LanguageModel\n", "")
+
+
+def test_a_tree_is_evaluated_and_its_model_read_again(corpus, tmp_path):
+    splits = corpus.splits()
+    tree = hstree.build("huffman", splits[0])
+    evaluation = hstree.evaluate(tree, corpus, **BUDGET)
+    evaluation.model.save(tmp_path / "model")
+    again = hstree.load_model(tmp_path / "model")
+    assert again.perplexity(splits[2]) == evaluation.result.perplexity["test"]
+
+
+def test_methods_are_compared(corpus, tmp_path):
+    comparison = hstree.compare(corpus, ["huffman", "flat"], tmp_path / "compared", **BUDGET)
+    assert [row.name for row in comparison.rows] == ["huffman", "flat"]
+
+
+def test_a_tree_is_bootstrapped(corpus, tmp_path):
+    rounds = hstree.bootstrap(corpus, tmp_path / "rounds", rounds=1, **BUDGET)
+    assert [name for name, _ in rounds] == ["round-0", "round-1"]
