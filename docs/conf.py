@@ -5,7 +5,6 @@ import re
 import shutil
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import walk_packages
@@ -14,7 +13,6 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.ext.autodoc.mock import mock
 from sphinx.util.inspect import TypeAliasForwardRef
 
 import hstree
@@ -48,7 +46,6 @@ autodoc_default_options = {
         f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "score")
     ),
 }
-autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_typing)) if name[0] != "_"}
 TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
 autodoc_typehints_format = "short"
@@ -90,9 +87,8 @@ def reexported(package: str) -> list[str]:
 
 
 shutil.rmtree(Path(__file__).parent / "api", ignore_errors=True)  # pages of modules that moved
-with mock(autodoc_mock_imports):
-    packages = [module.name for module in walk_packages(hstree.__path__, "hstree.") if module.ispkg]
-    autosummary_context = {"reexported": {name: reexported(name) for name in ["hstree", *packages]}}
+packages = [module.name for module in walk_packages(hstree.__path__, "hstree.") if module.ispkg]
+autosummary_context = {"reexported": {name: reexported(name) for name in ["hstree", *packages]}}
 # The package, not the function of the same name that `hstree` offers.
 hstree.builders = import_module("hstree.builders")
 
