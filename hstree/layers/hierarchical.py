@@ -87,14 +87,7 @@ class HierarchicalSoftmax(OutputLayer):
         return {"node_weight": curvature, "node_bias": curvature}
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
-        """Return the negative log-likelihoods of targets in nats, a float64 array (B,).
-
-        Parameters
-        ----------
-        hidden : float array (B, d)
-        targets : int array (B,)
-            Label ids.
-        """
+        """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
         return _Pass(self, hidden, targets).nll
 
     def loss(
@@ -136,7 +129,9 @@ class HierarchicalSoftmax(OutputLayer):
         Returns
         -------
         labels : int64 array (B, min(k, V))
-            Most probable first; ties by label id (`hstree.layers.top_k`).
+            Most probable first; ties by label id. Labels tie when, sorted by log-probability, each
+            is within 1e-12 of the next (relative to it where it is below -1), so that the rounding
+            of float64 sums does not order labels.
         log_prob : float64 array (B, min(k, V))
 
         Raises

@@ -33,7 +33,7 @@ def log_sigmoid(x: Array) -> Array:
 
 
 def binary_decision(logits: Array, is_first: Bool) -> tuple[Array, Array]:
-    """Log-probability and error of logistic decisions.
+    """Log-probability and error (D,) of logistic decisions.
 
     Parameters
     ----------
@@ -41,12 +41,6 @@ def binary_decision(logits: Array, is_first: Bool) -> tuple[Array, Array]:
         ``z = q.h + b`` of the deciding nodes.
     is_first : bool array (D,)
         True where the first child is taken, whose probability is ``sigmoid(z)``.
-
-    Returns
-    -------
-    log_prob : float array (D,)
-    error : float array (D,)
-        ``sigmoid(z) - is_first``.
     """
     small = np.exp(-np.abs(logits))
     log_prob = np.minimum(np.where(is_first, logits, -logits), 0) - np.log1p(small)
@@ -55,17 +49,9 @@ def binary_decision(logits: Array, is_first: Bool) -> tuple[Array, Array]:
 
 
 def segment_log_softmax(logits: Array, start: Int64) -> Array:
-    """Log-softmax of each segment, along the first axis.
+    """Log-softmax (P, ...) of each segment of logits (P, ...), along the first axis.
 
-    Parameters
-    ----------
-    logits : float array (P, ...)
-    start : int64 array (S + 1,)
-        Segment s is ``logits[start[s]:start[s + 1]]``; none is empty.
-
-    Returns
-    -------
-    float array (P, ...)
+    Segment s is ``logits[start[s]:start[s + 1]]``, for offsets (S + 1,); none is empty.
     """
     length = np.diff(start)
     shifted: Array = logits - np.repeat(np.maximum.reduceat(logits, start[:-1]), length, axis=0)
@@ -75,18 +61,9 @@ def segment_log_softmax(logits: Array, start: Int64) -> Array:
 
 
 def segment_softmax_error(log_prob: Array, chosen: Int64) -> Array:
-    """Error of softmax decisions that are laid out as segments.
+    """Error (P,) of softmax decisions, from the result (P,) of `segment_log_softmax`.
 
-    Parameters
-    ----------
-    log_prob : float array (P,)
-        As `segment_log_softmax` returns it.
-    chosen : int64 array (S,)
-        Index into `log_prob` of the branch taken in each segment.
-
-    Returns
-    -------
-    float array (P,)
+    `chosen` (S,) is the index into `log_prob` of the branch taken in each segment.
     """
     error: Array = np.exp(log_prob)
     error[chosen] -= 1
@@ -94,7 +71,7 @@ def segment_softmax_error(log_prob: Array, chosen: Int64) -> Array:
 
 
 def block_softmax_error(logits: Array, chosen: Int64) -> Array:
-    """Log-probabilities of the branches taken at one node, whose logits become errors in place.
+    """Log-probabilities (n,) of the branches taken at one node, whose logits become errors.
 
     Parameters
     ----------
@@ -102,10 +79,6 @@ def block_softmax_error(logits: Array, chosen: Int64) -> Array:
         C-contiguous. Overwritten by the error of each decision.
     chosen : int64 array (n,)
         Index into the flat `logits` of the branch taken, ``row * k + branch``.
-
-    Returns
-    -------
-    log_prob : float array (n,)
     """
     logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
     flat = logits.reshape(-1)
@@ -119,20 +92,14 @@ def block_softmax_error(logits: Array, chosen: Int64) -> Array:
 
 
 def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Float64:
-    """Log-probabilities of all branches of some nodes.
+    """Log-probabilities of all branches of some nodes, a float64 array (E, ...).
 
     Parameters
     ----------
     logits : float array (R, ...)
         One row for a node with two branches, k rows for one with k > 2.
-    row_start : int64 array (n + 1,)
-        Offsets of the nodes in `logits`.
-    branch_start : int64 array (n + 1,)
-        Offsets of the nodes in the result, one row a branch.
-
-    Returns
-    -------
-    float64 array (E, ...)
+    row_start, branch_start : int64 arrays (n + 1,)
+        Offsets of the nodes in `logits`, and in the result, which has one row a branch.
     """
     fan_out = np.diff(branch_start)
     result = np.empty((branch_start[-1], *logits.shape[1:]))
@@ -157,18 +124,13 @@ def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Flo
 
 
 def gather_dot(weight: Array, bias: Array, hidden: Array, item: Int64, row: Int64) -> Array:
-    """Return ``weight[row] . hidden[item] + bias[row]``.
+    """Return ``weight[row] . hidden[item] + bias[row]``, a float array (P,).
 
     Parameters
     ----------
-    weight : float array (R, d)
-    bias : float array (R,)
+    weight, bias : float arrays (R, d), (R,)
     hidden : float array (B, d)
     item, row : int64 arrays (P,)
-
-    Returns
-    -------
-    float array (P,)
     """
     logits: Array = bias[row]
     for a in range(0, len(row), PAIRS):
@@ -210,20 +172,10 @@ def gather_dot_backward(
 
 
 def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
-    """Distinct rows, and the index of each occurrence among them; O(P + R), without a sort.
+    """Distinct rows (r,), ascending, and the index of each occurrence; O(P + R), without a sort.
 
-    Parameters
-    ----------
-    row : int array (...)
-        Row numbers below `n_rows`; they may repeat.
-    n_rows : int
-
-    Returns
-    -------
-    touched : int64 array (r,)
-        The rows that occur, ascending.
-    slot : int32 array (...)
-        ``touched[slot] == row``.
+    `row` holds numbers below `n_rows`, which may repeat; the indices have its shape, and
+    ``touched[slot] == row``.
     """
     is_touched = np.zeros(n_rows, bool)
     is_touched[row] = True
@@ -234,18 +186,7 @@ def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
 
 
 def segment_sums(values: Array, index: Integer, start: Int64) -> Array:
-    """Sum gathered rows: result s is the sum of ``values[index[start[s]:start[s + 1]]]``.
-
-    Parameters
-    ----------
-    values : float array (P, d)
-    index : int array (Q,)
-    start : int64 array (S + 1,)
-
-    Returns
-    -------
-    float array (S, d)
-    """
+    """Sum rows of `values` (P, d): result s of (S, d) is over ``index[start[s]:start[s + 1]]``."""
     ones = np.ones(len(index), values.dtype)
     shape = (len(start) - 1, len(values))
     S = scipy.sparse.csr_array((ones, index, start.astype(np.int32)), shape=shape)
@@ -259,22 +200,16 @@ def segment_sums(values: Array, index: Integer, start: Int64) -> Array:
 def block_softmax(
     weight: Array, bias: Array, hidden: Array, chosen: Int64, out: Array | None = None
 ) -> tuple[Array, Array]:
-    """Log-probabilities of the branches taken at one node, and their errors.
+    """Log-probabilities (n,) of the branches taken at one node, and their errors (n, k).
 
     Parameters
     ----------
-    weight : float array (k, d)
-    bias : float array (k,)
+    weight, bias : float arrays (k, d), (k,)
     hidden : float array (n, d)
     chosen : int64 array (n,)
         As for `block_softmax_error`.
     out : float array (n, k), optional
         Memory for the errors.
-
-    Returns
-    -------
-    log_prob : float array (n,)
-    error : float array (n, k)
     """
     logits = np.matmul(hidden, weight.T, out=out)
     logits += bias
@@ -290,17 +225,9 @@ def block_softmax_backward(
     grad_bias: Array,
     accumulate: bool,
 ) -> None:
-    """Gradients through `block_softmax`, written to the last three arrays.
+    """Gradients through `block_softmax`, written to arrays of the shapes of its arguments.
 
-    Parameters
-    ----------
-    error : float array (n, k)
-    weight : float array (k, d)
-    hidden, grad_hidden : float arrays (n, d)
-    grad_weight : float array (k, d)
-    grad_bias : float array (k,)
-    accumulate : bool
-        Whether to add to `grad_weight` and `grad_bias` instead of setting them.
+    `accumulate` tells whether to add to `grad_weight` and `grad_bias` instead of setting them.
     """
     np.matmul(error, weight, out=grad_hidden)
     if accumulate:

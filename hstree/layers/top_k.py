@@ -59,7 +59,7 @@ def top_k(
     k: int,
     log_prob: Callable[[Array], Float64],
 ) -> tuple[Int64, Float64]:
-    """Return the k most probable labels of each hidden vector and their log-probabilities.
+    """Search for `HierarchicalSoftmax.top_k`; `log_prob` returns that of all labels (B, V).
 
     Where labels have one code each they leave the heap in order. Where they have several, the
     whole probability of a label is computed when its first code leaves the heap. The search ends
@@ -67,30 +67,6 @@ def top_k(
     far leave over, and at most the highest number of codes times the likeliest edge. A search that
     reaches a large share of the tree gives way to `log_prob`, so that it takes at most about twice
     as long.
-
-    Parameters
-    ----------
-    codes : Codes
-        Of the tree.
-    weight, bias : float arrays (R, d), (R,)
-    hidden : float array (B, d)
-    k : int
-        At least 1; more than V means V.
-    log_prob : callable
-        Returns the log-probabilities (B, V) of all labels.
-
-    Returns
-    -------
-    labels : int64 array (B, min(k, V))
-        Most probable first; ties by label id. Labels tie when, sorted by log-probability, each is
-        within 1e-12 of the next (relative to it where it is below -1), so that the rounding of
-        float64 sums does not order labels.
-    log_prob : float64 array (B, min(k, V))
-
-    Raises
-    ------
-    OptionError
-        When `k` is below 1.
     """
     if k < 1:
         raise OptionError(f"k is {k}; ask for at least 1 label")
@@ -243,20 +219,11 @@ class _PathCosts:
 
 
 class BatchTopK(NamedTuple):
-    """The most probable labels of some items.
+    """The most probable labels of some items."""
 
-    Attributes
-    ----------
-    labels : int64 array (n, k)
-        Most probable first.
-    log_prob : float64 array (n, k)
-    certain : bool array (n,)
-        False where the item has no answer: its labels and log-probabilities have no meaning.
-    """
-
-    labels: Int64
-    log_prob: Float64
-    certain: Bool
+    labels: Int64  # (n, k) most probable first
+    log_prob: Float64  # (n, k)
+    certain: Bool  # (n,) False where the item has no answer: its labels have no meaning
 
     @classmethod
     def empty(cls, n_items: int, k: int) -> BatchTopK:
@@ -279,9 +246,9 @@ def top_k_of_batch(
     tree : TreeArrays
         With at least one node.
     logits : callable
-    n_items : int
-    k : int
-        From 1 to V.
+        As for `node_groups.binary_nodes`.
+    n_items, k : int
+        `k` is from 1 to V.
     margin : float
         Costs are ordered when they are further apart (relative to themselves above 1).
     patience : float
@@ -349,8 +316,7 @@ def _lowest(cost: Float64, n: int) -> Int64:
 
 
 def _are_apart(cost: Float64, higher: Float64, margin: float) -> Bool:
-    apart: Bool = cost + margin * np.maximum(1.0, cost) < higher
-    return apart
+    return np.less(cost + margin * np.maximum(1.0, cost), higher)
 
 
 def _set_answers(

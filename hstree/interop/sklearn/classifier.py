@@ -353,11 +353,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return "lbfgs" if largest * self.n_features_in_ <= MOST_WEIGHTS else "adagrad"
 
     def _solve(self, X: Rows, labels: Int64, weight: Float64) -> None:
-        solution = solve(
+        self.loss_curve_, converged = solve(
             self._model, X, labels, weight, C=self.C, tol=self.tol, max_iter=self.max_iter
         )
-        self.loss_curve_, self.n_iter_ = solution.curve, solution.iterations
-        if not solution.converged:
+        self.n_iter_ = len(self.loss_curve_)
+        if not converged:
             warnings.warn(
                 f"L-BFGS did not come within tol={self.tol:g} of the optimum in "
                 f"max_iter={self.max_iter} iterations; scale the features, or raise max_iter",

@@ -9,8 +9,8 @@ each by itself. Where labels have several codes all weights move together, to a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import scipy.optimize
@@ -28,38 +28,11 @@ from hstree.layers import kernels
 
 #: Returns a value and its gradient (n,).
 Objective = Callable[[Float64], tuple[float, Float64]]
-
-
-@dataclass
-class Solution:
-    """How L-BFGS ended.
-
-    Attributes
-    ----------
-    iterations : int
-        Highest number of iterations of a node.
-    converged : bool
-        Whether the gradient fell below `tol` everywhere.
-    curve : list of float
-        The objective after each iteration, divided by ``C`` times the weight of the samples. A
-        node that has ended keeps its last value.
-    """
-
-    iterations: int = 0
-    converged: bool = True
-    curve: list[float] = field(default_factory=list)
-    _ended: float = 0.0
-
-    def add(self, values: list[float], share: float, converged: bool) -> None:
-        """Add the iterations of one problem, which has `share` of the samples' weight."""
-        scaled = [share * value for value in values]
-        longer = max(len(scaled), len(self.curve))
-        added = scaled + [scaled[-1]] * (longer - len(scaled))
-        total = self.curve + [self._ended] * (longer - len(self.curve))
-        self.curve = [a + b for a, b in zip(total, added, strict=True)]
-        self._ended += scaled[-1]
-        self.iterations = max(self.iterations, len(values))
-        self.converged &= converged
+#: Returns the optimum from a start, the objective after each iteration, and whether it converged.
+Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
+#: Share of the samples' weight that a problem has, its objective after each iteration, and
+#: whether it converged.
+Ended = tuple[float, list[float], bool]
 
 
 def solve(
@@ -71,7 +44,7 @@ def solve(
     C: float,
     tol: float,
     max_iter: int,
-) -> Solution:
+) -> tuple[list[float], bool]:
     """Move the weights to the optimum by L-BFGS, in place.
 
     Parameters
@@ -88,46 +61,46 @@ def solve(
         of its samples, is larger.
     max_iter : int
         Maximum number of iterations of each problem.
+
+    Returns
+    -------
+    curve : list of float
+        The objective after each iteration, divided by ``C`` times the weight of the samples. A
+        node that has ended keeps its last value.
+    converged : bool
+        Whether the gradient fell below `tol` everywhere.
     """
-    solution = Solution()
     used = np.flatnonzero(sample_weight)
     if model.tree.n_nodes == 0 or not used.size:
-        return solution
+        return [], True
     solve_all = _solve_nodes if model.tree.has_single_codes else _solve_together
-    solve_all(model, X[used], labels[used], sample_weight[used], C, tol, max_iter, solution)
-    return solution
+    minimise = partial(_minimise, tol=tol, max_iter=max_iter)
+    ended = list(solve_all(model, X[used], labels[used], sample_weight[used], C, minimise))
+    curve = np.zeros(max(len(values) for _, values, _ in ended))
+    for share, values, _ in ended:
+        curve[: len(values)] += share * np.array(values)
+        curve[len(values) :] += share * values[-1]
+    return curve.tolist(), all(converged for *_, converged in ended)
 
 
 def _solve_nodes(
-    model: LinearTree,
-    X: Rows,
-    labels: Int64,
-    sample_weight: Float64,
-    C: float,
-    tol: float,
-    max_iter: int,
-    solution: Solution,
-) -> None:
+    model: LinearTree, X: Rows, labels: Int64, weight: Float64, C: float, minimise: Minimise
+) -> Iterator[Ended]:
     tree, expansion = model.tree, model.layer.codes.expand(labels)
     # (D,) sample, node and branch of each decision; a code is a sample here
     sample = expansion.decision_code
     node, branch = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
-    order = np.argsort(node, kind="stable")
-    total = sample_weight.sum()
+    order, total = np.argsort(node, kind="stable"), weight.sum()
     # One problem a node, each many passes over its samples: the loop is over optimisations.
     with progress.task("fitting nodes", len(order), "decisions") as task:
         for here in np.split(order, np.flatnonzero(np.diff(node[order])) + 1):
-            n = int(node[here[0]])
-            weight = sample_weight[sample[here]]
+            n, of_node = int(node[here[0]]), weight[sample[here]]
             rows = slice(int(tree.row_start[n]), int(tree.row_start[n + 1]))
-            problem = _Node(X[sample[here]], branch[here], weight, int(tree.fan_out[n]), C)
-            end, values, converged = _minimise(
-                problem, problem.start(model.bias[rows]), tol, max_iter
-            )
-            weights, bias = problem.unpacked(end)
+            problem = _Node(X[sample[here]], branch[here], of_node, int(tree.fan_out[n]), C)
+            end, values, converged = minimise(problem, problem.start(model.bias[rows]))
+            weights, model.bias[rows] = problem.unpacked(end)
             model.weight[rows, problem.features] = weights.T
-            model.bias[rows] = bias
-            solution.add(values, weight.sum() / total, converged)
+            yield of_node.sum() / total, values, converged
             task.advance(len(here))
 
 
@@ -170,17 +143,10 @@ class _Node:
 
 
 def _solve_together(
-    model: LinearTree,
-    X: Rows,
-    labels: Int64,
-    sample_weight: Float64,
-    C: float,
-    tol: float,
-    max_iter: int,
-    solution: Solution,
-) -> None:
-    share, penalty = sample_weight / sample_weight.sum(), 1 / (C * sample_weight.sum())
-    shape, n_weights = model.table.shape, model.table.size
+    model: LinearTree, X: Rows, labels: Int64, weight: Float64, C: float, minimise: Minimise
+) -> Iterator[Ended]:
+    share, penalty = weight / weight.sum(), 1 / (C * weight.sum())
+    shape, n_weights, dtype = model.table.shape, model.table.size, model.table.dtype
 
     def objective(theta: Float64) -> tuple[float, Float64]:
         model.table, model.bias = theta[:n_weights].reshape(shape), theta[n_weights:]
@@ -192,20 +158,18 @@ def _solve_together(
         value = share @ nll + 0.5 * penalty * np.vdot(model.table, model.table)
         return float(value), np.concatenate([grad_table.ravel(), grad_bias])
 
-    dtype = model.table.dtype
     X = X.astype(np.float64)
     start = np.concatenate([model.table.ravel(), model.bias]).astype(np.float64)
     with progress.task("fitting all nodes together"):
-        end, values, converged = _minimise(objective, start, tol, max_iter)
+        end, values, converged = minimise(objective, start)
     model.table = end[:n_weights].reshape(shape).astype(dtype)
     model.bias = end[n_weights:].astype(dtype)
-    solution.add(values, 1.0, converged)
+    yield 1.0, values, converged
 
 
 def _minimise(
-    objective: Objective, start: Float64, tol: float, max_iter: int
+    objective: Objective, start: Float64, *, tol: float, max_iter: int
 ) -> tuple[Float64, list[float], bool]:
-    """Return the optimum, the objective after each iteration, and whether it converged."""
     values: list[float] = []
     result = scipy.optimize.minimize(
         objective,
