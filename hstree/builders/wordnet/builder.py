@@ -72,8 +72,6 @@ def wordnet(
 
     Raises
     ------
-    OptionError
-        When an option is out of its range.
     InputError
         When `source` is not a WordNet.
 
@@ -103,10 +101,10 @@ def wordnet(
     vectors = None
     if binarise == "tfidf":
         vectors = tfidf_vectors(corpus, np.arange(len(words)), block, random_state=random_state)
-    trees, hierarchy = [], None
+    trees = []
+    of_word = np.searchsorted(inside, synsets.word)
+    hierarchy = resolve(taxonomy, of_word, synsets.synset, counts[inside])
     if inside.size:
-        of_word = np.searchsorted(inside, synsets.word)
-        hierarchy = resolve(taxonomy, of_word, synsets.synset, counts[inside])
         tree = wide_tree(
             hierarchy, taxonomy, of_word, synsets.synset, words[inside].tolist(), counts[inside]
         )
@@ -122,7 +120,8 @@ def wordnet(
     coverage = _coverage(synsets, taxonomy, counts, hierarchy)
     # The version instead of the source: the same WordNet is the same input.
     options = {"source": taxonomy.version}
-    return joined.with_meta({"options": options, "wordnet": _which(taxonomy), "coverage": coverage})
+    which = {"version": taxonomy.version, "synsets": len(taxonomy), "sha256": taxonomy.sha256}
+    return joined.with_meta({"options": options, "wordnet": which, "coverage": coverage})
 
 
 def _outside(words: Sequence[str], counts: Int64, binarise: str, vectors: Float64 | None) -> Tree:
@@ -139,19 +138,8 @@ def _outside(words: Sequence[str], counts: Int64, binarise: str, vectors: Float6
     return Tree(tree.labels, tree.child_start, tree.child, counts=counts, names=names)
 
 
-def _which(taxonomy: Taxonomy) -> dict[str, Any]:
-    return {
-        "version": taxonomy.version,
-        "synsets": len(taxonomy),
-        "sha256": taxonomy.sha256,
-    }
-
-
 def _coverage(
-    synsets: WordSynsets,
-    taxonomy: Taxonomy,
-    counts: Int64,
-    hierarchy: Hierarchy | None,
+    synsets: WordSynsets, taxonomy: Taxonomy, counts: Int64, hierarchy: Hierarchy
 ) -> dict[str, Any]:
     """Count the words in WordNet, their senses and the edges of the hierarchy."""
     is_inside = synsets.n_senses > 0
@@ -166,8 +154,8 @@ def _coverage(
         "lemmatised": int(synsets.lemmatised.sum()),
         "multi_sense": int((synsets.n_senses > 1).sum()),
         "senses_unused": int(synsets.n_senses.sum()) - len(synsets.word),
-        "synsets": 0 if hierarchy is None else len(hierarchy.synset),
-        "edges": 0 if hierarchy is None else hierarchy.edges,
-        "edges_cut": 0 if hierarchy is None else hierarchy.edges_cut,
-        "synsets_on_cycles": 0 if hierarchy is None else hierarchy.in_cycles,
+        "synsets": len(hierarchy.synset),
+        "edges": hierarchy.edges,
+        "edges_cut": hierarchy.edges_cut,
+        "synsets_on_cycles": hierarchy.in_cycles,
     }

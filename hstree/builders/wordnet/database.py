@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -63,13 +64,7 @@ def open_taxonomy(source: str | Path = "builtin") -> Taxonomy:
 
 
 def folder_files(folder: Path) -> ReadFile:
-    """Return a reader of the files of a folder.
-
-    Raises
-    ------
-    InputError
-        When there is no such folder.
-    """
+    """Return a reader of the files of a folder; InputError where there is no such folder."""
     if not folder.is_dir():
         raise InputError(
             f"no folder {folder} to read WordNet from; give 'builtin', 'nltk' or a folder that "
@@ -116,34 +111,29 @@ class _Synset:
 def read_database(read: ReadFile) -> str:
     """Read the database files of one WordNet and return the text of its taxonomy.
 
-    Parameters
-    ----------
-    read : callable
-        Returns the content of a file by its name.
+    Two builds of the same WordNet give the same text. About 5 s for WordNet 3.0.
 
     Raises
     ------
     InputError
         When a file is missing or not of the format; the message names the line.
-
-    Notes
-    -----
-    Two builds of the same WordNet give the same text. About 5 s for WordNet 3.0.
     """
     synsets = {
-        at: synset
+        (pos, offset): synset
         for pos in POS
-        for at, synset in _parsed(read, f"data.{_FILES[pos]}", _data_line, pos)
+        for offset, synset in _parsed(read, f"data.{_FILES[pos]}", _data_line)
     }
     if not synsets:
         raise InputError(
             "the WordNet data files hold no synset; take the files of a release, unpacked"
         )
-    senses = {pos: dict(_parsed(read, f"index.{_FILES[pos]}", _index_line, pos)) for pos in POS}
-    counts = dict(_parsed(read, "cntlist.rev", _count_line, ""))
-    forms = {pos: dict(_parsed(read, f"{_FILES[pos]}.exc", _exception_line, pos)) for pos in POS}
+    senses = {pos: dict(_parsed(read, f"index.{_FILES[pos]}", _index_line)) for pos in POS}
+    counts = dict(_parsed(read, "cntlist.rev", _count_line))
+    forms = {pos: dict(_parsed(read, f"{_FILES[pos]}.exc", _exception_line)) for pos in POS}
     try:
-        _check_index(senses, synsets)
+        for pos, of_pos in senses.items():
+            for offset in chain.from_iterable(of_pos.values()):
+                synsets[pos, offset]  # KeyError for one that is not in the data
         keys = {at: _sense_keys(synset, synsets) for at, synset in synsets.items()}
         order = sorted(synsets, key=lambda at: (POS.index(at[0]), keys[at][0]))
         number = {at: i for i, at in enumerate(order)}
@@ -151,7 +141,7 @@ def read_database(read: ReadFile) -> str:
             TableSynset(
                 kind=synsets[at].kind,
                 parents=sorted((number[up], symbol) for symbol, up in synsets[at].up),
-                senses=_senses(at, synsets[at], keys[at], senses, counts),
+                senses=_senses(synsets[at], keys[at], at[1], senses[at[0]], counts),
             )
             for at in order
         ]
@@ -163,22 +153,20 @@ def read_database(read: ReadFile) -> str:
     return table_text(rows, forms, version=_version(read("data.noun")))
 
 
-def _parsed(
-    read: ReadFile, name: str, parse: Callable[[list[str], str], _T], pos: str
-) -> Iterator[_T]:
+def _parsed(read: ReadFile, name: str, parse: Callable[[list[str]], _T]) -> Iterator[_T]:
     """Parse the lines of a file, without its notice, whose lines begin with a space."""
     for number, line in enumerate(read(name).decode("utf-8", "replace").split("\n"), start=1):
         if not line.strip() or line[0] == " ":
             continue
         try:
-            yield parse(line.partition(" | ")[0].split(), pos)
+            yield parse(line.partition(" | ")[0].split())
         except (ValueError, IndexError) as error:
             raise InputError(
                 f"{name}, line {number}: not a line of a WordNet database ({line[:40]!r})"
             ) from error
 
 
-def _data_line(field: list[str], pos: str) -> tuple[_Offset, _Synset]:
+def _data_line(field: list[str]) -> tuple[int, _Synset]:
     n_words = int(field[3], 16)
     word = field[4 : 4 + 2 * n_words]
     words = [
@@ -192,53 +180,40 @@ def _data_line(field: list[str], pos: str) -> tuple[_Offset, _Synset]:
         for symbol, offset, target in zip(pointer[::4], pointer[1::4], pointer[2::4], strict=True)
         if symbol in _UP[kind] and (kind != "r" or target in "as")
     }
-    return (pos, int(field[0])), _Synset(kind, words, field[1], sorted(up))
+    return int(field[0]), _Synset(kind, words, field[1], sorted(up))
 
 
-def _index_line(field: list[str], pos: str) -> tuple[str, list[int]]:
-    n_senses = int(field[2])
-    return field[0], [int(offset) for offset in field[-n_senses:]]
+def _index_line(field: list[str]) -> tuple[str, list[int]]:
+    return field[0], [int(offset) for offset in field[-int(field[2]) :]]
 
 
-def _count_line(field: list[str], pos: str) -> tuple[str, int]:
+def _count_line(field: list[str]) -> tuple[str, int]:
     key, _, count = field
     return _MARKER.sub("", key), int(count)
 
 
-def _exception_line(field: list[str], pos: str) -> tuple[str, list[str]]:
-    form, *lemmas = field
-    return form, lemmas
-
-
-def _check_index(senses: dict[str, dict[str, list[int]]], synsets: dict[_Offset, _Synset]) -> None:
-    """Raise KeyError if an index names a synset that is not in the data."""
-    for pos, of_pos in senses.items():
-        for offsets in of_pos.values():
-            for offset in offsets:
-                synsets[pos, offset]
+def _exception_line(field: list[str]) -> tuple[str, list[str]]:
+    return field[0], field[1:]
 
 
 def _sense_keys(synset: _Synset, synsets: dict[_Offset, _Synset]) -> list[str]:
     """Return the sense key of each word of a synset; the first one names the synset."""
-    head = ":"
-    if synset.kind == "s":
-        head = ":".join(synsets[synset.up[0][1]].words[0])
+    head = ":".join(synsets[synset.up[0][1]].words[0]) if synset.kind == "s" else ":"
     middle = f"%{_KEY_TYPE[synset.kind]}:{synset.lex_file}:"
     return [f"{lemma}{middle}{lex_id}:{head}" for lemma, lex_id in synset.words]
 
 
 def _senses(
-    at: _Offset,
     synset: _Synset,
     keys: list[str],
-    senses: dict[str, dict[str, list[int]]],
+    offset: int,
+    senses: dict[str, list[int]],
     counts: dict[str, int],
 ) -> dict[str, tuple[int, int]]:
     """Return the sense number and tag count of each lemma; counts of spellings by case add up."""
-    pos, offset = at
     by_lemma: dict[str, tuple[int, int]] = {}
     for (lemma, _), key in zip(synset.words, keys, strict=True):
-        sense = senses[pos][lemma].index(offset) + 1
+        sense = senses[lemma].index(offset) + 1
         by_lemma[lemma] = (sense, by_lemma.get(lemma, (0, 0))[1] + counts.get(key, 0))
     return by_lemma
 

@@ -59,45 +59,19 @@ _ENDINGS = {
 
 @dataclass(frozen=True)
 class WordSynsets:
-    """Synsets of words.
+    """Synsets of V words: P pairs of a word and its synset, by word, the likeliest sense first."""
 
-    Attributes
-    ----------
-    word, synset : int64 arrays (P,)
-        Pairs of a word and its synset; by word, the likeliest sense first.
-    n_senses : int64 array (V,)
-        Number of synsets that WordNet has of each word, listed here or not; 0 for a word outside
-        WordNet.
-    lemmatised : bool array (V,)
-        Whether the likeliest sense is that of another form, as of "dog" for "dogs".
-    """
-
-    word: Int64
-    synset: Int64
-    n_senses: Int64
-    lemmatised: Bool
+    word: Int64  # (P,)
+    synset: Int64  # (P,)
+    n_senses: Int64  # (V,) number of synsets in WordNet, listed here or not
+    lemmatised: Bool  # (V,) whether the likeliest sense is that of another form ("dog" for "dogs")
 
 
 def look_up(
-    words: Sequence[str],
-    taxonomy: Taxonomy,
-    senses: Literal["first", "all"],
-    max_senses: int,
+    words: Sequence[str], taxonomy: Taxonomy, senses: Literal["first", "all"], max_senses: int
 ) -> WordSynsets:
-    """Look up the synsets of words.
+    """Look up words, in lower case; take the first or all synsets of each, up to `max_senses`.
 
-    Parameters
-    ----------
-    words : sequence of str, length V
-        In any case: they are looked up in lower case.
-    taxonomy : Taxonomy
-    senses : {"first", "all"}
-        Take the likeliest synset of each word, or all.
-    max_senses : int
-        Maximum number of synsets per word with "all": the likeliest ones.
-
-    Notes
-    -----
     A sense is likelier the more often WordNet's tagged texts have it; of equal counts, the word
     itself comes before morphy's lemmas, then nouns, verbs, adjectives, adverbs, then the lower
     sense number. About 30,000 words per second.
@@ -108,7 +82,9 @@ def look_up(
     lemmatised = np.zeros(len(words), bool)
     for number, text in enumerate(words):
         lower = text.lower()
-        ranked = [] if is_outside(lower) else sorted(_candidates(lower, taxonomy))
+        if lower in FUNCTION_WORDS or (len(lower) == 1 and lower.isalpha()):
+            continue
+        ranked = sorted(_candidates(lower, taxonomy))
         if not ranked:
             continue
         synsets = list(dict.fromkeys(synset for _, _, _, synset in ranked))
@@ -130,28 +106,13 @@ def _candidates(word: str, taxonomy: Taxonomy) -> Iterator[tuple[int, bool, int,
 
 
 def lemmas_of(word: str, pos: str, taxonomy: Taxonomy) -> list[str]:
-    """Return the lemmas of a word in one part of speech (morphy).
+    """Return the lemmas of a lower-case word in one part of speech, by morphy.
 
-    Parameters
-    ----------
-    word : str
-        In lower case.
-    pos : {"n", "v", "a", "r"}
-    taxonomy : Taxonomy
-
-    Returns
-    -------
-    list of str
-        The word itself if it is a lemma, then the lemmas that the exceptions give, or else those
-        that replacing endings gives; unique. Words of several parts are looked up whole.
+    They are the word itself if it is a lemma, then those that the exceptions give, or else those
+    that replacing endings gives; unique. Words of several parts are looked up whole.
     """
     known = taxonomy.senses[pos]
     forms = taxonomy.exceptions[pos].get(word)
     if forms is None:
         forms = [word[: -len(old)] + new for old, new in _ENDINGS[pos] if word.endswith(old)]
     return [form for form in dict.fromkeys([word, *forms]) if form in known]
-
-
-def is_outside(word: str) -> bool:
-    """Return whether a word, in lower case, is a function word or a single letter."""
-    return word in FUNCTION_WORDS or (len(word) == 1 and word.isalpha())

@@ -32,13 +32,10 @@ POS = "nvar"
 #: Start of a table; a tab and the version follow.
 FIRST_LINE = "hstree wordnet 1"
 
-#: Part of speech -> lemma -> its senses, (synset, tag count), in the order of their numbers.
-Senses = dict[str, dict[str, list[tuple[int, int]]]]
-
 
 @dataclass(frozen=True)
 class TableSynset:
-    """One synset.
+    """One line of a table.
 
     Attributes
     ----------
@@ -127,7 +124,10 @@ class Taxonomy:
         self._text = text
         try:
             self._read_synsets(lines)
-            self.exceptions = _exceptions(exceptions)
+            self.exceptions: dict[str, dict[str, list[str]]] = {pos: {} for pos in POS}
+            for line in exceptions.splitlines():
+                pos, form, lemmas = line.split("\t")
+                self.exceptions[pos][form] = lemmas.split(" ")
         except (ValueError, KeyError, IndexError) as error:
             raise FileFormatError(f"not a table of WordNet: {error}; make it anew") from error
 
@@ -147,10 +147,8 @@ class Taxonomy:
 
     def parents(self, synset: int) -> list[int]:
         """Return the parents of a synset."""
-        above: list[int] = self.parent[
-            self.parent_start[synset] : self.parent_start[synset + 1]
-        ].tolist()
-        return above
+        first, end = self.parent_start[synset : synset + 2]
+        return list(map(int, self.parent[first:end]))
 
     def _read_synsets(self, lines: list[str]) -> None:
         names, pos, n_parents, parents = [], [], [], []
@@ -175,21 +173,13 @@ class Taxonomy:
         self.parent = np.array(parents, np.int64)
         if self.parent.size and not 0 <= self.parent.min() <= self.parent.max() < len(names):
             raise ValueError(f"a parent that is none of {len(names)} synsets")
-        self.senses: Senses = {
+        self.senses = {
             p: {
                 lemma: [(synset, tagged) for _, synset, tagged in sorted(of_lemma)]
                 for lemma, of_lemma in of_pos.items()
             }
             for p, of_pos in numbered.items()
         }
-
-
-def _exceptions(text: str) -> dict[str, dict[str, list[str]]]:
-    exceptions: dict[str, dict[str, list[str]]] = {pos: {} for pos in POS}
-    for line in text.splitlines():
-        pos, form, lemmas = line.split("\t")
-        exceptions[pos][form] = lemmas.split(" ")
-    return exceptions
 
 
 @cache
