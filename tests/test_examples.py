@@ -15,15 +15,16 @@ def printed(tmp_path, request):
 
 
 @pytest.mark.parametrize("printed", ["compare_trees"], indirect=True)
-def test_compare_trees(printed):
-    rows = {
-        " ".join(row[:-3]): [float(x.replace(",", "")) for x in row[-3:]] for row in printed[1:]
-    }
-    assert list(rows) == ["random", "huffman", "huffman, arity 4", "classes", "flat"]
+def test_compare_trees(printed, tmp_path):
+    *rows, _, (*_, best) = printed[1:]
+    rows = {" ".join(row[:-3]): [float(figure) for figure in row[-3:]] for row in rows}
+    assert list(rows) == ["huffman", "huffman arity=4", "classes", "flat"]
     scores, perplexity, _ = zip(*rows.values(), strict=True)
     assert min(scores) == rows["huffman"][0]
     assert max(scores) == rows["flat"][0]
     assert max(perplexity) < 100
+    assert best in rows
+    assert (tmp_path / "which" / "results.json").exists()
 
 
 @pytest.mark.parametrize("printed", ["own_vectors"], indirect=True)
