@@ -39,7 +39,6 @@ PACKAGES = {
 """Name of the package that each distribution installs."""
 
 _SKIPPED_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Docstrings:
@@ -102,17 +101,13 @@ def docstrings(path: Path) -> list[str]:
         return _strings(module)
     by_line: list[tuple[int, str]] = []
     for node in _statements(module):
-        if isinstance(node, _DOCUMENTED):
-            docstring = ast.get_docstring(node)
-            if docstring:
-                by_line.append((node.body[0].lineno, docstring))
-        elif isinstance(node, ast.Expr) and _is_call(node.value, "add_newdoc"):
-            by_line += [(node.lineno, text) for text in _strings(node)]
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                if docstring := ast.get_docstring(node):
+                    by_line.append((node.body[0].lineno, docstring))
+            case ast.Expr(value=ast.Call(func=ast.Name(id="add_newdoc"))):
+                by_line += [(node.lineno, text) for text in _strings(node)]
     return [docstring for _, docstring in sorted(by_line, key=lambda entry: entry[0])]
-
-
-def _is_call(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == name
 
 
 def _statements(module: ast.Module) -> Iterator[ast.AST]:

@@ -42,51 +42,26 @@ _LINE_END = b"\0"
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """A text as type ids.
+    """A text as type ids; the arrays are read-only and memory-mapped."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the text, without a folder.
-    sha256 : str
-        Hash of the uncompressed text, before lower-casing.
-    lower : bool
-        Whether all words were lower-cased.
-    types : list of str
-        The distinct words in order of first occurrence, after ``<eos>``, which is the first.
-    ids : int32 array (T,), read-only, memory-mapped
-        Index into `types` of each token.
-    line_start : int64 array (L + 1,), read-only, memory-mapped
-        Line i is ``ids[line_start[i]:line_start[i + 1]]``; its last token is ``<eos>``.
-    versions : dict of str to str
-        Versions of the packages that the text was taken from; empty for a file.
-    """
-
-    name: str
-    sha256: str
-    lower: bool
-    types: list[str]
-    ids: Int32
-    line_start: Int64
-    versions: dict[str, str]
+    name: str  #: name of the text, without a folder
+    sha256: str  #: hash of the uncompressed text, before lower-casing
+    lower: bool  #: whether all words were lower-cased
+    types: list[str]  #: ``<eos>``, then the distinct words in order of first occurrence
+    ids: Int32  #: (T,), index into `types` of each token
+    line_start: Int64  #: (L + 1,), offsets of the lines in `ids`; each line ends with ``<eos>``
+    versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
 
 
 def encode(
     source: Source, *, lower: bool = False, cache: str | os.PathLike[str] | None = None
 ) -> EncodedText:
-    """Encode a text, or open the encoded text that an earlier run left in the cache.
+    """Encode a text, or open the encoded text that an earlier run left in the folder `cache`.
 
-    O(tokens) time, about 4 million tokens a second; O(types + lines) memory.
-
-    Parameters
-    ----------
-    source : Source
-    lower : bool, default False
-        Lower-case every word.
-    cache : path, optional
-        Folder for the encoded text (default: ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``,
-        else ``~/.cache/hstree``). Where it is read-only, a temporary folder is used instead, which
-        is removed when the program ends.
+    The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
+    ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
+    when the program ends. If `lower`, every word is lower-cased. O(tokens) time, about 4 million
+    tokens a second; O(types + lines) memory.
 
     Raises
     ------

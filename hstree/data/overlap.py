@@ -16,27 +16,13 @@ MANY_OOV = 0.1
 
 @dataclass(frozen=True)
 class Overlap:
-    """Counts of what a text and a vocabulary share.
+    """Counts of what a text and a vocabulary share."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the text.
-    shared : int
-        Distinct words in both, ``<eos>`` and ``<unk>`` excluded.
-    words : int
-        Distinct words of the text, ``<eos>`` excluded.
-    tokens : int
-        Tokens of the text, ``<eos>`` included.
-    oov : int
-        Tokens outside the vocabulary.
-    """
-
-    name: str
-    shared: int
-    words: int
-    tokens: int
-    oov: int
+    name: str  #: of the text
+    shared: int  #: distinct words in both, ``<eos>`` and ``<unk>`` excluded
+    words: int  #: distinct words of the text, ``<eos>`` excluded
+    tokens: int  #: tokens of the text, ``<eos>`` included
+    oov: int  #: tokens outside the vocabulary
 
     @property
     def is_small(self) -> bool:

@@ -16,17 +16,9 @@ Text = dict[str, Any]
 def texts(record: object) -> list[Text]:
     """List the texts and lines that a record contains, at any depth.
 
-    Parameters
-    ----------
-    record : object
-        JSON values, such as a tree's meta["input"]. Every object in it with a ``sha256`` and two
-        ``lines`` is a text.
-
-    Returns
-    -------
-    list of dict
-        With ``lines``, ``name`` and ``sha256``, sorted by name and line; overlapping or adjacent
-        lines of one text are one entry. Idempotent.
+    A record is JSON values, such as a tree's meta["input"]; every object in it with a ``sha256``
+    and two ``lines`` is a text. The result has ``lines``, ``name`` and ``sha256`` of each, sorted
+    by name and line; overlapping or adjacent lines of one text are one entry. Idempotent.
 
     Examples
     --------

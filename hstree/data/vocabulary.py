@@ -162,10 +162,10 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        r"""Read ``word<TAB>count`` lines (UTF-8; ``\n`` or ``\r\n``), in the order of the file.
+        r"""Read ``word<TAB>count`` lines (UTF-8) in the order of the file; empty ones are skipped.
 
-        Empty lines are skipped. A count may be zero, but not all of them. The first line may
-        record the texts that the words were counted on, which `source` then names.
+        A count may be zero, but not all of them. The first line may record the texts that the words
+        were counted on, which `source` then names.
 
         Raises
         ------

@@ -139,27 +139,18 @@ def losses(tree: Tree, path: str | os.PathLike[str], format: str | None = None) 
 
 
 def format_of(path: Path, name: str | None = None) -> Format:
-    """Return a format by name, or by the ending of `path`.
-
-    Raises
-    ------
-    OptionError
-        When the name or the ending is unknown.
-    """
+    """Return a format by name, or by the ending of `path`; raises OptionError if unknown."""
     if name is not None:
         if name not in FORMATS:
             raise OptionError(f"no format {name!r}; there are {', '.join(FORMATS)}")
         return FORMATS[name]
-    # Longest first: .nested.json before .json.
-    endings = sorted(
-        ((ending, each) for each in FORMATS.values() for ending in each.endings),
-        key=lambda pair: -len(pair[0]),
-    )
-    for ending, each in endings:
-        if path.name.endswith(ending):
-            return each
-    known = ", ".join(ending for ending, _ in sorted(endings, key=lambda pair: pair[0]))
-    raise OptionError(f"the ending of {path} says no format; it may be {known}, or name one")
+    endings = {ending: each for each in FORMATS.values() for ending in each.endings}
+    fitting = filter(path.name.endswith, endings)
+    ending = max(fitting, key=len, default=None)  # .nested.json, not .json
+    if ending is None:
+        known = ", ".join(sorted(endings))
+        raise OptionError(f"the ending of {path} says no format; it may be {known}, or name one")
+    return endings[ending]
 
 
 def _meta(path: Path, chosen: Format, labels: str | os.PathLike[str] | None) -> dict[str, object]:

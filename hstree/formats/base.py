@@ -6,7 +6,7 @@ Also the checks and the labels files that several formats share.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,28 +36,14 @@ CONTENT = {
 
 @dataclass(frozen=True)
 class Format:
-    """One format of tree files.
-
-    Attributes
-    ----------
-    name : str
-    endings : tuple of str
-        File endings that select it when no format is named.
-    keeps : frozenset of str
-        Which of `CONTENT` survive writing and reading; labels and codes always do.
-    write : callable
-    read : callable, optional
-        None for a write-only format.
-    takes_labels : bool
-        Whether the labels are in a separate file.
-    """
+    """One format of tree files."""
 
     name: str
-    endings: tuple[str, ...]
-    keeps: frozenset[str]
+    endings: tuple[str, ...]  #: file endings that select it when no format is named
+    keeps: frozenset[str]  #: which of `CONTENT` a file keeps; it always keeps labels and codes
     write: Write
-    read: Read | None = None
-    takes_labels: bool = False
+    read: Read | None = None  #: None for a write-only format
+    takes_labels: bool = False  #: whether the labels are in a separate file
 
     def files(self, path: Path) -> list[Path]:
         """Return the files that `write` makes: this one, and its labels file if it has one."""
@@ -83,6 +69,11 @@ def check_quotable(tree: Tree, allowed: re.Pattern[str], why: str, *, names: boo
     for node, name in enumerate((names and tree.names) or ()):
         if name is not None and allowed.fullmatch(name) is None:
             raise InputError(f"the name of node {node}, {name!r}, cannot be written: {why}")
+
+
+def edges_of(tree: Tree) -> Iterator[tuple[int, int, int]]:
+    """Yield the node, the child and the branch of each edge."""
+    return zip(tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -1,11 +1,9 @@
 r"""Brown clustering's ``paths``: lines of ``bits<TAB>word<TAB>count``.
 
-Binary trees with one code per label. The bits are the code: 0 for a first child, 1 for a second.
-Counts and the order of labels are kept, names and the numbers of nodes are not. A tree without
-counts is written with zeros, and only zeros are read as no counts.
-
-Words with the same bits, as in Brown clusters, become a Huffman tree whose root is named by the
-bits; the method `classes` with `classes_file` does the same over a corpus.
+Binary trees with one code per label: bit 0 is a first child, 1 a second. Names and the numbers of
+nodes are dropped. A tree without counts is written with zeros, and only zeros are read as no
+counts. Words with the same bits, as in Brown clusters, become a Huffman tree whose root is named by
+the bits; the method `classes` with `classes_file` does the same over a corpus.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hstree.formats.base import Format, check_quotable, write_lines
+from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
 
 # Graphviz reads \n and the like in a label, and entities like &amp; as HTML does.
@@ -44,10 +44,7 @@ def dot(tree: Tree) -> Iterator[str]:
     for i, label in enumerate(tree.labels):
         count = "" if counts is None else f", count={counts[i]}"
         yield f"l{i} [label={_quoted(label)}{count}];\n"
-    edges = zip(
-        tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True
-    )
-    for node, child, number in edges:
+    for node, child, number in edges_of(tree):
         below = f"n{child}" if child >= 0 else f"l{~child}"
         yield f'n{node} -> {below} [label="{number}"];\n'
     yield "}\n"

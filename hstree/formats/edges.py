@@ -16,48 +16,24 @@ from hstree.errors import InputError
 
 @dataclass(frozen=True)
 class EdgeTree:
-    """Children of nodes as in `Tree`, and the items that became nodes and labels.
-
-    Attributes
-    ----------
-    child_start : int64 array (N + 1,)
-    child : int64 array (E,)
-    nodes : int64 array (N,)
-        Item of each inner node.
-    leaves : int64 array (V,), ascending
-        Item of each label.
-    """
+    """Children of nodes as in `Tree`, and the items that became nodes and labels."""
 
     child_start: Int64
     child: Int64
-    nodes: Int64
-    leaves: Int64
+    nodes: Int64  #: (N,), item of each inner node
+    leaves: Int64  #: (V,), item of each label, ascending
 
 
 def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]) -> EdgeTree:
-    """Number the nodes and labels of a tree of these edges, in O(E log E).
+    """Number the nodes and labels of a tree of edges from `parent` to `child` (E,) in O(E log E).
 
-    Parameters
-    ----------
-    parent, child : int64 arrays (E,)
-        Items from 0 to `n_items` - 1. Children of an item are in the order of its edges.
-    n_items : int
-        At least 1.
-    name : callable
-        Gives the name of an item for messages.
+    These are items from 0 to `n_items` - 1, of which `name` gives the name for messages. An item
+    without children is a label; it may have several parents. Children of an item are in the order
+    of its edges. Inner nodes keep the order of their items if that puts each after its parent, else
+    they are numbered level by level.
 
-    Returns
-    -------
-    EdgeTree
-        An item without children is a label; it may have several parents. Inner nodes keep the
-        order of their items if that puts each after its parent, else they are numbered level by
-        level.
-
-    Raises
-    ------
-    InputError
-        When there is not exactly one root, an inner node has several parents or one child, or
-        edges form a cycle.
+    Raises InputError when there is not exactly one root, an inner node has several parents or one
+    child, or edges form a cycle.
     """
     is_node = np.zeros(n_items, bool)
     is_node[parent] = True

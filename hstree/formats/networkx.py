@@ -21,7 +21,7 @@ import numpy as np
 from hstree._files import naming, read_regular, reading
 from hstree._text import one_line
 from hstree.errors import InputError
-from hstree.formats.base import Format, check_quotable, write_lines
+from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.formats.edges import from_edges
 from hstree.tree import Tree
 
@@ -58,7 +58,7 @@ def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
         graph.add_node(~i, label=label)
         if tree.counts is not None:
             graph.nodes[~i]["count"] = int(tree.counts[i])
-    for node, child, branch in _edges(tree):
+    for node, child, branch in edges_of(tree):
         graph.add_edge(node, child, branch=branch)
     return graph
 
@@ -120,23 +120,15 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
 
 
 def _counts(leaves: list[tuple[Any, dict[str, Any]]]) -> list[int] | None:
-    counts = [data.get("count") for _, data in leaves]
-    missing = [item for (item, _), count in zip(leaves, counts, strict=True) if count is None]
-    if len(missing) == len(counts):
+    counts: list[Any] = [data.get("count") for _, data in leaves]
+    if all(count is None for count in counts):
         return None
-    if missing:
-        raise InputError(
-            f"the label {missing[0]!r} has no count, and others have; give all or none"
-        )
     for (item, _), count in zip(leaves, counts, strict=True):
+        if count is None:
+            raise InputError(f"the label {item!r} has no count, and others have; give all or none")
         if not isinstance(count, int):
             raise InputError(f"the count {count!r} of the label {item!r} is not a whole number")
-    return [int(count) for count in counts if count is not None]
-
-
-def _edges(tree: Tree) -> Iterator[tuple[int, int, int]]:
-    """Yield the node, the child and the branch of each edge."""
-    return zip(tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True)
+    return list(map(int, counts))
 
 
 def _write(tree: Tree, path: Path) -> None:
@@ -154,7 +146,7 @@ def _graphml(tree: Tree) -> Iterator[str]:
     for i, label in enumerate(tree.labels):
         count = "" if counts is None else f'<data key="count">{counts[i]}</data>'
         yield f'<node id="{~i}"><data key="label">{_escaped(label)}</data>{count}</node>\n'
-    for node, child, branch in _edges(tree):
+    for node, child, branch in edges_of(tree):
         data = f'<data key="branch">{branch}</data>'
         yield f'<edge source="{node}" target="{child}">{data}</edge>\n'
     yield "</graph>\n</graphml>\n"

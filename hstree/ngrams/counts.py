@@ -17,24 +17,17 @@ from hstree._typing import Int64, Integer
 
 @dataclass(frozen=True)
 class NGrams:
-    """The n-grams of one order k in a text; C contexts, G n-grams.
+    """The n-grams of one order k in a text; C contexts, G n-grams."""
 
-    Attributes
-    ----------
-    contexts : int64 array (C,), sorted
-        Keys of the contexts of k - 1 words, ``shorter * V + word``: `word` is the farthest word,
-        `shorter` the number of the other words' context in the order below. The number of a
-        context is its index here. Order 1 has one context, the empty one.
-    grams : int64 array (G,), sorted
-        Keys of the n-grams, ``context * V + word``.
-    counts : int64 array (G,)
-        At the highest order, number of occurrences in the text. Below it, number of different
-        words before the n-gram; if contexts begin at lines, number of occurrences for an n-gram
-        at the beginning of a line.
-    """
-
+    #: (C,), sorted keys of the contexts of k - 1 words, ``shorter * V + word``: `word` is the
+    #: farthest word, `shorter` the number of the other words' context in the order below. The
+    #: number of a context is its index here. Order 1 has one context, the empty one.
     contexts: Int64
+    #: (G,), sorted keys of the n-grams, ``context * V + word``.
     grams: Int64
+    #: (G,), at the highest order the number of occurrences in the text. Below it, the number of
+    #: different words before the n-gram; if contexts begin at lines, the number of occurrences for
+    #: an n-gram at the beginning of a line.
     counts: Int64
 
 
@@ -43,21 +36,12 @@ def count_ngrams(
 ) -> list[NGrams]:
     """Count the n-grams of all orders from 1 to `order` at all positions of a text.
 
-    Parameters
-    ----------
-    ids : int array (order - 1 + T,)
-        Word ids; the first ``order - 1`` are contexts only.
-    order : int
-    n_words : int
-        Size of the vocabulary, V.
-    boundary : int, optional
-        Word (the line end) that contexts do not reach beyond.
+    `ids` (order - 1 + T,) are of a vocabulary of `n_words`, V; the first ``order - 1`` are contexts
+    only. Contexts do not reach beyond the word `boundary` (the line end), if there is one.
 
-    Notes
-    -----
     O(order T log T) time. Peak memory is 72 bytes per token and 24 bytes per n-gram in the tables
-    (8 of them as a context), of which no order has more than T. Keys fit an int64 as long as
-    ``T V < 2**63``.
+    (8 of them as a context), of which no order has more than T. Keys fit an int64 as long as ``T V
+    < 2**63``.
 
     Examples
     --------

@@ -27,21 +27,11 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Level(NamedTuple):
-    """The nodes of one depth and the edges that leave them.
+    """The nodes of one depth and the edges that leave them."""
 
-    Attributes
-    ----------
-    nodes : int64 array (n,)
-        Ascending.
-    edges : int64 array (e,)
-        Those of the first node, then those of the second, and so on.
-    edge_start : int64 array (n + 1,)
-        The edges of ``nodes[i]`` are ``edges[edge_start[i]:edge_start[i + 1]]``.
-    """
-
-    nodes: Int64
-    edges: Int64
-    edge_start: Int64
+    nodes: Int64  #: (n,), ascending
+    edges: Int64  #: (e,), those of the first node, then those of the second, and so on
+    edge_start: Int64  #: (n + 1,), offsets of the nodes in `edges`
 
     @property
     def edge_index(self) -> slice | Int64:

@@ -15,31 +15,14 @@ from hstree.tree.weight_rows import edge_mass
 
 @dataclass(frozen=True)
 class Branch:
-    """One branch of a node and the labels below it.
+    """One branch of a node and the labels below it."""
 
-    Attributes
-    ----------
-    edge : int
-        Its edge, which leads to ``tree.child[edge]``.
-    node : int or None
-        The node that it leads to; None if it leads to a label.
-    name : str or None
-        The label, or the name of the node if it has one.
-    words : tuple of str
-        Most frequent labels below it, in descending order.
-    leaves : int
-        Number of leaves below it; a label with several codes may count several times.
-    share : float
-        Fraction of all counts below it, which is the probability that an untrained model gives
-        it. A label's count, at least 0.5, is split evenly over its codes.
-    """
-
-    edge: int
-    node: int | None
-    name: str | None
-    words: tuple[str, ...]
-    leaves: int
-    share: float
+    edge: int  #: it leads to ``tree.child[edge]``
+    node: int | None  #: the node that it leads to; None if it leads to a label
+    name: str | None  #: the label, or the name of the node if it has one
+    words: tuple[str, ...]  #: most frequent labels below it, in descending order
+    leaves: int  #: number of leaves below it; those of one label count several times
+    share: float  #: fraction of `edge_mass`: its probability in an untrained model
 
 
 class Branches:

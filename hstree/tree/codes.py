@@ -28,21 +28,11 @@ _LONGEST_WITH_MASS = 1100
 
 @dataclass(frozen=True)
 class Expansion:
-    """Codes of a batch of B labels, as flat arrays.
+    """Codes of a batch of B labels, as flat arrays."""
 
-    Attributes
-    ----------
-    code_start : int64 array (B + 1,)
-        The codes of batch item i are ``code_start[i]:code_start[i + 1]``.
-    decision_start : int64 array (C + 1,)
-        The decisions of code c are ``edge[decision_start[c]:decision_start[c + 1]]``.
-    edge : int64 array (D,)
-        The edges taken, from the root down.
-    """
-
-    code_start: Int64
-    decision_start: Int64
-    edge: Int64
+    code_start: Int64  #: (B + 1,), item i has the codes ``code_start[i]:code_start[i + 1]``
+    decision_start: Int64  #: (C + 1,), the decisions of each code in `edge`
+    edge: Int64  #: (D,), the edges taken, from the root down
 
     @cached_property
     def code_item(self) -> Int64:
@@ -104,15 +94,7 @@ class Codes:
         return Expansion(code_start, *self._decisions(code))
 
     def of(self, label: int) -> list[list[tuple[int, int]]]:
-        """Return one label's codes as lists of (node, branch) pairs, from the root down.
-
-        Examples
-        --------
-        >>> from hstree import Tree
-        >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
-        >>> Codes(tree).of(2)
-        [[(0, 1), (1, 1)]]
-        """
+        """Return one label's codes as lists of (node, branch) pairs, from the root down."""
         codes = self.expand(np.array([label]))
         node, branch = self.tree.edge_node[codes.edge], self.tree.edge_branch[codes.edge]
         pairs = list(zip(node.tolist(), branch.tolist(), strict=True))

@@ -99,7 +99,8 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
     n = len(weights)
     arity = max(2, min(arity, n))
     order = np.argsort(weights, kind="stable")  # (V,) items, lightest first
-    single = weights[order] if _sum_fits(weights) else weights[order].astype(object)
+    sums_fit = weights.sum(dtype=np.float64) < 2**62  # else exact Python integers
+    single = weights[order] if sums_fit else weights[order].astype(object)
     n_merges = -(-(n - 1) // (arity - 1)) if n else 0
     merged = np.full((n_merges, arity), -1, np.int64)
     total = np.zeros(n_merges, single.dtype)
@@ -130,9 +131,3 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
         next_merge += len(taken) - singles_taken
         made += groups
     return merged, total
-
-
-def _sum_fits(weights: Int64) -> bool:
-    """Return whether the sum of all weights is exact in int64."""
-    high, low = int((weights >> 32).sum()), int((weights & 0xFFFFFFFF).sum())
-    return (high << 32) + low < 1 << 63

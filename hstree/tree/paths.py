@@ -32,17 +32,6 @@ _BATCH = 1 << 20
 class Paths:
     """Root-to-leaf paths of L labels, as flat arrays.
 
-    Attributes
-    ----------
-    start : int64 array (L + 1,)
-        The decisions of label i are ``node[start[i]:start[i + 1]]``, from the root down.
-    node : int64 array (D,)
-        The node that decides, which is also its weight row.
-    bit : uint8 array (D,)
-        0 for its first child, 1 for its second, as in word2vec.
-    num_classes : int
-        Number of inner nodes; the argument of Paddle's loss for a custom tree.
-
     Examples
     --------
     >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
@@ -53,10 +42,10 @@ class Paths:
     ([[0, -1], [1, 0], [1, 0]], [[1, -1], [1, 0], [0, 0]])
     """
 
-    start: Int64
-    node: Int64
-    bit: UInt8
-    num_classes: int
+    start: Int64  #: (L + 1,), offsets of the labels in `node` and `bit`
+    node: Int64  #: (D,), nodes that decide, from the root down, which are also their weight rows
+    bit: UInt8  #: (D,), 0 for a node's first child, 1 for its second, as in word2vec
+    num_classes: int  #: number of inner nodes; the argument of Paddle's loss for a custom tree
 
     @property
     def point(self) -> list[NDArray[np.uint32]]:
@@ -227,11 +216,8 @@ def tree_of_paths(
     ----------
     labels : sequence of str, length V
     start : array_like of int (V + 1,)
-        The decisions of label i are those from ``start[i]`` up to ``start[i + 1]``, root first.
-    point : array_like of int (D,)
-        The node that decides, in any numbering from zero up.
-    code : array_like of int (D,)
-        0 for its first child, 1 for its second.
+    point, code : array_like of int (D,)
+        As `Paths.start`, `Paths.node` in any numbering from zero up, and `Paths.bit`.
     counts : array_like of int, shape (V,), optional
 
     Returns

@@ -15,50 +15,25 @@ from hstree.tree.huffman_code import optimal_length
 
 @dataclass(frozen=True)
 class TreeStatistics:
-    """Statistics of one tree.
+    """Statistics of one tree; what is weighted by the counts is None without counts."""
 
-    Attributes
-    ----------
-    method : str or None
-        The builder, if the tree's meta says so.
-    nodes, labels : int
-        Number of inner nodes N, and of labels V.
-    codes_per_label : float
-        Mean over labels; 0 where V = 1.
-    max_codes_per_label : int
-    length_uniform : float
-        Mean number of decisions per label, summed over the codes of a label.
-    length_weighted : float or None
-        The same, weighted by the counts; None without counts.
-    scores_per_target : float
-        Mean number of node scores computed for one target: 1 at a binary node, k at a node with
-        k > 2 children, summed over the codes (V for the flat tree). Weighted by the counts, if
-        there are any.
-    entropy : float or None
-        Entropy of the counts in bits; None without counts.
-    huffman_length : float or None
-        Weighted code length of a binary Huffman tree: the minimum for binary trees with one code
-        per label. None without counts.
-    depth : int
-        Maximum number of decisions of a code.
-    sha256 : str
-        The tree's hash.
-    lengths : int64 array (depth + 1,)
-        Number of codes of each length.
-    """
-
-    method: str | None
-    nodes: int
-    labels: int
-    codes_per_label: float
+    method: str | None  #: the builder, if the tree's meta says so
+    nodes: int  #: number of inner nodes, N
+    labels: int  #: number of labels, V
+    codes_per_label: float  #: mean over labels; 0 where V = 1
     max_codes_per_label: int
-    length_uniform: float
-    length_weighted: float | None
+    length_uniform: float  #: mean number of decisions per label, summed over its codes
+    length_weighted: float | None  #: the same, weighted by the counts
+    #: Mean number of node scores computed for one target: 1 at a binary node, k at a node with
+    #: k > 2 children, summed over the codes (V for the flat tree). Weighted by any counts.
     scores_per_target: float
-    entropy: float | None
+    entropy: float | None  #: entropy of the counts in bits
+    #: Weighted code length of a binary Huffman tree: the minimum for binary trees with one code
+    #: per label.
     huffman_length: float | None
-    depth: int
-    sha256: str
+    depth: int  #: maximum number of decisions of a code
+    sha256: str  #: the tree's hash
+    #: Number of codes of each length; int64 array (depth + 1,).
     lengths: Int64 = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:

@@ -61,8 +61,7 @@ class Tree(TreeArrays):
         Raises
         ------
         FileFormatError
-            When the extension is unknown, the file cannot be written, or JSON cannot hold the
-            tree's meta.
+            When the extension is unknown, the file cannot be written, or JSON cannot hold the meta.
         """
         files.save(self, path)
 
