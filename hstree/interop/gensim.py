@@ -208,19 +208,19 @@ def _counts(keyed: Any) -> Int64 | None:
 def _check_words(words: list[str], tree: Tree) -> None:
     """Raise InputError where the labels of the tree are not the model's words."""
     labels, expected = set(tree.labels), set(words)
-    if labels == expected:
-        return
-    parts = []
-    for which, owner, only in (
-        ("labels", "the tree", labels - expected),
-        ("words", "the model", expected - labels),
-    ):
-        if only:
-            parts.append(f"{len(only)} {which} are only in {owner} ({min(only)!r}, ...)")
-    raise InputError(
-        f"the tree is over other words than the model: {'; '.join(parts)}; "
-        "build one over vocabulary_of(model), or over from_keyed_vectors(model.wv)"
-    )
+    differences = [
+        f"{len(only)} {which} are only in {owner} ({min(only)!r}, ...)"
+        for which, owner, only in (
+            ("labels", "the tree", labels - expected),
+            ("words", "the model", expected - labels),
+        )
+        if only
+    ]
+    if differences:
+        raise InputError(
+            f"the tree is over other words than the model: {'; '.join(differences)}; "
+            "build one over vocabulary_of(model), or over from_keyed_vectors(model.wv)"
+        )
 
 
 def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:

@@ -55,24 +55,12 @@ Gradient = tuple[Array, Int64 | slice, Array, Array]
 
 @dataclass(frozen=True)
 class Decisions:
-    """The decisions of a batch in one group of nodes, sorted by batch item.
+    """The decisions of a batch in one group of nodes, sorted by batch item; arrays (D,)."""
 
-    Attributes
-    ----------
-    item : int64 array (D,)
-        Batch item of each decision.
-    row : int64 array (D,)
-        First weight row of the deciding node.
-    branch : int64 array (D,)
-        The child taken, counted from 0.
-    width : int64 array (D,)
-        Number of children of the node.
-    """
-
-    item: Int64
-    row: Int64
-    branch: Int64
-    width: Int64
+    item: Int64  # batch item of each decision
+    row: Int64  # first weight row of the deciding node
+    branch: Int64  # the child taken, counted from 0
+    width: Int64  # number of children of the node
 
 
 def binary_nodes(logits: PairLogits, gradient: PairGradient[T], taken: Decisions) -> Passed[T]:

@@ -37,15 +37,14 @@ def tree_of_classes(
     y: Int64,
     sample_weight: Float64,
     labels: Sequence[str],
-    *,
     random_state: int,
 ) -> Tree:
-    """Build a tree over classes.
+    """Build a tree over classes, by a builder that takes their vectors or a vocabulary.
 
     Parameters
     ----------
     method : str
-        Name of a builder that takes vectors or a vocabulary.
+        Name of the builder.
     options : mapping
         Options of the builder; without a `random_state`, it gets the one below.
     X, y, sample_weight, labels, random_state

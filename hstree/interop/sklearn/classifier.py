@@ -21,11 +21,7 @@ from hstree._options import Range, check_value
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
 from hstree.errors import OptionError
-from hstree.interop.sklearn.class_tree import (
-    class_counts,
-    label_ids,
-    tree_of_classes,
-)
+from hstree.interop.sklearn.class_tree import class_counts, label_ids, tree_of_classes
 from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse
 from hstree.interop.sklearn.solvers import Adagrad, solve
 from hstree.tree import Tree, load
@@ -39,6 +35,8 @@ MOST_WEIGHTS = 5_000_000
 
 _AT_LEAST_ONE = Annotated[int, Range(1)]
 _ABOVE_ZERO = Annotated[float, Range(0, exclude_min=True)]
+#: What scikit-learn's check of X accepts.
+_ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 _RANGES = {
     "solver": Literal["auto", "lbfgs", "adagrad"],
     "max_iter": _AT_LEAST_ONE,
@@ -167,10 +165,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             When a class is not a label of the tree, or the builder takes running text.
         """
         self._check_parameters()
-        X, y = self._validated(X, y, reset=True)
-        classes = np.unique(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        labels, weight = self._start(X, y, weight, classes)
+        X, y, weight = self._validated(X, y, sample_weight, reset=True)
+        labels, weight = self._start(X, y, weight, np.unique(y))
         if self._chosen_solver() == "lbfgs":
             self._solve(X, labels, weight)
         else:
@@ -201,14 +197,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit")
         self._check_parameters()
-        X, y = self._validated(X, y, reset=first)
+        X, y, weight = self._validated(X, y, sample_weight, reset=first)
         known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
         if not first and not np.array_equal(known, self.classes_):
             raise ValueError("classes are not the same as at the first call to partial_fit")
         new = np.setdiff1d(y, known)
         if new.size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if first:
             labels, weight = self._start(X, y, weight, known)
         else:
@@ -219,8 +214,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each sample, an array (n,); ties by class order."""
         best, _ = self._best(self._checked(X), 1, lambda log_prob: -np.exp(log_prob))
-        predicted: Array = self.classes_[best[:, 0]]
-        return predicted
+        return np.asarray(self.classes_[best[:, 0]])
 
     def predict_log_proba(self, X: Any) -> Float64:
         """Return the log-probabilities of all classes, a float64 array (n, V)."""
@@ -248,10 +242,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return self.classes_[best], log_proba
 
     def _best(self, X: Rows, k: int, cost: Callable[[Float64], Float64]) -> tuple[Int64, Float64]:
-        """Return the numbers of the k most probable classes and their log-probabilities.
+        """Return the numbers of the k most probable classes and their log-probabilities, (n, k).
 
-        Both are (n, k). Where the search is not certain, classes are ordered by the `cost` of
-        their log-probabilities, ties by class order.
+        Where the search is not certain, classes are ordered by the `cost` of their
+        log-probabilities, ties by class order.
         """
         labels, values, certain = self._model.top_k(X, k)
         best = np.argsort(self._label_of_class)[labels]
@@ -283,28 +277,23 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Tell scikit-learn whether there is a model."""
         return hasattr(self, "_model")
 
-    def _validated(self, X: Any, y: ArrayLike, *, reset: bool) -> tuple[Rows, Array]:
-        samples, targets = validate_data(
-            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset
-        )
-        check_classification_targets(targets)
-        return _rows(samples), targets
+    def _validated(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> tuple[Rows, Array, Float64]:
+        """Check the samples, their classes and their weights (n,)."""
+        X, y = validate_data(self, X, y, reset=reset, **_ACCEPTED)
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return _rows(X), y, weight
 
     def _checked(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return _rows(
-            validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        )
+        return _rows(validate_data(self, X, reset=False, **_ACCEPTED))
 
     def _start(self, X: Rows, y: Array, weight: Float64, classes: Array) -> tuple[Int64, Float64]:
         """Make the tree and an untrained model.
 
-        Returns
-        -------
-        labels : int64 array (n,)
-            Label ids of the samples.
-        weight : float64 array (n,)
-            Weights of the samples times those of their classes.
+        Returns the label ids (n,) of the samples, and their weights times those of their classes.
         """
         names = [str(name) for name in classes.tolist()]
         seed = self.random_state
@@ -313,18 +302,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self._rng = np.random.default_rng(int(seed))
         number = np.searchsorted(classes, y)
         if self.tree is not None:
-            tree = self.tree if isinstance(self.tree, Tree) else load(self.tree)
-            tree = pruned(tree, names)
+            tree = pruned(self.tree if isinstance(self.tree, Tree) else load(self.tree), names)
         else:
-            tree = tree_of_classes(
-                self.builder,
-                self.builder_options or {},
-                X,
-                number,
-                weight,
-                names,
-                random_state=int(seed),
-            )
+            options = self.builder_options or {}
+            tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
         label_of_class = label_ids(tree, names)
         labels, weighted = label_of_class[number], self._weighted(classes, number, weight)
         counts = class_counts(labels, weighted, len(names))
@@ -341,8 +322,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _weighted(self, classes: Array, number: Int64, sample_weight: Float64) -> Float64:
         """Return the weights (n,) of the samples times those of their classes."""
         of_class = _weights_of_classes(self.class_weight, classes, number, sample_weight)
-        weighted: Float64 = sample_weight * of_class[number]
-        return weighted
+        return np.multiply(sample_weight, of_class[number])
 
     def _chosen_solver(self) -> str:
         if self.solver != "auto":
@@ -398,13 +378,7 @@ def _rows(X: Any) -> Rows:
 
 
 def _check_class_weight(class_weight: Any) -> None:
-    """Check a `ClassWeight` as far as that can be done without the classes.
-
-    Raises
-    ------
-    OptionError
-        When it is of another type, or a weight is negative or not a number.
-    """
+    """Check a `ClassWeight` as far as that can be done without the classes."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     if not isinstance(class_weight, Mapping):
@@ -422,29 +396,17 @@ def _check_class_weight(class_weight: Any) -> None:
 def _weights_of_classes(
     class_weight: ClassWeight, classes: Array, number: Int64, sample_weight: Float64
 ) -> Float64:
-    """Return the weight (V,) of the samples of each class.
+    """Return the weight (V,) of the samples of each class; `number` (n,) is the class of each.
 
-    Parameters
-    ----------
-    class_weight : mapping, "balanced" or None
-    classes : array (V,)
-    number : int64 array (n,)
-        Index into `classes` of the class of each sample.
-    sample_weight : float64 array (n,)
-
-    Raises
-    ------
-    OptionError
-        When a mapping has a class that does not occur while one that occurs has no weight: as in
-        scikit-learn, more likely a typing error than samples of that class left out.
+    A mapping is refused when it has a class that does not occur while one that occurs has no
+    weight: as in scikit-learn, more likely a typing error than samples of that class left out.
     """
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):
         total = np.bincount(number, sample_weight, minlength=len(classes))
         present = np.count_nonzero(total)
-        balanced: Float64 = total.sum() / (present * np.where(total > 0, total, 1))
-        return balanced
+        return np.asarray(total.sum() / (present * np.where(total > 0, total, 1)))
     names = classes.tolist()
     without = [name for name in names if name not in class_weight]
     known = set(names)

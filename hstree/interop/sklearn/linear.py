@@ -8,9 +8,8 @@ sample and a weight row; a wider node is one matrix product over its samples.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -50,24 +49,13 @@ LEAST_PATIENCE = 64
 LEAST_EDGES = 1024
 
 
-@dataclass(frozen=True)
-class Gradient:
-    """Gradient of a loss with respect to some of the weights.
+class Gradient(NamedTuple):
+    """Gradient of a loss with respect to some of the weights."""
 
-    Attributes
-    ----------
-    index : index of `LinearTree.table`
-        Elements that `weight` belongs to, without repeats.
-    weight : float array
-    rows : int64 array (r,) or slice
-        Biases that `bias` belongs to, without repeats.
-    bias : float array (r,)
-    """
-
-    index: Any
+    index: Any  # elements of `LinearTree.table` that `weight` belongs to, without repeats
     weight: Array
-    rows: Int64 | slice
-    bias: Array
+    rows: Int64 | slice  # (r,) biases that `bias` belongs to, without repeats
+    bias: Array  # (r,)
 
 
 class LinearTree:
@@ -128,13 +116,8 @@ class LinearTree:
 
         Sparse samples are first searched with few logits each; those that need more then get the
         logits of all nodes by one sparse product. Samples whose search is long or not certain have
-        no answer; nor has any in small trees and those with several codes per label.
-
-        Parameters
-        ----------
-        X : float array or CSR array (n, n_features)
-        k : int
-            From 1 to V.
+        no answer; nor has any in small trees and those with several codes per label. `k` is from 1
+        to V.
         """
         n, n_edges = X.shape[0], len(self.tree.child)
         result = BatchTopK.empty(n, k)
@@ -180,13 +163,7 @@ class LinearTree:
     ) -> tuple[Float64, list[Gradient]]:
         """Return the negative log-likelihoods (B,) and the gradients of their weighted sum.
 
-        Parameters
-        ----------
-        X : float array or CSR array (B, n_features)
-            As `converted` returns it.
-        labels : int array (B,)
-            Label ids.
-        sample_weight : float array (B,)
+        `X` is as `converted` returns it; `labels` (B,) are label ids.
         """
         tree = self.tree
         if tree.n_nodes == 0:

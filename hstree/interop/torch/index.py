@@ -38,13 +38,9 @@ def ranges(first: Tensor, length: Tensor) -> Tensor:
 
 
 def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
-    """Log-sum-exp of every segment, along the first axis; differentiable.
+    """Log-sum-exp of every segment of values (P, ...), along the first axis; differentiable.
 
-    Parameters
-    ----------
-    values : float tensor (P, ...)
-    segment : int64 tensor (P,)
-        Segment of each; none of the `n_segments` is empty.
+    `segment` (P,) is that of each; none of the `n_segments` is empty.
     """
     shape = (n_segments, *values.shape[1:])
     spread = segment.reshape(-1, *[1] * (values.ndim - 1)).expand_as(values)
@@ -63,21 +59,11 @@ def at_least_float32(values: Tensor) -> Tensor:
 
 
 class Taken(NamedTuple):
-    """Decisions of all codes of a batch of N targets.
+    """Decisions of all codes of a batch of N targets, as int64 tensors."""
 
-    Attributes
-    ----------
-    code_item : int64 tensor (C,)
-        Batch item of each code, ascending.
-    decision_code : int64 tensor (D,)
-        Code of each decision, ascending.
-    edge : int64 tensor (D,)
-        Edge taken.
-    """
-
-    code_item: Tensor
-    decision_code: Tensor
-    edge: Tensor
+    code_item: Tensor  # (C,) batch item of each code, ascending
+    decision_code: Tensor  # (D,) code of each decision, ascending
+    edge: Tensor  # (D,) edge taken
 
 
 def index_tensor(
@@ -89,23 +75,10 @@ def index_tensor(
 
 
 class TreeIndex:
-    """Arrays of a tree as index tensors.
+    """Arrays of a tree as index tensors, under the names that they have there.
 
-    Parameters
-    ----------
-    codes : Codes
-        Of the tree; kept where the tree has more than `CACHE_LIMIT` decisions.
-    device : device
-
-    Attributes
-    ----------
-    edge_row, edge_branch, edge_width : int64 tensors (E,)
-    child_start, child : int64 tensors (N + 1,), (E,)
-    has_single_codes : bool
-        As in the tree.
-    n_labels : int
-    widest : int
-        Largest number of children of a node; 0 where there is no node.
+    `codes` are kept where the tree has more than `CACHE_LIMIT` decisions. `widest` is the largest
+    number of children of a node, 0 where there is no node.
     """
 
     def __init__(self, codes: Codes, device: torch.device) -> None:

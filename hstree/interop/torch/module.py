@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -62,19 +62,18 @@ class TopK(NamedTuple):
     log_prob: Tensor
 
 
-class _Layout(NamedTuple):
+class _Layout:
     """A tree on one device; `all_labels` is None where the tree has no nodes."""
 
-    tree_index: TreeIndex
-    all_labels: AllLabels | None
+    def __init__(self, tree: Tree, device: torch.device) -> None:
+        codes = Codes(tree)
+        self.tree_index = TreeIndex(codes, device)
+        self.all_labels = AllLabels(codes, device) if tree.n_nodes else None
 
 
-def _make_layout(tree: Tree, device: torch.device) -> _Layout:
-    codes = Codes(tree)
-    return _Layout(TreeIndex(codes, device), AllLabels(codes, device) if tree.n_nodes else None)
-
-
-_lay_out: Callable[[Tree, torch.device], _Layout] = _not_compiled(_make_layout)
+_lay_out: Callable[[Tree, torch.device], _Layout] = _not_compiled(
+    lambda tree, device: _Layout(tree, device)
+)
 
 
 class HierarchicalSoftmax(nn.Module):
@@ -330,26 +329,18 @@ class HierarchicalSoftmax(nn.Module):
             metadata.setdefault(prefix[:-1], {})[TREE_KEY] = _tree_hash(self.tree)
 
     def _load_from_state_dict(
-        self,
-        state_dict: Mapping[str, Any],
-        prefix: str,
-        local_metadata: Mapping[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
     ) -> None:
         """Load as every module does, unless the weights were learned on another tree."""
         saved = local_metadata.get(TREE_KEY)
         if saved is not None and saved != _tree_hash(self.tree):
-            error_msgs.append(
+            *_, error_messages = more
+            error_messages.append(
                 f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
                 "make the layer on that one"
             )
             return
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *more)
         self._follow_weights()
 
     def _on_meta(self) -> bool:

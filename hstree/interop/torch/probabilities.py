@@ -114,14 +114,7 @@ def _check(target: Tensor, n_labels: int, ignore_index: int) -> None:
 
 
 class AllLabels:
-    """Order in which the edges and labels of a tree are computed, as index tensors.
-
-    Parameters
-    ----------
-    codes : Codes
-        Of a tree with at least one node.
-    device : device
-    """
+    """Order in which the edges and labels of a tree with nodes are computed, as index tensors."""
 
     def __init__(self, codes: Codes, device: torch.device) -> None:
         tree = codes.tree
@@ -172,10 +165,8 @@ class AllLabels:
 def _softmax_groups(tree: TreeArrays) -> list[tuple[Int64, Int64]]:
     """Group the nodes with a softmax by their widths, between the same powers of two.
 
-    Returns
-    -------
-    list of (nodes (n,), rows (n, K))
-        Weight rows of each node, then the number R up to the width K of the widest.
+    Returns the nodes (n,) of each group, and the weight rows (n, K) of each node, followed by the
+    number R up to the width K of the widest.
     """
     start = tree.row_start
     width_class = np.ceil(np.log2(tree.fan_out)).astype(np.int64)

@@ -21,39 +21,19 @@ BLOCK = 1 << 25
 
 
 class Decisions(NamedTuple):
-    """Decisions at nodes with a softmax.
+    """Decisions at nodes with a softmax, as int64 tensors (D,)."""
 
-    Attributes
-    ----------
-    item : int64 tensor (D,)
-        Batch item of each.
-    row : int64 tensor (D,)
-        First weight row of the node.
-    width : int64 tensor (D,)
-        Number of children of the node.
-    """
-
-    item: Tensor
-    row: Tensor
-    width: Tensor
+    item: Tensor  # batch item of each
+    row: Tensor  # first weight row of the node
+    width: Tensor  # number of children of the node
 
 
 class Tiles(NamedTuple):
-    """A block of n tiles, each of up to T decisions at one node of up to K children.
+    """A block of n tiles, each of up to T decisions at one node of up to K children."""
 
-    Attributes
-    ----------
-    decision : int64 tensor (n, T)
-        Decisions of each tile; the last of the node again where a tile is not full.
-    is_full : bool tensor (n, T)
-        False where it is not.
-    widest : int
-        Largest number of children, K.
-    """
-
-    decision: Tensor
-    is_full: Tensor
-    widest: int
+    decision: Tensor  # (n, T) int64; the last of the node again where a tile is not full
+    is_full: Tensor  # (n, T) bool; False at these
+    widest: int  # K
 
     def logits(self, weight: Tensor, bias: Tensor, hidden: Tensor, taken: Decisions) -> Tensor:
         """Return the logits (n, T, K), minus infinity past the last child of a node."""
