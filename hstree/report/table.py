@@ -1,27 +1,151 @@
-"""The table of the page: a cell for each figure, and the number by which a column is sorted."""
+"""The table of the page: its rows and how each is drawn, its columns and their cells.
+
+Figures are formatted here for the whole page; one that is not known is a dash.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hstree.experiments.results import Scored
+from hstree.experiments import results
+from hstree.experiments.results import Comparison, Scored, TreeFigures
 from hstree.experiments.significance import BLOCK, FEWEST
-from hstree.report.figures import (
-    NONE,
-    number,
-    perplexity,
-    signed,
-    significance,
-    three_digits,
-    times,
-)
-from hstree.report.rows import Row
+
+#: Distinct to most eyes, and readable on white and on near-black alike.
+COLOURS = (
+    "#2f82c3", "#d4573b", "#2f9967", "#a569c9", "#b57a1c", "#0f97a3",
+    "#cb5590", "#7c8a24", "#6a75d8", "#9a7155", "#c0504d", "#6e8090",
+)  # fmt: skip
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star")
+DASH = "\N{EN DASH}"
+
+
+# Rows
+
+
+@dataclass(frozen=True)
+class PageRow:
+    """One row of the results and how it is drawn; `index` is its position in the table."""
+
+    index: int
+    result: results.Row
+
+    @property
+    def name(self) -> str:
+        """Name of the row."""
+        return self.result.name
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it is a tree (the flat softmax included), not a baseline."""
+        return self.result.kind == "tree"
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is the flat softmax: all labels under the root."""
+        return self.result.tree is not None and self.result.tree.nodes == 1
+
+    @property
+    def colour(self) -> str:
+        """Colour; after the twelfth row they repeat, with other markers."""
+        return COLOURS[self.index % len(COLOURS)]
+
+    @property
+    def marker(self) -> str:
+        """Marker, as bokeh names it."""
+        return MARKERS[self.index % len(MARKERS)]
+
+    @property
+    def dash(self) -> str:
+        """Line style: dashed for a baseline, dotted where colours repeat."""
+        if not self.is_tree:
+            return "dashed"
+        return "solid" if self.index < len(COLOURS) else "dotted"
+
+    def perplexity(self, split: Scored = "test") -> float | None:
+        """Return the mean perplexity over seeds."""
+        return self.result.perplexity[split].mean
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Training speed."""
+        return self.result.tokens_per_second
+
+
+def rows_of(comparison: Comparison) -> list[PageRow]:
+    """Return the rows in the order of the table."""
+    return [PageRow(index, result) for index, result in enumerate(comparison.rows)]
+
+
+def best_tree(rows: Sequence[PageRow]) -> PageRow | None:
+    """Return the tree of lowest validation perplexity but flat; the first of equals."""
+    scored = [row for row in rows if row.is_tree and not row.is_flat and row.perplexity("valid")]
+    return min(scored, key=lambda row: row.perplexity("valid") or 0.0, default=None)
+
+
+def flat_row(rows: Sequence[PageRow]) -> PageRow | None:
+    """Return the flat softmax, if it was compared."""
+    return next((row for row in rows if row.is_flat), None)
+
+
+def row_named(rows: Sequence[PageRow], name: str) -> PageRow:
+    """Return the row of a name."""
+    return next(row for row in rows if row.name == name)
+
+
+# Figures
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """Format a number with thousands separators."""
+    return DASH if value is None else f"{value:,.{digits}f}"
+
+
+def three_digits(value: float | None) -> str:
+    """Format a number to three significant digits, whole from 100 on: 9.45, 13.4, 10,000."""
+    if value is None or abs(value) >= 99.95:
+        return number(value)
+    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+def perplexity(value: float | None) -> str:
+    """Format a perplexity: one decimal, but two below 100."""
+    return number(value, 1 if value is None or value >= 99.95 else 2)
+
+
+def times(value: float | None) -> str:
+    """Format a multiple: 0.96x, 13.2x, 120x."""
+    return DASH if value is None else f"{three_digits(value)}\N{MULTIPLICATION SIGN}"
+
+
+def change(ratio: float, than: str = "") -> str:
+    """Describe a ratio: "3.5% higher", "1.4% lower than flat", "the same as flat to 0.1%"."""
+    per_cent = 100 * (ratio - 1)
+    if round(per_cent, 1) == 0:
+        return f"the same{than and f' as {than}'} to 0.1%"
+    return f"{abs(per_cent):.1f}% {'higher' if per_cent > 0 else 'lower'}{than and f' than {than}'}"
+
+
+def signed(ratio: float) -> str:
+    """Format a ratio as a signed percentage: "+3.5%"."""
+    per_cent = f"{100 * (ratio - 1):+.1f}%".replace("-", "\N{MINUS SIGN}")
+    return "0.0%" if per_cent[1:] == "0.0%" else per_cent
+
+
+def p_value(p: float | None) -> str:
+    """Format a p value; below 0.001 as a bound."""
+    if p is None:
+        return DASH
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+# Columns
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, and what it is sorted by; None goes last."""
+    """Text and note of a cell, and the value that it is sorted by; None goes last."""
 
     text: str
     value: float | None
@@ -30,129 +154,114 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, its unit and what it means."""
+    """Title, unit and meaning of a column, and the function that makes a row's cell."""
 
     title: str
     unit: str
     meaning: str
-    cell: Callable[[Row], Cell]
+    cell: Callable[[PageRow], Cell]
 
 
-def columns_of(rows: Sequence[Row], *, oov: bool) -> list[Column]:
-    """Return the columns; perplexity without unknown words only where there are any."""
-    without = [
-        Column("no OOV", "perplexity", "of the test text without its unknown words", _without_oov)
-    ]
-    wordnet = [
-        Column("WordNet", "% of tokens", "of the training text, that WordNet has", _in_wordnet)
-    ]
+def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
+    """Return the columns; `oov` adds the perplexity without words out of vocabulary."""
+    without = Column(
+        "no OOV", "perplexity", "on the test split without words out of vocabulary",
+        lambda row: _cell(perplexity, row.perplexity("test_without_oov")),
+    )  # fmt: skip
+    wordnet = Column(
+        "WordNet", "% of tokens", "share of the training tokens that WordNet has",
+        lambda row: _cell("{:.0%}".format, row.result.in_wordnet),
+    )  # fmt: skip
     return [
-        Column("codes", "a word", "paths from the root to a word, on average", _codes),
         Column(
-            "length", "decisions", "of the codes of a word of running text, all its codes together",
-            _code_length,
+            "codes", "per word", "paths from the root to a word, on average",
+            lambda row: _of_tree(_codes, row, lambda tree: tree.codes_per_label),
         ),
         Column(
-            "scores", "a target", "node scores, what one prediction costs: 1 at a binary node, k "
-            "at one with k branches", _scores,
+            "length", "decisions", "code length of a word of running text, all its codes together",
+            lambda row: _of_tree(three_digits, row, lambda tree: tree.code_length.mean),
         ),
-        Column("parameters", "", "trained numbers", _parameters),
-        *(wordnet if any(row.result.in_wordnet is not None for row in rows) else []),
+        Column(
+            "scores", "per target", "node scores computed for one prediction: 1 at a binary node, "
+            "k at one with k branches",
+            lambda row: _of_tree(three_digits, row, lambda tree: tree.scores_per_target),
+        ),
+        Column("parameters", "", "trained numbers",
+               lambda row: _cell(_millions, row.result.parameters)),
+        *([wordnet] if any(row.result.in_wordnet is not None for row in rows) else []),
         Column("valid", "perplexity", "lower is better; trees are chosen by it",
-               _perplexity_of("valid")),
+               lambda row: _cell(perplexity, row.perplexity("valid"))),
         Column(
-            "test", "perplexity", "lower is better; ± is the spread (sd) over n seeds; * stopped "
-            "at the limit of epochs, before the validation perplexity had stopped falling: more "
-            "epochs may lower it", _test,
+            "test", "perplexity", "lower is better; ± is the standard deviation over n seeds; "
+            "* stopped at the limit of epochs, before the validation perplexity had stopped "
+            "falling: more epochs may lower it", _test,
         ),
-        *(without if oov else []),
+        *([without] if oov else []),
         Column(
-            "to flat", "% perplexity", "with its 95% interval over blocks of the test text, of "
-            f"{BLOCK:,} tokens or more; a text of fewer than {FEWEST} is too short to tell",
-            _to_flat,
+            "to flat", "% perplexity", "difference from the flat softmax, with its 95% interval "
+            f"over blocks of {BLOCK:,} test tokens or more; fewer than {FEWEST} blocks are too "
+            "few to tell", _to_flat,
         ),
-        Column("p", "", "of no difference to flat, paired t over test blocks", _p),
-        Column("speed", "tokens/s", "in training, and how many times flat\u2019s", _speed),
+        Column("p", "", "p value of no difference from the flat softmax: paired t-test over test "
+               "blocks", _p),
         Column(
-            "from text", "seconds", "to build the tree and train all epochs on it, those of the "
-            "model that learned its vectors included, and how many times as fast as flat that is; "
-            "validation is not counted", _from_text,
+            "speed", "tokens/s", "in training, and as a multiple of the flat softmax\u2019s",
+            lambda row: _cell(number, row.tokens_per_second, _times_flat(row.result.speed_up)),
+        ),
+        Column(
+            "from text", "seconds", "to build the tree and train all epochs on it, including the "
+            "model that learned its vectors, excluding validation; and how many times as fast as "
+            "the flat softmax that is", _from_text,
         ),
     ]  # fmt: skip
 
 
-def _codes(row: Row) -> Cell:
-    value = row.result.tree.codes_per_label if row.result.tree else None
-    return Cell(three_digits(value) if value != 1 else "1", value)
+def _cell(form: Callable[[float], str], value: float | None, note: str = "") -> Cell:
+    return Cell(DASH if value is None else form(value), value, note)
 
 
-def _code_length(row: Row) -> Cell:
-    value = row.result.tree.code_length.mean if row.result.tree else None
-    return Cell(three_digits(value), value)
+def _of_tree(
+    form: Callable[[float], str], row: PageRow, figure: Callable[[TreeFigures], float | None]
+) -> Cell:
+    return _cell(form, None if row.result.tree is None else figure(row.result.tree))
 
 
-def _scores(row: Row) -> Cell:
-    value = row.result.tree.scores_per_target if row.result.tree else None
-    return Cell(three_digits(value), value)
+def _codes(value: float) -> str:
+    return "1" if value == 1 else three_digits(value)
 
 
-def _parameters(row: Row) -> Cell:
-    value = row.result.parameters
-    if value is None:
-        return Cell(NONE, None)
-    return Cell(f"{value / 1e6:.2f} M" if value >= 1e6 else number(value), value)
+def _millions(value: float) -> str:
+    return f"{value / 1e6:.2f} M" if value >= 1e6 else number(value)
 
 
-def _in_wordnet(row: Row) -> Cell:
-    value = row.result.in_wordnet
-    return Cell(NONE if value is None else f"{value:.0%}", value)
-
-
-def _perplexity_of(split: Scored) -> Callable[[Row], Cell]:
-    return lambda row: Cell(perplexity(row.perplexity(split)), row.perplexity(split))
-
-
-def _test(row: Row) -> Cell:
-    found = row.result.perplexity["test"]
-    spread = "" if found.sd is None else f"± {found.sd:.2f}, "
-    note = f"{spread}n = {found.n}" if row.is_tree else ""
+def _test(row: PageRow) -> Cell:
+    test = row.result.perplexity["test"]
+    spread = "" if test.sd is None else f"± {test.sd:.2f}, "
     mark = "*" if row.result.at_epoch_limit else ""
-    return Cell(perplexity(found.mean) + mark, found.mean, note)
+    note = f"{spread}n = {test.n}" if row.is_tree else ""
+    return Cell(perplexity(test.mean) + mark, test.mean, note)
 
 
-def _without_oov(row: Row) -> Cell:
-    value = row.perplexity("test_without_oov")
-    return Cell(perplexity(value), value)
-
-
-def _to_flat(row: Row) -> Cell:
-    found = row.result.to_flat
-    if found is None:
-        return Cell(NONE, None)
+def _to_flat(row: PageRow) -> Cell:
+    ratio = row.result.to_flat
+    if ratio is None:
+        return Cell(DASH, None)
     if row.is_flat:
         return Cell("0", 1.0)
-    if found.low is None or found.high is None:
-        return Cell(signed(found.ratio), found.ratio, "too short to tell")
-    note = f"{signed(found.low)} to {signed(found.high)}"
-    return Cell(signed(found.ratio), found.ratio, note)
+    if ratio.low is None or ratio.high is None:
+        return Cell(signed(ratio.ratio), ratio.ratio, "too short to tell")
+    return Cell(signed(ratio.ratio), ratio.ratio, f"{signed(ratio.low)} to {signed(ratio.high)}")
 
 
-def _p(row: Row) -> Cell:
-    p = None if row.result.to_flat is None else row.result.to_flat.p
-    return Cell(significance(p), p)
+def _p(row: PageRow) -> Cell:
+    return _cell(p_value, None if row.result.to_flat is None else row.result.to_flat.p)
 
 
-def _speed(row: Row) -> Cell:
-    note = _times_flat(row.result.speed_up)
-    return Cell(number(row.tokens_per_second), row.tokens_per_second, note)
-
-
-def _from_text(row: Row) -> Cell:
-    found = row.result.from_text
-    if found is None:
-        return Cell(NONE, None)
-    note = _times_flat(found.speed_up)
-    return Cell(three_digits(found.seconds), found.seconds, note)
+def _from_text(row: PageRow) -> Cell:
+    from_text = row.result.from_text
+    if from_text is None:
+        return Cell(DASH, None)
+    return _cell(three_digits, from_text.seconds, _times_flat(from_text.speed_up))
 
 
 def _times_flat(value: float | None) -> str:

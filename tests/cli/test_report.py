@@ -48,7 +48,7 @@ def test_another_tree_than_the_compared_one_is_refused(refused, comparison):
     build("random", Vocabulary(["a", "b", "c"], [1, 1, 1])).save(
         comparison / "runs/row-0/seed-0/tree.json"
     )
-    refused("report", "compared", saying="is not the tree that the results speak of")
+    refused("report", "compared", saying="is not the tree that the results name")
 
 
 def test_without_the_plotting_library_the_message_says_how_to_get_it(

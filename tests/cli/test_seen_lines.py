@@ -6,7 +6,7 @@ import pytest
 
 import hstree as library
 from hstree.experiments import results
-from hstree.report.conditions import conditions_of
+from hstree.report.answer import conditions_of
 
 QUICK = ("--dim", "4", "--epochs", "1", "--batch-size", "64")
 

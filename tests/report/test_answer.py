@@ -10,6 +10,7 @@ pytest.importorskip("bokeh", reason="the report extra is not installed")
 from hstree.experiments.results import Choice, SecondsFromText, Spread, VocabularyFigures
 from hstree.experiments.significance import Ratio
 from hstree.report.answer import answers_of
+from hstree.report.table import change, rows_of
 from tests.experiments.made_up import a_comparison, a_row, a_tree
 
 
@@ -40,7 +41,10 @@ def results(*rows, best, fastest):
 
 
 def said(found):
-    return {answer.question: re.sub("<[^>]+>", "", answer.text) for answer in answers_of(found)}
+    return {
+        answer.question: re.sub("<[^>]+>", "", answer.text)
+        for answer in answers_of(found, rows_of(found))
+    }
 
 
 def test_the_fastest_tree_near_the_best_is_the_answer():
@@ -58,7 +62,7 @@ def test_the_fastest_tree_near_the_best_is_the_answer():
     )
     assert "9.00\N{MULTIPLICATION SIGN} the flat softmax" in answer["What does it cost?"]
     assert answer["And if only perplexity counts?"].startswith(
-        "flat has the lowest on the validation text, 110.0; its test perplexity, 100.0, is 1.0% "
+        "flat has the lowest validation perplexity, 110.0; its test perplexity, 100.0, is 1.0% "
         "lower than that of near"
     )
     assert answer["And if only speed counts?"].startswith("quick: 2,000 tokens/s, 2.22")
@@ -68,7 +72,7 @@ def test_an_interval_around_one_is_no_difference():
     near = row("near", 101.0, 900, to_flat=Ratio(1.01, 0.99, 1.03, 0.3, 82))
     answer = said(results(FLAT, near, best="flat", fastest="near"))
     assert (
-        "does not tell it from the flat softmax (+1.0%; 95% interval \N{MINUS SIGN}1.0% to"
+        "differ significantly from the flat softmax (+1.0%; 95% interval \N{MINUS SIGN}1.0% to"
         in (answer["Which tree?"])
     )
 
@@ -76,7 +80,9 @@ def test_an_interval_around_one_is_no_difference():
 def test_a_short_test_text_has_no_interval():
     near = row("near", 101.0, 900, to_flat=Ratio(1.01, None, None, None, 8))
     answer = said(results(FLAT, near, best="flat", fastest="near"))["Which tree?"]
-    assert "Its ratio to the flat softmax, +1.0%, is of a test text too short to tell" in answer
+    assert (
+        "The test text is too short to tell whether its ratio to the flat softmax, +1.0%" in answer
+    )
     assert "interval" not in answer
 
 
@@ -111,9 +117,9 @@ def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
 @pytest.mark.parametrize(
     ("sd", "n", "expected"),
     [
-        (None, 1, "no tree was trained more than once, so whether other seeds would change"),
-        (0.1, 3, "more than seeds differ"),
-        (5.0, 3, "does not tell from none"),
+        (None, 1, "no tree was trained with several seeds, so it is not known"),
+        (0.1, 3, "more than the spread over seeds explains"),
+        (5.0, 3, "no more than the spread over seeds explains"),
     ],
 )
 def test_how_sure_it_is_follows_the_spread_over_seeds(sd, n, expected):
@@ -127,5 +133,19 @@ def test_without_any_tree_none_is_named():
 
 def test_a_name_is_text_in_the_answer():
     bad = "<b>bold</b>"
-    (answer, *_) = answers_of(results(row(bad, 100.0, 900), best=bad, fastest=bad))
+    compared = results(row(bad, 100.0, 900), best=bad, fastest=bad)
+    (answer, *_) = answers_of(compared, rows_of(compared))
     assert "&lt;b&gt;bold" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [
+        (1.035, "3.5% higher than flat"),
+        (0.986, "1.4% lower than flat"),
+        (1.0001, "the same as flat to 0.1%"),
+    ],
+)
+def test_a_change_names_what_it_is_compared_with(ratio, expected):
+    assert change(ratio, "flat") == expected
+    assert change(ratio) == expected.replace(" than flat", "").replace(" as flat", "")

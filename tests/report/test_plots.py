@@ -7,14 +7,16 @@ import pytest
 pytest.importorskip("bokeh", reason="the report extra is not installed")
 
 from hstree.experiments.results import Spread
-from hstree.report.plots.speed import pareto
-from hstree.report.rows import Row
+from hstree.report.plots import pareto
+from hstree.report.table import PageRow
 from tests.experiments.made_up import a_row
 
 
 def rows(places):
     return [
-        Row(i, a_row(tokens_per_second=speed, perplexity={"test": Spread(mean=test, sd=None, n=1)}))
+        PageRow(
+            i, a_row(tokens_per_second=speed, perplexity={"test": Spread(mean=test, sd=None, n=1)})
+        )
         for i, (speed, test) in enumerate(places)
     ]
 

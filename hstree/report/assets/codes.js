@@ -1,11 +1,11 @@
 "use strict";
-/* Why a word is where it is: its codes, decision by decision, and the words beside it. */
+/* The codes of a word, decision by decision, and the words nearest to it in the tree. */
 
 const CODES_AT_A_TIME = 4;
 const DECISIONS_SHOWN = 60;
 const COMPANY = 10;
 
-/* What a tree says of the word at the end of all these codes. */
+/* A card for the word at the end of these codes. */
 function codesElement(tree, codes) {
   const word = ~tree.child[codes[0].at(-1)];
   const share = codes.reduce((sum, code) => sum + tree.share(code.at(-1)), 0);
@@ -76,11 +76,11 @@ function decisionElement(tree, edge) {
   if (others.length === 0) return made;
   const rest = others.length - 1;
   made.append(sideElement(tree, others[0], "refused",
-    rest === 0 ? "" : `the most massive of ${grouped(others.length)} others`));
+    rest === 0 ? "" : `the largest of ${grouped(others.length)} others`));
   return made;
 }
 
-/* One branch of a decision: its number, its part of what the node holds, its words. */
+/* One branch of a decision: its number, its share of the node's text, its words. */
 function sideElement(tree, edge, kind, remark) {
   const words = tree.wordsUnder(edge).map((word) => wordElement(tree.words.text[word]));
   const child = tree.child[edge];
@@ -95,7 +95,7 @@ function sideElement(tree, edge, kind, remark) {
       ...listed([...words, ...more]), ...(remark === "" ? [] : [` (${remark})`])));
 }
 
-/* What two trees agree on about a word. */
+/* The words that are beside a word in both trees. */
 function agreementElement(a, b, word) {
   const beside = (tree) => new Set(tree.codes(word).flatMap((code) => tree.company(code, 2 * COMPANY)));
   const inB = beside(b);
@@ -103,6 +103,6 @@ function agreementElement(a, b, word) {
   const words = both.map((near) => wordElement(a.words.text[near]));
   return element("p", { class: "agreement" },
     ...(words.length === 0
-      ? ["No word stands beside ", wordElement(a.words.text[word]), " in both trees."]
+      ? ["No word is beside ", wordElement(a.words.text[word]), " in both trees."]
       : ["Beside ", wordElement(a.words.text[word]), " in both trees: ", ...listed(words), "."]));
 }

@@ -1,7 +1,7 @@
 "use strict";
 /* The tree explorer: a word to search, and one tree or two side by side. */
 
-/* A place for one tree: how it was made, what it says of the word, and the tree itself. */
+/* One tree: how it was made, the codes of the searched word, and the tree itself. */
 class Pane {
   constructor(id, packed, words, explorer) {
     this.packed = packed;
@@ -12,14 +12,14 @@ class Pane {
     this.title = element("h3", {});
     this.made = element("p", { class: "caption" });
     this.codes = element("div", {});
-    this.place = element("div", {});
+    this.holder = element("div", {});
     this.root = element("article", { class: "pane" },
-      this.title, this.made, element("div", { class: "pane-body" }, this.codes, this.place));
+      this.title, this.made, element("div", { class: "pane-body" }, this.codes, this.holder));
     this.select.append(...packed.map(({ name }, i) => element("option", { value: i }, name)));
     this.select.addEventListener("change", () => this.choose(this.select.value));
   }
 
-  /* A tree is unpacked when it is first chosen, and kept: no other costs anything. */
+  /* A tree is unpacked when it is first chosen, and kept. */
   async choose(value) {
     this.select.value = value;
     this.root.hidden = value === "";
@@ -35,7 +35,7 @@ class Pane {
       this.made.textContent = chosen.made;
       this.view = tree.nNodes === 0 ? null
         : new TreeView(tree, `The tree ${chosen.name}`, (word) => this.explorer.show(word));
-      this.place.replaceChildren(this.view?.root ?? "One word alone: there is nothing to decide.");
+      this.holder.replaceChildren(this.view?.root ?? "One word alone: there is nothing to decide.");
     }
     this.explorer.refresh(this);
   }
@@ -69,7 +69,7 @@ class Explorer {
     if (data.example !== null) this.search.propose(data.example);
   }
 
-  /* Null: no word any more. */
+  /* Show a word; null for none. */
   show(word) {
     const { text, counts } = this.words;
     this.word = word;
@@ -86,7 +86,7 @@ class Explorer {
     this.#compare();
   }
 
-  /* A pane has another tree. */
+  /* Show the word again, after a pane has chosen another tree. */
   refresh(pane) {
     pane.show(this.word);
     this.#compare();
@@ -124,7 +124,7 @@ class WordSearch {
     this.field.addEventListener("input", () => this.#offer());
     this.field.addEventListener("keydown", (event) => this.#pressed(event));
     this.field.addEventListener("blur", () => this.#close());
-    /* A press must not take the focus away before the click is there. */
+    /* A press must not take the focus away before the click arrives. */
     this.list.addEventListener("pointerdown", (event) => event.preventDefault());
     this.list.addEventListener("click", (event) => this.#picked(event));
     this.field.form.addEventListener("submit", (event) => {
@@ -138,7 +138,7 @@ class WordSearch {
     this.#close();
   }
 
-  /* A word to begin with, for those who come without one. */
+  /* Propose a word to start with. */
   propose(text) {
     const button = document.getElementById("example");
     button.replaceChildren("Try ", wordElement(text));
@@ -157,11 +157,11 @@ class WordSearch {
     this.#activate(-1);
   }
 
-  #activate(place) {
-    this.#active = place;
-    [...this.list.children].forEach((option, i) => option.setAttribute("aria-selected", String(i === place)));
-    if (place < 0) this.field.removeAttribute("aria-activedescendant");
-    else this.field.setAttribute("aria-activedescendant", `completion-${place}`);
+  #activate(position) {
+    this.#active = position;
+    [...this.list.children].forEach((option, i) => option.setAttribute("aria-selected", String(i === position)));
+    if (position < 0) this.field.removeAttribute("aria-activedescendant");
+    else this.field.setAttribute("aria-activedescendant", `completion-${position}`);
   }
 
   #close() {

@@ -1,11 +1,11 @@
 "use strict";
-/* What makes the page move: sorting the table, drawing the plots, showing and hiding rows. */
+/* Sorts the table, draws the plots, shows and hides rows. */
 
 function data(id) {
   return JSON.parse(document.getElementById(id).textContent);
 }
 
-/* Sort by a column: rising, falling, and rows without a figure last either way. */
+/* Sort by a column, ascending or descending; rows without a figure come last. */
 function makeSortable(table) {
   const titles = [...table.tHead.rows[0].cells];
   titles.forEach((title, column) => {

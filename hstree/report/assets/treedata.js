@@ -1,5 +1,5 @@
 "use strict";
-/* Trees as flat arrays, and what can be asked of them. Nothing here knows about the page.
+/* Trees as flat arrays, independent of the page.
 
    Words are numbered by frequency, 0 the most frequent. Edges are numbered as in a tree file:
    those of node n are start[n] to start[n + 1] - 1, and child[e] is a node, or ~word. */
@@ -27,7 +27,7 @@ async function unpackedIntegers(base64) {
   return values;
 }
 
-/* The most frequent words kept for every node; a row shows no more. */
+/* Number of most frequent words kept for every node; a row shows no more. */
 const KEPT_WORDS = 6;
 
 class Words {
@@ -44,7 +44,7 @@ class Words {
     this.number = new Map(text.map((word, i) => [word, i]));
   }
 
-  /* The word as written, or else the most frequent one that differs in its capitals alone. */
+  /* The word as typed, or else the most frequent one that differs only in case. */
   find(query) {
     const exact = this.number.get(query);
     if (exact !== undefined) return exact;
@@ -52,15 +52,15 @@ class Words {
     return folded < 0 ? null : folded;
   }
 
-  /* Words that begin so, then words that hold it, then words at most two slips away. */
+  /* Words that begin with the query, then words that contain it, then words at most two edits away. */
   complete(query, limit = 8) {
     const folded = query.toLowerCase();
     if (folded === "") return [];
     const begins = [], holds = [];
     for (let i = 0; i < this.folded.length && begins.length < limit; i++) {
-      const place = this.folded[i].indexOf(folded);
-      if (place === 0) begins.push(i);
-      else if (place > 0 && holds.length < limit) holds.push(i);
+      const position = this.folded[i].indexOf(folded);
+      if (position === 0) begins.push(i);
+      else if (position > 0 && holds.length < limit) holds.push(i);
     }
     const exact = this.find(query);
     const first = exact === null ? [] : [exact];
@@ -81,7 +81,7 @@ class Words {
   }
 }
 
-/* Letters left out, put in, changed or swapped with their neighbour. */
+/* Number of letters deleted, inserted, changed or swapped with their neighbour. */
 function editDistance(a, b) {
   let before = [], above = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
@@ -154,16 +154,16 @@ class LabelTree {
     }
   }
 
-  /* Put a word in its place among those kept for a node; false when it comes too late, as all
-     that are less frequent would. */
+  /* Insert a word among those kept for a node, by frequency; false when it and all less frequent
+     words come too late. */
   #keep(node, word) {
     const first = node * KEPT_WORDS, { kept } = this;
-    let place = first + KEPT_WORDS - 1;
-    if (word >= kept[place]) return false;
-    while (place > first && kept[place - 1] > word) place--;
-    if (place > first && kept[place - 1] === word) return true;
-    kept.copyWithin(place + 1, place, first + KEPT_WORDS - 1);
-    kept[place] = word;
+    let position = first + KEPT_WORDS - 1;
+    if (word >= kept[position]) return false;
+    while (position > first && kept[position - 1] > word) position--;
+    if (position > first && kept[position - 1] === word) return true;
+    kept.copyWithin(position + 1, position, first + KEPT_WORDS - 1);
+    kept[position] = word;
     return true;
   }
 
@@ -171,7 +171,7 @@ class LabelTree {
     return this.start[node + 1] - this.start[node];
   }
 
-  /* The part of all mass under an edge, and the part of what its node holds. */
+  /* Share of all text under an edge, and share of its node's text. */
   share(edge) {
     return this.mass[edge] / this.nodeMass[0];
   }
@@ -193,7 +193,7 @@ class LabelTree {
     return c < 0 ? 1 : this.leaves[c];
   }
 
-  /* Two branches in their order, for they are the bits 0 and 1; more, the most massive first. */
+  /* Two branches in their order, the bits 0 and 1; more than two by share, the largest first. */
   branches(node) {
     const edges = Int32Array.from({ length: this.fanOut(node) }, (_, i) => this.start[node] + i);
     return edges.length <= 2 ? edges : edges.sort((a, b) => this.mass[b] - this.mass[a] || a - b);
@@ -203,15 +203,15 @@ class LabelTree {
   codes(word) {
     const found = [];
     for (let edge = this.child.indexOf(~word); edge >= 0; edge = this.child.indexOf(~word, edge + 1)) {
-      found.push(this.wayTo(edge));
+      found.push(this.pathTo(edge));
     }
     return found;
   }
 
-  wayTo(edge) {
-    const way = [];
-    for (let e = edge; e >= 0; e = this.nodeEdge[this.edgeNode[e]]) way.push(e);
-    return way.reverse();
+  pathTo(edge) {
+    const path = [];
+    for (let e = edge; e >= 0; e = this.nodeEdge[this.edgeNode[e]]) path.push(e);
+    return path.reverse();
   }
 
   /* The most frequent words under an edge, and of a node; as many as are kept. */
@@ -225,8 +225,8 @@ class LabelTree {
     return Array.from(kept).filter((word) => word < this.words.text.length);
   }
 
-  /* More of them. Nodes are opened in the order of their best word, so that little more is read
-     than the ways to these words. */
+  /* Up to `limit` of the most frequent words under a node. Nodes are opened in the order of their
+     most frequent word, so that little more is read than the paths to these words. */
   #manyWordsOf(node, limit) {
     const rank = (c) => (c < 0 ? ~c : this.kept[c * KEPT_WORDS]);
     const heap = new Heap((a, b) => rank(a) - rank(b));
@@ -240,7 +240,7 @@ class LabelTree {
     return [...found];
   }
 
-  /* The words that share most decisions with the end of a code, nearest first. */
+  /* The words that share most decisions with a code, nearest first. */
   company(code, limit = 8) {
     const word = ~this.child[code[code.length - 1]];
     const found = new Set();

@@ -1,11 +1,11 @@
 "use strict";
-/* One tree, drawn as it is opened: a flat list of rows, each with its level.
+/* One tree as a flat list of rows, each with its level.
 
    Rows are made when their branch is opened, so that a tree of 100,000 labels costs no more than
-   what is looked at. Words reach the page as text alone, never as markup. */
+   the rows that are shown. Words reach the page as text, never as markup. */
 
 const BRANCHES_AT_A_TIME = 50;
-/* A way beyond this depth is left closed: nobody scrolls through it. */
+/* A path is opened down to this depth. */
 const DEEPEST_OPENED = 120;
 
 function element(tag, attributes = {}, ...content) {
@@ -48,7 +48,7 @@ function shareBar(share) {
 class TreeView {
   #items = new Map();     // row -> {edge, node, level, more}
   #rowOfEdge = new Map();
-  #pinned = new Map();    // node -> edges on a way, shown however far down they would come
+  #pinned = new Map();    // node -> edges on a lit path, always shown
   #lit = new Set();
 
   /* `choose` is called with the number of a word that was picked in the tree. */
@@ -61,7 +61,7 @@ class TreeView {
     this.show([]);
   }
 
-  /* Close everything, then open the ways of these codes and light them up. */
+  /* Close everything, then open the paths of these codes and highlight them. */
   show(codes) {
     this.#items.clear();
     this.#rowOfEdge.clear();
@@ -90,15 +90,15 @@ class TreeView {
     const { tree } = this;
     const words = tree.wordsOf(0).map((word) => tree.words.text[word]);
     return this.#row({ edge: -1, node: 0, level: 1, more: null }, {
-      place: 1, of: 1, branch: "root", name: tree.name(0), words, leaves: tree.leaves[0], share: 1,
+      position: 1, of: 1, branch: "root", name: tree.name(0), words, leaves: tree.leaves[0], share: 1,
     });
   }
 
-  #branchRow(edge, level, place, of) {
+  #branchRow(edge, level, position, of) {
     const { tree } = this;
     const child = tree.child[edge];
     const row = this.#row({ edge, node: child < 0 ? null : child, level, more: null }, {
-      place, of,
+      position, of,
       branch: String(tree.branch(edge)),
       name: child < 0 ? null : tree.name(child),
       words: tree.wordsUnder(edge).map((word) => tree.words.text[word]),
@@ -123,7 +123,7 @@ class TreeView {
         role: "treeitem",
         tabindex: "-1",
         "aria-level": item.level,
-        "aria-posinset": shown.place,
+        "aria-posinset": shown.position,
         "aria-setsize": shown.of,
         "aria-label": `${item.edge < 0 ? "root" : `branch ${shown.branch}`}, `
           + `${shown.name === null ? "" : `${shown.name}, `}${perCent(shown.share)} of the text, `
@@ -171,9 +171,9 @@ class TreeView {
     }
     if (until < order.length) rows.push(this.#moreRow(node, level, until, order.length - until));
     for (const edge of this.#pinned.get(node) ?? []) {
-      const place = order.indexOf(edge);
-      if (place >= until && !this.#rowOfEdge.has(edge)) {
-        rows.push(this.#branchRow(edge, level, place + 1, order.length));
+      const position = order.indexOf(edge);
+      if (position >= until && !this.#rowOfEdge.has(edge)) {
+        rows.push(this.#branchRow(edge, level, position + 1, order.length));
       }
     }
     return rows;

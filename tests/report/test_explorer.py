@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from hstree.errors import InputError
-from hstree.report.packing import pack
+from hstree.report.explorer import pack
 from hstree.tree import Tree
 from tests.strategies import trees
 

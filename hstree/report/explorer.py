@@ -1,0 +1,140 @@
+"""Data of the page's tree explorer: the trees, compressed, and how each was made.
+
+All trees share one numbering of the words, the most frequent first. Of each tree there are its
+children and names; the browser (``treedata.js``) computes the mass, the leaves and the words of
+every branch.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hstree import progress
+from hstree._typing import Int64
+from hstree.builders.registry import builder
+from hstree.data.vectors import WordVectors
+from hstree.errors import HstreeError, InputError
+from hstree.report.table import PageRow, best_tree
+from hstree.tree import Tree
+
+#: Words with several senses; the first that is in the vocabulary is proposed.
+_EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
+_FROM_VECTORS = (
+    " Built from each word\u2019s mean predicted vector under the same model trained on a random "
+    "tree."
+)
+
+
+def explorer_of(
+    rows: Sequence[PageRow], trees: Mapping[str, Tree], chosen: PageRow | None
+) -> dict[str, Any]:
+    """Return the packed trees, a description of each, the tree to show first and a word to try."""
+    packed = pack(trees)
+    made = {row.name: _how_made(row) for row in rows}
+    for entry in packed["trees"]:
+        entry["made"] = made[entry["name"]]
+    # The flat softmax has nothing to explore; where it is the answer, the best tree comes first.
+    first = best_tree(rows) if chosen is None or chosen.is_flat else chosen
+    names = list(trees)
+    known = set(trees[names[0]].labels)
+    return {
+        **packed,
+        "first": 0 if first is None else names.index(first.name),
+        "example": next((word for word in _EXAMPLES if word in known), None),
+    }
+
+
+def _how_made(row: PageRow) -> str:
+    method = row.result.method
+    if method is None:
+        return "Read from a tree file that does not say how it was made."
+    # The row of a tree that the comparison built is called as its method is typed.
+    built_here, from_vectors = row.name.split()[:1] == [method], False
+    try:
+        made_by = builder(method)
+        summary, from_vectors = made_by.summary, made_by.takes is WordVectors
+    except HstreeError:
+        summary = f"Built by {method}."
+    options = ", ".join(
+        name if value is True else f"{name} {value}"
+        for name, value in row.result.options.items()
+        if value is not None and value is not False
+    )
+    vectors = _FROM_VECTORS if from_vectors and built_here else ""
+    return (f"{summary} ({options})" if options else summary) + vectors
+
+
+def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
+    """Pack trees over the same words into JSON values; every text is base64 of gzip.
+
+    Returns
+    -------
+    dict
+        ``words``, the most frequent first, their ``counts`` (None if no tree has any), and
+        ``trees``: ``name``, ``fan_out``, ``child`` and ``names`` of each.
+
+    Raises
+    ------
+    InputError
+        When two trees are not over the same words.
+    """
+    first = next(iter(trees))
+    words, counts = _by_frequency(trees)
+    number = {word: i for i, word in enumerate(words)}
+    packed = []
+    with progress.task("packing trees", total=len(trees), unit="") as task:
+        for name, tree in trees.items():
+            if number.keys() != set(tree.labels):
+                raise InputError(
+                    f"the trees of {first!r} and {name!r} are not over the same words; "
+                    "compare them again, in one comparison"
+                )
+            packed.append({"name": name, **_packed(tree, number)})
+            task.advance()
+    return {
+        "words": _json(words),
+        "counts": None if counts is None else _compressed(counts.astype("<f8").tobytes()),
+        "trees": packed,
+    }
+
+
+def _by_frequency(trees: Mapping[str, Tree]) -> tuple[list[str], Int64 | None]:
+    """Return the words and their counts, most frequent first, ties as in the first tree."""
+    for tree in trees.values():
+        if tree.counts is not None:
+            order = np.argsort(-tree.counts, kind="stable")
+            return [tree.labels[i] for i in order], tree.counts[order]
+    return list(next(iter(trees.values())).labels), None
+
+
+def _packed(tree: Tree, number: Mapping[str, int]) -> dict[str, Any]:
+    # (V,) number of each label; (E,) child of each edge, a word as the complement of its number
+    word = np.array([number[label] for label in tree.labels], np.int64)
+    child = tree.child.copy()
+    is_label = child < 0
+    child[is_label] = ~word[~child[is_label]]
+    return {
+        "fan_out": _integers(tree.fan_out),
+        "child": _integers(child),
+        "names": None if tree.names is None else _json(tree.names),
+    }
+
+
+def _integers(values: Int64) -> str:
+    """Pack integers as four planes of bytes; the high bytes are alike and compress to nothing."""
+    planes = values.astype("<i4").view(np.uint8).reshape(-1, 4).T
+    return _compressed(planes.tobytes())
+
+
+def _json(value: object) -> str:
+    return _compressed(json.dumps(value).encode())
+
+
+def _compressed(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
