@@ -26,10 +26,8 @@ class TextScore:
         Total negative log-likelihood in nats over all targets.
     tokens : int
         Number of targets, ``<eos>`` included.
-    nll_of_oov : float
-        Negative log-likelihood of the targets outside the vocabulary, scored as ``<unk>``.
-    oov : int
-        Number of those targets.
+    nll_of_oov, oov : float, int
+        The same of the targets outside the vocabulary, scored as ``<unk>``.
     """
 
     nll: float
@@ -61,21 +59,10 @@ def perplexity(nll: float, tokens: int) -> float:
 def by_line(
     batches: Iterable[tuple[Float64, Bool]], line_start: Int64
 ) -> Iterator[tuple[Float64, Int64]]:
-    """Sum the nll and the OOV tokens of a text by line.
+    """Yield the nll and the number of OOV tokens of the lines that end in each batch.
 
-    Parameters
-    ----------
-    batches : iterable of (float64 array, bool array)
-        The nll of consecutive tokens and whether each is OOV, in the order of the text.
-    line_start : int64 array (L + 1,)
-        As `Corpus.line_start`.
-
-    Yields
-    ------
-    nll : float64 array
-        Of the lines that end in the batch, each with its ``<eos>``.
-    oov : int64 array
-        Number of OOV tokens in each of them.
+    Batches hold the nll of consecutive tokens and whether each is OOV, in the order of the text.
+    A line includes its ``<eos>``; `line_start` (L + 1,) is `Corpus.line_start`.
     """
     # Tokens summed so far, the line that they end in, and the sums of its first tokens
     done, line, nll_so_far, oov_so_far = 0, 0, 0.0, 0

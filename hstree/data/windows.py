@@ -65,8 +65,7 @@ class Windows:
         ----------
         size : int
         rng : numpy.random.Generator, optional
-            Shuffles the blocks, and the positions within each block of 2**22 (default: text
-            order).
+            Shuffles the blocks, and the positions within each block of 2**22; text order if None.
 
         Yields
         ------
@@ -133,17 +132,11 @@ class SymmetricWindows(Windows):
     def __init__(self, corpus: Corpus, context: int, sample: float = 0.0) -> None:
         super().__init__(corpus, context)
         self.kept = keep_probability(corpus.counts, sample)
-        self._line_start = corpus.line_start
 
     def batches(self, size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
-        """Yield batches of at most `size` positions; see `Windows.batches`.
+        """Yield batches of at most `size` positions, as `Windows.batches` does.
 
-        Yields
-        ------
-        contexts : int32 array (B, 2 n)
-            Label ids, from left to right; -1 beyond the ends of the line.
-        targets : int32 array (B,)
-        oov : bool array (B,)
+        Contexts (B, 2 n) are label ids from left to right; -1 beyond the ends of the line.
         """
         for start in self._block_starts(rng):
             stop = min(start + BLOCK, len(self))
@@ -179,11 +172,9 @@ class SymmetricWindows(Windows):
     def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
         """Return the label ids of some tokens, whether each is OOV, and the line of each."""
         ids, oov = self._read(first, last)
-        starts = self._line_start
+        starts = self.corpus.line_start
         inside = starts[np.searchsorted(starts, first, "right") : np.searchsorted(starts, last)]
-        is_start = np.zeros(len(ids), np.int64)
-        is_start[inside - first] = 1
-        return ids, oov, np.cumsum(is_start)
+        return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))
 
 
 class _LineTokens:
@@ -208,10 +199,9 @@ class _LineTokens:
         left = np.minimum(self._left[positions], reach)[:, None]
         right = np.minimum(self._right[positions], reach)[:, None]
         inside = (self._steps >= -left) & (self._steps <= right)  # (B, 2 n)
-        n = self._around.shape[1] // 2
-        around = self._around[positions]
-        contexts = np.concatenate([around[:, :n], around[:, n + 1 :]], axis=1)
-        return np.where(inside, contexts, np.int32(-1)), around[:, n], self.oov[positions]
+        contexts = np.delete(self._around[positions], self._around.shape[1] // 2, axis=1)
+        contexts[~inside] = -1
+        return contexts, self.ids[positions], self.oov[positions]
 
 
 def keep_probability(counts: Int64, sample: float) -> Float64:

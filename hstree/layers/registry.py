@@ -43,19 +43,9 @@ _SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
 
 @dataclass(frozen=True)
 class LayerKind:
-    """A registered class of output layers.
+    """A registered class of output layers, and the type of its source: `Tree` or `Vocabulary`.
 
-    Attributes
-    ----------
-    name : str
-    layer : type of OutputLayer
-    takes : type
-        Type of the source: `Tree` or `Vocabulary`.
-    summary : str
-        First line of the docstring.
-    options : tuple of Option
-    package : str
-        Package that provides it.
+    `summary` is the first line of its docstring, `package` the one that provides it.
     """
 
     name: str
@@ -67,13 +57,7 @@ class LayerKind:
 
     @classmethod
     def of(cls, name: str, layer: Any, package: str = OWN) -> Self:
-        """Read the record of a class.
-
-        Raises
-        ------
-        PluginError
-            When it is not a class of output layers.
-        """
+        """Return the record of a class; PluginError when it is not a class of output layers."""
         if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
             raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")
         try:
@@ -221,21 +205,11 @@ class LayerSpec:
 
     @classmethod
     def read(cls, folder: Path, config: Mapping[str, Any]) -> LayerSpec:
-        """Read the layer of a model's folder.
+        """Read the layer of a model's folder and config.
 
-        Parameters
-        ----------
-        folder : path
-        config : mapping
-            The model's, with what `config` returned.
-
-        Raises
-        ------
-        HstreeError
-            When there is no such layer, or its source cannot be read.
+        Raises HstreeError when there is no such layer, or its source cannot be read.
         """
-        named = config.get("layer", {"name": TREE_LAYER, "options": {}})
-        match named:
+        match config.get("layer", {"name": TREE_LAYER, "options": {}}):
             case {"name": str(name), "options": dict(options)}:
                 file, read, _ = _SOURCES[LAYERS.get(name).takes]
                 return layer_spec(read(current_file(folder, file)), name, **options)

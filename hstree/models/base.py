@@ -164,11 +164,9 @@ class Model(ABC, Generic[M]):
         """
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
-        for untrained in ("context_model", "layer"):
-            vars(self).pop(untrained, None)
-        self.layer = self.spec.new(
-            self.dim, counts=windows.corpus.counts, random_state=self.random_state
-        )
+        vars(self).pop("context_model", None)
+        counts = windows.corpus.counts
+        self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         self.texts = texts([part.record for part in (train, valid) if part is not None])
         self.history_ = self.trainer(windows).fit(windows, valid_windows)
         return self
@@ -242,8 +240,8 @@ class Model(ABC, Generic[M]):
         counts, labels = self.reencode(corpus).counts, self.spec.labels
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
-        source: dict[str, object] = {"kind": "word vectors", "texts": self._texts_of(corpus)}
         vectors = self.context_model.embedding[order]
+        source = self._source("word vectors", corpus)
         return WordVectors(words, vectors, counts=counts[order], source=source)
 
     def mean_predicted_vectors(self, corpus: Corpus) -> WordVectors:
@@ -264,51 +262,33 @@ class Model(ABC, Generic[M]):
             occurrences[label] += np.diff(first, append=len(targets))
         vectors = total / np.maximum(occurrences, 1)[:, None]
         vectors[occurrences == 0] = vectors[occurrences > 0].mean(axis=0)
-        source: dict[str, object] = {
-            "kind": "mean predicted vectors",
-            "corpus": corpus.source,
-            "texts": self._texts_of(corpus),
-        }
+        source = self._source("mean predicted vectors", corpus, corpus=corpus.source)
         vectors = vectors.astype(np.float32)
         return WordVectors(self.spec.labels, vectors, counts=occurrences, source=source)
 
-    def _texts_of(self, corpus: Corpus) -> list[Text]:
-        """List the texts that the layer, the training and a corpus bring into word vectors."""
-        return texts([self.spec.made_from, self.texts, corpus.record])
+    def _source(self, kind: str, corpus: Corpus, /, **more: object) -> dict[str, object]:
+        """Return the record of word vectors, with the texts of layer, training and corpus."""
+        read = texts([self.spec.made_from, self.texts, corpus.record])
+        return {"kind": kind, **more, "texts": read}
 
     def config(self) -> dict[str, Any]:
         """Return the model's name, unless it is the default, and the values of its options."""
         return named(self.name) | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model as a folder; see `hstree.models.files`.
-
-        Raises
-        ------
-        FileFormatError
-            When the folder cannot be made or written.
-        """
+        """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be."""
         files.write(folder, self.spec, self.config(), self.parameters(), self.texts)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a model of this class from its folder.
-
-        Raises
-        ------
-        FileFormatError
-            When it cannot be read, or holds a model of another class.
-        """
+        """Read a model of this class from its folder; FileFormatError if there is none."""
         return cls.from_saved(files.read(folder))
 
     @classmethod
     def from_saved(cls, saved: files.Saved) -> Self:
         """Make a model of what a folder holds.
 
-        Raises
-        ------
-        FileFormatError
-            When it is of another class, or the weights do not fit the options.
+        Raises FileFormatError when it is of another class, or the weights do not fit the options.
         """
         options = dict(saved.config)
         if (name := options.pop("model", DEFAULT_MODEL)) != cls.name:
@@ -333,10 +313,7 @@ class Model(ABC, Generic[M]):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` from the options and the layer's source alone."""
-        return {
-            "embedding": (len(self.spec.labels), self.dim),
-            **self.spec.shapes(self.dim),
-        }
+        return {"embedding": (len(self.spec.labels), self.dim), **self.spec.shapes(self.dim)}
 
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""

@@ -52,12 +52,7 @@ def write(
 ) -> None:
     """Write a model's folder, made if it is missing; files of these names are replaced together.
 
-    A process that is killed here leaves the old model or the new one.
-
-    Raises
-    ------
-    FileFormatError
-        When the folder cannot be made or written.
+    A process that is killed here leaves the old model or the new one. Raises FileFormatError.
     """
     weights = tensors_to_bytes(dict(tensors))
     content = {
@@ -75,13 +70,7 @@ def write(
 
 
 def read(folder: str | os.PathLike[str]) -> Saved:
-    """Read a model's folder.
-
-    Raises
-    ------
-    FileFormatError
-        When a file is missing, damaged, of another version or does not fit the others.
-    """
+    """Read a model's folder; raises FileFormatError as `hstree.models.load` does."""
     home = Path(folder)
     config = _read_config(current_file(home, CONFIG))
     try:

@@ -26,15 +26,7 @@ from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
 from hstree.layers.kernels import touched_rows
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import (
-    BatchSize,
-    Epochs,
-    LearningRate,
-    Model,
-    Size,
-    Width,
-    in_sorted_order,
-)
+from hstree.models.base import BatchSize, Epochs, LearningRate, Model, Size, Width, in_sorted_order
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
@@ -126,8 +118,7 @@ class LanguageModel(Model["LogBilinear"]):
             raise OptionError(f"length is {length}; it must be 0 or more")
         rng = np.random.default_rng(check_value("random_state", random_state, RandomState))
         ids = self.context_ids(contexts)
-        # (B, length) labels drawn
-        drawn = np.empty((len(ids), length), np.int64)
+        drawn = np.empty((len(ids), length), np.int64)  # labels
         with progress.task("sampling", length, "words") as task:
             for number in range(length):
                 drawn[:, number] = self.layer.sample(self.context_model.hidden(ids), rng)
@@ -227,20 +218,10 @@ class LogBilinear(ContextModel):
     def backward(
         self, contexts: Integer, vectors: Array, grad_hidden: Array
     ) -> tuple[ParameterGradient, Array]:
-        """Return the gradients with respect to the parameters.
+        """Return the gradients with respect to the vectors of the words that occur, and `position`.
 
-        Parameters
-        ----------
-        contexts : int array (B, n)
-        vectors : float32 array (B, n, d)
-            Word vectors of the contexts, as `forward` returned them.
-        grad_hidden : float32 array (B, d)
-
-        Returns
-        -------
-        grad_embedding : ParameterGradient
-            For the words that occur, ascending.
-        grad_position : float32 array, as `position`
+        `vectors` (B, n, d) are those that `forward` returned for the contexts (B, n); `grad_hidden`
+        (B, d) is the gradient with respect to the hidden vectors. Words are ascending.
         """
         if self.full:
             grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
@@ -249,16 +230,10 @@ class LogBilinear(ContextModel):
             grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
             grad_vectors = grad_hidden[:, None] * self.position
         words, slot = touched_rows(contexts, len(self.embedding))
-        # (B n, words) which word each context position holds
-        S = scipy.sparse.csr_array(
-            (
-                np.ones(contexts.size, np.float32),
-                slot.ravel(),
-                np.arange(contexts.size + 1, dtype=np.int32),
-            ),
-            shape=(contexts.size, len(words)),
-        )
-        grad_words = S.T @ grad_vectors.reshape(contexts.size, -1)
+        # (words, B n) which word each context position holds
+        ones, start = np.ones(slot.size, np.float32), np.arange(slot.size + 1, dtype=np.int32)
+        S = scipy.sparse.csc_array((ones, slot.ravel(), start), shape=(len(words), slot.size))
+        grad_words = S @ grad_vectors.reshape(slot.size, -1)
         return ParameterGradient("embedding", words, grad_words), grad_position
 
 

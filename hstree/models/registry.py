@@ -26,18 +26,9 @@ from hstree.tree import Tree
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A registered class of models.
+    """A registered class of models, with the options of its constructor in their order.
 
-    Attributes
-    ----------
-    name : str
-    model : type of Model
-    summary : str
-        First line of the docstring.
-    options : tuple of Option
-        Options of the constructor, in its order.
-    package : str
-        Package that provides it.
+    `summary` is the first line of its docstring, `package` the one that provides it.
     """
 
     name: str
@@ -48,13 +39,7 @@ class ModelKind:
 
     @classmethod
     def of(cls, name: str, model: Any, package: str = OWN) -> Self:
-        """Read the record of a class.
-
-        Raises
-        ------
-        PluginError
-            When it is not a class of models.
-        """
+        """Return the record of a class; PluginError when it is not a class of models."""
         if not (isinstance(model, type) and issubclass(model, Model)):
             raise unusable("model", name, package, "it is not a subclass of Model")
         if getattr(model, "name", None) != name or not dataclasses.is_dataclass(model):
@@ -104,17 +89,9 @@ def new_model(
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config of a model with these options, without creating it.
+    """Return the config of a model with the options of `new_model`, without creating it.
 
-    Parameters
-    ----------
-    options : mapping
-        As `new_model` takes them, `model` among them.
-
-    Raises
-    ------
-    OptionError
-        As `new_model`.
+    `model` is among the options. Raises OptionError as `new_model` does.
     """
     kind = kind_of(options)
     values = {name: value for name, value in options.items() if name != "model"}
@@ -122,13 +99,7 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_of(config: Mapping[str, Any]) -> ModelKind:
-    """Return the kind of the model that a config is of.
-
-    Raises
-    ------
-    OptionError
-        When there is no such model.
-    """
+    """Return the kind of the model that a config is of; OptionError when there is none."""
     return MODELS.get(config.get("model", DEFAULT_MODEL))
 
 

@@ -23,14 +23,7 @@ from hstree.data.windows import Batch, SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import (
-    BatchSize,
-    Epochs,
-    LearningRate,
-    Model,
-    Size,
-    Width,
-)
+from hstree.models.base import BatchSize, Epochs, LearningRate, Model, Size, Width
 from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD
 from hstree.training.trainer import Trainer
@@ -44,27 +37,16 @@ LOWEST = 1e-4
 class WindowLoss:
     """Losses of a batch, gradients of their sum, and what the damping of steps depends on.
 
-    Attributes
-    ----------
-    nll : float64 array (B,)
-    embedding : ParameterGradient
-        For the words of the windows, ascending.
-    output : sequence of ParameterGradient
-        For the parameters of the output layer.
-    items : int
-        Number of predictions.
-    squares : float
-        Sum of the squared lengths of their hidden vectors.
-    shares : float
-        Sum of the squared shares that words have in hidden vectors.
+    Gradients are with respect to the vectors of the windows' words, ascending, and the parameters
+    of the output layer.
     """
 
-    nll: Float64
+    nll: Float64  # (B,)
     embedding: ParameterGradient
     output: Sequence[ParameterGradient]
-    items: int
-    squares: float
-    shares: float
+    items: int  # number of predictions
+    squares: float  # sum of the squared lengths of their hidden vectors
+    shares: float  # sum of the squared shares that words have in hidden vectors
 
 
 class WindowModel(ContextModel):

@@ -47,18 +47,16 @@ class DampedSGD:
         scale : float
             Number of items in the batch times the mean squared length of their inputs.
         """
-        rate = (learning_rate * damping(learning_rate * scale * self.curvature[rows])).astype(
-            np.float32
-        )
-        if gradient.ndim == 1:
-            self.parameter[rows] -= rate * gradient
-            return
+        damped = learning_rate * damping(learning_rate * scale * self.curvature[rows])
+        rate = damped.astype(np.float32)
+        if gradient.ndim > 1:
+            rate = rate[:, None]
         if isinstance(rows, slice):
-            self.parameter[rows] -= rate[:, None] * gradient
+            self.parameter[rows] -= rate * gradient
             return
         for a in range(0, len(rows), CHUNK):
             some = slice(a, a + CHUNK)
-            self.parameter[rows[some]] -= rate[some, None] * gradient[some]
+            self.parameter[rows[some]] -= rate[some] * gradient[some]
 
 
 def damping(s: Float64) -> Float64:

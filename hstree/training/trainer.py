@@ -28,19 +28,16 @@ M = TypeVar("M", bound=ContextModel)
 
 @dataclass(frozen=True)
 class Epoch:
-    """Figures of one epoch.
+    """Figures of one epoch, counted from 1.
 
     Attributes
     ----------
-    epoch : int
-        From 1.
     train : float
         Running perplexity of the training text, with dropout.
     valid : float or None
         Validation perplexity after the epoch.
     seconds : float
         Wall-clock time without the validation.
-    tokens_per_second : float
     learning_rate : float
         At the start of the epoch.
     """
@@ -59,12 +56,10 @@ class History:
 
     Attributes
     ----------
-    epochs : list of Epoch
     interrupted : bool
         Whether Ctrl-C ended it.
     converged : bool
-        Whether it ended because the validation perplexity stopped falling, not at the limit of
-        epochs.
+        Whether it ended before the limit of epochs: the validation perplexity stopped falling.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -101,12 +96,7 @@ class Trainer(ABC, Generic[M]):
     def on_validation(self, valid: float, best: float) -> bool:
         """Update the schedule after a validation; return True to stop.
 
-        Parameters
-        ----------
-        valid : float
-            Validation perplexity.
-        best : float
-            Lowest one before it, infinity at first.
+        `valid` is the validation perplexity, `best` the lowest one before it, infinity at first.
         """
         return False
 
@@ -124,7 +114,7 @@ class Trainer(ABC, Generic[M]):
         """
         history = History()
         parameters = [*self.model.parameters().values(), *self.layer.parameters().values()]
-        best, best_weights = math.inf, [p.copy() for p in parameters] if valid else []
+        best, best_weights = math.inf, parameters  # as they are, until a validation
         try:
             for number in range(1, self.epochs + 1):
                 # Overflows show in the perplexity, which is checked next.
@@ -141,9 +131,8 @@ class Trainer(ABC, Generic[M]):
                     break
         except KeyboardInterrupt:
             history.interrupted = True
-        if best < math.inf:
-            for parameter, kept in zip(parameters, best_weights, strict=True):
-                parameter[...] = kept
+        for parameter, kept in zip(parameters, best_weights, strict=True):
+            parameter[...] = kept
         return history
 
     def _epoch(self, number: int, train: Windows, valid: Windows | None) -> Epoch:
