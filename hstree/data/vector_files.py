@@ -91,7 +91,7 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
         d = _count_numbers(head.partition(b"\n")[0])
         if d == 0:
             raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_OF_TEXT}")
-        return _join(list(_parse_text(name, head, read_block, 1, d)), d)
+        return _join(_parse_text(name, head, read_block, 1, d), d)
 
     n_words, d = int(header[1]), int(header[2])
     if n_words == 0 or not 0 < 4 * d <= _LONGEST:
@@ -99,10 +99,9 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
             f"{name}, line 1: {n_words} words with {d} numbers each; not a word2vec file"
         )
     body = head[header.end() :]
-    if _is_text(body.partition(b"\n")[0], d, name):
-        words, rows = _join(list(_parse_text(name, body, read_block, 2, d)), d)
-    else:
-        words, rows = _join(list(_parse_binary(name, body, read_block, n_words, d)), d)
+    is_text = _is_text(body.partition(b"\n")[0], d, name)
+    parse, number = (_parse_text, 2) if is_text else (_parse_binary, n_words)
+    words, rows = _join(parse(name, body, read_block, number, d), d)
     if len(words) != n_words:
         raise InputError(
             f"{name}: line 1 announces {n_words} words but {len(words)} follow; "
@@ -111,9 +110,12 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     return words, rows
 
 
-def _join(blocks: list[tuple[list[str], Float32]], d: int) -> tuple[list[str], Float32]:
-    words = [word for block, _ in blocks for word in block]
-    return words, np.concatenate([np.empty((0, d), np.float32), *(rows for _, rows in blocks)])
+def _join(blocks: Iterator[tuple[list[str], Float32]], d: int) -> tuple[list[str], Float32]:
+    words, rows = [], [np.empty((0, d), np.float32)]
+    for some_words, some_rows in blocks:
+        words += some_words
+        rows.append(some_rows)
+    return words, np.concatenate(rows)
 
 
 def _is_text(line: bytes, d: int, name: str) -> bool:

@@ -193,31 +193,23 @@ def replacing_with_labels(
     """
     lines = word_lines(path, labels, counts)
     with replacing(path) as file:
-        hashing = _HashingWriter(file)
-        yield hashing  # type: ignore[misc]
+        yield file
         file.flush()
         os.fsync(file.fileno())
-        record = header(file_sha256=hashing.digest.hexdigest(), texts=list(texts))
+        record = header(file_sha256=_sha256(file.name), texts=list(texts))
         with replacing(labels_path(path)) as labels_file:
             labels_file.write(record.encode() + lines)
 
 
-class _HashingWriter:
-    """Writer that hashes what it writes."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self.digest.update(data)
-        return self._file.write(data)
+def _sha256(path: str) -> str:
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_pair(labels: str, expected: object, path: str) -> None:
     """Refuse labels that were not written with the file `path`."""
-    with reading(path), open_regular(path) as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    with reading(path):
+        sha256 = _sha256(path)
     if sha256 != expected:
         raise InputError(
             f"{labels} was not written with {path}, one of them has been replaced since "

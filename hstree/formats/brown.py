@@ -41,7 +41,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
     classes = read_classes(path)
     if not classes.is_paths:
         raise InputError(
-            f"{path} has lines of a word and a class, which are no tree; give the bits of Brown "
+            f"{path} has lines of a word and a class, which are not a tree; give the bits of Brown "
             "clustering, or build with the method classes and its option classes_file"
         )
     counts = counts_array(path, classes.counts)

@@ -38,7 +38,7 @@ def words_of(corpus, ids):
 
 
 @given(LINES, st.data())
-def test_ids_and_counts_of_any_part_through_any_vocabulary(tmp_path_factory, lines, data):
+def test_ids_and_counts_of_any_lines_with_any_vocabulary(tmp_path_factory, lines, data):
     some = st.sampled_from(["a", "b", "D", "x", "<unk>", "<eos>"])
     words = data.draw(st.lists(some, min_size=1, unique=True))
     start = data.draw(st.integers(0, len(lines) - 1))
@@ -46,36 +46,37 @@ def test_ids_and_counts_of_any_part_through_any_vocabulary(tmp_path_factory, lin
     whole = corpus_of(tmp_path_factory.mktemp("corpus"), joined(lines))
     vocabulary = Vocabulary(words, np.arange(len(words)))
 
-    part = whole.select_lines(start, stop).with_vocabulary(vocabulary)
+    selected = whole.select_lines(start, stop).with_vocabulary(vocabulary)
     expected = tokens_of(lines[start:stop])
     seen = [word if word in words else None for word in expected]
-    assert words_of(part, part.ids(slice(None))) == seen
-    assert part.ids(slice(None)).dtype == np.int32
-    places = np.array(data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=8)), np.int64)
-    assert words_of(part, part.ids(places)) == [seen[i] for i in places]
-    assert (part.n_lines, part.n_tokens, len(part)) == (stop - start, len(expected), len(expected))
-    assert part.lines == (start, stop)
-    assert part.n_oov == seen.count(None)
+    assert words_of(selected, selected.ids(slice(None))) == seen
+    assert selected.ids(slice(None)).dtype == np.int32
+    drawn = data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=8))
+    positions = np.array(drawn, np.int64)
+    assert words_of(selected, selected.ids(positions)) == [seen[i] for i in positions]
+    assert (selected.n_lines, selected.lines) == (stop - start, (start, stop))
+    assert selected.n_tokens == len(selected) == len(expected)
+    assert selected.n_oov == seen.count(None)
     counts = Counter(seen)
     if "<unk>" in words:
         counts["<unk>"] += counts[None]
-    assert part.counts.tolist() == [counts[word] for word in words]
-    starts = part.line_start
+    assert selected.counts.tolist() == [counts[word] for word in words]
+    starts = selected.line_start
     assert (
         starts.tolist() == np.cumsum([0, *(len(line) + 1 for line in lines[start:stop])]).tolist()
     )
 
 
 @given(LINES, st.integers(1, 3))
-def test_a_vocabulary_of_a_part_is_that_of_its_own_lines(tmp_path_factory, lines, min_count):
+def test_a_vocabulary_of_selected_lines_counts_these_alone(tmp_path_factory, lines, min_count):
     folder = tmp_path_factory.mktemp("corpus")
     half = len(lines) // 2
-    part = corpus_of(folder, joined(lines)).select_lines(half, len(lines))
+    selected = corpus_of(folder, joined(lines)).select_lines(half, len(lines))
     alone = corpus_of(folder, joined(lines[half:]), name="alone.txt", min_count=min_count)
-    chosen = part.select_vocabulary(min_count=min_count)
+    chosen = selected.select_vocabulary(min_count=min_count)
     assert chosen.words == alone.vocabulary.words
     assert chosen.counts.tolist() == alone.vocabulary.counts.tolist() == alone.counts.tolist()
-    assert chosen.source == part.source
+    assert chosen.source == selected.source
 
 
 def test_by_default_every_word_is_known(tmp_path):
@@ -107,10 +108,10 @@ def test_ids_take_arrays_of_any_shape_and_are_new(tmp_path):
 @pytest.mark.parametrize(
     ("n_lines", "train", "valid", "test"), [(10, 8, 9, 10), (19, 17, 18, 19), (100, 80, 90, 100)]
 )
-def test_parts_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid, test):
+def test_splits_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid, test):
     corpus = corpus_of(tmp_path, [f"w{i}" for i in range(n_lines)])
-    assert [part.lines for part in corpus.splits()] == [(0, train), (train, valid), (valid, test)]
-    assert [part.lines for part in corpus.last_tenth()] == [(0, valid), (valid, test)]
+    assert [split.lines for split in corpus.splits()] == [(0, train), (train, valid), (valid, test)]
+    assert [split.lines for split in corpus.last_tenth()] == [(0, valid), (valid, test)]
     within = corpus.select_lines(5, n_lines)
     if within.n_lines >= 10:
         assert within.last_tenth()[1].lines[1] == n_lines
@@ -145,7 +146,7 @@ def test_source_names_the_lines_and_no_folder(tmp_path):
     assert repr(train) == "Corpus(text.txt, lines 0 to 16, 32 tokens, 2 words)"
 
 
-def test_a_given_vocabulary_stays_as_it_is(tmp_path):
+def test_a_vocabulary_that_is_passed_stays_as_it_is(tmp_path):
     vocabulary = Vocabulary(["b", "x"], [7, 8])
     corpus = corpus_of(tmp_path, ["a b"], vocabulary=vocabulary)
     assert corpus.vocabulary is vocabulary
@@ -172,13 +173,13 @@ def test_a_text_of_empty_lines_has_one_word(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "tokens"), [("train", 929_589), ("valid", 73_760), ("test", 82_430)]
+    ("split", "tokens"), [("train", 929_589), ("valid", 73_760), ("test", 82_430)]
 )
-def test_penn_treebank(tmp_path, part, tokens):
+def test_penn_treebank(tmp_path, split, tokens):
     vocabulary = Corpus.read(shared("ptb/ptb.train.txt"), cache=tmp_path).vocabulary
     assert len(vocabulary) == 10_000
     assert {vocabulary.unk, vocabulary.eos} == {"<unk>", "<eos>"}
-    corpus = Corpus.read(shared(f"ptb/ptb.{part}.txt"), vocabulary=vocabulary, cache=tmp_path)
+    corpus = Corpus.read(shared(f"ptb/ptb.{split}.txt"), vocabulary=vocabulary, cache=tmp_path)
     assert len(corpus) == tokens
     assert corpus.n_oov == 0
 
@@ -207,6 +208,6 @@ def test_novels(tmp_path):
     assert words_of(corpus, corpus.ids(slice(0, len(first)))) == seen
 
 
-def test_the_cache_folder_is_the_one_given(tmp_path):
+def test_the_cache_folder_can_be_chosen(tmp_path):
     corpus_of(tmp_path, ["a"])
     assert len(list(Path(tmp_path / "cache").iterdir())) == 3

@@ -18,7 +18,7 @@ from hstree.errors import InputError
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Put a small package in the place of networkx."""
+    """Put a small package instead of networkx."""
     folder = tmp_path / "package"
     for name, code in {
         "b.py": '"""The second module of two."""\n',
@@ -47,7 +47,7 @@ def package(tmp_path, monkeypatch):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(textwrap.dedent(code).encode("latin-1"))
-    monkeypatch.setattr(docstrings_module, "_folder", lambda part: folder)
+    monkeypatch.setattr(docstrings_module, "_folder", lambda name: folder)
     return folder
 
 
@@ -114,13 +114,13 @@ def test_the_key_follows_files_versions_and_rules(package, monkeypatch):
     keys.append(key())
     monkeypatch.setattr(docstrings_module, "RULES_VERSION", -1)
     keys.append(key())
-    monkeypatch.setattr(docstrings_module, "_version", lambda part: (part, "0.0"))
+    monkeypatch.setattr(docstrings_module, "_version", lambda name: (name, "0.0"))
     keys.append(key())
     assert len(set(keys)) == len(keys)
 
 
-def test_a_part_without_source_files(package, tmp_path, monkeypatch):
-    monkeypatch.setattr(docstrings_module, "_folder", lambda part: tmp_path / "none")
+def test_a_package_without_source_files(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(docstrings_module, "_folder", lambda name: tmp_path / "none")
     with pytest.raises(InputError, match="reads the source files of stdlib, and there are none"):
         Docstrings("stdlib")
 
@@ -132,12 +132,12 @@ def test_a_package_that_is_not_installed(monkeypatch):
             check("no-such-package")
 
 
-def test_an_unknown_part():
+def test_an_unknown_package():
     with pytest.raises(InputError, match=r"there are builtin:python, .*, builtin:stdlib"):
         Docstrings("perl")
 
 
-def test_all_parts_are_named_by_version():
+def test_all_packages_are_named_by_version():
     assert sorted(Docstrings("python").versions) == [
         "networkx", "nltk", "numpy", "python", "scikit-learn", "scipy",
     ]  # fmt: skip

@@ -72,15 +72,15 @@ def read_by_hand(text):
     return [[word for word in re.split(r"[ \t\r\v\f]+", line) if word] for line in lines]
 
 
-def cut(data, places):
-    places = sorted({min(place, len(data)) for place in places})
-    return [data[a:b] for a, b in pairwise([0, *places, len(data)])]
+def split_at(data, positions):
+    positions = sorted({min(position, len(data)) for position in positions})
+    return [data[a:b] for a, b in pairwise([0, *positions, len(data)])]
 
 
 @given(TEXTS.filter(bool), st.lists(st.integers(0, 40), max_size=5), st.booleans())
-def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, places, lower):
+def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, positions, lower):
     folder = tmp_path_factory.mktemp("cache")
-    encoded = encode(Given(cut(text.encode(), places)), lower=lower, cache=folder)
+    encoded = encode(Given(split_at(text.encode(), positions)), lower=lower, cache=folder)
     assert said_back(encoded) == read_by_hand(text.lower() if lower else text)
     assert len(set(encoded.types)) == len(encoded.types)
     assert encoded.types[0] == "<eos>"
@@ -118,7 +118,7 @@ def test_an_empty_text_is_refused(tmp_path, blocks):
 
 
 @pytest.mark.parametrize(
-    ("blocks", "place"),
+    ("blocks", "position"),
     [
         ([b"a b\nc \xff d\n"], "0xff at line 2, byte offset 6 is not UTF-8"),
         ([b"a b\nc ", b"\xe9t\xe9 d"], "0xe9 at line 2, byte offset 6 is not UTF-8"),
@@ -127,8 +127,8 @@ def test_an_empty_text_is_refused(tmp_path, blocks):
         ([b"\xff\xfea\0\n\0"], "NUL byte at line 1, byte offset 3"),
     ],
 )
-def test_bytes_that_are_no_text_are_named_by_place(tmp_path, blocks, place):
-    with pytest.raises(InputError, match=place):
+def test_bytes_that_are_not_text_are_named_by_position(tmp_path, blocks, position):
+    with pytest.raises(InputError, match=position):
         encode(Given(blocks), cache=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -162,7 +162,7 @@ def test_the_second_use_reads_the_cache_alone(tmp_path):
     assert not second.ids.flags.writeable
 
 
-def _cut(path):
+def _truncate(path):
     path.write_bytes(path.read_bytes()[:-5])
 
 
@@ -178,7 +178,7 @@ def _no_more(path):
     path.unlink()
 
 
-@pytest.mark.parametrize("damage", [_cut, _empty, _nonsense, _no_more])
+@pytest.mark.parametrize("damage", [_truncate, _empty, _nonsense, _no_more])
 @pytest.mark.parametrize("ending", ["ids.npy", "line_start.npy", "json"])
 def test_a_damaged_entry_is_made_anew(tmp_path, ending, damage):
     source = Given([b"a b\nc d e\n" * 50])
@@ -204,7 +204,7 @@ def test_after_a_kill_between_the_renames_the_text_is_encoded_again(
     if before == "damaged":
         encode(source, cache=tmp_path)
         for path in tmp_path.glob("*.npy"):
-            _cut(path)
+            _truncate(path)
     rename = os.replace
     done = []
 
@@ -248,7 +248,7 @@ def test_numpy_reads_the_arrays(tmp_path):
     assert np.load(starts).tolist() == encoded.line_start.tolist() == [0, 3, 5]
 
 
-def test_a_folder_that_cannot_be_used_gives_way_to_a_temporary_one(tmp_path):
+def test_a_temporary_folder_replaces_one_that_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("in the way")
     source = Given([b"a b\n"])
     for _ in range(2):
@@ -276,8 +276,8 @@ def test_where_the_cache_lies(tmp_path, monkeypatch):
     made_in(tmp_path / "home" / ".cache" / "hstree")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     made_in(tmp_path / "xdg" / "hstree")
-    monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "own"))
-    made_in(tmp_path / "own")
+    monkeypatch.setenv("HSTREE_CACHE", str(tmp_path / "chosen"))
+    made_in(tmp_path / "chosen")
 
 
 def _encoded_elsewhere(path, cache, barrier, out):
@@ -298,10 +298,12 @@ def test_processes_that_encode_one_text_at_once_do_not_harm_each_other(tmp_path)
     ]
     for job in jobs:
         job.start()
-    found = {out.get(timeout=60) for _ in jobs}
+    digests = {out.get(timeout=60) for _ in jobs}
     for job in jobs:
         job.join()
-    assert found == {hashlib.sha256(encode(TextFile(path), cache=cache).ids.tobytes()).hexdigest()}
+    assert digests == {
+        hashlib.sha256(encode(TextFile(path), cache=cache).ids.tobytes()).hexdigest()
+    }
     assert len(list(cache.iterdir())) == 3
 
 

@@ -41,10 +41,10 @@ def read(content):
 def test_what_numpy_writes_comes_back(array, version):
     file = io.BytesIO()
     np.lib.format.write_array(file, array, version)
-    found = read(file.getvalue())
-    assert found.dtype == array.dtype
-    assert found.shape == array.shape
-    assert np.array_equal(found, array)
+    result = read(file.getvalue())
+    assert result.dtype == array.dtype
+    assert result.shape == array.shape
+    assert np.array_equal(result, array)
 
 
 def test_other_programs_headers_are_read():

@@ -19,17 +19,17 @@ def seen(tmp_path, *names):
 
 
 def test_specials_are_not_counted_as_shared(tmp_path):
-    found = overlap(seen(tmp_path, "a", "b", "z", "<unk>", "<eos>"))
-    assert (found.shared, found.words) == (2, 4)
+    counts = overlap(seen(tmp_path, "a", "b", "z", "<unk>", "<eos>"))
+    assert (counts.shared, counts.words) == (2, 4)
     # c and d; a literal <unk> is in the vocabulary.
-    assert (found.tokens, found.oov) == (13, 2)
-    assert found.is_small
-    assert "2 of the 4 words of text.txt" in str(found)
+    assert (counts.tokens, counts.oov) == (13, 2)
+    assert counts.is_small
+    assert "2 of the 4 words of text.txt" in str(counts)
 
 
 def test_everything_shared(tmp_path):
-    found = overlap(seen(tmp_path, "a", "b", "c", "d", "<unk>", "<eos>"))
-    assert (found.shared, found.oov, found.is_small) == (4, 0, False)
+    counts = overlap(seen(tmp_path, "a", "b", "c", "d", "<unk>", "<eos>"))
+    assert (counts.shared, counts.oov, counts.is_small) == (4, 0, False)
 
 
 def test_no_word_shared(tmp_path):
@@ -49,8 +49,8 @@ def test_no_eos(tmp_path):
 
 def test_a_text_of_empty_lines_shares_all_that_it_has(tmp_path):
     text = corpus_of(tmp_path, ["", ""], vocabulary=words("x", "<unk>", "<eos>"))
-    found = overlap(text)
-    assert (found.shared, found.words, found.tokens, found.oov) == (0, 0, 2, 0)
+    counts = overlap(text)
+    assert (counts.shared, counts.words, counts.tokens, counts.oov) == (0, 0, 2, 0)
 
 
 def test_a_limited_corpus_reads_the_rest_as_unk(tmp_path):
@@ -60,6 +60,6 @@ def test_a_limited_corpus_reads_the_rest_as_unk(tmp_path):
     assert limited.ids(slice(0, 4)).tolist() == [0, -1, -1, 5]
     assert limited.n_oov == 5
     assert limited.counts.tolist() == [4, 0, 0, 0, 5, 4]
-    # What is limited stays so: in parts of it, and through another vocabulary.
+    # What is limited stays so: in some of its lines, and through another vocabulary.
     assert limited.select_lines(0, 1).n_oov == 2
     assert limited.with_vocabulary(words("b", "a", "<unk>", "<eos>")).n_oov == 5

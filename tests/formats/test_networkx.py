@@ -50,7 +50,7 @@ def test_graphs_of_other_people():
     graph = nx.DiGraph()
     graph.add_edges_from([("dog", "poodle"), ("dog", "pug"), ("animal", "dog"), ("animal", 7)])
     tree = from_networkx(graph)
-    # Nodes stand in the wrong order ("dog" first), so they are numbered level by level.
+    # Nodes are in the wrong order ("dog" first), so they are numbered level by level.
     assert tree.labels == ("poodle", "pug", "7")
     assert tree.child.tolist() == [1, ~2, ~0, ~1]
     assert (tree.names, tree.counts) == (None, None)

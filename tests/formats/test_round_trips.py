@@ -53,8 +53,8 @@ def trees_of(draw, name):
 
 def codes_by_label(tree):
     codes = Codes(tree)
-    ways = ([[branch for _, branch in way] for way in codes.of(v)] for v in range(tree.n_labels))
-    return {label: sorted(way) for label, way in zip(tree.labels, ways, strict=True)}
+    paths = ([[branch for _, branch in path] for path in codes.of(v)] for v in range(tree.n_labels))
+    return {label: sorted(path) for label, path in zip(tree.labels, paths, strict=True)}
 
 
 @pytest.mark.parametrize("name", READ)
@@ -241,8 +241,8 @@ def test_damaged_bytes_end_in_one_line(name, tmp_path):
     draw = np.random.default_rng(0)
     for _ in range(60):
         bad = bytearray(whole)
-        for place in draw.integers(0, len(whole), 2):
-            bad[place] = draw.integers(0, 256)
+        for position in draw.integers(0, len(whole), 2):
+            bad[position] = draw.integers(0, 256)
         path.write_bytes(bad[: draw.integers(0, len(whole))] if draw.random() < 0.3 else bad)
         with contextlib.suppress(InputError, FileFormatError, TreeError):
             formats.read(path)

@@ -124,7 +124,7 @@ def test_real_brown_paths(tmp_path):
 
 def test_classes_are_no_paths(tmp_path):
     (tmp_path / "x.paths").write_text("cat\tanimal\ndog\tanimal\n")
-    with pytest.raises(InputError, match="lines of a word and a class, which are no tree"):
+    with pytest.raises(InputError, match="lines of a word and a class, which are not a tree"):
         formats.read(tmp_path / "x.paths")
     (tmp_path / "x.paths").write_text("0\tcat\t9999999999999999999\n1\tdog\t1\n")
     with pytest.raises(InputError, match=r"a count is above 2\*\*63 - 1"):

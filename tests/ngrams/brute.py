@@ -36,12 +36,12 @@ class BruteKneserNey:
         if self.sentences:
             for line in lines:
                 padded = [START, *line, "<eos>"]
-                for place in range(1, len(padded)):
-                    yield tuple(padded[max(0, place - n) : place]), padded[place]
+                for position in range(1, len(padded)):
+                    yield tuple(padded[max(0, position - n) : position]), padded[position]
         else:
             stream = ["<eos>"] * n + [word for line in lines for word in [*line, "<eos>"]]
-            for place in range(n, len(stream)):
-                yield tuple(stream[place - n : place]), stream[place]
+            for position in range(n, len(stream)):
+                yield tuple(stream[position - n : position]), stream[position]
 
     def modified(self, k):
         """D1, D2, D3+ of an order; 0.5, 1, 1.5 where the formula says nothing of use."""

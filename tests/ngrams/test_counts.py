@@ -13,16 +13,16 @@ from hstree.ngrams.counts import count_ngrams, find
 
 def spelled(tables, n_words):
     """Return for each order {n-gram as words: count}, read from the tables alone."""
-    contexts, found = {0: ()}, []
+    contexts, by_order = {0: ()}, []
     for order, table in enumerate(tables):
         if order:
             split = [divmod(key, n_words) for key in table.contexts.tolist()]
             contexts = {n: (word, *contexts[short]) for n, (short, word) in enumerate(split)}
         grams = [divmod(key, n_words) for key in table.grams.tolist()]
         counts = table.counts.tolist()
-        found.append({(*contexts[c], w): n for (c, w), n in zip(grams, counts, strict=True)})
-        assert len(found[-1]) == len(grams)
-    return found
+        by_order.append({(*contexts[c], w): n for (c, w), n in zip(grams, counts, strict=True)})
+        assert len(by_order[-1]) == len(grams)
+    return by_order
 
 
 @pytest.mark.parametrize("boundary", [None, 0])

@@ -60,9 +60,9 @@ def test_bigrams_by_hand(tmp_path):
         "b": (0.45, 0.10, 0.45),
         "<eos>": (0.85, 0.03 + 0.02, 0.10),
     }
-    given = corpus.vocabulary.ids(expected)[:, None]
-    found = np.exp(model.log_prob(given))[:, corpus.vocabulary.ids(words)]
-    np.testing.assert_allclose(found, list(expected.values()), rtol=1e-14)
+    contexts = corpus.vocabulary.ids(expected)[:, None]
+    result = np.exp(model.log_prob(contexts))[:, corpus.vocabulary.ids(words)]
+    np.testing.assert_allclose(result, list(expected.values()), rtol=1e-14)
     in_order = [0.85, 17 / 30, 0.45, 9 / 30, 0.85, 17 / 30, 0.45]
     np.testing.assert_allclose(np.exp(-model.nll(corpus)), in_order, rtol=1e-14)
     assert model.perplexity(corpus) == pytest.approx(np.prod(in_order) ** (-1 / 7), rel=1e-14)
@@ -96,8 +96,8 @@ def test_any_small_text_is_that_of_the_formulas(lines, test, order, discount, se
     model.fit(read(lines, vocabulary=vocabulary))
     words = vocabulary.words
     brute = BruteKneserNey(split(lines), words, order, discount, sentences=sentences)
-    found = model.nll(read(test, vocabulary=vocabulary))
-    np.testing.assert_allclose(found, brute_nll(brute, test), rtol=1e-10)
+    result = model.nll(read(test, vocabulary=vocabulary))
+    np.testing.assert_allclose(result, brute_nll(brute, test), rtol=1e-10)
 
 
 @settings(max_examples=25)

@@ -11,11 +11,11 @@ from hstree.errors import FileFormatError
 def test_what_is_no_number_becomes_null(tmp_path):
     path = tmp_path / "figures.json"
     write_json(path, {"a": float("nan"), "b": [1.5, float("-inf")], "é": {"c": (True, None, "x")}})
-    found = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    assert found == {"a": None, "b": [1.5, None], "é": {"c": [True, None, "x"]}}
+    document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert document == {"a": None, "b": [1.5, None], "é": {"c": [True, None, "x"]}}
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_a_folder_that_cannot_be_written(tmp_path):
     with pytest.raises(FileFormatError, match="cannot write"):
         write_json(tmp_path / "missing" / "figures.json", {})
 

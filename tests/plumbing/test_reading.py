@@ -100,7 +100,7 @@ def test_a_compression_bomb_is_refused_before_it_unpacks(tmp_path, name, read):
 
 
 def test_small_files_may_unpack_to_more(tmp_path):
-    """A tree with long equal names packs well, and a few of them are no bomb."""
+    """A tree with long equal names packs well, and few of them are not a bomb."""
     names = ["x" * 1000] * 3 + [""]
     tree = Tree(TREE.labels, TREE.child_start, TREE.child, names=names, meta={"x": " " * 200_000})
     tree.save(tmp_path / "t.json.gz")
@@ -116,7 +116,7 @@ def test_no_tree_is_written_that_would_not_be_read(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_the_first_key_that_stands_twice_is_found_quickly(tmp_path):
+def test_a_key_that_occurs_twice_is_named_quickly(tmp_path):
     keys = "".join(f'"k{i}": 0, ' for i in range(60_000))
     (tmp_path / "t.json").write_text(f'{{{keys} "k59999": 1}}')
     assert "the key 'k59999' twice" in refused(load, tmp_path / "t.json")

@@ -1,4 +1,4 @@
-"""Writing files: links are followed, what is no regular file stays, nothing half is left."""
+"""Writing files: links are followed, other things than files stay, nothing half is left."""
 
 import os
 import signal
@@ -99,8 +99,8 @@ def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path):
     assert {path.is_dir() for path in left} == {True, False}
     write(tmp_path / "other")
     write_together(tmp_path / "two", "b")
-    found = sorted(os.path.relpath(path, tmp_path) for path in tmp_path.rglob("*"))
-    assert found == [".one.original", "other", "two", "two/b"]
+    files = sorted(os.path.relpath(path, tmp_path) for path in tmp_path.rglob("*"))
+    assert files == [".one.original", "other", "two", "two/b"]
 
 
 def test_what_a_living_writer_makes_is_left_alone(tmp_path):
@@ -120,8 +120,8 @@ def test_files_are_replaced_together_and_others_stay(tmp_path):
         write_together(tmp_path, "a", then=lambda: 1 / 0)
     assert (tmp_path / "a").read_text() == "old"
     write_together(tmp_path, "a", "b")
-    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert found == {"a": "new", "b": "new", "other": "old"}
+    files = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert files == {"a": "new", "b": "new", "other": "old"}
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
 
 
@@ -142,11 +142,11 @@ def test_killed_between_two_renames_the_new_files_count(tmp_path, monkeypatch):
     assert {(tmp_path / name).read_text() for name in ("a", "b")} == {"old", "new"}
     assert {current_file(tmp_path, name).read_text() for name in ("a", "b")} == {"new"}
     write_together(tmp_path, "b", content="newer")
-    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert found == {"a": "new", "b": "newer"}
+    files = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert files == {"a": "new", "b": "newer"}
 
 
-def test_a_folder_in_the_place_of_a_file_changes_nothing(tmp_path):
+def test_a_folder_instead_of_a_file_changes_nothing(tmp_path):
     write_together(tmp_path, "a", content="old")
     (tmp_path / "b").mkdir()
     with pytest.raises(FileFormatError, match="b is not a regular file"):

@@ -17,25 +17,25 @@ THREE = [[~0, 1], [~1, ~2]]
 
 def walk(tree):
     """Visit the nodes from the root by following children only: {node: (parent, depth)}."""
-    found = {0: (-1, 0)} if tree.n_nodes else {}
-    pending = list(found)
+    facts = {0: (-1, 0)} if tree.n_nodes else {}
+    pending = list(facts)
     while pending:
         node = pending.pop()
         for child in tree.child[tree.child_start[node] : tree.child_start[node + 1]].tolist():
             if child >= 0:
-                found[child] = (node, found[node][1] + 1)
+                facts[child] = (node, facts[node][1] + 1)
                 pending.append(child)
-    return found
+    return facts
 
 
 @given(trees())
 def test_arrays_agree_with_a_walk_from_the_root(tree):
-    found = walk(tree)
-    assert sorted(found) == list(range(tree.n_nodes))
-    assert tree.parent.tolist() == [found[node][0] for node in range(tree.n_nodes)]
-    assert tree.depth.tolist() == [found[node][1] for node in range(tree.n_nodes)]
+    facts = walk(tree)
+    assert sorted(facts) == list(range(tree.n_nodes))
+    assert tree.parent.tolist() == [facts[node][0] for node in range(tree.n_nodes)]
+    assert tree.depth.tolist() == [facts[node][1] for node in range(tree.n_nodes)]
     by_level = [node for level in tree.levels for node in level.nodes.tolist()]
-    assert by_level == sorted(found, key=lambda node: (found[node][1], node))
+    assert by_level == sorted(facts, key=lambda node: (facts[node][1], node))
     for node in range(1, tree.n_nodes):
         edge = tree.node_edge[node]
         assert (tree.child[edge], tree.edge_node[edge]) == (node, tree.parent[node])
@@ -154,17 +154,17 @@ def reference_hash(labels, children, counts, names):
         return np.array(values, "<i8").tobytes()
 
     buffer, ends = strings(labels)
-    parts = [("labels", buffer), ("label_start", ends)]
+    members = [("labels", buffer), ("label_start", ends)]
     if counts is not None:
-        parts.append(("counts", integers(counts)))
-    parts.append(("child_start", integers(np.cumsum([0] + [len(c) for c in children]))))
-    parts.append(("child", integers([c for of_node in children for c in of_node])))
+        members.append(("counts", integers(counts)))
+    members.append(("child_start", integers(np.cumsum([0] + [len(c) for c in children]))))
+    members.append(("child", integers([c for of_node in children for c in of_node])))
     if names is not None:
         named = [node for node, name in enumerate(names) if name is not None]
         buffer, ends = strings([names[node] for node in named])
-        parts += [("named", integers(named)), ("names", buffer), ("name_start", ends)]
+        members += [("named", integers(named)), ("names", buffer), ("name_start", ends)]
     digest = hashlib.sha256(b"hstree tree 1\n")
-    for name, content in parts:
+    for name, content in members:
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 

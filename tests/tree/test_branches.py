@@ -11,7 +11,7 @@ from tests.strategies import children_of, trees
 
 
 def leaves_under(children, child):
-    """List the labels under a child, one for each place, by recursion."""
+    """List the labels under a child, one for each code, by recursion."""
     if child < 0:
         return [~child]
     return [label for below in children[child] for label in leaves_under(children, below)]
@@ -22,17 +22,17 @@ def leaves_under(children, child):
 def test_words_leaves_and_shares(tree):
     children = children_of(tree)
     counts = [1] * tree.n_labels if tree.counts is None else tree.counts.tolist()
-    places = [0] * tree.n_labels
+    n_codes = [0] * tree.n_labels
     for label in leaves_under(children, 0) if children else []:
-        places[label] += 1
-    mass = [Fraction(max(2 * n, 1), 2) / max(k, 1) for n, k in zip(counts, places, strict=True)]
-    total = sum(mass[label] * places[label] for label in range(tree.n_labels))
+        n_codes[label] += 1
+    mass = [Fraction(max(2 * n, 1), 2) / max(k, 1) for n, k in zip(counts, n_codes, strict=True)]
+    total = sum(mass[label] * n_codes[label] for label in range(tree.n_labels))
     branches = Branches(tree, words=3)
-    for node, own in enumerate(children):
+    for node, of_node in enumerate(children):
         assert [branch.edge for branch in branches.of(node)] == list(
             range(tree.child_start[node], tree.child_start[node + 1])
         )
-        for branch, child in zip(branches.of(node), own, strict=True):
+        for branch, child in zip(branches.of(node), of_node, strict=True):
             below = leaves_under(children, child)
             assert branch.leaves == len(below)
             best = sorted(set(below), key=lambda label: (-counts[label], label))[:3]

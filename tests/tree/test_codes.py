@@ -13,21 +13,21 @@ from tests.strategies import children_of, trees
 
 
 def codes_by_recursion(tree):
-    """Return {label: [[(node, branch), ...], ...]} in the order of the labels' places."""
+    """Return {label: [[(node, branch), ...], ...]} in the order of their leaves."""
     children = children_of(tree)
-    found = {label: [] for label in range(tree.n_labels)}
+    of_label = {label: [] for label in range(tree.n_labels)}
 
-    def descend(node, way):
+    def descend(node, path):
         for branch, child in enumerate(children[node]):
-            step = [*way, (node, branch)]
+            step = [*path, (node, branch)]
             if child >= 0:
                 descend(child, step)
             else:
-                found[~child].append(step)
+                of_label[~child].append(step)
 
     if children:
         descend(0, [])
-    return {label: sorted(codes, key=lambda code: code[-1]) for label, codes in found.items()}
+    return {label: sorted(codes, key=lambda code: code[-1]) for label, codes in of_label.items()}
 
 
 @given(trees())
@@ -43,13 +43,15 @@ def test_a_batch_is_its_labels_one_after_the_other_cached_or_not(tree, data):
     batch = data.draw(st.lists(st.integers(0, tree.n_labels - 1), max_size=8))
     expected = codes_by_recursion(tree)
     for codes in (Codes(tree), Codes(tree, cache_limit=0)):
-        found = codes.expand(np.array(batch, np.int32))
-        ways = [
+        expansion = codes.expand(np.array(batch, np.int32))
+        paths = [
             [(node, edge - tree.child_start[node]) for node, edge in zip(nodes, edges, strict=True)]
-            for edges in np.split(found.edge, found.decision_start[1:-1])
+            for edges in np.split(expansion.edge, expansion.decision_start[1:-1])
             for nodes in [tree.edge_node[edges]]
-        ][: len(found.decision_start) - 1]
-        assert [ways[a:b] for a, b in pairwise(found.code_start)] == [expected[v] for v in batch]
+        ][: len(expansion.decision_start) - 1]
+        assert [paths[a:b] for a, b in pairwise(expansion.code_start)] == [
+            expected[v] for v in batch
+        ]
 
 
 @given(trees())
@@ -72,9 +74,9 @@ def without_its_last_decision(codes, code):
 
     def decisions(wanted):
         start, edge = whole(wanted)
-        ways = np.split(edge, start[1:-1])
-        ways = [way[:-1] if c == code else way for c, way in zip(wanted, ways, strict=True)]
-        return np.cumsum([0, *map(len, ways)]), np.concatenate(ways)
+        paths = np.split(edge, start[1:-1])
+        paths = [path[:-1] if c == code else path for c, path in zip(wanted, paths, strict=True)]
+        return np.cumsum([0, *map(len, paths)]), np.concatenate(paths)
 
     codes._decisions = decisions
 
@@ -96,7 +98,7 @@ def lost(codes, code):
 
 
 def of_another_label(codes, code):
-    """Plant the fault: a label has the code of another in place of its own."""
+    """Plant the fault: a label has the code of another instead of one that leads to it."""
     label = np.searchsorted(codes.label_start, code, "right") - 1
     other = codes.label_start[(label + 1) % codes.tree.n_labels]
     codes.leaf_edge[code], codes.length[code] = codes.leaf_edge[other], codes.length[other]
@@ -127,10 +129,10 @@ def test_a_chain_of_100_000_labels():
     tree = Tree([str(i) for i in range(n)], np.arange(0, 2 * n - 1, 2), pairs.ravel())
     codes = Codes(tree)
     assert codes.n_decisions == n * (n - 1) // 2 + n - 1
-    found = codes.expand(np.array([n - 1, 0, 99]))
-    assert np.diff(found.decision_start).tolist() == [n - 1, 1, 100]
-    assert np.array_equal(found.edge[: n - 1], np.arange(0, 2 * n - 2, 2))
-    assert found.edge[n - 1] == 1
+    expansion = codes.expand(np.array([n - 1, 0, 99]))
+    assert np.diff(expansion.decision_start).tolist() == [n - 1, 1, 100]
+    assert np.array_equal(expansion.edge[: n - 1], np.arange(0, 2 * n - 2, 2))
+    assert expansion.edge[n - 1] == 1
     assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -138,6 +140,6 @@ def test_one_label_has_no_code_and_all_the_mass():
     codes = Codes(Tree(["only"], [0], []))
     assert codes.of(0) == []
     assert codes.kraft_sum() == 1
-    found = codes.expand(np.array([0, 0]))
-    assert found.code_start.tolist() == [0, 0, 0]
-    assert found.edge.size == 0
+    expansion = codes.expand(np.array([0, 0]))
+    assert expansion.code_start.tolist() == [0, 0, 0]
+    assert expansion.edge.size == 0

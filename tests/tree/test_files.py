@@ -18,14 +18,14 @@ from tests.strategies import children_of, trees
 from tests.tree.documents import DOCUMENT, TREE, refusal
 
 
-def same(found, tree):
-    assert found.sha256 == tree.sha256
-    assert found.labels == tree.labels
-    assert found.names == tree.names
-    assert children_of(found) == children_of(tree)
-    assert (found.counts is None) == (tree.counts is None)
-    assert tree.counts is None or found.counts.tolist() == tree.counts.tolist()
-    assert found.meta == tree.meta
+def same(other, tree):
+    assert other.sha256 == tree.sha256
+    assert other.labels == tree.labels
+    assert other.names == tree.names
+    assert children_of(other) == children_of(tree)
+    assert (other.counts is None) == (tree.counts is None)
+    assert tree.counts is None or other.counts.tolist() == tree.counts.tolist()
+    assert other.meta == tree.meta
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -88,9 +88,9 @@ def test_numpy_alone_reads_the_members(tmp_path):
     with np.load(tmp_path / "t.npz", allow_pickle=False) as members:
         start = members["label_start"]
         text = members["labels"].tobytes()
-        found = {name: members[name].dtype.str for name in members.files}
+        other = {name: members[name].dtype.str for name in members.files}
     assert text[start[3] : start[4]].decode() == 'é"漢🎈'
-    assert found == {
+    assert other == {
         "header": "|u1", "labels": "|u1", "label_start": "<i8", "counts": "<i8",
         "child_start": "<i8", "child": "<i8", "named": "<i8", "names": "|u1", "name_start": "<i8",
     }  # fmt: skip
