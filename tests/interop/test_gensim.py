@@ -1,4 +1,4 @@
-"""gensim: it trains on the tree that it is given, and what it learned is read back exactly."""
+"""gensim: it trains on the tree put into it, and what it learned is read back exactly."""
 
 import sys
 
@@ -36,7 +36,7 @@ def trained(model):
     return model
 
 
-def ways(model):
+def codes_and_points(model):
     wv = model.wv
     return {
         word: (wv.get_vecattr(word, "code").tolist(), wv.get_vecattr(word, "point").tolist())
@@ -46,27 +46,27 @@ def ways(model):
 
 @pytest.mark.parametrize("sg", [0, 1])
 def test_the_same_tree_gives_the_same_vectors(sg):
-    own, given = untrained(sg=sg), untrained(sg=sg)
-    tree = bridge.tree_of(own)
-    bridge.use_tree(given, tree)
-    trained(own), trained(given)
-    assert np.abs(own.syn1).max() > 0
-    np.testing.assert_array_equal(given.wv.vectors, own.wv.vectors)
+    gensims, ours = untrained(sg=sg), untrained(sg=sg)
+    tree = bridge.tree_of(gensims)
+    bridge.use_tree(ours, tree)
+    trained(gensims), trained(ours)
+    assert np.abs(gensims.syn1).max() > 0
+    np.testing.assert_array_equal(ours.wv.vectors, gensims.wv.vectors)
     # gensim counts its nodes backwards from V - 2; row n of ours is node n's.
-    np.testing.assert_array_equal(given.syn1[:-1], own.syn1[-2::-1])
-    np.testing.assert_array_equal(bridge.layer_of(given).weight, bridge.layer_of(own).weight)
+    np.testing.assert_array_equal(ours.syn1[:-1], gensims.syn1[-2::-1])
+    np.testing.assert_array_equal(bridge.layer_of(ours).weight, bridge.layer_of(gensims).weight)
 
 
 def test_our_huffman_tree_is_gensims_where_no_counts_are_equal():
     words = [f"w{i}" for i in range(8)]
-    text = [[word] * 3**place for place, word in enumerate(words)]
-    own, given = untrained(text), untrained(text)
-    tree = huffman(bridge.vocabulary_of(own))
-    assert tree.sha256 == bridge.tree_of(own).sha256
-    bridge.use_tree(given, tree)
-    for model in (own, given):
+    text = [[word] * 3**rank for rank, word in enumerate(words)]
+    gensims, ours = untrained(text), untrained(text)
+    tree = huffman(bridge.vocabulary_of(gensims))
+    assert tree.sha256 == bridge.tree_of(gensims).sha256
+    bridge.use_tree(ours, tree)
+    for model in (gensims, ours):
         model.train(text, total_examples=len(text), epochs=2)
-    np.testing.assert_array_equal(given.wv.vectors, own.wv.vectors)
+    np.testing.assert_array_equal(ours.wv.vectors, gensims.wv.vectors)
 
 
 def test_another_tree_gives_other_vectors_and_is_read_out_again():
@@ -87,7 +87,11 @@ def test_bit_0_is_the_first_child_and_point_the_node():
     model = untrained(text)
     tree = Tree.from_children(["c", "a", "b"], [[1, ~1], [~2, ~0]])
     bridge.use_tree(model, tree)
-    assert ways(model) == {"a": ([1], [0]), "b": ([0, 0], [0, 1]), "c": ([0, 1], [0, 1])}
+    assert codes_and_points(model) == {
+        "a": ([1], [0]),
+        "b": ([0, 0], [0, 1]),
+        "c": ([0, 1], [0, 1]),
+    }
     assert model.wv.get_vecattr("a", "code").dtype == np.uint8
     assert model.wv.get_vecattr("a", "point").dtype == np.uint32
     assert model.syn1.shape == (3, 16)
@@ -116,7 +120,7 @@ def pairs(model, sentence):
 
 
 def scored(model, held_out, log_sigmoid):
-    """Sum log-probabilities by word2vec's formula, from gensim's own code, point and syn1."""
+    """Sum log-probabilities by word2vec's formula, from gensim's code, point and syn1."""
     total = 0.0
     for sentence in held_out:
         for hidden, word in pairs(model, sentence):
@@ -133,8 +137,8 @@ def exact(z):
 def by_gensims_table(z):
     """Look it up as gensim's `score` does: 1000 entries, by an index that is rounded twice."""
     x = np.exp((np.arange(1000) / 1000 * 2 - 1) * 6)
-    place = ((z[np.abs(z) < 6] + 6) * (1000 // 6 // 2)).astype(int)
-    return np.log(x / (x + 1))[place]
+    slot = ((z[np.abs(z) < 6] + 6) * (1000 // 6 // 2)).astype(int)
+    return np.log(x / (x + 1))[slot]
 
 
 @pytest.mark.parametrize("sg", [0, 1])
@@ -148,9 +152,9 @@ def test_the_layer_gives_the_held_out_loss_of_gensims_weights(sg):
     hidden, targets = (np.array(column) for column in zip(*both, strict=True))
     nll = layer.nll(hidden, targets)
     assert nll.sum() == pytest.approx(-scored(model, held_out, exact), rel=1e-6)
-    own = model.score(held_out, total_sentences=len(held_out)).sum()
-    assert own == pytest.approx(scored(model, held_out, by_gensims_table), rel=1e-3)
-    assert own == pytest.approx(-nll.sum(), rel=0.05)
+    total = model.score(held_out, total_sentences=len(held_out)).sum()
+    assert total == pytest.approx(scored(model, held_out, by_gensims_table), rel=1e-3)
+    assert total == pytest.approx(-nll.sum(), rel=0.05)
     np.testing.assert_allclose(np.exp(layer.log_prob(hidden[:3])).sum(axis=1), 1, rtol=1e-6)
 
 
@@ -159,7 +163,7 @@ def test_one_word():
     tree = bridge.tree_of(model)
     assert (tree.labels, tree.n_nodes, tree.counts.tolist()) == (("a",), 0, [2])
     bridge.use_tree(model, tree)
-    assert ways(model) == {"a": ([], [])}
+    assert codes_and_points(model) == {"a": ([], [])}
     assert bridge.layer_of(model).nll(np.zeros((1, 16), np.float32), np.array([0])).tolist() == [0]
 
 

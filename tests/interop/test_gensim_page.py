@@ -1,4 +1,4 @@
-"""The page on gensim and its example run as they stand."""
+"""The page on gensim and its example run as printed."""
 
 import re
 

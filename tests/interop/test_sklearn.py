@@ -185,10 +185,10 @@ def test_class_weights_are_sample_weights():
     X, y = problem(5)
     balanced = Classifier(class_weight="balanced", C=0.2, tol=1e-7).fit(X, y)
     share = {c: len(y) / (5 * (y == c).sum()) for c in np.unique(y)}
-    given = Classifier(class_weight=share, C=0.2, tol=1e-7).fit(X, y)
+    by_class = Classifier(class_weight=share, C=0.2, tol=1e-7).fit(X, y)
     weighted = Classifier(tree=balanced.tree_, C=0.2, tol=1e-7)
     weighted.fit(X, y, [share[c] for c in y])
-    close(balanced.predict_proba(X), given.predict_proba(X))
+    close(balanced.predict_proba(X), by_class.predict_proba(X))
     close(balanced.predict_proba(X), weighted.predict_proba(X))
     plain = Classifier(tree=balanced.tree_, C=0.2, tol=1e-7).fit(X, y)
     assert np.abs(plain.predict_proba(X) - balanced.predict_proba(X)).max() > 0.01
@@ -208,11 +208,11 @@ def test_one_two_and_three_classes(builder, y):
 
 def test_untrained_classes_of_partial_fit():
     X, y = problem(6)
-    seen = y != "class 5"
+    some = y != "class 5"
     classes = np.unique(y)
     with pytest.raises(ValueError, match="classes must be passed"):
         Classifier().partial_fit(X, y)
-    model = Classifier().partial_fit(X[seen], y[seen], classes=classes)
+    model = Classifier().partial_fit(X[some], y[some], classes=classes)
     assert (model.classes_ == classes).all()
     assert model.predict_proba(X).shape == (len(X), 6)
     for _ in range(25):
@@ -409,7 +409,7 @@ def test_misuse_is_told_in_one_line(parameters, error, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_weight_of_a_class_without_samples_is_no_slip_where_all_others_have_theirs():
+def test_a_weight_of_a_class_without_samples_is_accepted_where_all_others_have_theirs():
     X, y = problem(3)
     weights = {"class 0": 2.0, "class 1": 1.0, "class 2": 0.5}
     wider = Classifier(class_weight=weights | {"class 7": 9.0}).fit(X, y)

@@ -79,9 +79,9 @@ def test_gradients_are_those_of_finite_differences(setting):
 
     for _ in range(4):
         along = step * rng.standard_normal(table.shape), step * rng.standard_normal(bias.shape)
-        found = total(1, *along) - total(-1, *along)
+        actual = total(1, *along) - total(-1, *along)
         expected = 2 * (np.vdot(by_table, along[0]) + by_bias @ along[1])
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 def test_chunks_change_nothing(setting, monkeypatch):

@@ -1,4 +1,4 @@
-"""The page on scikit-learn, the example and the benchmarks run as they stand."""
+"""The page on scikit-learn, the example and the benchmarks run as printed."""
 
 import io
 import json
@@ -29,7 +29,7 @@ def test_the_example(tmp_path):
 
 @pytest.fixture
 def newsgroups(tmp_path):
-    """An archive like that of the shared data, of twenty groups with words of their own."""
+    """An archive like that of the shared data, of twenty groups each with its words."""
     path = tmp_path / "news.tar.xz"
     with tarfile.open(path, "w:xz") as archive:
         for part, size in (("train", 200), ("test", 60)):

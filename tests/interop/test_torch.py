@@ -34,22 +34,22 @@ def gradients_of(layer, hidden, target):
 def check_same(tree, sparse, dtype=torch.float64, tolerance=1e-9):
     layer, module = twins(tree, sparse=sparse, dtype=dtype)
     hidden, target = batch(tree, dtype=layer.weight.dtype)
-    given = torch.from_numpy(hidden).requires_grad_()
-    output, loss = module(given, torch.from_numpy(target))
+    inputs = torch.from_numpy(hidden).requires_grad_()
+    output, loss = module(inputs, torch.from_numpy(target))
     nll = layer.nll(hidden, target)
     assert -output.detach().numpy() == pytest.approx(nll, abs=tolerance)
     assert loss.item() == pytest.approx(nll.mean(), abs=tolerance)
     (len(target) * loss).backward()
     grad_hidden, by_weight, by_bias = gradients_of(layer, hidden, target)
-    for own, expected in (
-        (given, grad_hidden),
+    for tensor, expected in (
+        (inputs, grad_hidden),
         (module.weight, by_weight),
         (module.bias, by_bias),
     ):
-        np.testing.assert_allclose(own.grad.to_dense().numpy(), expected, atol=10 * tolerance)
+        np.testing.assert_allclose(tensor.grad.to_dense().numpy(), expected, atol=10 * tolerance)
     everything = layer.log_prob(hidden)
-    found = module.log_prob(given).detach().numpy()
-    np.testing.assert_allclose(found, everything, atol=tolerance)
+    actual = module.log_prob(inputs).detach().numpy()
+    np.testing.assert_allclose(actual, everything, atol=tolerance)
 
 
 @every_tree
@@ -77,7 +77,7 @@ def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
 def test_small_blocks_change_nothing(tree, block, monkeypatch):
     monkeypatch.setattr(tiles, "BLOCK", block)
     monkeypatch.setattr(functions, "CPU_BLOCK", block)
-    monkeypatch.setattr(functions, "_can_sample", lambda *given: False)
+    monkeypatch.setattr(functions, "_can_sample", lambda *_: False)
     check_same(tree, sparse=False)
 
 
@@ -90,15 +90,15 @@ def test_codes_beyond_the_cache_change_nothing(tree, monkeypatch):
 @every_tree
 def test_gradcheck(tree):
     module = twins(tree)[1]
-    hidden, target = (torch.from_numpy(given) for given in batch(tree, size=4))
+    hidden, target = (torch.from_numpy(array) for array in batch(tree, size=4))
     target[1] = -100
 
     def output(hidden, weight, bias):
         inputs = functions.Inputs(weight, bias, hidden)
         return probabilities.target_log_prob(module._layout().tree_index, inputs, target, -100)
 
-    given = (hidden.requires_grad_(), module.weight, module.bias)
-    assert torch.autograd.gradcheck(output, given, fast_mode=True)
+    arguments = (hidden.requires_grad_(), module.weight, module.bias)
+    assert torch.autograd.gradcheck(output, arguments, fast_mode=True)
 
 
 @every_tree
@@ -106,8 +106,10 @@ def test_gradcheck_of_all_labels(tree):
     module = twins(tree)[1]
     hidden = torch.from_numpy(batch(tree, size=2)[0]).requires_grad_()
     if tree.n_nodes:
-        given = (module.weight, module.bias, hidden)
-        assert torch.autograd.gradcheck(module._layout().all_labels.log_prob, given, fast_mode=True)
+        arguments = (module.weight, module.bias, hidden)
+        assert torch.autograd.gradcheck(
+            module._layout().all_labels.log_prob, arguments, fast_mode=True
+        )
 
 
 def test_a_planted_wrong_sign_is_caught(monkeypatch):
@@ -122,11 +124,11 @@ def test_a_planted_wrong_sign_is_caught(monkeypatch):
 def test_sparse_gradients_are_over_the_touched_rows():
     module = twins(random_tree(40, 0, wide=False), sparse=True)[1]
     module(torch.ones(1, 5).double(), torch.tensor([7])).loss.backward()
-    found = module.weight.grad
+    actual = module.weight.grad
     decisions = len(module._layout().tree_index.expand(torch.tensor([7])).edge)
-    assert found.is_sparse
-    assert found._nnz() == module.bias.grad._nnz() == decisions < len(module.weight)
-    assert (found._indices().diff() > 0).all()
+    assert actual.is_sparse
+    assert actual._nnz() == module.bias.grad._nnz() == decisions < len(module.weight)
+    assert (actual._indices().diff() > 0).all()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # of torch's own Adagrad
@@ -138,7 +140,7 @@ def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
     tree = random_tree(40, 3, extra_codes=30)
     module = HierarchicalSoftmax(tree, 5, sparse=sparse)
     optimiser = getattr(torch.optim, name)(module.parameters(), lr=2.0 if name == "SGD" else 0.1)
-    hidden, target = (torch.from_numpy(given) for given in batch(tree, dtype=np.float32))
+    hidden, target = (torch.from_numpy(array) for array in batch(tree, dtype=np.float32))
     losses = []
     for _ in range(20):
         optimiser.zero_grad()
@@ -154,15 +156,15 @@ def test_wide_nodes_take_no_python_step_a_node(monkeypatch):
     blocks = []
     whole = tiles._split_kind
 
-    def counted(*given):
-        for found in whole(*given):
-            blocks.append(found)
-            yield found
+    def counted(*arguments):
+        for block in whole(*arguments):
+            blocks.append(block)
+            yield block
 
     monkeypatch.setattr(tiles, "_split_kind", counted)
     for n_classes in (300, 500):
         blocks.clear()
         tree = classes(n_classes, 40)
-        hidden, target = (torch.from_numpy(given) for given in batch(tree, size=1000))
+        hidden, target = (torch.from_numpy(array) for array in batch(tree, size=1000))
         HierarchicalSoftmax(tree, 5, dtype=torch.float64)(hidden, target)
         assert 2 <= len(blocks) <= 2 * (1 + np.log2(1000))

@@ -20,10 +20,10 @@ class AllLabels(torch.nn.Module):
         return self.module.log_prob(hidden)
 
 
-def two_ways(tree, sparse=False):
+def two_functions(tree, sparse=False):
     """Return the targets' log-probabilities by decisions and by all labels, and their arguments."""
     module = twins(tree, sparse=sparse)[1]
-    hidden, target = (torch.from_numpy(given) for given in batch(tree, size=4))
+    hidden, target = (torch.from_numpy(array) for array in batch(tree, size=4))
 
     def by_decisions(weight, bias, hidden):
         return functional_call(module, {"weight": weight, "bias": bias}, (hidden, target)).output
@@ -36,59 +36,63 @@ def two_ways(tree, sparse=False):
     return by_decisions, by_labels, (module.weight.detach(), module.bias.detach(), hidden)
 
 
-def slopes(way):
+def slopes(function):
     """Return the gradients of the sum with respect to weight, bias and hidden vectors."""
-    return grad(lambda *given: way(*given).sum(), ARGUMENTS)
+    return grad(lambda *arguments: function(*arguments).sum(), ARGUMENTS)
 
 
 @every_tree
 @pytest.mark.parametrize("sparse", [False, True])
 def test_grad(tree, sparse):
-    *both, given = two_ways(tree, sparse)
-    found, expected = (slopes(way)(*given) for way in both)
-    torch.testing.assert_close([own.to_dense() for own in found], list(expected))
+    *both, arguments = two_functions(tree, sparse)
+    actual, expected = (slopes(function)(*arguments) for function in both)
+    torch.testing.assert_close([gradient.to_dense() for gradient in actual], list(expected))
 
 
 @every_tree
 @pytest.mark.parametrize("chunk_size", [None, 3])
 def test_jacrev(tree, chunk_size):
-    *both, given = two_ways(tree, sparse=True)
-    found, expected = (jacrev(way, ARGUMENTS, chunk_size=chunk_size)(*given) for way in both)
-    torch.testing.assert_close(found, expected)
+    *both, arguments = two_functions(tree, sparse=True)
+    actual, expected = (
+        jacrev(function, ARGUMENTS, chunk_size=chunk_size)(*arguments) for function in both
+    )
+    torch.testing.assert_close(actual, expected)
 
 
 @every_tree
 @pytest.mark.parametrize("stacked", [(0, 1), (2,), (0, 1, 2), (0,), (1,)])
 def test_vmap(tree, stacked):
     """Over weights (an ensemble), over hidden vectors, over both; and over its gradients."""
-    *both, given = two_ways(tree)
+    *both, arguments = two_functions(tree)
     generator = torch.Generator().manual_seed(0)
     in_dims = [None] * 3
-    arguments = list(given)
+    batched = list(arguments)
     for i in stacked:
         in_dims[i] = 1
-        shape = (len(given[i]), 3, *given[i].shape[1:])
-        arguments[i] = torch.randn(shape, dtype=torch.float64, generator=generator)
+        shape = (len(arguments[i]), 3, *arguments[i].shape[1:])
+        batched[i] = torch.randn(shape, dtype=torch.float64, generator=generator)
     for transformed in (
-        lambda way: way,
+        lambda function: function,
         slopes,
-        lambda way: jacrev(way, ARGUMENTS),
+        lambda function: jacrev(function, ARGUMENTS),
     ):
-        found, expected = (vmap(transformed(way), tuple(in_dims))(*arguments) for way in both)
-        torch.testing.assert_close(found, expected)
+        actual, expected = (
+            vmap(transformed(function), tuple(in_dims))(*batched) for function in both
+        )
+        torch.testing.assert_close(actual, expected)
 
 
 @pytest.mark.parametrize("name", ["several codes", "classes, several codes"])
 def test_the_loss_is_not_differentiated_twice(name):
-    way, _, (weight, bias, hidden) = two_ways(TREES[name])
+    function, _, (weight, bias, hidden) = two_functions(TREES[name])
 
     def slope(weight):
-        return slopes(way)(weight, bias, hidden)[0].pow(2).sum()
+        return slopes(function)(weight, bias, hidden)[0].pow(2).sum()
 
     with pytest.raises(RuntimeError, match="differentiable once; differentiate log_prob"):
         grad(slope)(weight)
     weight.requires_grad_()
-    (once,) = torch.autograd.grad(way(weight, bias, hidden).sum(), weight, create_graph=True)
+    (once,) = torch.autograd.grad(function(weight, bias, hidden).sum(), weight, create_graph=True)
     with pytest.raises(RuntimeError, match="differentiable once; differentiate log_prob"):
         once.sum().backward()
 

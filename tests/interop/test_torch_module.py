@@ -32,7 +32,7 @@ TREE = TREES["narrow, several codes"]
 
 
 def as_tensors(tree, **options):
-    return tuple(torch.from_numpy(given) for given in batch(tree, **options))
+    return tuple(torch.from_numpy(array) for array in batch(tree, **options))
 
 
 @every_tree
@@ -41,19 +41,19 @@ def test_shapes_are_those_of_the_adaptive_softmax(tree):
     hidden, target = as_tensors(tree, size=3)
     n = tree.n_labels
     batches = hidden.view(3, 1, 5).expand(3, 2, 5), target[:, None].expand(3, 2)
-    for given, wanted, shape in (
+    for inputs, wanted, shape in (
         (hidden, target, (3,)),
         (hidden[0], target[0], ()),
         (*batches, (3, 2)),
         (hidden[None, :, None], target[None, :, None], (1, 3, 1)),
     ):
-        output, loss = module(given, wanted)
+        output, loss = module(inputs, wanted)
         assert (output.shape, loss.shape) == (shape, ())
         assert loss.item() == pytest.approx(-output.mean().item())
-        assert module.log_prob(given).shape == (*shape, n)
-        assert module.predict(given).shape == module.sample(given).shape == shape
-        assert module.top_k(given, 2).labels.shape == (*shape, min(2, n))
-        expected = module.log_prob(given).gather(-1, wanted[..., None])[..., 0]
+        assert module.log_prob(inputs).shape == (*shape, n)
+        assert module.predict(inputs).shape == module.sample(inputs).shape == shape
+        assert module.top_k(inputs, 2).labels.shape == (*shape, min(2, n))
+        expected = module.log_prob(inputs).gather(-1, wanted[..., None])[..., 0]
         torch.testing.assert_close(output, expected)
 
 
@@ -111,7 +111,7 @@ def test_a_flat_tree_is_cross_entropy(n_labels, ignore_index, nothing):
     target[target == -100] = ignore_index
     if nothing:
         target = torch.full_like(target, ignore_index)
-    weight, bias = (own.detach().clone().requires_grad_() for own in module.parameters())
+    weight, bias = (p.detach().clone().requires_grad_() for p in module.parameters())
     both = [hidden.clone().requires_grad_() for _ in range(2)]
     output, loss = module(both[0], target)
     if n_labels == 2:  # one row: the logit of the first label against the second's 0
@@ -119,29 +119,29 @@ def test_a_flat_tree_is_cross_entropy(n_labels, ignore_index, nothing):
         scores = torch.cat([both[1] @ weight.T + bias, both[1].new_zeros(5, 4, 1)], 2)
     else:
         scores = both[1] @ weight.T + bias
-    for reduction, found in (("none", -output), ("sum", -output.sum()), ("mean", loss)):
+    for reduction, actual in (("none", -output), ("sum", -output.sum()), ("mean", loss)):
         expected = cross_entropy(
             scores.movedim(2, 1), target, ignore_index=ignore_index, reduction=reduction
         )
-        torch.testing.assert_close(found, expected, equal_nan=True)
-    given = both[0], module.weight, module.bias
-    found = torch.autograd.grad(loss, given)
-    torch.testing.assert_close(found, torch.autograd.grad(expected, (both[1], weight, bias)))
+        torch.testing.assert_close(actual, expected, equal_nan=True)
+    arguments = both[0], module.weight, module.bias
+    actual = torch.autograd.grad(loss, arguments)
+    torch.testing.assert_close(actual, torch.autograd.grad(expected, (both[1], weight, bias)))
 
 
 @every_tree
 @pytest.mark.parametrize("sparse", [False, True])
 def test_padding_changes_nothing(tree, sparse):
-    found = []
+    results = []
     hidden, target, kept = padded(tree)
-    for given, wanted in ((hidden, target), (hidden[kept], target[kept])):
+    for inputs, wanted in ((hidden, target), (hidden[kept], target[kept])):
         module = twins(tree, sparse=sparse)[1]
-        output, loss = module(given.requires_grad_(), wanted)
+        output, loss = module(inputs.requires_grad_(), wanted)
         loss.backward()
-        found.append([loss, *(own.grad.to_dense() for own in module.parameters())])
+        results.append([loss, *(p.grad.to_dense() for p in module.parameters())])
         assert output.shape == wanted.shape
         assert not output[wanted == -100].any()
-    torch.testing.assert_close(*found)
+    torch.testing.assert_close(*results)
     assert not hidden.grad[~kept].any()
 
 
@@ -153,9 +153,9 @@ def test_a_batch_of_padding_has_zero_gradients_of_the_usual_kind(name):
     loss.backward()
     assert loss.isnan()
     assert not output.any()
-    for own in (module.weight, module.bias):
-        assert own.grad.is_sparse
-        assert not own.grad.to_dense().any()
+    for p in (module.weight, module.bias):
+        assert p.grad.is_sparse
+        assert not p.grad.to_dense().any()
     assert not hidden.grad.any()
 
 
@@ -211,13 +211,13 @@ def test_the_start_is_the_unigram_distribution(tree):
     counts = np.arange(tree.n_labels)
     module = HierarchicalSoftmax(tree, 3, counts=counts)
     mass = torch.tensor(np.maximum(counts, 0.5))
-    found = module.log_prob(torch.ones(3)).exp()
-    torch.testing.assert_close(found.double(), mass / mass.sum(), atol=1e-6, rtol=1e-5)
+    actual = module.log_prob(torch.ones(3)).exp()
+    torch.testing.assert_close(actual.double(), mass / mass.sum(), atol=1e-6, rtol=1e-5)
     with torch.no_grad():
         module.weight.fill_(1)
         module.bias.fill_(1)
     module.reset_parameters()
-    torch.testing.assert_close(module.log_prob(torch.ones(3)).exp(), found)
+    torch.testing.assert_close(module.log_prob(torch.ones(3)).exp(), actual)
 
 
 @every_tree
@@ -225,10 +225,10 @@ def test_the_start_is_the_unigram_distribution(tree):
 def test_top_k_is_that_of_the_numpy_layer(tree, k):
     layer, module = twins(tree)
     hidden, _ = batch(tree)
-    found = module.top_k(torch.from_numpy(hidden), k)
+    actual = module.top_k(torch.from_numpy(hidden), k)
     labels, log_prob = layer.top_k(hidden, k)
-    np.testing.assert_array_equal(found.labels.numpy(), labels)
-    np.testing.assert_allclose(found.log_prob.numpy(), log_prob, atol=1e-9)
+    np.testing.assert_array_equal(actual.labels.numpy(), labels)
+    np.testing.assert_allclose(actual.log_prob.numpy(), log_prob, atol=1e-9)
     predicted = module.predict(torch.from_numpy(hidden)).numpy()
     np.testing.assert_array_equal(predicted, labels[:, 0])
 
@@ -238,7 +238,7 @@ def test_top_k_breaks_ties_by_label():
     assert ties.top_k(torch.zeros(2), 6).labels.tolist() == [1, 3, 4, 2, 5, 6]
 
 
-def test_top_k_keeps_its_shape_where_scores_are_no_numbers():
+def test_top_k_keeps_its_shape_where_scores_are_nan():
     module = HierarchicalSoftmax(flat(4), 5)
     hidden = torch.zeros(2, 5)
     hidden[0] = torch.nan
@@ -264,13 +264,13 @@ def test_samples_follow_the_distribution(tree):
     drawn = module.sample(many, torch.Generator().manual_seed(7))
     again = module.sample(many, torch.Generator().manual_seed(7))
     assert torch.equal(drawn, again)
-    seen = np.bincount(drawn.numpy(), minlength=tree.n_labels)
+    n_drawn = np.bincount(drawn.numpy(), minlength=tree.n_labels)
     common = expected * 20_000 > 5
     if common.sum() > 1:
-        rest = [seen[~common].sum()], [expected[~common].sum() * 20_000 + 1e-9]
-        seen = np.append(seen[common], rest[0])
+        rest = [n_drawn[~common].sum()], [expected[~common].sum() * 20_000 + 1e-9]
+        n_drawn = np.append(n_drawn[common], rest[0])
         share = np.append(expected[common] * 20_000, rest[1])
-        assert chisquare(seen, share * seen.sum() / share.sum()).pvalue > 1e-3
+        assert chisquare(n_drawn, share * n_drawn.sum() / share.sum()).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("name", ["narrow, several codes", "binary", "classes, several codes"])
@@ -281,13 +281,13 @@ def test_autocast_computes_the_loss_in_float32(name, lower):
     body = torch.nn.Linear(5, 5)
     hidden, target = as_tensors(tree, dtype=np.float32)
     with torch.autocast("cpu", dtype=lower):
-        given = body(hidden)
-        assert given.dtype == lower
-        output, loss = module(given, target)
-        everything = module.log_prob(given)
-        loss.backward()  # inside, where autocast would lower the products of the way back
+        inputs = body(hidden)
+        assert inputs.dtype == lower
+        output, loss = module(inputs, target)
+        everything = module.log_prob(inputs)
+        loss.backward()  # inside, where autocast would lower the products of the backward pass
     assert output.dtype == loss.dtype == everything.dtype == torch.float32
-    torch.testing.assert_close(output, module(given.float(), target).output)
+    torch.testing.assert_close(output, module(inputs.float(), target).output)
     assert module.weight.grad.dtype == body.weight.grad.dtype == torch.float32
 
 
@@ -321,9 +321,9 @@ def test_state_dict_round_trip(tree):
     assert torch.equal(copy.deepcopy(module)(hidden, target).output, module(hidden, target).output)
 
 
-def test_weights_of_another_tree_are_no_state():
+def test_weights_of_another_tree_are_refused():
     children = [[1, ~0], [~1, ~2]], [[1, ~2], [~1, ~0]]
-    first, second = (Tree.from_children(["a", "b", "c"], own) for own in children)
+    first, second = (Tree.from_children(["a", "b", "c"], nodes) for nodes in children)
     state = torch.nn.Sequential(HierarchicalSoftmax(first, 3)).state_dict()
     with pytest.raises(RuntimeError, match=r"0\.weight and 0\.bias were learned on another tree"):
         torch.nn.Sequential(HierarchicalSoftmax(second, 3)).load_state_dict(state)
@@ -337,10 +337,10 @@ def test_weights_of_another_tree_are_no_state():
 def model():
     children = random_tree(12, 4, extra_codes=3)
     tree = Tree(["<eos>", *children.labels[1:]], children.child_start, children.child)
-    found = LanguageModel(tree, dim=5, context=2)
+    trained = LanguageModel(tree, dim=5, context=2)
     rng = np.random.default_rng(0)
-    found.layer.weight[:] = rng.standard_normal(found.layer.weight.shape)
-    return found
+    trained.layer.weight[:] = rng.standard_normal(trained.layer.weight.shape)
+    return trained
 
 
 def test_weights_come_from_a_model_and_go_back(model, tmp_path):
@@ -369,8 +369,8 @@ def test_weights_come_from_word_vectors_and_go_back(kind, tmp_path):
     model = new_model(random_tree(12, 4), dim=5, model=kind)
     model.layer.weight[:] = np.random.default_rng(0).standard_normal(model.layer.weight.shape)
     model.save(tmp_path / "model")
-    for given in (model, tmp_path / "model"):
-        module = HierarchicalSoftmax.from_model(given)
+    for source in (model, tmp_path / "model"):
+        module = HierarchicalSoftmax.from_model(source)
         contexts = np.array([[0, 1, -1], [3, 4, 5]])
         log_prob = module.log_prob(torch.from_numpy(model.hidden(contexts)))
         np.testing.assert_allclose(log_prob.detach(), model.log_prob(contexts), atol=1e-5)
@@ -395,17 +395,17 @@ def test_a_compiled_model_gives_the_same_loss_and_gradients():
             self.body = torch.nn.Linear(5, 5).double()
             self.layer = twins(TREE)[1]
 
-        def forward(self, given, target):
-            return self.layer(torch.tanh(self.body(given)), target).loss
+        def forward(self, inputs, target):
+            return self.layer(torch.tanh(self.body(inputs)), target).loss
 
     model = Model()
     compiled = torch.compile(copy.deepcopy(model), backend="aot_eager")
     for size in (8, 9):
         hidden, target = as_tensors(TREE, size=size)
         losses = []
-        for own in (model, compiled):
-            own.zero_grad()
-            loss = own(hidden, target)
+        for each in (model, compiled):
+            each.zero_grad()
+            loss = each(hidden, target)
             loss.backward()
             losses.append(loss)
         torch.testing.assert_close(*losses)
@@ -429,11 +429,11 @@ def test_log_prob_compiles_in_one_graph():
 def test_the_rest_runs_when_compiled(name):
     method = getattr(twins(random_tree(12, 3, extra_codes=5))[1], name)
     hidden = as_tensors(TREE)[0]
-    found = []
-    for own in (method, torch.compile(method, backend="eager")):
+    results = []
+    for each in (method, torch.compile(method, backend="eager")):
         torch.manual_seed(0)
-        found.append(own(hidden))
-    assert torch.equal(*found)
+        results.append(each(hidden))
+    assert torch.equal(*results)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason=needs.GPU)
@@ -442,16 +442,16 @@ def test_the_rest_runs_when_compiled(name):
 def test_a_gpu_gives_the_same(tree, sparse):
     module = twins(tree, sparse=sparse)[1]
     hidden, target = as_tensors(tree)
-    found = []
+    results = []
     for device in ("cpu", "cuda"):
-        own = copy.deepcopy(module).to(device)
-        given = hidden.to(device).requires_grad_()
-        output, loss = own(given, target.to(device))
+        moved = copy.deepcopy(module).to(device)
+        inputs = hidden.to(device).requires_grad_()
+        output, loss = moved(inputs, target.to(device))
         loss.backward()
-        assert own.sample(given).device.type == own.predict(given).device.type == device
-        grads = [p.grad.to_dense().cpu() for p in (given, own.weight, own.bias)]
-        found.append([output.cpu(), own.log_prob(given).cpu(), *grads])
-    torch.testing.assert_close(*found)
+        assert moved.sample(inputs).device.type == moved.predict(inputs).device.type == device
+        grads = [p.grad.to_dense().cpu() for p in (inputs, moved.weight, moved.bias)]
+        results.append([output.cpu(), moved.log_prob(inputs).cpu(), *grads])
+    torch.testing.assert_close(*results)
 
 
 def test_a_chain_of_many_labels_is_scored():

@@ -21,7 +21,9 @@ def run(*command, folder):
 
 def figures(printed):
     """Return every perplexity that the example printed."""
-    return [float(found) for found in re.findall(r"(?:train|valid|perplexity) (\d+\.\d+)", printed)]
+    return [
+        float(figure) for figure in re.findall(r"(?:train|valid|perplexity) (\d+\.\d+)", printed)
+    ]
 
 
 def test_the_scripts_of_the_page(tmp_path):
@@ -66,7 +68,7 @@ def test_two_processes_train_as_one(alone, tmp_path):
 def test_the_benchmark(monkeypatch, capsys, tmp_path):
     sizes = ("--sizes", 200, "--dim", 4, "--batch-size", 8, "--rounds", 1)
     for optimiser in ("sgd", "adagrad"):
-        given = (*sizes, "--optimiser", optimiser)
-        rows = run_benchmark("torch_layer", monkeypatch, capsys, tmp_path, *given)
+        options = (*sizes, "--optimiser", optimiser)
+        rows = run_benchmark("torch_layer", monkeypatch, capsys, tmp_path, *options)
         assert {"Linear", "adaptive", "huffman", "huffman, dense"} <= {r["layer"] for r in rows}
         assert rows[0]["times Linear"] == 1

@@ -78,27 +78,27 @@ PATHS = [emptied, assigned, skipped, replaced, copied, pickled, moved]
 def test_weights_that_come_late_give_the_same(tree, path):
     expected = twins(tree)[1]
     module = path(tree, expected.state_dict())
-    hidden, target = (torch.from_numpy(given) for given in batch(tree, size=20))
+    hidden, target = (torch.from_numpy(array) for array in batch(tree, size=20))
     module(hidden, target).loss.backward()
     expected(hidden, target).loss.backward()
     assert torch.equal(module.weight.grad, expected.weight.grad)
     assert torch.equal(module(hidden, target).output, expected(hidden, target).output)
     assert torch.equal(module.log_prob(hidden), expected.log_prob(hidden))
-    drawn = [own.sample(hidden, torch.Generator().manual_seed(0)) for own in (module, expected)]
+    drawn = [each.sample(hidden, torch.Generator().manual_seed(0)) for each in (module, expected)]
     assert torch.equal(*drawn)
 
 
 def test_deferred_modules_are_reset_one_by_one():
-    """FullyShardedDataParallel asks every module that has tensors of its own to fill them."""
+    """FullyShardedDataParallel asks every module that has tensors to fill them."""
     body = torch.nn.Sequential(torch.nn.Linear(5, 5, device="meta"), on_meta(TREE))
     for module in body.modules():
         if [*module.parameters(recurse=False), *module.buffers(recurse=False)]:
             module.to_empty(device="cpu", recurse=False)
             module.reset_parameters()
-    found, expected = body[1], HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
+    actual, expected = body[1], HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
     hidden = torch.ones(3, 5, dtype=torch.float64)
-    assert torch.equal(found.log_prob(hidden), expected.log_prob(hidden))
-    assert torch.equal(found(hidden, torch.arange(3)).output, expected.log_prob(hidden).diag()[:3])
+    assert torch.equal(actual.log_prob(hidden), expected.log_prob(hidden))
+    assert torch.equal(actual(hidden, torch.arange(3)).output, expected.log_prob(hidden).diag()[:3])
 
 
 @pytest.fixture
@@ -124,11 +124,11 @@ def test_a_sharded_layer_is_reset_and_trains():
     module = fully_shard(on_meta(TREE), mesh=init_device_mesh("cpu", (1,)))
     module.to_empty(device="cpu").reset_parameters()
     expected = HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
-    for own in (module, expected):
-        loss = own(torch.ones(3, 5, dtype=torch.float64), torch.arange(3)).loss
+    for each in (module, expected):
+        loss = each(torch.ones(3, 5, dtype=torch.float64), torch.arange(3)).loss
         loss.backward()
-    for own, other in zip(module.parameters(), expected.parameters(), strict=True):
-        torch.testing.assert_close(own.grad.to_local(), other.grad)
+    for parameter, other in zip(module.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad.to_local(), other.grad)
 
 
 def test_a_layer_is_reset_where_another_device_is_the_default():
@@ -163,16 +163,16 @@ def test_weights_that_never_came_are_refused(still_there):
 def test_what_is_saved_is_the_weights_alone():
     module = HierarchicalSoftmax(TREE, 5)
     assert not list(module.buffers())
-    assert [type(own) for own in module.modules()] == [HierarchicalSoftmax]
+    assert [type(inner) for inner in module.modules()] == [HierarchicalSoftmax]
 
 
 def test_a_module_on_meta_is_called_with_the_weights_of_another():
     module, skeleton = twins(TREE)[1], on_meta(TREE)
-    hidden, target = (torch.from_numpy(given) for given in batch(TREE, size=20))
+    hidden, target = (torch.from_numpy(array) for array in batch(TREE, size=20))
     weights = dict(module.named_parameters())
     with torch.inference_mode():
-        found = torch.func.functional_call(skeleton, weights, (hidden, target)).output
-        assert torch.equal(found, module(hidden, target).output)
+        actual = torch.func.functional_call(skeleton, weights, (hidden, target)).output
+        assert torch.equal(actual, module(hidden, target).output)
     torch.func.functional_call(skeleton, weights, (hidden, target)).loss.backward()
     assert module.weight.grad.abs().sum() > 0
 
@@ -181,7 +181,7 @@ def test_a_module_on_meta_is_called_with_the_weights_of_another():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
 def test_other_dtypes(tree, dtype):
     module = twins(tree, dtype=torch.float32)[1]
-    hidden, target = (torch.from_numpy(given) for given in batch(tree, dtype=np.float32))
+    hidden, target = (torch.from_numpy(array) for array in batch(tree, dtype=np.float32))
     expected = module(hidden, target).output.detach()
     module.to(dtype)
     output, loss = module(hidden, target)

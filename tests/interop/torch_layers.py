@@ -32,8 +32,8 @@ def classes(n_classes, size):
     sizes = [size + number % 2 for number in range(n_classes)]
     children, first = [list(range(1, n_classes + 1))], 0
     for n in sizes:
-        own = [~label for label in range(first, first + n)]
-        children.append(own if first == 0 else [*own, ~0])
+        leaves = [~label for label in range(first, first + n)]
+        children.append(leaves if first == 0 else [*leaves, ~0])
         first += n
     return Tree.from_children(labels(first), children)
 

@@ -186,10 +186,10 @@ def test_a_dense_softmax_curves_as_the_flat_tree(counts):
             ("dense", SOURCES[Vocabulary]["words"]),
         )
     )
-    for own, other in zip(
+    for curvature, other in zip(
         flat.curvature(counts).values(), dense.curvature(counts).values(), strict=True
     ):
-        np.testing.assert_allclose(own, other, rtol=1e-12)
+        np.testing.assert_allclose(curvature, other, rtol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +293,7 @@ def test_a_damaged_layer_is_named(change, said, splits, tmp_path):
         (type("Other", (), {}), "not a subclass of OutputLayer"),
     ],
 )
-def test_what_is_no_layer_is_refused(layer, said):
+def test_other_objects_are_refused(layer, said):
     with pytest.raises(PluginError, match=f"'odd' of the package theirs cannot be used: .*{said}"):
         LayerKind.of("odd", layer, "theirs")
 

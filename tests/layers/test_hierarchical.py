@@ -55,20 +55,20 @@ def oracle_log_prob(layer, hidden):
         rows.append(row)
         row += 1 if width == 2 else width
     while pending:
-        node, so_far = pending.pop()
+        node, log_prob = pending.pop()
         children = tree.child[tree.child_start[node] : tree.child_start[node + 1]]
         if len(children) == 2:
             z = layer.weight[rows[node]] @ hidden + layer.bias[rows[node]]
             step = log_softmax([z, 0.0])
         else:
-            own = slice(rows[node], rows[node] + len(children))
-            step = log_softmax(layer.weight[own] @ hidden + layer.bias[own])
-        for child, way in zip(children, step, strict=True):
+            some = slice(rows[node], rows[node] + len(children))
+            step = log_softmax(layer.weight[some] @ hidden + layer.bias[some])
+        for child, branch in zip(children, step, strict=True):
             if child < 0:
-                codes[~child].append(so_far + way)
+                codes[~child].append(log_prob + branch)
             else:
-                pending.append((child, so_far + way))
-    return np.array([np.logaddexp.reduce(ways) for ways in codes])
+                pending.append((child, log_prob + branch))
+    return np.array([np.logaddexp.reduce(of_label) for of_label in codes])
 
 
 @given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([0.0, 1.0, 1e3]))
@@ -147,11 +147,11 @@ def test_a_dropped_last_decision_is_caught(monkeypatch):
     whole = Codes.expand
 
     def without_last(self, labels):
-        found = whole(self, labels)
-        kept = np.ones(len(found.edge), bool)
-        kept[found.decision_start[1:] - 1] = False
-        start = found.decision_start - np.arange(len(found.decision_start))
-        return type(found)(found.code_start, start, found.edge[kept])
+        expansion = whole(self, labels)
+        kept = np.ones(len(expansion.edge), bool)
+        kept[expansion.decision_start[1:] - 1] = False
+        start = expansion.decision_start - np.arange(len(expansion.decision_start))
+        return type(expansion)(expansion.code_start, start, expansion.edge[kept])
 
     monkeypatch.setattr(Codes, "expand", without_last)
     layer, rng = random_layer(LITERATURE, 0)
@@ -172,8 +172,8 @@ def test_the_worked_example_of_the_literature():
     layer = HierarchicalSoftmax(LITERATURE, 1, dtype=np.float64)
     left = np.array([0.6, 0.7, 0.2])
     layer.bias[:] = np.log(left / (1 - left))
-    found = np.exp(layer.log_prob(np.zeros((1, 1))))[0]
-    assert found == pytest.approx([0.42, 0.18, 0.08, 0.32], abs=1e-12)
+    actual = np.exp(layer.log_prob(np.zeros((1, 1))))[0]
+    assert actual == pytest.approx([0.42, 0.18, 0.08, 0.32], abs=1e-12)
 
 
 def test_a_flat_tree_is_log_softmax():
@@ -204,8 +204,8 @@ def test_an_untrained_layer_is_the_unigram_distribution(tree, counts):
     counts = np.array(counts[: tree.n_labels])
     layer = HierarchicalSoftmax(tree, 2, counts=counts, dtype=np.float64)
     mass = np.maximum(counts, 0.5)
-    found = np.exp(layer.log_prob(np.ones((1, 2))))[0]
-    np.testing.assert_allclose(found, mass / mass.sum(), rtol=1e-9)
+    actual = np.exp(layer.log_prob(np.ones((1, 2))))[0]
+    np.testing.assert_allclose(actual, mass / mass.sum(), rtol=1e-9)
 
 
 #: The search never gives way; it gives way at once; as it is.
@@ -297,9 +297,9 @@ def test_a_search_of_many_codes_gives_way_early(monkeypatch):
     scored = []
     extend = search._PathCosts._extend
 
-    def counted(self, node, so_far):
+    def counted(self, node, cost):
         scored.append(node)
-        return extend(self, node, so_far)
+        return extend(self, node, cost)
 
     monkeypatch.setattr(search._PathCosts, "_extend", counted)
     expected = np.arange(399, 389, -1)
@@ -326,11 +326,11 @@ def test_samples_follow_the_distribution(tree):
     hidden = rng.standard_normal((1, 3))
     expected = np.exp(layer.log_prob(hidden))[0]
     drawn = layer.sample(np.repeat(hidden, 20_000, axis=0), np.random.default_rng(7))
-    seen = np.bincount(drawn, minlength=tree.n_labels)
+    n_drawn = np.bincount(drawn, minlength=tree.n_labels)
     if tree.n_labels == 1:
-        assert seen.tolist() == [20_000]
+        assert n_drawn.tolist() == [20_000]
     else:
-        assert chisquare(seen, expected * 20_000).pvalue > 1e-3
+        assert chisquare(n_drawn, expected * 20_000).pvalue > 1e-3
 
 
 def test_float32_totals_are_float64():

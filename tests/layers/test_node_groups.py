@@ -50,8 +50,10 @@ def test_crowded_nodes_give_what_sparse_ones_give(crowded, monkeypatch):
     expected = nll, gradients.hidden, dense(layer, gradients)
     monkeypatch.setattr(hierarchical, "CROWDED", crowded)
     nll, gradients = layer.loss(hidden, targets)
-    for own, other in zip((nll, gradients.hidden, dense(layer, gradients)), expected, strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-12)
+    for actual, other in zip(
+        (nll, gradients.hidden, dense(layer, gradients)), expected, strict=True
+    ):
+        np.testing.assert_allclose(actual, other, rtol=1e-10, atol=1e-12)
     every = np.concatenate([np.arange(len(layer.weight))[g.rows] for g in of_weight(gradients)])
     assert len(set(every.tolist())) == len(every)  # no row occurs twice
 

@@ -74,7 +74,7 @@ def test_only_the_nodes_on_the_path_are_scored(monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_scores_that_are_no_numbers_have_no_answer(wrong):
+def test_scores_that_are_not_finite_have_no_answer(wrong):
     tree = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])
     layer = HierarchicalSoftmax(tree, 1, dtype=np.float64)
     with np.errstate(invalid="ignore"):
