@@ -125,9 +125,8 @@ class LayerSpec:
     @property
     def made_from(self) -> object:
         """Record of what the source was made from (`hstree.data.provenance`), or None."""
-        return (
-            self.source.meta.get("input") if isinstance(self.source, Tree) else self.source.source
-        )
+        source = self.source
+        return source.meta.get("input") if isinstance(source, Tree) else source.source
 
     @cached_property
     def sha256(self) -> str:

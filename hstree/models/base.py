@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
@@ -138,7 +138,7 @@ class Model(ABC, Generic[M]):
 
     @property
     def tree(self) -> Tree | None:
-        """The tree of the output layer, if it has one."""
+        """The tree of the output layer, or None."""
         return self.spec.tree
 
     @property
@@ -297,8 +297,8 @@ class Model(ABC, Generic[M]):
                 "load it with hstree.load_model"
             )
         try:
-            make: Any = cls
-            model: Self = make(saved.spec, **options)
+            new: Callable[..., Self] = cls
+            model = new(saved.spec, **options)
             # Checked before arrays are allocated, whose claimed size may be far beyond the file's.
             for tensor, shape in model.shapes().items():
                 _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")

@@ -62,13 +62,7 @@ class MeanOfWindow(WindowModel):
         return {"embedding": self.embedding}
 
     def hidden(self, contexts: Integer) -> Array:
-        """Return the mean vectors of windows, a float32 array (B, d).
-
-        Parameters
-        ----------
-        contexts : int array (B, n)
-            Label ids in any order; -1 where there is no word.
-        """
+        """Return the mean vectors (B, d) of windows (B, n), label ids in any order, -1 for none."""
         means, words = self._means(contexts)
         mean: Array = means @ self.embedding[words]
         return mean
@@ -78,8 +72,6 @@ class MeanOfWindow(WindowModel):
     ) -> WindowLoss:
         """Return the layer's loss of each target, and the gradients of their sum.
 
-        Notes
-        -----
         Rong (2014), section 3.1, with equation 20 for the words of the window: each gets the
         gradient with respect to the hidden vector times 1/C.
         """

@@ -199,13 +199,7 @@ class LogBilinear(ContextModel):
         return {"embedding": self.embedding, "position": self.position}
 
     def hidden(self, contexts: Integer) -> Array:
-        """Return the hidden vectors of contexts, a float32 array (B, d).
-
-        Parameters
-        ----------
-        contexts : int array (B, n)
-            Label ids, the farthest word first.
-        """
+        """Return the hidden vectors (B, d) of contexts (B, n), label ids, farthest first."""
         return self.forward(contexts)[0]
 
     def forward(self, contexts: Integer) -> tuple[Array, Array]:

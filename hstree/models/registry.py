@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -83,9 +83,8 @@ def new_model(
         When there is no such model or option, or an option cannot have its value.
     """
     kind = MODELS.get(model)
-    make: Any = kind.model
-    untrained: Model[Any] = make(output, **effective(kind.options, options, kind.name))
-    return untrained
+    new: Callable[..., Model[Any]] = kind.model
+    return new(output, **effective(kind.options, options, kind.name))
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,16 +36,10 @@ class DampedSGD:
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, scale: float
     ) -> None:
-        """Move some rows against their gradients.
+        """Move some rows, without repeats, against their gradients (r,) or (r, d).
 
-        Parameters
-        ----------
-        rows : int64 array (r,) without repeats, or slice
-        gradient : float array (r,) or (r, d)
-            Of the summed loss of a batch.
-        learning_rate : float
-        scale : float
-            Number of items in the batch times the mean squared length of their inputs.
+        The gradient is that of the summed loss of a batch. `scale` is the number of items in the
+        batch times the mean squared length of their inputs.
         """
         damped = learning_rate * damping(learning_rate * scale * self.curvature[rows])
         rate = damped.astype(np.float32)

@@ -35,7 +35,7 @@ def markov(tmp_path_factory):
 def test_a_chain_of_known_entropy_is_learned(markov, method):
     train, valid, test, entropy = markov
     model = LanguageModel(hstree.build(method, train), **SMALL).fit(train, valid)
-    # The line end costs something too: it comes once in 21 tokens, and nothing announces it.
+    # The line end counts too: it comes once in 21 tokens, and the model cannot foresee it.
     per_line = 20 * entropy + math.log(21) + 20 * math.log(21 / 20)
     best = math.exp(per_line / 21)
     assert best * 0.97 < model.perplexity(test) < best * 1.05
@@ -43,7 +43,7 @@ def test_a_chain_of_known_entropy_is_learned(markov, method):
 
 
 def several_codes(vocabulary):
-    """Return a tree in which every word stands twice, under a wide root."""
+    """Return a tree in which every word is a leaf twice, under a wide root."""
     n = len(vocabulary)
     order = np.random.default_rng(3).permutation(n).tolist()
     chains = []
@@ -142,7 +142,7 @@ def test_a_damaged_folder_is_named(markov, tmp_path, file, content, said):
         ({"context": [2]}, "no model can be made"),
     ],
 )
-def test_a_config_of_no_model_is_named(markov, tmp_path, change, said):
+def test_a_config_that_fits_no_model_is_refused(markov, tmp_path, change, said):
     LanguageModel(hstree.build("huffman", markov[0]), **SMALL).save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
@@ -159,7 +159,7 @@ def test_weights_of_another_tree_are_refused(markov, tmp_path):
 
 
 def with_weights(folder, change):
-    """Change a saved model's tensors, and let its config speak of the new ones."""
+    """Change a saved model's tensors, and write their hash into its config."""
     from safetensors.numpy import load, save
 
     tensors = load((folder / "weights.safetensors").read_bytes())
@@ -207,7 +207,7 @@ def test_questions_take_words_or_ids(markov):
     assert model.sample(7, ["w1"], random_state=1) == model.sample(7, ["w1"], random_state=1)
 
 
-def test_the_words_predicted_are_the_head_of_all(markov):
+def test_predicted_words_are_the_most_probable_of_all(markov):
     train = markov[0]
     model = LanguageModel(hstree.build("huffman", train), **{**SMALL, "epochs": 1}).fit(train)
     found = model.predict([["w1", "w2"], []], k=3)
@@ -366,7 +366,7 @@ def test_the_figures_of_an_evaluation(tmp_path):
     assert json.loads(json.dumps(found)) == found
 
 
-def test_the_parts_of_a_corpus(tmp_path):
+def test_the_splits_of_a_corpus(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     other = corpus_of(tmp_path, ["line 1"], "other.txt")
     whole = corpus_splits(corpus)
@@ -384,7 +384,7 @@ def test_the_parts_of_a_corpus(tmp_path):
     assert with_valid.valid is other
 
 
-def test_a_tree_built_from_the_test_lines_is_found_out(tmp_path):
+def test_a_tree_built_from_the_test_lines_is_reported(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     splits = corpus_splits(corpus)
     tree = hstree.build("huffman", corpus)
@@ -398,9 +398,9 @@ def test_a_tree_built_from_the_test_lines_is_found_out(tmp_path):
         assert read_by_builder(tree.with_meta({"input": odd}), splits.test) is None
 
 
-def test_a_part_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
+def test_a_split_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
     train = corpus_of(tmp_path, ["a b c"] * 20)
     other = corpus_of(tmp_path, ["a b zebra"], "other.txt")
-    monkeypatch.setattr(LanguageModel, "fit", lambda *given: pytest.fail("trained"))
+    monkeypatch.setattr(LanguageModel, "fit", lambda *arguments: pytest.fail("trained"))
     with pytest.raises(InputError, match="no <unk>"):
         evaluate(hstree.build("flat", train), corpus_splits(train, train, other), **SMALL)

@@ -33,8 +33,8 @@ def test_gradients_agree_with_finite_differences(full):
     def loss():
         return 0.5 * ((model.hidden(contexts) - target) ** 2).sum()
 
-    hidden, given = model.forward(contexts)
-    by_word, grad_position = model.backward(contexts, given, hidden - target)
+    hidden, vectors = model.forward(contexts)
+    by_word, grad_position = model.backward(contexts, vectors, hidden - target)
     along_embedding = rng.standard_normal(model.embedding.shape)
     along_position = rng.standard_normal(model.position.shape)
     slope = (by_word.values * along_embedding[by_word.rows]).sum()
@@ -62,8 +62,8 @@ def test_vectors_are_drawn_small_and_positions_start_as_the_sum_of_words():
 def test_gradients_have_the_precision_of_the_parameters(full):
     model = LogBilinear(list("abc"), 4, 2, np.random.default_rng(0), full=full)
     contexts = np.array([[0, 2]])
-    hidden, given = model.forward(contexts)
-    by_word, by_position = model.backward(contexts, given, hidden)
+    hidden, vectors = model.forward(contexts)
+    by_word, by_position = model.backward(contexts, vectors, hidden)
     assert (by_word.values.dtype, by_position.dtype) == (np.float32, np.float32)
 
 

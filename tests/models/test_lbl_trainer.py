@@ -58,29 +58,29 @@ def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full,
     training, contexts, targets = trainer(full, dropout=dropout)
     model, layer = training.model, training.layer
     parameters = [model.embedding, model.position, layer.weight, layer.bias]
-    assert [own.parameter is p for own, p in zip(optimisers, parameters, strict=True)] == [True] * 4
+    assert all(o.parameter is p for o, p in zip(optimisers, parameters, strict=True))
 
     def loss():
         training._rng = np.random.default_rng(0)  # the same elements left out
         return training.step(contexts, targets, 0.1)
 
     loss()
-    gradients = [own.gradient for own in optimisers]
-    for own in range(4):  # one parameter at a time, so that a small one counts too
+    gradients = [optimiser.gradient for optimiser in optimisers]
+    for i in range(4):  # one parameter at a time, so that a small one counts too
         along = [np.zeros_like(p) for p in parameters]
-        along[own] = np.random.default_rng(own).standard_normal(parameters[own].shape)
-        expected = (gradients[own] * along[own]).sum()
+        along[i] = np.random.default_rng(i).standard_normal(parameters[i].shape)
+        expected = (gradients[i] * along[i]).sum()
         assert slope(parameters, along, loss) == pytest.approx(expected, rel=1e-5)
 
 
 def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(optimisers):
     training, contexts, targets = trainer(weight_decay=0.125)
     words, positions, weights, biases = optimisers
-    assert [own.options for own in optimisers] == [(0.125,), (), (0.125,), (0.0,)]
+    assert [optimiser.options for optimiser in optimisers] == [(0.125,), (), (0.125,), (0.0,)]
     training.step(contexts, targets, 0.5)
     training.step(contexts[:4], targets[:4], 0.25)
-    for own in (words, weights, biases):
-        assert {tuple(more) for _, _, *more in own.steps} == {(0.5, 9), (0.25, 13)}
+    for optimiser in (words, weights, biases):
+        assert {tuple(more) for _, _, *more in optimiser.steps} == {(0.5, 9), (0.25, 13)}
     assert {tuple(more) for _, _, *more in positions.steps} == {(0.5,), (0.25,)}
 
 

@@ -18,7 +18,7 @@ TARGETS = np.array([3, 0, 0, 5])
 RNG = np.random.default_rng(0)
 
 
-def parts(kind, tree):
+def random_model(kind, tree):
     """Return a model and a layer with weights drawn in float64."""
     rng = np.random.default_rng(2)
     model = kind(WORDS, 4, rng)
@@ -36,7 +36,7 @@ def sigmoid(x):
 @pytest.mark.parametrize("kind", [MeanOfWindow, EachOfWindow])
 def test_the_gradients_are_those_of_rong(kind):
     """A plain loop over his equations, section 3.1 (and 20 for CBOW, the pairs for skip-gram)."""
-    model, layer = parts(kind, BINARY)
+    model, layer = random_model(kind, BINARY)
     codes = {0: [(0, 1), (1, 1)], 3: [(0, 0), (2, 1), (3, 0), (4, 1)], 5: [(0, 0), (2, 0)]}
     by_vector, by_node = np.zeros((6, 4)), np.zeros((5, 4))
     by_bias, nll = np.zeros(5), np.zeros(4)
@@ -67,11 +67,11 @@ def test_the_gradients_are_those_of_rong(kind):
 @pytest.mark.parametrize("tree", [BINARY, WIDE])
 @pytest.mark.parametrize("kind", [MeanOfWindow, EachOfWindow])
 def test_gradients_agree_with_finite_differences(kind, tree):
-    model, layer = parts(kind, tree)
+    model, layer = random_model(kind, tree)
     weights = [model.embedding, layer.weight, layer.bias]
     rng = np.random.default_rng(5)
     along = [rng.standard_normal(w.shape) for w in weights]
-    # What is trained is the sum over pairs, what is told of a target their mean.
+    # The trained loss is the sum over pairs, the reported nll of a target their mean.
     pairs = np.maximum((CONTEXTS >= 0).sum(axis=1), 1) if kind is EachOfWindow else np.ones(4)
 
     def total():
@@ -90,17 +90,17 @@ def test_gradients_agree_with_finite_differences(kind, tree):
 
 def test_a_window_without_words_leaves_the_biases_alone_to_predict():
     for kind in (MeanOfWindow, EachOfWindow):
-        model, layer = parts(kind, BINARY)
+        model, layer = random_model(kind, BINARY)
         expected = layer.nll(np.zeros((1, 4)), np.array([5]))
         np.testing.assert_allclose(model.nll(layer, CONTEXTS, TARGETS)[3:], expected)
 
 
 def test_the_figures_of_a_loss_say_how_much_it_is_made_of():
-    model, layer = parts(MeanOfWindow, BINARY)
+    model, layer = random_model(MeanOfWindow, BINARY)
     loss = model.loss(layer, CONTEXTS, TARGETS, RNG)
     assert (loss.items, loss.shares) == (4, pytest.approx(3 / 9 + 1 + 4 / 16))
     assert loss.squares == pytest.approx((model.hidden(CONTEXTS) ** 2).sum())
-    loss = parts(EachOfWindow, BINARY)[0].loss(layer, CONTEXTS, TARGETS, RNG)
+    loss = random_model(EachOfWindow, BINARY)[0].loss(layer, CONTEXTS, TARGETS, RNG)
     assert (loss.items, loss.shares) == (9, 8)
 
 

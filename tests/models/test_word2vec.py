@@ -46,7 +46,7 @@ def test_the_untrained_model_is_the_unigram_distribution(markov, kind, method):
 @pytest.mark.parametrize("method", ["huffman", "flat"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_learns_what_a_window_tells(markov, kind, method):
-    """Beside the perplexity of tables of what stands between which words."""
+    """Compare with the perplexity of count tables of words and their neighbours."""
     tree = hstree.build(method, markov[0])
     options = {**SMALL, "window": 1, "epochs": 5, "learning_rate": 0.3, "model": kind}
     found = evaluate(tree, corpus_splits(*markov), **options)
@@ -83,7 +83,7 @@ def windows_of_one(corpus, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_token_of_skipgram_costs_the_mean_over_its_window(markov, kind, tmp_path):
+def test_the_nll_of_skipgram_is_the_mean_over_the_window(markov, kind, tmp_path):
     model = trained(kind, markov[0])
     text = corpus_of(tmp_path, ["w1 w2 w1", ""])
     found = model.nll(text)
@@ -225,7 +225,7 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "said"),
     [
         ({}, ("log-bilinear, 5 words of context", "20 epochs at the most")),
         ({"context": 1, "full": True}, ("1 word of context", "full matrices")),
@@ -233,8 +233,8 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
         ({"model": "skipgram", "sample": 0.001}, ("skipgram, 5 words", "sub-sampling 0.001")),
     ],
 )
-def test_a_model_is_put_in_words(markov, given, said):
-    model = new_model(hstree.build("huffman", markov[0]), **given)
+def test_a_model_is_described_in_words(markov, options, said):
+    model = new_model(hstree.build("huffman", markov[0]), **options)
     told = "; ".join(describe(model.config()))
     assert all(part in told for part in said), told
     assert predicts(model.config()) == model.predicts

@@ -40,14 +40,14 @@ def trainer(kind=CBOW, epochs=4):
 def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers):
     training = trainer()
     parameters = [training.model.embedding, training.layer.weight, training.layer.bias]
-    assert [own.parameter is p for own, p in zip(optimisers, parameters, strict=True)] == [True] * 3
+    assert all(o.parameter is p for o, p in zip(optimisers, parameters, strict=True))
     training.step(CONTEXTS, TARGETS, 0.5)
-    gradients = [own.gradient for own in optimisers]
-    for own in range(3):
+    gradients = [optimiser.gradient for optimiser in optimisers]
+    for i in range(3):
         along = [np.zeros_like(p) for p in parameters]
-        along[own] = np.random.default_rng(own).standard_normal(parameters[own].shape)
+        along[i] = np.random.default_rng(i).standard_normal(parameters[i].shape)
         found = slope(parameters, along, lambda: training.step(CONTEXTS, TARGETS, 0.5))
-        assert found == pytest.approx((gradients[own] * along[own]).sum(), rel=1e-5)
+        assert found == pytest.approx((gradients[i] * along[i]).sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", [CBOW, SkipGram])
@@ -64,8 +64,9 @@ def test_steps_are_damped_by_the_curvature_of_their_rows(optimisers, kind):
     touched = np.concatenate([g.rows for g in loss.output if g.name == "node_weight"])
     along = sum(rows[r] * training.layer.weight[r] @ training.layer.weight[r] for r in touched)
     n_pairs = 9 if kind is SkipGram else 4
-    for own, scale in zip(optimisers, (loss.shares * along, loss.squares, n_pairs), strict=True):
-        for _, _, *more in own.steps:
+    scales = loss.shares * along, loss.squares, n_pairs
+    for optimiser, scale in zip(optimisers, scales, strict=True):
+        for _, _, *more in optimiser.steps:
             assert more == [0.25, pytest.approx(scale, rel=1e-6)]
 
 

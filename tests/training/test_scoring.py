@@ -33,11 +33,11 @@ def test_every_token_has_the_nll_of_its_word_after_the_words_before_it(text):
     assert test.words(slice(None)) == words
     assert (found.dtype, found.shape) == (np.float64, (len(words),))
     zebra = words.index("zebra")
-    for place in (0, 1, zebra, zebra + 1, BATCH - 1, BATCH, BATCH + 1, len(words) - 1):
-        word = "<unk>" if words[place] == "zebra" else words[place]
-        before = words[max(0, place - 2) : place]
+    for position in (0, 1, zebra, zebra + 1, BATCH - 1, BATCH, BATCH + 1, len(words) - 1):
+        word = "<unk>" if words[position] == "zebra" else words[position]
+        before = words[max(0, position - 2) : position]
         log_prob = model.log_prob([before])[0, model.vocabulary.index(word)]
-        assert found[place] == pytest.approx(-log_prob, rel=1e-5)
+        assert found[position] == pytest.approx(-log_prob, rel=1e-5)
 
 
 def test_the_score_is_the_sum_over_tokens(text):
@@ -50,18 +50,18 @@ def test_the_score_is_the_sum_over_tokens(text):
     assert score.perplexity_without_oov == pytest.approx(np.exp(nll[~oov].mean()), rel=1e-12)
 
 
-def test_lines_are_summed_wherever_the_parts_are_cut():
+def test_line_sums_do_not_depend_on_the_batches():
     rng = np.random.default_rng(0)
     for _ in range(50):
         line_start = np.cumsum([0, *rng.integers(1, 6, rng.integers(1, 12))])
         nll, oov = rng.random(line_start[-1]), rng.random(line_start[-1]) < 0.3
-        cuts = np.unique([0, *rng.integers(0, len(nll) + 1, 3), len(nll)])
-        parts = [(nll[a:b], oov[a:b]) for a, b in itertools.pairwise(cuts)]
-        found = list(by_line(parts, line_start))
+        bounds = np.unique([0, *rng.integers(0, len(nll) + 1, 3), len(nll)])
+        batches = [(nll[a:b], oov[a:b]) for a, b in itertools.pairwise(bounds)]
+        found = list(by_line(batches, line_start))
         lines = list(itertools.pairwise(line_start))
         expected = [nll[a:b].sum() for a, b in lines]
-        np.testing.assert_allclose(np.concatenate([part for part, _ in found]), expected)
-        counted = np.concatenate([part for _, part in found]).tolist()
+        np.testing.assert_allclose(np.concatenate([batch for batch, _ in found]), expected)
+        counted = np.concatenate([batch for _, batch in found]).tolist()
         assert counted == [int(oov[a:b].sum()) for a, b in lines]
 
 
@@ -69,7 +69,7 @@ def test_the_unigram_score_takes_a_count_of_0_as_half(tmp_path):
     vocabulary = Vocabulary(["a", "b", "<unk>", "<eos>"], [1, 1, 1, 1])
     corpus = corpus_of(tmp_path, ["a b b x"], vocabulary=vocabulary)
     score = unigram_score(corpus, np.array([1, 0, 2, 4]))
-    cost = dict(zip("abxe", -np.log(np.array([1, 0.5, 2, 4]) / 7.5), strict=True))
-    assert score.nll == pytest.approx(sum(cost[c] for c in "abbxe"))
+    nll = dict(zip("abxe", -np.log(np.array([1, 0.5, 2, 4]) / 7.5), strict=True))
+    assert score.nll == pytest.approx(sum(nll[c] for c in "abbxe"))
     assert (score.tokens, score.oov) == (5, 1)
-    assert score.nll_of_oov == pytest.approx(cost["x"])
+    assert score.nll_of_oov == pytest.approx(nll["x"])

@@ -14,7 +14,7 @@ def test_the_damping_is_one_for_little_and_the_inverse_for_much():
 
 @pytest.mark.parametrize("items", [1, 10, 1000])
 @pytest.mark.parametrize("rate", [0.001, 0.025])
-def test_a_batch_goes_as_far_as_its_items_in_turn(items, rate):
+def test_a_batch_moves_as_far_as_its_items_in_turn(items, rate):
     """On items whose loss is 1/2 k (x - 3)^2."""
     k = 0.25
     x = 0.0
@@ -28,7 +28,7 @@ def test_a_batch_goes_as_far_as_its_items_in_turn(items, rate):
 
 @pytest.mark.parametrize("rows", [slice(1, 3), np.array([1, 2])])
 @pytest.mark.parametrize("shape", [(4,), (4, 3)])
-def test_the_given_rows_alone_move(rows, shape):
+def test_only_the_rows_of_a_step_move(rows, shape):
     parameter = np.ones(shape, np.float32)
     gradient = np.full((2, *shape[1:]), 2, np.float32)
     DampedSGD(parameter, np.zeros(4)).step(rows, gradient, 0.25, 7)

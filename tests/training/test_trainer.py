@@ -54,7 +54,7 @@ def validations(monkeypatch):
     found = [9.0, 5.0, 7.0, 8.0]
     left = iter(found)
     monkeypatch.setattr(
-        "hstree.training.trainer.score", lambda *given: SimpleNamespace(perplexity=next(left))
+        "hstree.training.trainer.score", lambda *arguments: SimpleNamespace(perplexity=next(left))
     )
     return found
 
