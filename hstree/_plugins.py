@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from hstree._options import suggestion
 from hstree.errors import HstreeError, OptionError, PluginError
 
-#: The package of hstree's own objects.
-OWN = "hstree"
+#: Package of the objects that are part of hstree.
+PACKAGE = "hstree"
 
 R = TypeVar("R")
 
@@ -78,7 +78,7 @@ class Registry(Generic[R]):
 
     def _native(self, name: str) -> R:
         module, _, attribute = self.native[name].partition(":")
-        return self._describe(name, getattr(import_module(module), attribute), OWN)
+        return self._describe(name, getattr(import_module(module), attribute), PACKAGE)
 
     def _plugins(self) -> list[tuple[str, R | HstreeError]]:
         offered = entry_points(group=self.group)

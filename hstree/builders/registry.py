@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hstree._files import open_regular, reading, recorded_name
-from hstree._plugins import OWN, Registry, one_line, titled
+from hstree._plugins import PACKAGE, Registry, one_line, titled
 from hstree._version import __version__
 from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
 from hstree.builders.shared.join import over_vocabulary
@@ -143,7 +143,7 @@ def build(
 
 def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tree:
     """Run a builder; raise PluginError for what is wrong with that of another package."""
-    if chosen.package == OWN:
+    if chosen.package == PACKAGE:
         return chosen.function(input, **values)
     title = titled("builder", chosen.name, chosen.package)
     try:
@@ -194,12 +194,7 @@ def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[st
 
 
 def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the record of the input and of the files that options name."""
-    return (input.record if isinstance(input, Corpus) else input.source) | _files(values)
-
-
-def _files(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the hash of each file that an option names, and the texts that it was made from."""
+    """Return the record of the input, and of files that options name: hashes, and their texts."""
     hashes, made_from = {}, list[Text]()
     for name, value in values.items():
         if not isinstance(value, Path) or value.is_dir():
@@ -207,5 +202,6 @@ def _files(values: Mapping[str, Any]) -> dict[str, object]:
         with reading(f"{value} ({name})"), open_regular(value) as file:
             hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
         made_from += texts_of_file(value)
-    record: dict[str, object] = {"files": hashes} if hashes else {}
-    return {**record, "texts_of_files": texts(made_from)} if made_from else record
+    record: dict[str, object] = dict(input.record if isinstance(input, Corpus) else input.source)
+    record |= {"files": hashes} if hashes else {}
+    return record | ({"texts_of_files": texts(made_from)} if made_from else {})

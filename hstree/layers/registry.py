@@ -22,7 +22,7 @@ import numpy as np
 
 from hstree._files import current_file
 from hstree._options import Option, effective, options_of
-from hstree._plugins import OWN, Registry, unusable
+from hstree._plugins import PACKAGE, Registry, unusable
 from hstree._typing import Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError
@@ -56,7 +56,7 @@ class LayerKind:
     package: str
 
     @classmethod
-    def of(cls, name: str, layer: Any, package: str = OWN) -> Self:
+    def of(cls, name: str, layer: Any, package: str = PACKAGE) -> Self:
         """Return the record of a class; PluginError when it is not a class of output layers."""
         if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
             raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")

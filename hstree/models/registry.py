@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from hstree._options import Option, effective, options_of
-from hstree._plugins import OWN, Registry, unusable
+from hstree._plugins import PACKAGE, Registry, unusable
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
@@ -38,7 +38,7 @@ class ModelKind:
     package: str
 
     @classmethod
-    def of(cls, name: str, model: Any, package: str = OWN) -> Self:
+    def of(cls, name: str, model: Any, package: str = PACKAGE) -> Self:
         """Return the record of a class; PluginError when it is not a class of models."""
         if not (isinstance(model, type) and issubclass(model, Model)):
             raise unusable("model", name, package, "it is not a subclass of Model")

@@ -1,4 +1,4 @@
-"""Which labels hang below each node: the slow and obvious way, for small trees."""
+"""Labels below each node, by brute force, for small trees."""
 
 import numpy as np
 
@@ -21,6 +21,6 @@ def child_sets(tree: Tree, node: int) -> list[frozenset[str]]:
 
 
 def child_sizes(tree: Tree) -> np.ndarray:
-    """How many labels hang below each edge."""
+    """Number of labels below each edge."""
     below = label_sets(tree)
     return np.array([1 if c < 0 else len(below[c]) for c in tree.child])

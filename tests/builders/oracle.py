@@ -40,7 +40,7 @@ def weighted_length(tree):
 
 def leaf_probabilities(tree, weights, hidden):
     """P of each label; rows as the format has them: one for a binary node, k for a wide one."""
-    ways = [[] for _ in tree.labels]
+    codes = [[] for _ in tree.labels]
     if tree.n_nodes == 0:
         return [1.0]
     children = children_of(tree)
@@ -59,10 +59,10 @@ def leaf_probabilities(tree, weights, hidden):
             branch = softmax(score[row : first_row[node + 1]])
         for child, share in zip(children[node], branch, strict=True):
             if child < 0:
-                ways[~child].append(reach * share)
+                codes[~child].append(reach * share)
             else:
                 waiting.append((child, reach * share))
-    return [math.fsum(of_label) for of_label in ways]
+    return [math.fsum(of_label) for of_label in codes]
 
 
 def n_rows(tree):

@@ -1,4 +1,4 @@
-"""Splitting wide nodes keeps what hangs where, and splits by Huffman or by what vectors say."""
+"""Splits of wide nodes by Huffman or by vectors; labels stay under their nodes."""
 
 import numpy as np
 import pytest
@@ -75,16 +75,16 @@ def test_a_nodes_vector_is_the_mean_of_the_words_below():
 
 @st.composite
 def wide_trees(draw):
-    """Any tree of wide nodes, some labels in several places."""
+    """Any tree of wide nodes, some labels with several codes."""
     n_nodes = draw(st.integers(1, 5))
     parent = [0] + [draw(st.integers(0, i - 1)) for i in range(1, n_nodes)]
     children = [[c for c in range(1, n_nodes) if parent[c] == n] for n in range(n_nodes)]
     n_labels = 0
     for of_node in children:
-        own = draw(st.integers(max(0, 2 - len(of_node)), 4))
+        n_leaves = draw(st.integers(max(0, 2 - len(of_node)), 4))
         again = draw(st.sets(st.integers(0, n_labels - 1), max_size=2)) if n_labels else set()
-        of_node += [~label for label in (*again, *range(n_labels, n_labels + own))]
-        n_labels += own
+        of_node += [~label for label in (*again, *range(n_labels, n_labels + n_leaves))]
+        n_labels += n_leaves
     labels = [f"w{i}" for i in range(n_labels)]
     return Tree.from_children(labels, children, names=[f"n{i}" for i in range(n_nodes)])
 

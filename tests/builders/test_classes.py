@@ -1,4 +1,4 @@
-"""Class trees: that each way's classes become the tree that is asked for, and what is refused."""
+"""Class trees: the shape of each kind of classes, and what is refused."""
 
 import json
 from itertools import pairwise
@@ -23,7 +23,7 @@ from tests.builders.oracle import children_of, code_lengths
 from tests.shared_data import shared
 from tests.texts import corpus_of
 
-WAYS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
+METHODS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
 
 
 @pytest.fixture
@@ -69,15 +69,19 @@ def test_three_levels_of_about_the_cube_root(corpus):
 
 
 def test_exchange_says_more_of_the_next_word_than_bins_do(corpus):
-    by_way = {way: classes(corpus, cluster_by=way).meta["classes"] for way in WAYS if way[0] != "v"}
-    perplexity = {way: of["bigram_perplexity"] for way, of in by_way.items()}
+    by_method = {
+        method: classes(corpus, cluster_by=method).meta["classes"]
+        for method in METHODS
+        if method[0] != "v"
+    }
+    perplexity = {method: of["bigram_perplexity"] for method, of in by_method.items()}
     assert perplexity["exchange"] == perplexity["brown"]
     assert perplexity["exchange"] < perplexity["frequency"]
     assert perplexity["exchange"] < perplexity["sqrt-frequency"]
-    fell = by_way["exchange"]["perplexity_by_sweep"]
+    fell = by_method["exchange"]["perplexity_by_sweep"]
     assert fell[-1] == perplexity["exchange"]
     assert fell == sorted(fell, reverse=True)
-    assert by_way["exchange"]["moves"] > 0
+    assert by_method["exchange"]["moves"] > 0
 
 
 def test_the_perplexity_is_that_of_the_tree(corpus):
@@ -88,10 +92,10 @@ def test_the_perplexity_is_that_of_the_tree(corpus):
     assert tree.meta["classes"]["bigram_perplexity"] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_binary_makes_every_node_a_decision_of_two(corpus, vectors, way):
-    more = {"vectors_file": vectors} if way == "vectors" else {}
-    tree = classes(corpus, cluster_by=way, binary=True, **more)
+@pytest.mark.parametrize("method", METHODS)
+def test_binary_makes_every_node_a_decision_of_two(corpus, vectors, method):
+    more = {"vectors_file": vectors} if method == "vectors" else {}
+    tree = classes(corpus, cluster_by=method, binary=True, **more)
     assert set(tree.fan_out.tolist()) == {2}
     assert all(len(lengths) == 1 for lengths in code_lengths(tree))
 
@@ -133,8 +137,8 @@ def test_brown_merges_by_the_pairs_of_classes(corpus):
 
 
 def test_frequency_bins_hold_the_words_in_their_order(corpus):
-    for way in ("frequency", "sqrt-frequency"):
-        tree = classes(corpus, cluster_by=way, n_classes=6)
+    for method in ("frequency", "sqrt-frequency"):
+        tree = classes(corpus, cluster_by=method, n_classes=6)
         ids = [
             word
             for of_class in classes_of(tree)
@@ -229,26 +233,26 @@ def test_real_brown_clusters_keep_their_bits(n):
     assert "classes_file" in tree.meta["input"]["files"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_words", [1, 2, 3])
-def test_few_words(tmp_path, way, n_words):
+def test_few_words(tmp_path, method, n_words):
     corpus = corpus_of(tmp_path, ["a"] * (n_words - 1) or [""])
     if n_words == 3:
         corpus = corpus_of(tmp_path, ["a b", "a a b"])
     WordVectors(["a", "b", EOS], np.eye(3)).save(tmp_path / "v.npy")
-    more = {"vectors_file": tmp_path / "v.npy"} if way == "vectors" else {}
-    tree = classes(corpus, cluster_by=way, **more)
+    more = {"vectors_file": tmp_path / "v.npy"} if method == "vectors" else {}
+    tree = classes(corpus, cluster_by=method, **more)
     assert tree.n_labels == n_words == len(code_lengths(tree))
     assert tree.n_nodes <= max(0, n_words - 1)
 
 
-@pytest.mark.parametrize("way", ["exchange", "brown", "frequency", "sqrt-frequency", "adaptive"])
-def test_words_that_the_text_lacks_are_placed(tmp_path, way):
+@pytest.mark.parametrize("method", ["exchange", "brown", "frequency", "sqrt-frequency", "adaptive"])
+def test_words_that_the_text_lacks_are_placed(tmp_path, method):
     words = Vocabulary([f"w{i}" for i in range(20)], [1] * 20)
     corpus = corpus_of(tmp_path, ["w3 w4 w3 zz w5"], vocabulary=words)
-    assert len(code_lengths(classes(corpus, cluster_by=way))) == 20
+    assert len(code_lengths(classes(corpus, cluster_by=method))) == 20
     nothing = corpus_of(tmp_path, ["zz"], vocabulary=words)
-    tree = classes(nothing, cluster_by=way)
+    tree = classes(nothing, cluster_by=method)
     assert len(code_lengths(tree)) == 20
     assert tree.meta["classes"]["bigram_perplexity"] is None
     json.dumps(tree.meta)

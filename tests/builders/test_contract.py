@@ -1,4 +1,4 @@
-"""What every builder promises, whatever its idea: one list of properties, every registered builder.
+"""Properties of every registered builder.
 
 A new builder is held to it without a change here. Its options get their turn by a line in SETTINGS.
 """
@@ -172,7 +172,7 @@ def test_the_same_twice_gives_the_same_bytes(method, options, tmp_path):
 
 
 @every_builder
-def test_ties_may_stand_in_any_order(method, options, tmp_path):
+def test_ties_in_any_order_give_the_same_lengths(method, options, tmp_path):
     """With all words alike, their order gives the same lengths, if to other words."""
     words = [f"w{i}" for i in np.random.default_rng(3).permutation(13)]
     if METHODS[method].takes is Corpus:

@@ -28,7 +28,7 @@ def test_a_scripted_split_gives_its_tree():
 
 
 def test_doubled_words_hang_under_both():
-    """Word 1 goes both ways at the root; the nodes {0, 1} and {1, 2, 3} follow."""
+    """Word 1 goes to both children of the root; the nodes {0, 1} and {1, 2, 3} follow."""
 
     def split(words, start, rng):
         return np.array([0, -1, 1, 1] if len(words) == 4 else [0, 1, 1])
@@ -42,10 +42,10 @@ def test_doubled_words_hang_under_both():
 
 
 def test_the_first_leaves_of_a_word_are_doubled():
-    word, places = np.tile(np.arange(50), 4), np.full(50, 4)
-    item, _ = _double(word, np.full(200, -1), places, 5, np.zeros(50, bool))
+    word, n_codes = np.tile(np.arange(50), 4), np.full(50, 4)
+    item, _ = _double(word, np.full(200, -1), n_codes, 5, np.zeros(50, bool))
     assert np.flatnonzero(np.bincount(item) == 2).tolist() == list(range(50))
-    assert (places == 5).all()
+    assert (n_codes == 5).all()
 
 
 @settings(max_examples=100, deadline=None)

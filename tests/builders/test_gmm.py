@@ -176,7 +176,7 @@ def test_identical_vectors_are_halved(n, value, options):
 
 
 def test_a_stuck_node_is_cut_at_the_median_of_its_widest_axis():
-    """Two points at the same place twice: EM from a half that holds one of each finds no parts."""
+    """Two points twice at the same point: EM from a half that holds one of each finds no parts."""
     X = np.zeros((8, 3))
     X[:, 2] = [3, 1, 3, 1, 1, 3, 1, 3]
     below = [child_sets(gmm(words(X), random_state=seed), 0) for seed in range(5)]

@@ -57,7 +57,7 @@ def test_labels_must_be_covered_and_known():
 @settings(max_examples=50, deadline=None)
 @given(st.lists(trees(max_labels=8, plain_labels=True), min_size=2, max_size=4), st.integers(0, 99))
 def test_probabilities_are_the_mixture_that_the_root_makes(parts, seed):
-    """With all weights equal at the root, P is the mean of the trees' own probabilities."""
+    """With all weights equal at the root, P is the mean of those of the trees."""
     parts = [part for part in parts if part.n_nodes]
     if len(parts) < 2:
         return
@@ -69,8 +69,8 @@ def test_probabilities_are_the_mixture_that_the_root_makes(parts, seed):
     joined = join_under_root(parts, labels)
     found = leaf_probabilities(joined, np.concatenate([root, *weights]), hidden)
     expected = np.zeros(len(labels))
-    for part, own in zip(parts, weights, strict=True):
-        expected[: part.n_labels] += leaf_probabilities(part, own, hidden)
+    for part, of_tree in zip(parts, weights, strict=True):
+        expected[: part.n_labels] += leaf_probabilities(part, of_tree, hidden)
     np.testing.assert_allclose(found, expected / len(parts), rtol=1e-12)
 
 

@@ -137,8 +137,8 @@ def test_the_first_order_is_along_the_principal_axis(size):
     value = along_principal_axis(nodes, X, weight)
     for rows in (slice(0, 300), slice(300, 320)):
         weighted = np.sqrt(weight[rows, None]) * X[rows].astype(np.float64)
-        own = np.linalg.svd(weighted)[2][0]
-        assert abs(np.corrcoef(value[rows], X[rows] @ own)[0, 1]) > 0.999
+        axis = np.linalg.svd(weighted)[2][0]
+        assert abs(np.corrcoef(value[rows], X[rows] @ axis)[0, 1]) > 0.999
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -59,7 +59,7 @@ def test_synsets_hold_their_words_and_the_rest_is_beside(tmp_path, small, senses
     assert below["canine.n.01" if "canine.n.01" in below else "pet.n.01"] >= below["dog.n.01"]
     assert below["quick.a.01"] == {"fast", "quickly"}
     assert "adverbs" not in below
-    verbs = "restrain.v.01"  # the only root, so it stands for all verbs
+    verbs = "restrain.v.01"  # the only root, so it is the node of all verbs
     assert below[verbs] == {"restrain", "inhibit", *(["cat"] if senses == "all" else [])}
     assert tree.fan_out.max() == 2 or binarise == "none"
     codes = dict(zip(tree.labels, map(len, code_lengths(tree)), strict=True))

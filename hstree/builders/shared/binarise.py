@@ -11,6 +11,7 @@ from hstree._ragged import offsets
 from hstree._typing import Floating, Int64
 from hstree.builders.kmeans import kmeans_split
 from hstree.builders.shared.divisive import divide
+from hstree.builders.shared.nodes import normalised
 from hstree.builders.shared.prune import reorder
 from hstree.tree import Tree
 from hstree.tree.huffman_code import merge_order
@@ -54,9 +55,8 @@ def binarise_two_means(
     """
     if tree.n_nodes == 0:
         return tree
-    rows = tree.sum_up(np.asarray(vectors, np.float64))  # (E, d) sums of the vectors below
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows = (rows / np.where(length > 0, length, 1)).astype(np.float32)
+    # (E, d) directions of the sums of the vectors below each edge
+    rows = normalised(tree.sum_up(np.asarray(vectors, np.float64)))
     split, rng = kmeans_split(rows, iterations=iterations), np.random.default_rng(random_state)
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
         divided = divide(len(rows), split, rng, roots=tree.child_start, task=task)

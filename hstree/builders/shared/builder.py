@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from hstree._options import Option, effective, options_of
-from hstree._plugins import OWN, unusable
+from hstree._plugins import PACKAGE, unusable
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -71,7 +71,7 @@ class Builder:
         return _INPUTS[self.takes][0]
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Tree], package: str = OWN) -> Builder:
+    def of(cls, name: str, function: Callable[..., Tree], package: str = PACKAGE) -> Builder:
         """Return the record of a function; PluginError where it is not a builder."""
         refuse = partial(unusable, "builder", name, package)
         try:

@@ -1,1 +1,1 @@
-"""Word classes: how words are partitioned, and the trees of the parts."""
+"""Word classes: partitions of words, and trees over their classes."""

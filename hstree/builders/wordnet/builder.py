@@ -15,6 +15,7 @@ from hstree.builders.huffman import huffman_tree
 from hstree.builders.semantic import semantic
 from hstree.builders.shared.binarise import binarise_huffman, binarise_two_means
 from hstree.builders.shared.join import join_under_root
+from hstree.builders.shared.nodes import normalised
 from hstree.builders.shared.tfidf import tfidf_vectors
 from hstree.builders.wordnet.database import open_taxonomy
 from hstree.builders.wordnet.hierarchy import Hierarchy, resolve, wide_tree
@@ -96,8 +97,7 @@ def wordnet(
         taxonomy = open_taxonomy(source)
     words, counts = np.array(corpus.vocabulary.words, object), corpus.counts
     synsets = look_up(corpus.vocabulary.words, taxonomy, senses, max_senses)
-    inside = np.flatnonzero(synsets.n_senses)
-    outside = np.flatnonzero(synsets.n_senses == 0)
+    inside, outside = np.flatnonzero(synsets.n_senses), np.flatnonzero(synsets.n_senses == 0)
     vectors = None
     if binarise == "tfidf":
         vectors = tfidf_vectors(corpus, np.arange(len(words)), block, random_state=random_state)
@@ -131,9 +131,7 @@ def _outside(words: Sequence[str], counts: Int64, binarise: str, vectors: Float6
     elif vectors is None:
         tree = huffman_tree(words, counts)
     else:
-        length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit = (vectors / np.where(length > 0, length, 1)).astype(np.float32)
-        tree = semantic(WordVectors(words, unit, counts=counts))
+        tree = semantic(WordVectors(words, normalised(vectors), counts=counts))
     names = [OUTSIDE] + [None] * (tree.n_nodes - 1) if tree.n_nodes else None
     return Tree(tree.labels, tree.child_start, tree.child, counts=counts, names=names)
 

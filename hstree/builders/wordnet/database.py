@@ -38,7 +38,7 @@ _Offset = tuple[str, int]  # one of `POS`, byte offset in its data file
 
 
 def open_taxonomy(source: str | Path = "builtin") -> Taxonomy:
-    """Read a WordNet.
+    """Read a WordNet; each source of the same WordNet gives the same taxonomy.
 
     Parameters
     ----------
@@ -46,11 +46,6 @@ def open_taxonomy(source: str | Path = "builtin") -> Taxonomy:
         ``"builtin"``, the WordNet 3.0 that is part of hstree; ``"nltk"``, NLTK's corpus
         ``wordnet`` in NLTK's data path; or a folder with ``data.noun``, ``index.noun`` and so on,
         such as Debian's ``/usr/share/wordnet``. A `Path` is always a folder.
-
-    Returns
-    -------
-    Taxonomy
-        The same from each source of the same WordNet.
 
     Raises
     ------

@@ -33,8 +33,8 @@ TEXT = [EOS, "a", "b", "a", EOS, EOS, "b", "b", "<unk>", "c", EOS, "a", EOS]
 
 def counted(corpus):
     words, found = corpus.vocabulary.words, bigram_counts(corpus).tocoo()
-    places = zip(found.row, found.col, found.data, strict=True)
-    return {(words[v], words[w]): int(n) for v, w, n in places}
+    entries = zip(found.row, found.col, found.data, strict=True)
+    return {(words[v], words[w]): int(n) for v, w, n in entries}
 
 
 @pytest.mark.parametrize("block", [1, 2, 5, 100])

@@ -27,18 +27,18 @@ def tree_of(shape):
 
 
 def codes(shape):
-    """The branches on the way to each leaf."""
+    """Branches on the path to each leaf."""
     if len(shape.fan_out) == 0:
         return [""]
     found, waiting = {}, [(0, "")]
     children = children_of(tree_of(shape))
     while waiting:
-        node, way = waiting.pop()
+        node, path = waiting.pop()
         for branch, child in enumerate(children[node]):
             if child < 0:
-                found[~child] = f"{way}{branch}"
+                found[~child] = f"{path}{branch}"
             else:
-                waiting.append((child, f"{way}{branch}"))
+                waiting.append((child, f"{path}{branch}"))
     return [found[leaf] for leaf in range(len(found))]
 
 

@@ -28,7 +28,7 @@ def parent_names(hierarchy, taxonomy=SMALL):
     return {of[i]: of[p] if p >= 0 else None for i, p in enumerate(hierarchy.parent.tolist())}
 
 
-def drawn(tree):
+def nested(tree):
     """The tree as nested lists: a name, then words and lists."""
     children = children_of(tree)
 
@@ -58,13 +58,13 @@ def test_a_cycle_is_cut_where_its_last_synset_would_close_it():
     hierarchy, tree = resolved(["restrain", "inhibit"])
     assert parent_names(hierarchy) == {"inhibit.v.01": "restrain.v.01", "restrain.v.01": None}
     assert (hierarchy.edges, hierarchy.edges_cut, hierarchy.in_cycles) == (2, 1, 2)
-    assert drawn(tree) == ["restrain.v.01", "restrain", "inhibit"]
+    assert nested(tree) == ["restrain.v.01", "restrain", "inhibit"]
 
 
 def test_roots_are_side_by_side_under_their_part_of_speech():
     words = ["toy", "artifact", "animal", "dog", "fast", "quickly", "decoy"]
     _, tree = resolved(words, [1, 1, 1, 1, 1, 1, 1])
-    assert drawn(tree) == [
+    assert nested(tree) == [
         "WordNet",
         ["nouns", ["animal.n.01", "animal", "dog", "decoy"], ["artifact.n.01", "toy", "artifact"]],
         ["quick.a.01", "fast", "quickly"],
@@ -73,20 +73,20 @@ def test_roots_are_side_by_side_under_their_part_of_speech():
 
 def test_chains_go_by_their_last_name_and_no_word_hangs_twice_under_a_node():
     _, tree = resolved(["puppy", "dog"])
-    assert drawn(tree) == ["dog.n.01", "puppy", "dog"]
-    # "pet" stands at two synsets, one below the other with no other word: once it is enough.
+    assert nested(tree) == ["dog.n.01", "puppy", "dog"]
+    # "pet" has two synsets, one below the other with no other word: once it is enough.
     synsets = [
         TableSynset("n", [], {"animal": (1, 0)}),
         TableSynset("n", [(0, "@")], {"pet": (1, 0)}),
         TableSynset("n", [(1, "@")], {"pet": (2, 0)}),
     ]
     _, tree = resolved(["pet", "animal"], senses="all", taxonomy=taxonomy_of(synsets))
-    assert drawn(tree) == ["animal.n.01", "pet", "animal"]
+    assert nested(tree) == ["animal.n.01", "pet", "animal"]
 
 
 def test_a_word_of_three_senses_hangs_in_three_places():
     _, tree = resolved(["cat", "dog", "artifact", "restrain"], senses="all")
-    assert drawn(tree) == [
+    assert nested(tree) == [
         "WordNet",
         ["nouns", ["animal.n.01", "cat", "dog"], ["artifact.n.01", "cat", "artifact"]],
         ["restrain.v.01", "cat", "restrain"],
@@ -128,7 +128,7 @@ def graphs(draw):
 
 
 def words_below(synsets, words, at):
-    """The slow way: every word whose way up can come by a synset."""
+    """Brute force: every word with a path up through a synset."""
     found, waiting, seen = set(), [at], set()
     while waiting:
         here = waiting.pop()
@@ -149,32 +149,32 @@ def test_any_graph_becomes_a_tree_by_the_rule(graph):
     assert set(synset) == {i for i in range(len(synsets)) if words_below(synsets, words, i)}
     assert hierarchy.edges == sum(len(synsets[s].parents) for s in synset)
     assert hierarchy.edges_cut == hierarchy.edges - sum(p >= 0 for p in parent)
-    ways = {s: synset[p] for s, p in zip(synset, parent, strict=True) if p >= 0}
+    parent_of = {s: synset[p] for s, p in zip(synset, parent, strict=True) if p >= 0}
     for s in synset:
         ranked = sorted(dict(synsets[s].parents), key=lambda p: (-weight[p], p))
-        skipped = ranked[: ranked.index(ways[s])] if s in ways else ranked
+        skipped = ranked[: ranked.index(parent_of[s])] if s in parent_of else ranked
         # Only what leads back is passed over: it is below, on a cycle.
         assert all(
             words_below(synsets, words, p) == words_below(synsets, words, s) for p in skipped
         )
-        assert all(comes_to(p, s, ways) for p in skipped)
-        assert not any(comes_to(ways[s], s, ways) for _ in [0] if s in ways)
+        assert all(comes_to(p, s, parent_of) for p in skipped)
+        assert not any(comes_to(parent_of[s], s, parent_of) for _ in [0] if s in parent_of)
     assert set(tree.labels) == set(words)
     for name, below in named_sets(tree).items():
         if name in taxonomy.names:
-            assert below == kept_below(taxonomy.names.index(name), synsets, words, ways)
+            assert below == kept_below(taxonomy.names.index(name), synsets, words, parent_of)
 
 
-def comes_to(start, end, ways):
+def comes_to(start, end, parent_of):
     seen = set()
-    while start != end and start in ways and start not in seen:
+    while start != end and start in parent_of and start not in seen:
         seen.add(start)
-        start = ways[start]
+        start = parent_of[start]
     return start == end
 
 
-def kept_below(at, synsets, words, ways):
-    under = [s for s in range(len(synsets)) if comes_to(s, at, ways)]
+def kept_below(at, synsets, words, parent_of):
+    under = [s for s in range(len(synsets)) if comes_to(s, at, parent_of)]
     return {w for s in under for w in words if w in synsets[s].senses}
 
 
