@@ -24,21 +24,11 @@ _FORMS = "word<TAB>class lines, or bits<TAB>word<TAB>count lines as Brown cluste
 
 @dataclass(frozen=True)
 class ClassFile:
-    """Content of a file of classes.
+    """Content of a file of classes."""
 
-    Attributes
-    ----------
-    class_of : dict
-        Word -> name of its class, or its bit string.
-    is_paths : bool
-        Whether the classes are bit strings, which form a hierarchy.
-    counts : tuple of int
-        Counts of the words, in the order of `class_of`; empty where `is_paths` is False.
-    """
-
-    class_of: dict[str, str]
-    is_paths: bool
-    counts: tuple[int, ...] = ()
+    class_of: dict[str, str]  # word -> name of its class, or its bit string
+    is_paths: bool  # whether the classes are bit strings, which form a hierarchy
+    counts: tuple[int, ...]  # of the words, in that order; empty where `is_paths` is False
 
 
 def read_classes(path: Path) -> ClassFile:

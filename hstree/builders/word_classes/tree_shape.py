@@ -22,21 +22,12 @@ from hstree.tree.huffman_code import merge_order
 
 @dataclass(frozen=True)
 class Shape:
-    """Children of nodes as in `Tree`, a child below zero being ``~leaf``.
+    """Children of nodes as in `Tree`, a child below zero being ``~leaf``."""
 
-    Attributes
-    ----------
-    fan_out : int64 array (N,)
-    child : int64 array (E,)
-    names : tuple of str or None, length N
-    leaves : int64 array (L,)
-        Number of the word at each leaf. A shape without a node has one leaf.
-    """
-
-    fan_out: Int64
-    child: Int64
-    names: tuple[str | None, ...]
-    leaves: Int64
+    fan_out: Int64  # (N,)
+    child: Int64  # (E,)
+    names: tuple[str | None, ...]  # length N
+    leaves: Int64  # (L,) number of the word at each leaf; a shape without a node has one
 
     def tree(self, words: Sequence[str], counts: Int64 | None, **meta: object) -> Tree:
         """Return the tree with these words at its leaves."""
