@@ -1,4 +1,4 @@
-"""Strict reader of ``.npy`` files of real numbers.
+"""Strict reader of ``.npy`` files of real numbers, and a writer.
 
 NumPy's reader evaluates the header as Python and allocates the size that it claims. Here the
 header is matched by a pattern, and its size compared with that of the file before reading.
@@ -35,6 +35,13 @@ _SHAPE = re.compile(r"[ ]*|(?:[ ]*[0-9]{1,19}[ ]*,){1,32}(?:[ ]*[0-9]{1,19})?[ ]
 _UNREADABLE = "it is not a readable .npy file; write one with numpy.save"
 _OBJECTS = "it holds Python objects, which are never loaded; save numbers (float32)"
 _CUT_OFF = "it ends too early; make or fetch it again"
+
+
+def write_array(file: BinaryIO, array: Array) -> None:
+    """Write a C-contiguous array; unlike `numpy.save`, errors say that the disk is full."""
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_1_0(file, header)
+    file.write(array.data)
 
 
 def read_array(file: BinaryIO, size: int) -> Array:

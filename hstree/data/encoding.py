@@ -25,6 +25,7 @@ from typing import BinaryIO
 import numpy as np
 
 from hstree._files import replacing, strict_text
+from hstree._npy_format import write_array
 from hstree._typing import Array, Int32, Int64
 from hstree.data.sources import BLOCK_BYTES, Source
 from hstree.data.vocabulary import EOS
@@ -201,7 +202,7 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
             ids_file.seek(0)
             _write_header(ids_file, encoder.n_tokens)
             starts = np.concatenate([[0], *encoder.line_starts]).astype(_START)
-            np.lib.format.write_array(start_file, starts, allow_pickle=False)
+            write_array(start_file, starts)
             about = {
                 "format": _FORMAT,
                 "sha256": encoder.sha256.hexdigest(),

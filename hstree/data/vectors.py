@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hstree._files import naming
+from hstree._npy_format import write_array
 from hstree._text import quoted
 from hstree._typing import Array, Float32
 from hstree.data.provenance import texts
@@ -143,7 +144,7 @@ class WordVectors:
         elif name.endswith(".npy"):
             record = texts(self._source)
             with replacing_with_labels(name, self.labels, self.counts, record) as file:
-                np.lib.format.write_array(file, self.vectors, allow_pickle=False)
+                write_array(file, self.vectors)
         else:
             raise FileFormatError(f"cannot write {name}: name it .npy, .vec, .txt or .bin")
 

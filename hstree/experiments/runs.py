@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from hstree._files import make_folder, replacing, write_json
+from hstree._npy_format import write_array
 from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.builders import BuilderInput, build
@@ -214,7 +215,7 @@ def kept_nll(folder: Path, tokens: int) -> Float64 | None:
 
 def _keep_nll(folder: Path, nll: Float64) -> None:
     with replacing(folder / NLL) as file:
-        np.save(file, nll)
+        write_array(file, nll)
 
 
 def _content_of(splits: Splits) -> list[Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hstree._files import naming
+from hstree._npy_format import write_array
 from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files import read_npy
@@ -58,7 +59,7 @@ def to_linkage(tree: Tree) -> Float64:
 def _write(tree: Tree, path: Path) -> None:
     merges = np.ascontiguousarray(to_linkage(tree))
     with replacing_labelled(tree, path) as file:
-        np.lib.format.write_array(file, merges, allow_pickle=False)
+        write_array(file, merges)
 
 
 def _read(path: Path, labels: Path | None) -> Tree:

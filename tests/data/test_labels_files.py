@@ -139,7 +139,7 @@ def test_the_file_that_cannot_be_written_is_the_one_that_is_named(tmp_path, monk
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np.lib.format, "write_array", full)
+    monkeypatch.setattr("hstree.data.vectors.write_array", full)
     with pytest.raises(FileFormatError, match=r"cannot write .*x\.npy: No space"):
         vectors(0).save(tmp_path / "x.npy")
     assert list(tmp_path.iterdir()) == []

@@ -367,3 +367,20 @@ def test_real_glove_vectors():
     first = gzip.decompress(path.read_bytes()).split(b"\n", 1)[0].split()
     assert vectors.labels[0].encode() == first[0]
     np.testing.assert_allclose(vectors.vectors[0], [float(x) for x in first[1:]], rtol=1e-6)
+
+
+def test_a_full_disk_is_named(tmp_path):
+    """Simulated by a limit on the size of files; the old files stay."""
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "v.npy"
+    WordVectors(["a"], [[1.0]]).save(path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    large = WordVectors(list(map(str, range(100))), np.ones((100, 100)))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, limits[1]))
+    try:
+        with pytest.raises(FileFormatError, match=r"cannot write .*v\.npy: File too large"):
+            large.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
