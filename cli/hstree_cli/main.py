@@ -30,7 +30,7 @@ from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.options import UsageError, flag
+from hstree_cli.options import UsageError, flag, option
 from hstree_cli.registered_options import register
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, tracebacks
 
@@ -54,14 +54,9 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def hstree(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Print the traceback of an error, too.")
-    ] = False,
+    debug: Annotated[bool, option("--debug", "Print the traceback of an error, too.")] = False,
 ) -> None:
     """Find out which hierarchical-softmax tree to use.
 

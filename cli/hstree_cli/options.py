@@ -29,32 +29,28 @@ def flag(name: str) -> str:
     return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
 
 
-def path_option(*flags: str, metavar: str, help: str, **more: Any) -> Any:
-    """Describe an option that is a path.
+def option(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """Describe an option; several flags are separated by spaces.
 
     That a file cannot be read is bad input, which the library reports; Typer would call it wrong
     usage, hence ``readable=False``.
     """
-    return typer.Option(*flags, metavar=metavar, help=help, readable=False, **more)
+    return typer.Option(*flags.split(), help=help, metavar=metavar, readable=False, **more)
 
 
-def path_argument(metavar: str, help: str) -> Any:
-    """Describe a required argument that is a path; see `path_option`."""
+def argument(metavar: str, help: str) -> Any:
+    """Describe an argument; see `option`."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, readable=False)
 
 
-CorpusName = Annotated[
-    str, typer.Argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}.", show_default=False)
-]
-TreeFile = Annotated[Path, path_argument("TREE", "A tree: .json, .json.gz or .npz.")]
+CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}.")]
+TreeFile = Annotated[Path, argument("TREE", "A tree: .json, .json.gz or .npz.")]
 ModelFolder = Annotated[
-    Path, path_argument("MODEL_DIR", "The folder of a model that `hstree evaluate --save` wrote.")
+    Path, argument("MODEL_DIR", "The folder of a model that `hstree evaluate --save` wrote.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
-JsonFile = Annotated[
-    Path | None, path_option("--json", metavar="FILE", help="Also write the results as JSON.")
-]
+Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
+Force = Annotated[bool, option("--force", "Replace existing files.")]
+JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
 
 
 def _check_seed(seed: int) -> int:
@@ -64,9 +60,7 @@ def _check_seed(seed: int) -> int:
     return seed
 
 
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="S", callback=_check_seed, help="Random seed.")
-]
+Seed = Annotated[int, option("--seed", "Random seed.", "S", callback=_check_seed)]
 
 _READING = "Reading a corpus"
 
@@ -77,33 +71,33 @@ class Reading:
 
     min_count: Annotated[
         int,
-        typer.Option(
+        option(
             "--min-count",
-            metavar="N",
+            "Replace words that occur fewer than N times by <unk>.",
+            "N",
             min=1,
-            help="Replace words that occur fewer than N times by <unk>.",
             rich_help_panel=_READING,
         ),
     ] = 1
     max_size: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--max-size",
-            metavar="V",
+            "Keep the V most frequent words; replace the others by <unk>.",
+            "V",
             min=1,
-            help="Keep the V most frequent words; replace the others by <unk>.",
             rich_help_panel=_READING,
         ),
     ] = None
     lower: Annotated[
-        bool, typer.Option("--lower", help="Lower-case every word.", rich_help_panel=_READING)
+        bool, option("--lower", "Lower-case every word.", rich_help_panel=_READING)
     ] = False
     vocabulary: Annotated[
         Path | None,
-        path_option(
+        option(
             "--vocabulary",
-            metavar="FILE",
-            help="Use the words of this file (lines of word<TAB>count).",
+            "Use the words of this file (lines of word<TAB>count).",
+            "FILE",
             rich_help_panel=_READING,
         ),
     ] = None
@@ -120,13 +114,9 @@ class HeldOut:
     """Options that name the validation and test splits; by default they are taken from CORPUS."""
 
     valid: Annotated[
-        str | None,
-        typer.Option("--valid", metavar="FILE", help="Validation corpus, not part of CORPUS."),
+        str | None, option("--valid", "Validation corpus, not part of CORPUS.", "FILE")
     ] = None
-    test: Annotated[
-        str | None,
-        typer.Option("--test", metavar="FILE", help="Test corpus, not part of CORPUS."),
-    ] = None
+    test: Annotated[str | None, option("--test", "Test corpus, not part of CORPUS.", "FILE")] = None
 
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])

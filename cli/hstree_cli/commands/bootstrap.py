@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from hstree_cli.options import CorpusName, HeldOut, JsonFile, Quiet, Reading, examples, path_option
+from hstree_cli.options import CorpusName, HeldOut, JsonFile, Quiet, Reading, examples, option
 from hstree_cli.outputs import check_file, check_folder, written
 from hstree_cli.registered_options import BuilderOptions, ModelOptions
 from hstree_cli.tables import origin
@@ -26,24 +24,14 @@ def _example(builder: Builder) -> str:
 def bootstrap(
     corpus: CorpusName,
     *,
-    output: Annotated[
-        Path,
-        path_option(
-            "--output", "-o", metavar="DIR", help="Folder for every round.", show_default=False
-        ),
-    ],
+    output: Annotated[Path, option("--output -o", "Folder for every round.", "DIR")],
     rounds: Annotated[
         int,
-        typer.Option(
-            "--rounds",
-            metavar="N",
-            min=1,
-            help="Number of trees built, each from the best model before it.",
+        option(
+            "--rounds", "Number of trees built, each from the best model before it.", "N", min=1
         ),
     ] = 1,
-    method: Annotated[
-        str, typer.Option("--method", "-m", help="Method to build trees from vectors.")
-    ] = "gmm",
+    method: Annotated[str, option("--method -m", "Method to build trees from vectors.")] = "gmm",
     held_out: HeldOut,
     options: Annotated[dict[str, Any], BuilderOptions(_example, "gmm")],
     training: Annotated[dict[str, Any], ModelOptions("lbl", fixed=True)],

@@ -5,16 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from hstree_cli.options import (
-    Force,
-    Quiet,
-    Reading,
-    Seed,
-    examples,
-    path_option,
-)
+from hstree_cli.options import Force, Quiet, Reading, Seed, argument, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.registered_options import BuilderOptions
 from hstree_cli.tables import facts, input_facts, origin, tree_facts
@@ -37,42 +28,31 @@ def _example(builder: Builder) -> str:
 def build(
     input: Annotated[
         str,
-        typer.Argument(
-            metavar="INPUT",
-            help="A corpus, a vocabulary (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), "
+        argument(
+            "INPUT",
+            "A corpus, a vocabulary (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), "
             "as the method needs.",
-            show_default=False,
         ),
     ],
     *,
     method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="METHOD",
-            help="Method to build with; `hstree methods` lists them.",
-            show_default=False,
-        ),
+        str, option("--method -m", "Method to build with; `hstree methods` lists them.", "METHOD")
     ],
     output: Annotated[
-        Path,
-        path_option("--output", "-o", metavar="FILE", help="The tree: .json, .json.gz or .npz."),
+        Path, option("--output -o", "The tree: .json, .json.gz or .npz.", "FILE")
     ] = Path("tree.json"),
     force: Force = False,
     seed: Seed = 0,
     train_split_only: Annotated[
         bool,
-        typer.Option(
+        option(
             "--train-split-only",
-            help="Read only the lines of the corpus that `hstree evaluate` trains on: the "
-            "first 80%.",
+            "Read only the lines of the corpus that `hstree evaluate` trains on: the first 80%.",
         ),
     ] = False,
     reading: Reading,
     labels: Annotated[
-        Path | None,
-        path_option("--labels", metavar="FILE", help="Words of the rows of a .npy, one per line."),
+        Path | None, option("--labels", "Words of the rows of a .npy, one per line.", "FILE")
     ] = None,
     quiet: Quiet = False,
     options: Annotated[dict[str, Any], BuilderOptions(_example)],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, path_option
+from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, option
 from hstree_cli.outputs import check_folder, written
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
@@ -39,44 +39,23 @@ ARTEFACTS = ("results.json", "results.csv", "report.html", "runs")
 def compare(
     corpus: CorpusName,
     *,
-    output: Annotated[
-        Path,
-        path_option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for every run and the results.",
-            show_default=False,
-        ),
-    ],
+    output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="METHOD",
-            help='Method with its options, as in "gmm --epsilon 0.4"; repeatable.',
-            show_default=False,
+        option(
+            "--method -m",
+            'Method with its options, as in "gmm --epsilon 0.4"; repeatable.',
+            "METHOD",
         ),
     ] = None,
     tree: Annotated[
-        list[Path] | None,
-        path_option(
-            "--tree", metavar="TREE", help="File of a tree; repeatable.", show_default=False
-        ),
+        list[Path] | None, option("--tree", "File of a tree; repeatable.", "TREE")
     ] = None,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(
-            "--baseline",
-            metavar="knN",
-            help="Kneser-Ney model of order N, kn2 to kn7; repeatable.",
-            show_default=False,
-        ),
+        option("--baseline", "Kneser-Ney model of order N, kn2 to kn7; repeatable.", "knN"),
     ] = None,
-    seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds, from --seed on.")
-    ] = 1,
+    seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     held_out: HeldOut,
     training: Annotated[dict[str, Any], ModelOptions("lbl")],
     reading: Reading,

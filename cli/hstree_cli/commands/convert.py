@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from hstree_cli.options import Force, Quiet, examples, path_argument, path_option
+from hstree_cli.options import Force, Quiet, argument, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.tables import count, facts
 from hstree_cli.terminal import say, showing_progress
@@ -19,24 +17,20 @@ from hstree_cli.terminal import say, showing_progress
     "hstree convert linkage.npy tree.json --labels words.txt",
 )
 def convert(
-    source: Annotated[Path, path_argument("IN", "A tree in any format.")],
-    target: Annotated[Path, path_argument("OUT", "The converted tree.")],
+    source: Annotated[Path, argument("IN", "A tree in any format.")],
+    target: Annotated[Path, argument("OUT", "The converted tree.")],
     from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="FORMAT", help="Input format (default: from the extension)."
-        ),
+        str | None, option("--from", "Input format (default: from the extension).", "FORMAT")
     ] = None,
     to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="FORMAT", help="Output format (default: from the extension)."),
+        str | None, option("--to", "Output format (default: from the extension).", "FORMAT")
     ] = None,
     labels: Annotated[
         Path | None,
-        path_option(
+        option(
             "--labels",
-            metavar="FILE",
-            help="Labels of a linkage or a napkinXC tree: lines of word or word<TAB>count.",
+            "Labels of a linkage or a napkinXC tree: lines of word or word<TAB>count.",
+            "FILE",
         ),
     ] = None,
     force: Force = False,

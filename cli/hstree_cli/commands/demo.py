@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from hstree_cli.commands.compare import run_comparison
-from hstree_cli.options import Quiet, examples, path_option
+from hstree_cli.options import Quiet, examples, option
 from hstree_cli.outputs import check_folder
 from hstree_cli.terminal import showing_progress
 
@@ -18,8 +18,7 @@ ENTRIES = ("random", "balanced", "huffman", "gmm", "classes", "flat", "kn3")
 @examples("hstree demo -o demo")
 def demo(
     output: Annotated[
-        Path,
-        path_option("--output", "-o", metavar="DIR", help="Folder for the trees and results."),
+        Path, option("--output -o", "Folder for the trees and results.", "DIR")
     ] = Path("demo"),
     quiet: Quiet = False,
 ) -> None:

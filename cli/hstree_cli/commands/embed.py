@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, path_option
+from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.result_tables import epochs_table
@@ -31,24 +31,17 @@ def embed(
     *,
     output: Annotated[
         Path,
-        path_option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="word2vec text (.vec, .txt) or binary (.bin), .npy, or gensim's "
-            "KeyedVectors (.kv).",
-            show_default=False,
+        option(
+            "--output -o",
+            "word2vec text (.vec, .txt) or binary (.bin), .npy, or gensim's KeyedVectors (.kv).",
+            "FILE",
         ),
     ],
     tree: Annotated[
-        Path | None,
-        path_option(
-            "--tree", metavar="TREE", help="Tree to train on (default: Huffman tree of CORPUS)."
-        ),
+        Path | None, option("--tree", "Tree to train on (default: Huffman tree of CORPUS).", "TREE")
     ] = None,
     training: Annotated[
-        dict[str, Any],
-        ModelOptions("cbow", language_models=False, defaults={"sample": 1e-3}),
+        dict[str, Any], ModelOptions("cbow", language_models=False, defaults={"sample": 1e-3})
     ],
     reading: Reading,
     force: Force = False,

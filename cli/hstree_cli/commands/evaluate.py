@@ -17,10 +17,10 @@ from hstree_cli.options import (
     Quiet,
     Reading,
     UsageError,
+    argument,
     examples,
     flag,
-    path_argument,
-    path_option,
+    option,
 )
 from hstree_cli.outputs import check_file, check_folder, written
 from hstree_cli.registered_options import ModelOptions
@@ -47,25 +47,22 @@ _FOR_SCORING = {
 )
 def evaluate(
     ctx: typer.Context,
-    tree: Annotated[Path, path_argument("TREE", "A tree; with --no-train, a model's folder.")],
+    tree: Annotated[Path, argument("TREE", "A tree; with --no-train, a model's folder.")],
     corpus: CorpusName,
     *,
     held_out: HeldOut,
     no_train: Annotated[
-        bool, typer.Option("--no-train", help="Score a saved model on every line of CORPUS.")
+        bool, option("--no-train", "Score a saved model on every line of CORPUS.")
     ] = False,
     training: Annotated[dict[str, Any], ModelOptions("lbl")],
     reading: Reading,
-    save: Annotated[
-        Path | None,
-        path_option("--save", metavar="MODEL_DIR", help="Save the trained model."),
-    ] = None,
+    save: Annotated[Path | None, option("--save", "Save the trained model.", "MODEL_DIR")] = None,
     vectors_out: Annotated[
         Path | None,
-        path_option(
+        option(
             "--vectors-out",
-            metavar="FILE.npy",
-            help="Write each word's mean predicted vector, from which trees can be built.",
+            "Write each word's mean predicted vector, from which trees can be built.",
+            "FILE.npy",
         ),
     ] = None,
     json: JsonFile = None,

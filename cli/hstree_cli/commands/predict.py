@@ -11,7 +11,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hstree_cli.options import JsonFile, ModelFolder, Quiet, UsageError, examples
+from hstree_cli.options import JsonFile, ModelFolder, Quiet, UsageError, argument, examples, option
 from hstree_cli.outputs import check_file, written
 from hstree_cli.tables import shortened, table
 from hstree_cli.terminal import say, showing_progress
@@ -33,16 +33,10 @@ BATCH = 256
 def predict(
     ctx: typer.Context,
     model: ModelFolder,
-    context: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="The words before.", show_default=False),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="K", min=1, help="Number of words.")] = 10,
+    context: Annotated[str | None, argument("TEXT", "The words before.")] = None,
+    k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
     contexts: Annotated[
-        str | None,
-        typer.Option(
-            "--contexts", metavar="FILE", help="File of contexts, one per line; - for stdin."
-        ),
+        str | None, option("--contexts", "File of contexts, one per line; - for stdin.", "FILE")
     ] = None,
     json: JsonFile = None,
     quiet: Quiet = False,

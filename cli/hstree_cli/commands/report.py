@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from hstree_cli.options import Quiet, examples, path_argument, path_option
+from hstree_cli.options import Quiet, argument, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.tables import facts
 from hstree_cli.terminal import say, showing_progress
@@ -13,10 +13,9 @@ from hstree_cli.terminal import say, showing_progress
 
 @examples("hstree report ptb", "hstree report ptb -o ptb.html")
 def report(
-    folder: Annotated[Path, path_argument("DIR", "The folder that `hstree compare` wrote.")],
+    folder: Annotated[Path, argument("DIR", "The folder that `hstree compare` wrote.")],
     output: Annotated[
-        Path | None,
-        path_option("--output", "-o", metavar="FILE", help="The page (default: DIR/report.html)."),
+        Path | None, option("--output -o", "The page (default: DIR/report.html).", "FILE")
     ] = None,
     quiet: Quiet = False,
 ) -> None:

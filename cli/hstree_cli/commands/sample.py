@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hstree_cli.options import MAX_WORDS, ModelFolder, Quiet, Seed, examples
+from hstree_cli.options import MAX_WORDS, ModelFolder, Quiet, Seed, examples, option
 from hstree_cli.terminal import printable, showing_progress
 
 
@@ -15,18 +15,16 @@ def sample(
     model: ModelFolder,
     words: Annotated[
         int,
-        typer.Option(
+        option(
             "--words",
-            metavar="N",
+            "Number of words to draw, including the ends of lines.",
+            "N",
             min=0,
             max=MAX_WORDS,
-            help="Number of words to draw, including the ends of lines.",
         ),
     ] = 50,
     seed: Seed = 0,
-    context: Annotated[
-        str, typer.Option("--context", metavar="TEXT", help="Words to continue; not printed.")
-    ] = "",
+    context: Annotated[str, option("--context", "Words to continue; not printed.", "TEXT")] = "",
     quiet: Quiet = False,
 ) -> None:
     """Draw words from a model, each given the words before it, and print the text.

@@ -9,9 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from hstree_cli.options import CORPUS_KINDS, JsonFile, ModelFolder, Quiet, examples, path_option
+from hstree_cli.options import (
+    CORPUS_KINDS,
+    JsonFile,
+    ModelFolder,
+    Quiet,
+    argument,
+    examples,
+    option,
+)
 from hstree_cli.outputs import check_file, written
 from hstree_cli.tables import Facts, count, facts, figure, percent, vocabulary_line
 from hstree_cli.terminal import printable, say, showing_progress, warn
@@ -29,18 +35,12 @@ _OOV = "\tOOV"
 @examples("hstree score model other.txt", "hstree score model other.txt --per-word -o words.tsv")
 def score(
     model: ModelFolder,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help=f"The text: {CORPUS_KINDS}; - for stdin.", show_default=False
-        ),
-    ],
+    file: Annotated[str, argument("FILE", f"The text: {CORPUS_KINDS}; - for stdin.")],
     per_word: Annotated[
-        bool, typer.Option("--per-word", help="Score each word instead of each line.")
+        bool, option("--per-word", "Score each word instead of each line.")
     ] = False,
     output: Annotated[
-        Path | None,
-        path_option("--output", "-o", metavar="OUT", help="Write the lines to this file."),
+        Path | None, option("--output -o", "Write the lines to this file.", "OUT")
     ] = None,
     json: JsonFile = None,
     quiet: Quiet = False,

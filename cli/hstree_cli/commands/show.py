@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from hstree_cli.options import Quiet, TreeFile, examples
+from hstree_cli.options import Quiet, TreeFile, examples, option
 from hstree_cli.terminal import say, showing_progress
 
 
 @examples("hstree show huffman.json --depth 3", "hstree show huffman.json --word the")
 def show(
     tree: TreeFile,
-    word: Annotated[
-        str | None, typer.Option("--word", metavar="W", help="Show the codes of this word.")
-    ] = None,
+    word: Annotated[str | None, option("--word", "Show the codes of this word.", "W")] = None,
     depth: Annotated[
         int | None,
-        typer.Option(
-            "--depth",
-            metavar="D",
-            min=1,
-            help="Number of decisions from the root (default: 3; with --word 40).",
+        option(
+            "--depth", "Number of decisions from the root (default: 3; with --word 40).", "D", min=1
         ),
     ] = None,
     quiet: Quiet = False,

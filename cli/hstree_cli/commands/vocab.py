@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, path_option
+from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.tables import corpus_facts, facts
 from hstree_cli.terminal import say, showing_progress
@@ -14,9 +14,9 @@ from hstree_cli.terminal import say, showing_progress
 @examples("hstree vocab builtin:python --min-count 5 -o vocab.tsv")
 def vocab(
     corpus: CorpusName,
-    output: Annotated[
-        Path, path_option("--output", "-o", metavar="FILE", help="The vocabulary file.")
-    ] = Path("vocab.tsv"),
+    output: Annotated[Path, option("--output -o", "The vocabulary file.", "FILE")] = Path(
+        "vocab.tsv"
+    ),
     *,
     force: Force = False,
     reading: Reading,
