@@ -34,17 +34,22 @@ NAMED = 5
 
 
 def read_vocabulary(reading: Reading) -> Vocabulary | None:
-    """Read the vocabulary that the option names.
-
-    Raises
-    ------
-    OptionError
-        If other options select words, too.
-    """
+    """Read the vocabulary that the option names; refuse other options that select words."""
     if reading.vocabulary is None:
         return None
     refuse_options("--vocabulary chooses the words already", **reading.selection)
     return Vocabulary.from_file(reading.vocabulary)
+
+
+def read_corpus(source: str, reading: Reading) -> Corpus:
+    """Read one corpus with the words that the options choose."""
+    return Corpus.read(
+        source,
+        vocabulary=read_vocabulary(reading),
+        min_count=reading.min_count,
+        max_size=reading.max_size,
+        lower=reading.lower,
+    )
 
 
 def training_split(
@@ -63,17 +68,9 @@ def training_split(
 def read_splits(
     corpus: str, held_out: HeldOut, reading: Reading, vocabulary: Vocabulary | None = None
 ) -> Splits:
-    """Read the three splits of an evaluation, encoded with the words of the training split.
+    """Read the three splits of an evaluation, encoded with a vocabulary.
 
-    ``<unk>`` is among these words if another split needs it.
-
-    Parameters
-    ----------
-    corpus : str
-    held_out : HeldOut
-    reading : Reading
-    vocabulary : Vocabulary, optional
-        The words to use instead.
+    By default it has the words of the training split, and ``<unk>`` if another split needs it.
     """
 
     def read(source: str) -> Corpus:
@@ -96,12 +93,8 @@ def read_splits(
 class LabelReader:
     """Reads texts as ids of a tree's labels, for training or scoring a model.
 
-    Parameters
-    ----------
-    tree : Tree or LayerSpec
-    reading : Reading
-        Words outside its vocabulary, or outside those that it selects from a text, are read as
-        ``<unk>``, even if they are among the labels.
+    Words outside the vocabulary of `reading`, or outside those that it selects from a text, are
+    read as ``<unk>``, even if they are among the labels.
     """
 
     def __init__(self, tree: Tree | LayerSpec, reading: Reading) -> None:
@@ -145,40 +138,27 @@ class LabelReader:
 def warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree]) -> None:
     """Warn of lines in two splits, and of test lines that the vocabulary or a tree was made from.
 
-    Parameters
-    ----------
-    splits : Splits
-    trees : mapping of str to Tree
-        By the name to call them by in the warning; "" for none.
+    The trees are by the name that the warning gives them; "" for none.
     """
-    for message in [*shared_lines(splits), read_by_vocabulary(splits)]:
-        if message is not None:
-            warn(message)
+    for message in filter(None, [*shared_lines(splits), read_by_vocabulary(splits)]):
+        warn(message)
     for name, tree in trees.items():
-        if (message := read_by_builder(tree, splits.test)) is not None:
+        if seen := read_by_builder(tree, splits.test):
             source = tree.meta.get("input")
             if isinstance(source, dict) and source.get("kind") == "corpus":
-                message += " (--train-split-only)"
-            warn(f"{name}: {message}" if name else message)
+                seen += " (--train-split-only)"
+            warn(f"{name}: {seen}" if name else seen)
 
 
 def refuse_options(reason: str, **values: Any) -> None:
-    """Refuse options; one that is None or False was not typed.
-
-    Raises
-    ------
-    OptionError
-        Naming the others.
-    """
+    """Refuse options; one that is None or False was not typed."""
     if typed := [flag(name) for name, value in values.items() if value not in (None, False)]:
         raise OptionError(f"{' and '.join(typed)}: {reason}")
 
 
 def _splits(corpus: str, held_out: HeldOut, read: Callable[[str], Corpus]) -> Splits:
-    others = (
-        None if source is None else read(source) for source in (held_out.valid, held_out.test)
-    )
-    return corpus_splits(read(corpus), *others)
+    others = (held_out.valid, held_out.test)
+    return corpus_splits(read(corpus), *(None if name is None else read(name) for name in others))
 
 
 def _each(splits: Splits, change: Callable[[Corpus, str], Corpus]) -> Splits:
@@ -191,13 +171,7 @@ def _each(splits: Splits, change: Callable[[Corpus, str], Corpus]) -> Splits:
 
 
 def _check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that leave a text no word but ``<unk>``.
-
-    Raises
-    ------
-    OptionError
-        Naming the options.
-    """
+    """Refuse options that leave a text no word but ``<unk>``."""
     if options and not shared_words(text):
         typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
         raise OptionError(f"{name}: {typed}: no word but <unk> is left; choose more words")
@@ -213,13 +187,7 @@ def words_of(text: str) -> list[str]:
 
 
 def read_contexts(name: str) -> Iterator[list[str]]:
-    """Yield the words of each line of a file, or of standard input for ``-``.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or a line is not UTF-8.
-    """
+    """Yield the words of each line of a file, or of standard input for ``-``."""
     source = "standard input" if name == "-" else name
     number = 0
     try:

@@ -14,23 +14,10 @@ from hstree_cli.options import flag
 
 
 def parse_method(text: str) -> Method:
-    """Read a method and its options.
+    """Read a method, named as it was typed, and its options.
 
-    Parameters
-    ----------
-    text : str
-        The builder's name, then its options as `hstree build` takes them: ``--max-codes 8``,
-        ``--epsilon=0.4``, ``--weighted``, ``--no-weighted``; ``--seed`` is the random state.
-
-    Returns
-    -------
-    Method
-        Named as it was typed.
-
-    Raises
-    ------
-    OptionError
-        When there is no such builder, it has no such option, or that cannot have the value.
+    The builder's name comes first, then its options as `hstree build` takes them:
+    ``--max-codes 8``, ``--epsilon=0.4``, ``--weighted``, ``--no-weighted``.
 
     Examples
     --------

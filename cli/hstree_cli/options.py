@@ -1,13 +1,14 @@
 """Options that several commands share.
 
-A command takes a group of options as one dataclass parameter, which `commands.as_typer` replaces by
-its fields.
+A command takes a group of options as one dataclass parameter, which
+`registered_options.as_typer` replaces by its fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -62,7 +63,7 @@ def _check_seed(seed: int) -> int:
 
 Seed = Annotated[int, option("--seed", "Random seed.", "S", callback=_check_seed)]
 
-_READING = "Reading a corpus"
+_reading = partial(option, rich_help_panel="Reading a corpus")
 
 
 @dataclass(frozen=True)
@@ -71,35 +72,20 @@ class Reading:
 
     min_count: Annotated[
         int,
-        option(
-            "--min-count",
-            "Replace words that occur fewer than N times by <unk>.",
-            "N",
-            min=1,
-            rich_help_panel=_READING,
+        _reading(
+            "--min-count", "Replace words that occur fewer than N times by <unk>.", "N", min=1
         ),
     ] = 1
     max_size: Annotated[
         int | None,
-        option(
-            "--max-size",
-            "Keep the V most frequent words; replace the others by <unk>.",
-            "V",
-            min=1,
-            rich_help_panel=_READING,
+        _reading(
+            "--max-size", "Keep the V most frequent words; replace the others by <unk>.", "V", min=1
         ),
     ] = None
-    lower: Annotated[
-        bool, option("--lower", "Lower-case every word.", rich_help_panel=_READING)
-    ] = False
+    lower: Annotated[bool, _reading("--lower", "Lower-case every word.")] = False
     vocabulary: Annotated[
         Path | None,
-        option(
-            "--vocabulary",
-            "Use the words of this file (lines of word<TAB>count).",
-            "FILE",
-            rich_help_panel=_READING,
-        ),
+        _reading("--vocabulary", "Use the words of this file (lines of word<TAB>count).", "FILE"),
     ] = None
 
     @property
@@ -121,22 +107,18 @@ class HeldOut:
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
-_EPILOGS: dict[Callable[..., Any], str] = {}
+#: The ends of the commands' help pages: their examples.
+EPILOGS: dict[Callable[..., Any], str] = {}
 
 
 def examples(*lines: str) -> Callable[[CommandFunction], CommandFunction]:
     """Return a decorator that attaches examples to a command's function."""
 
     def attach(command: CommandFunction) -> CommandFunction:
-        _EPILOGS[command] = help_epilog(*lines)
+        EPILOGS[command] = help_epilog(*lines)
         return command
 
     return attach
-
-
-def epilog(command: Callable[..., Any]) -> str:
-    """Return the end of a command's help page: its examples."""
-    return _EPILOGS[command]
 
 
 def help_epilog(*lines: str) -> str:

@@ -19,22 +19,10 @@ from hstree_cli.terminal import BAD_INPUT, complain
 
 @contextmanager
 def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[None]:
-    """Write every output, then run the body, which prints.
+    """Write every output by its function, then run the body, which prints; skip a path of None.
 
-    A failed output stops neither the others nor the body. The body comes last, so that an error
-    of standard output loses nothing.
-
-    Parameters
-    ----------
-    *outputs : pairs of a path and a function
-        The function writes to the path. None is skipped.
-
-    Raises
-    ------
-    typer.Exit
-        After the body, if an output failed; each was named.
-    OSError
-        If standard output cannot be written; `BrokenPipeError` only if nothing else failed.
+    A failed output is named, stops neither the others nor the body, and ends the program after
+    the body. The body comes last, so that an error of standard output loses nothing.
     """
     from hstree.errors import HstreeError
 
@@ -70,26 +58,8 @@ def check_file(
 ) -> None:
     """Refuse a path where no file can be written, or where one must not be replaced.
 
-    Parameters
-    ----------
-    path : Path or None
-        None is not checked.
-    option : str
-        The option or argument that names the path, for the message.
-    endings : tuple of str
-        Endings that the file may have; empty for any.
-    force : bool
-        Whether an existing file may be replaced.
-    apart_from : iterable
-        Files that the command reads, and its other outputs; other objects are skipped.
-
-    Raises
-    ------
-    FileFormatError
-        If the path exists and must not be replaced, is one of those files or no regular file, or
-        if its folder is missing or read-only.
-    OptionError
-        If it has another ending.
+    `option` names the path in messages, `endings` are those that the file may have (empty for
+    any), `apart_from` has the files that the command reads and its other outputs.
     """
     from hstree._files import resolved
     from hstree.errors import FileFormatError, OptionError
@@ -114,18 +84,7 @@ def check_folder(
 ) -> None:
     """Refuse a path where no folder can be made, or where files must not be replaced.
 
-    Parameters
-    ----------
-    path, option, apart_from
-        As for `check_file`.
-    names : iterable of str
-        The files and folders that are written into it.
-
-    Raises
-    ------
-    FileFormatError
-        If a file is in the way, a folder above it is read-only, or one of the files that the
-        command reads would be replaced.
+    `names` are the files and folders that are written into it; the rest is as for `check_file`.
     """
     if path is None:
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
@@ -19,11 +18,9 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from hstree_cli.options import UsageError, epilog, flag, help_epilog
+from hstree_cli.options import EPILOGS, UsageError, flag, help_epilog
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from hstree._options import Option
     from hstree.builders import Builder
 
@@ -87,54 +84,31 @@ _TRAINING = "Training"
 
 @dataclass(frozen=True)
 class Choice:
-    """The builder or the model that the arguments name, and its options.
-
-    Attributes
-    ----------
-    name, summary : str
-    parameters : sequence of inspect.Parameter
-        The options as Typer reads them.
-    collect : callable
-        Takes their values by name; returns what the command receives.
-    unknown : callable
-        Takes an option that it does not have; returns what to say of it, or None.
-    example : str or None
-        A command line for the help page.
-    """
+    """The builder or the model that the arguments name, and its options."""
 
     name: str
     summary: str
+    #: The options as Typer reads them.
     parameters: Sequence[inspect.Parameter]
+    #: From their values by name to what the command receives.
     collect: Callable[[dict[str, Any]], Any]
+    #: From an option that it does not have to what to say of it, or None.
     unknown: Callable[[str], str | None]
+    #: A command line for the help page.
     example: str | None = None
 
 
-class RegisteredOptions(ABC):
-    """Annotation of a command's parameter that receives the options of a builder or a model."""
-
-    @abstractmethod
-    def choose(self, arguments: Sequence[str]) -> Choice | None:
-        """Return what the arguments name, or the default; None if there is neither."""
-
-
 @dataclass(frozen=True)
-class BuilderOptions(RegisteredOptions):
-    """The options of the builder that ``--method`` names, as a dict.
+class BuilderOptions:
+    """Annotation of a parameter that receives the options of the builder ``--method`` names."""
 
-    Attributes
-    ----------
-    example : callable
-        Takes the builder; returns a command line for the help page.
-    default : str or None
-        The method without ``--method``.
-    """
-
+    #: From the builder to a command line for the help page.
     example: Callable[[Builder], str]
+    #: The method without ``--method``.
     default: str | None = None
 
     def choose(self, arguments: Sequence[str]) -> Choice | None:
-        """Return the builder."""
+        """Return the builder that the arguments name, or the default; None if there is neither."""
         name = _value_of(arguments, "--method", "-m") or self.default
         if name is None:
             return None
@@ -157,28 +131,23 @@ class BuilderOptions(RegisteredOptions):
 
 
 @dataclass(frozen=True)
-class ModelOptions(RegisteredOptions):
-    """The options of the model that ``--model`` names, as a dict for `hstree.models.new_model`.
+class ModelOptions:
+    """Annotation of a parameter that receives the options of the model ``--model`` names.
 
-    Attributes
-    ----------
-    default : str
-        The model without ``--model``.
-    fixed : bool
-        Whether there is no ``--model``.
-    language_models : bool
-        Whether ``--model`` may name a language model.
-    defaults : mapping
-        Defaults that differ from the model's own.
+    They are a dict for `hstree.models.new_model`.
     """
 
+    #: The model without ``--model``.
     default: str
+    #: Whether there is no ``--model``.
     fixed: bool = False
+    #: Whether ``--model`` may name a language model.
     language_models: bool = True
+    #: Defaults that differ from the model's own.
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def choose(self, arguments: Sequence[str]) -> Choice:
-        """Return the model."""
+        """Return the model that the arguments name, or the default."""
         from hstree.models import MODELS, config_of
 
         name = self.default if self.fixed else _value_of(arguments, "--model") or self.default
@@ -193,10 +162,8 @@ class ModelOptions(RegisteredOptions):
             if name not in names:
                 raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
             help = f"Model to train: {', '.join(names)}. The options below are its own."
-            described = typer.Option(
-                "--model", metavar="MODEL", help=help, rich_help_panel=_TRAINING
-            )
-            parameters.append(_keyword("model", self.default, Annotated[str, described]))
+            model = typer.Option("--model", help=help, metavar="MODEL", rich_help_panel=_TRAINING)
+            parameters.append(_keyword("model", self.default, Annotated[str, model]))
         for option in kind.options:
             default = self.defaults.get(option.name, option.default)
             summary = f"{option.help.partition('. ')[0].rstrip('.')}."
@@ -238,13 +205,8 @@ def as_typer(
 ) -> Callable[..., None]:
     """Return a command's function as Typer reads it.
 
-    Parameters
-    ----------
-    command : callable
-        A parameter annotated with a dataclass is replaced by the options that are its fields, one
-        annotated with `RegisteredOptions` by those of the choice.
-    choices : mapping of str to Choice, optional
-        By the names of these parameters.
+    A parameter annotated with a dataclass is replaced by the options that are its fields, one
+    annotated with `BuilderOptions` or `ModelOptions` by those of the choice of its name.
     """
     choices = choices or {}
     signature = inspect.signature(command, eval_str=True)
@@ -254,9 +216,9 @@ def as_typer(
     for name, parameter in signature.parameters.items():
         group = parameter.annotation
         if isinstance(group, type) and is_dataclass(group):
-            members = _fields(group)
-            parameters += members
-            groups[name] = (_maker(group), [member.name for member in members])
+            hints = get_type_hints(group, include_extras=True)
+            parameters += [_keyword(f.name, f.default, hints[f.name]) for f in fields(group)]
+            groups[name] = (_maker(group), [f.name for f in fields(group)])
         elif _registered(parameter) is None:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
         elif (choice := choices.get(name)) is None:
@@ -264,16 +226,24 @@ def as_typer(
         else:
             registered += choice.parameters
             groups[name] = (choice.collect, [option.name for option in choice.parameters])
+    parameters += registered
+    every_name = [parameter.name for parameter in parameters]
     for choice in choices.values():
-        _refuse_clashes(choice, [parameter.name for parameter in (*parameters, *registered)])
+        for parameter in choice.parameters:
+            if every_name.count(parameter.name) > 1:  # only with another package's builder or model
+                from hstree.errors import PluginError
+
+                raise PluginError(
+                    f"{choice.name} cannot be used here: its option {parameter.name!r} is one of "
+                    "the command's own"
+                )
 
     def typed(**values: Any) -> None:
         for name, (collect, names) in groups.items():
             values[name] = collect({name: values.pop(name) for name in names})
         command(**values)
 
-    all_parameters = [*parameters, *registered]
-    typed.__signature__ = signature.replace(parameters=all_parameters)  # type: ignore[attr-defined]
+    typed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     typed.__name__ = command.__name__
     # The lines of a paragraph joined, so that they wrap at the width of the terminal.
     paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command) or "")
@@ -282,32 +252,14 @@ def as_typer(
     return typed
 
 
-def _registered(parameter: inspect.Parameter) -> RegisteredOptions | None:
-    """Return the `RegisteredOptions` that a parameter is annotated with."""
+def _registered(parameter: inspect.Parameter) -> BuilderOptions | ModelOptions | None:
+    """Return the registered options that a parameter is annotated with."""
     notes = getattr(parameter.annotation, "__metadata__", ())
-    return next((note for note in notes if isinstance(note, RegisteredOptions)), None)
-
-
-def _fields(group: type[DataclassInstance]) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters."""
-    hints = get_type_hints(group, include_extras=True)
-    return [_keyword(field.name, field.default, hints[field.name]) for field in fields(group)]
+    return next((n for n in notes if isinstance(n, BuilderOptions | ModelOptions)), None)
 
 
 def _maker(group: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
     return lambda values: group(**values)
-
-
-def _refuse_clashes(choice: Choice, names: Sequence[str]) -> None:
-    """Refuse a builder or a model of another package with an option that the command has."""
-    from hstree.errors import PluginError
-
-    for parameter in choice.parameters:
-        if names.count(parameter.name) > 1:
-            raise PluginError(
-                f"{choice.name} cannot be used here: its option {parameter.name!r} is one of the "
-                "command's own"
-            )
 
 
 class Command(TyperCommand):
@@ -324,7 +276,7 @@ class Command(TyperCommand):
         }
         examples = [choice.example for choice in choices.values() if choice.example is not None]
         complete = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        page_end = help_epilog(*examples) if examples else epilog(self.body)
+        page_end = help_epilog(*examples) if examples else EPILOGS[self.body]
         complete.command(epilog=page_end)(as_typer(self.body, choices))
         try:
             return typer.main.get_command(complete).make_context(info_name, args, *more, **extra)

@@ -97,14 +97,8 @@ def _perplexity_table(result: RunResult) -> Table:
 def print_rounds(results: Mapping[str, RunResult], folder: Path, text: str) -> None:
     """Print the rounds of a bootstrap in two tables: size and perplexity, and time.
 
-    Parameters
-    ----------
-    results : mapping
-        By round, in order.
-    folder : Path
-        The rounds' folders, for the size of models and the seconds to build trees.
-    text : str
-        Description of the corpus.
+    `folder` has the rounds' folders, for the size of models and the seconds to build trees;
+    `text` describes the corpus.
     """
     from hstree.experiments.rows import at_epoch_limit, parameters_of
     from hstree.experiments.runs import build_seconds

@@ -24,13 +24,7 @@ BRANCHES, CODES = 10, 8
 
 
 def label_id(tree: Tree, word: str) -> int:
-    """Return the id of a label.
-
-    Raises
-    ------
-    InputError
-        When there is none of that name; the message names similar ones.
-    """
+    """Return the id of a label; where there is none of that name, name similar ones."""
     if word in tree.labels:
         return int(tree.labels.index(word))
     close = get_close_matches(word, tree.labels, n=3)

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from hstree.tree import Tree
 
 #: What is compared by default.
-METHODS = (
-    *("random", "huffman", "semantic", "gmm", "gmm --epsilon 0.4 --trees 4", "classes"),
-    "flat",
-)
+METHODS = ["random", "huffman", "semantic", "gmm", "gmm --epsilon 0.4 --trees 4", "classes", "flat"]
 BASELINES = ("kn5",)
 #: Files and folders in the folder of a comparison.
 ARTEFACTS = ("results.json", "results.csv", "report.html", "runs")
@@ -86,7 +83,7 @@ def compare(
 
     if not (method or tree or baseline):
         is_language_model = kind_of(training).model.is_language_model
-        method, baseline = list(METHODS), list(BASELINES if is_language_model else ())
+        method, baseline = METHODS, list(BASELINES if is_language_model else ())
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
@@ -107,28 +104,14 @@ def compare(
 def run_comparison(
     splits: Splits, entries: Sequence[Entry], output: Path, quiet: bool, **options: Any
 ) -> None:
-    """Compare, print the results and write their page.
+    """Compare, print the results and write their page; `options` are those of `compare`.
 
-    Parameters
-    ----------
-    splits : Splits
-    entries : sequence of Entry
-    output : Path
-        Folder for the results.
-    quiet : bool
-        Show no progress.
-    **options
-        Seeds and the model's options, as `hstree.experiments.compare` takes them.
-
-    Raises
-    ------
-    typer.Exit
-        After Ctrl-C, and a message that names what is kept; after the table, when its files could
-        not be written.
+    End the program after Ctrl-C, with a message that names what is kept, and after the table if
+    its files could not be written.
     """
-    from hstree.errors import FileFormatError
+    from hstree.errors import FileFormatError, MissingExtraError
     from hstree.experiments import compare
-    from hstree.report import PAGE
+    from hstree.report import PAGE, write
     from hstree_cli.result_tables import print_comparison
 
     results: list[Comparison] = []
@@ -136,9 +119,14 @@ def run_comparison(
     page: list[str] = []
 
     def write_page(_: Path) -> None:
+        """Write the page if its plots can be drawn; note where it is, or why there is none."""
         if failure is not None:
             raise failure
-        page.append(_write_page(output, quiet))
+        try:
+            with showing_progress(quiet):
+                page.append(f"A page to look at: {printable(str(write(output)))}")
+        except MissingExtraError as error:
+            page.append(f"There is no page to look at: {error}; then `hstree report {output}`")
 
     try:
         with showing_progress(quiet):
@@ -157,18 +145,6 @@ def run_comparison(
         print_comparison(results[0], origin(splits.train), f"{output}/")
         for line in page:
             say(f"\n{line}")
-
-
-def _write_page(output: Path, quiet: bool) -> str:
-    """Write the page if its plots can be drawn; return where it is, or why there is none."""
-    from hstree.errors import MissingExtraError
-    from hstree.report import write
-
-    try:
-        with showing_progress(quiet):
-            return f"A page to look at: {printable(str(write(output)))}"
-    except MissingExtraError as error:
-        return f"There is no page to look at: {error}; then `hstree report {output}`"
 
 
 def _words_of(tree: Tree, corpus: str, held_out: HeldOut, reading: Reading) -> Vocabulary:

@@ -98,20 +98,13 @@ def _require_gensim(output: Path) -> None:
 def _tree_and_text(path: Path | None, source: str, reading: Reading) -> tuple[Tree, Corpus]:
     """Return the tree, by default Huffman's, and the corpus as ids of its labels."""
     from hstree.builders import build
-    from hstree.data.corpus import Corpus
     from hstree.tree import load
-    from hstree_cli.inputs import LabelReader, read_vocabulary
+    from hstree_cli.inputs import LabelReader, read_corpus
 
     if path is not None:
         tree = load(path)
         return tree, LabelReader(tree, reading).text(source)
-    text = Corpus.read(
-        source,
-        vocabulary=read_vocabulary(reading),
-        min_count=reading.min_count,
-        max_size=reading.max_size,
-        lower=reading.lower,
-    )
+    text = read_corpus(source, reading)
     return build("huffman", text), text
 
 

@@ -120,12 +120,7 @@ def evaluate(
 
 
 def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
-    """Refuse a model's folder in place of a tree, and training options with --no-train.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a model's folder in place of a tree, and training options with --no-train."""
     if tree.is_dir() and not no_train:
         raise UsageError(
             f"{tree} is a folder: add --no-train to score the model in it, "

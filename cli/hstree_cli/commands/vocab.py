@@ -28,17 +28,10 @@ def vocab(
     first line of the new file records the text and its lines, so that later
     commands notice test lines among them.
     """
-    from hstree.data.corpus import Corpus
-    from hstree_cli.inputs import read_vocabulary
+    from hstree_cli.inputs import read_corpus
 
     check_file(output, "-o", force=force, apart_from=[corpus, reading.vocabulary])
     with showing_progress(quiet):
-        text = Corpus.read(
-            corpus,
-            vocabulary=read_vocabulary(reading),
-            min_count=reading.min_count,
-            max_size=reading.max_size,
-            lower=reading.lower,
-        )
+        text = read_corpus(corpus, reading)
         text.counted_vocabulary().save(output)
     say(facts([*corpus_facts(text), ("written", str(output))]))
