@@ -27,9 +27,8 @@ def bootstrap(
 ) -> Iterator[tuple[str, RunResult]]:
     """Train on a random tree, then on trees grown from the vectors that a model learned.
 
-    The first round trains on a random tree; the mean predicted vectors of its words are the
-    features from which the next tree is grown. Every further tree is grown from the vectors of the
-    model with the lowest validation perplexity so far. Finished rounds are not done again.
+    Round 0 trains on a random tree. Every later tree is grown from the mean predicted vectors of
+    the model with the lowest validation perplexity so far. Finished rounds are not done again.
 
     Parameters
     ----------
@@ -42,21 +41,21 @@ def bootstrap(
     method : str, default "gmm"
         A builder that takes vectors.
     build_options : mapping, optional
-        Options of the builder; its random state is that of `options` unless it is among them.
+        Options of the builder; `random_state` is by default that of `options`.
     **options
         Options of `hstree.models.new_model`.
 
     Yields
     ------
     name : str
-        "round-0", ...
+        "round-0", "round-1", ...
     result : RunResult
-        When the round is done.
+        Yielded when the round is done.
 
     Raises
     ------
     OptionError
-        When `rounds` is below 1, or the method takes no vectors or not these options.
+        When `rounds` is below 1, the method does not take vectors, or an option is invalid.
     """
     if rounds < 1:
         raise OptionError(f"rounds is {rounds}; it must be 1 or more")

@@ -11,7 +11,7 @@ import os
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,7 @@ from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.experiments import results, rows
-from hstree.experiments.entries import (
-    Baseline,
-    Entry,
-    EntryLike,
-    Method,
-    NamedTree,
-    as_entries,
-)
+from hstree.experiments.entries import Baseline, Entry, EntryLike, Method, NamedTree, as_entries
 from hstree.experiments.evaluation import Splits, seen, versions
 from hstree.experiments.results import (
     BaselineResult,
@@ -60,12 +53,19 @@ from hstree.models import config_of, kind_of, predicts
 from hstree.tree import Tree, load
 from hstree.tree.statistics import tree_statistics
 
-#: Turns of each tree when speeds are measured.
+#: Number of turns of each tree when speeds are measured.
 ROUNDS = 3
-#: Maximum of random states; all their trees are built before the first is trained.
+#: Maximum number of random states; all their trees are built before the first is trained.
 MAX_SEEDS = 100
-#: The tree whose model learns the vectors that other trees are built from.
+#: The tree whose model learns the vectors that other trees are built from by default.
 RANDOM = Method("random")
+#: Fields of a row that are measured when all rows are trained; a baseline has no speeds.
+_NOT_YET: dict[str, Any] = dict.fromkeys(
+    [
+        *("seconds_per_epoch", "tokens_per_second", "speed_up"),
+        *("from_text", "seen", "to_flat", "by_band"),
+    ]
+)
 
 Seconds = dict[str, float]
 
@@ -92,7 +92,7 @@ def compare(
         of `hstree.experiments.entries`, which has a name. Methods that take vectors are built from
         the mean predicted vectors of a model on a random tree, trained once per random state.
     folder : path
-        Made if it is missing; locked meanwhile. Gets ``runs``, a folder for each run as
+        Made if it is missing; locked during the comparison. Gets ``runs``, a folder for each run as
         `hstree.experiments.runs.run` leaves it, ``results.json`` and ``results.csv``.
     seeds : int, default 1
         Number of random states, at most `MAX_SEEDS`: `random_state` and those after it. Each has
@@ -110,7 +110,7 @@ def compare(
     Raises
     ------
     OptionError
-        Before anything is trained, for an entry or an option that cannot be.
+        Before anything is trained, for an invalid entry or option.
     InputError
         Likewise when a tree is over other words than the text's vocabulary, or another process
         works in the folder.
@@ -134,8 +134,8 @@ def compare(
             f"{baselines[0]} gives the perplexity of a word given the words before it, "
             f"{model.name} that of a {model.predicts}; leave out the baselines"
         )
-    for part in splits.as_dict().values():
-        overlap(part)
+    for split in splits.as_dict().values():
+        overlap(split)
     _check_words(checked_entries, splits.train.vocabulary)
     first = config.pop("random_state")
     check_value("random_state", first + seeds - 1, RandomState)
@@ -165,17 +165,9 @@ def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
 
 @dataclass(frozen=True)
 class _Work:
-    """The work of a comparison: trees built, models trained, test tokens scored, each once.
+    """Builds trees, trains models and scores test tokens, each once.
 
-    Attributes
-    ----------
-    splits : Splits
-    home : Path
-        The comparison's folder.
-    config : mapping
-        The options of every model, without its random state.
-    seeds : range
-        Random states.
+    `home` is the comparison's folder; `config` has the options of every model but its random state.
     """
 
     splits: Splits
@@ -185,7 +177,7 @@ class _Work:
 
     def done(self, entries: Sequence[Entry]) -> Comparison:
         """Do the work and return its figures."""
-        # What needs no training is built first, so that what a builder refuses is refused at once.
+        # Trees that need no training are built first, so that bad options are refused at once.
         for entry in entries:
             if isinstance(entry, Method) and not entry.needs_vectors:
                 for seed in self.seeds:
@@ -249,14 +241,14 @@ class _Work:
         options["vectors_file"] = learned / "vectors.npy"
         return built_tree(self.splits.train, folder, entry.method, options)
 
-    def place(self, entry: Entry, seed: int) -> str:
+    def relative_folder(self, entry: Entry, seed: int) -> str:
         """Return the folder of a run, relative to the comparison's."""
         folder = f"runs/{entry.slug}"
         return folder if isinstance(entry, Baseline) else f"{folder}/seed-{seed}"
 
     def folder(self, entry: Entry, seed: int) -> Path:
         """Return the folder of a run."""
-        return self.home / self.place(entry, seed)
+        return self.home / self.relative_folder(entry, seed)
 
     def nlls(self, entry: Entry) -> list[Float64]:
         """Return the negative log-likelihood of every test token, an array per random state."""
@@ -299,21 +291,20 @@ class _Work:
         with progress.task("laying out the table", len(entries)) as task:
             for entry in entries:
                 if isinstance(entry, Baseline):
-                    figures = self._baseline_figures(entry, fitted[entry.name])
-                    tree = None
+                    row, tree = self._baseline_row(entry, fitted[entry.name]), None
                 else:
-                    figures = self._tree_figures(entry, trained[entry.name], trees[entry.name])
-                    figures |= {
-                        "seconds_per_epoch": per_epoch[entry.name],
-                        "tokens_per_second": statistics.median(measured[entry.name]),
-                        "speed_up": rows.speed_up(measured, entry.name, flat_name),
-                    }
-                    # Its own meta: the run of an equal tree may have another.
+                    row = replace(
+                        self._tree_row(entry, trained[entry.name], trees[entry.name]),
+                        seconds_per_epoch=per_epoch[entry.name],
+                        tokens_per_second=statistics.median(measured[entry.name]),
+                        speed_up=rows.speed_up(measured, entry.name, flat_name),
+                    )
+                    # The meta of the tree itself: the run of an equal tree may have another.
                     tree = entry.tree if isinstance(entry, NamedTree) else trees[entry.name]
                 nlls = self.nlls(entry)
                 table.append(
-                    Row(
-                        **figures,
+                    replace(
+                        row,
                         from_text=from_text[entry.name],
                         seen=seen(self.splits, tree),
                         to_flat=None if flat_nlls is None else paired_ratio(nlls, flat_nlls),
@@ -323,63 +314,64 @@ class _Work:
                 task.advance()
         return table
 
-    def _tree_figures(
-        self, entry: Method | NamedTree, trained: Sequence[RunResult], tree: Tree
-    ) -> dict[str, Any]:
-        """Return the fields of a tree's row but for speeds and ratios.
+    def _tree_row(self, entry: Method | NamedTree, trained: Sequence[RunResult], tree: Tree) -> Row:
+        """Return a tree's row without speeds and ratios.
 
-        Costs are weighted by the counts of the training split, the same for every tree: one that
-        was made elsewhere has others, or none.
+        Costs are weighted by the counts of the training split; the tree may have other counts.
         """
-        places = [self.place(entry, seed) for seed in self.seeds]
+        folders = [self.relative_folder(entry, seed) for seed in self.seeds]
         vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
         counts = self.splits.train.with_vocabulary(vocabulary).counts
         statistics_of_tree = tree_statistics(tree, counts)
         options = tree.meta.get("options")
-        return {
-            "name": entry.name,
-            "kind": "tree",
-            "tree_file": f"{places[0]}/tree.json",
-            "method": statistics_of_tree.method,
-            "options": options if isinstance(options, dict) else {},
-            "tree": TreeFigures.of(statistics_of_tree),
-            "code_lengths": rows.code_lengths(tree, counts),
-            "parameters": rows.parameters_of(self.home / places[0] / "model"),
-            "in_wordnet": rows.in_wordnet(tree),
-            "runs": [
+        return Row(
+            name=entry.name,
+            kind="tree",
+            tree_file=f"{folders[0]}/tree.json",
+            method=statistics_of_tree.method,
+            options=options if isinstance(options, dict) else {},
+            tree=TreeFigures.of(statistics_of_tree),
+            code_lengths=rows.code_lengths(tree, counts),
+            parameters=rows.parameters_of(self.home / folders[0] / "model"),
+            in_wordnet=rows.in_wordnet(tree),
+            runs=[
                 RowRun(
                     seed=seed,
-                    folder=place,
+                    folder=folder,
                     perplexity=result.perplexity,
                     epochs=result.epochs,
                     seconds=result.seconds,
                 )
-                for seed, place, result in zip(self.seeds, places, trained, strict=True)
+                for seed, folder, result in zip(self.seeds, folders, trained, strict=True)
             ],
-            "perplexity": rows.spreads(trained),
-            "at_epoch_limit": rows.at_epoch_limit(trained),
-        }
+            perplexity=rows.spreads(trained),
+            at_epoch_limit=rows.at_epoch_limit(trained),
+            **_NOT_YET,
+        )
 
-    def _baseline_figures(self, entry: Baseline, result: BaselineResult) -> dict[str, Any]:
-        """Return the fields of a baseline's row but for ratios."""
+    def _baseline_row(self, entry: Baseline, result: BaselineResult) -> Row:
+        """Return a baseline's row without ratios."""
         run_of_row = RowRun(
             seed=None,
-            folder=self.place(entry, 0),
+            folder=self.relative_folder(entry, 0),
             perplexity=result.perplexity,
             seconds=result.seconds,
         )
-        return {
-            **dict.fromkeys(("tree_file", "tree", "code_lengths", "in_wordnet")),
-            **dict.fromkeys(("seconds_per_epoch", "tokens_per_second", "speed_up")),
-            "name": entry.name,
-            "kind": "baseline",
-            "method": entry.name,
-            "options": result.options,
-            "parameters": result.parameters,
-            "runs": [run_of_row],
-            "perplexity": rows.spreads([result]),
-            "at_epoch_limit": 0,
-        }
+        return Row(
+            name=entry.name,
+            kind="baseline",
+            tree_file=None,
+            method=entry.name,
+            options=result.options,
+            tree=None,
+            code_lengths=None,
+            parameters=result.parameters,
+            in_wordnet=None,
+            runs=[run_of_row],
+            perplexity=rows.spreads([result]),
+            at_epoch_limit=0,
+            **_NOT_YET,
+        )
 
     def _seconds(
         self,
@@ -397,19 +389,9 @@ class _Work:
     ) -> Seconds | None:
         """Return the seconds of each step from the text to the model of a finished run.
 
-        Parameters
-        ----------
-        entry : Method or NamedTree
-        seed : int
-        per_epoch : mapping of str to float
-            Seconds of an epoch by row, the rows that vectors come from included.
-
-        Returns
-        -------
-        dict or None
-            ``vectors``, until the vectors that the tree was built from are learned; ``tree``, to
-            build it; ``training``, the epochs. None where the tree or its vectors came from a
-            file, or the building was not timed.
+        They are ``vectors`` (until the vectors that the tree is built from are learned), ``tree``
+        (to build it) and ``training`` (the epochs, at `per_epoch` seconds of each row). None where
+        the tree or its vectors came from a file, or the building was not timed.
         """
         result = self.train(entry, seed)
         tree = result.tree

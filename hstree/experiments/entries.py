@@ -22,7 +22,7 @@ _LONGEST_SLUG = 80
 
 @dataclass(frozen=True)
 class Method:
-    """A builder and its options; options that are not given have their defaults.
+    """A builder and its options, by default those of the builder.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Method:
     Raises
     ------
     OptionError
-        When there is no such builder, it has no such option, or that cannot have the value.
+        When the builder, an option or its value is unknown.
     """
 
     method: str
@@ -91,7 +91,7 @@ class Method:
 
     @property
     def reads_vectors(self) -> bool:
-        """Whether an option names a file of vectors, whose making was not timed."""
+        """Whether an option names a file of vectors, whose training was not timed."""
         return self._values.get("vectors_file") is not None
 
     @cached_property
@@ -99,7 +99,7 @@ class Method:
         return self.builder.effective(self.options)
 
     def seeded(self, random_state: int) -> dict[str, Any]:
-        """Return the options with a random state, unless they have their own."""
+        """Return the options with a random state, unless they have one."""
         takes_state = any(option.name == "random_state" for option in self.builder.options)
         return {"random_state": random_state, **self.options} if takes_state else dict(self.options)
 
@@ -126,13 +126,7 @@ class Baseline:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """Return the baseline of a name.
-
-        Raises
-        ------
-        OptionError
-            When there is none.
-        """
+        """Return the baseline of a name; OptionError if there is none."""
         match = _BASELINE.fullmatch(name)
         if match is None:
             raise OptionError(f"there is no baseline {name!r}; there are kn2 to kn7, Kneser-Ney")
@@ -145,7 +139,7 @@ class Baseline:
 
 
 Entry = Method | NamedTree | Baseline
-#: What Python code may write for an entry.
+#: Shorthands for an entry in Python.
 EntryLike = Entry | str | tuple[str, Mapping[str, Any]] | Tree
 
 
@@ -177,7 +171,7 @@ def as_entries(given: Sequence[EntryLike]) -> list[Entry]:
             same = "occurs twice" if first == entry.name else f"and {entry.name} agree"
             raise OptionError(f"{first} {same} in the comparison; name each once")
         if entry.name in names.values():
-            raise OptionError(f"two rows are named {entry.name}; give each a name of its own")
+            raise OptionError(f"two rows are named {entry.name}; give each another name")
         names[entry.slug] = entry.name
     return entries
 

@@ -1,4 +1,4 @@
-"""Train a model on a tree and score it: splits, scores, and test lines that were read before."""
+"""Training and scoring of a model on three splits, and test lines that were read before."""
 
 from __future__ import annotations
 
@@ -48,12 +48,13 @@ class Evaluation:
     ----------
     model : Model
     splits : Splits
-        As the model reads them, through the labels of its tree.
+        Encoded by the model's labels.
     train, valid, test : TextScore
         Scores of the trained model, without dropout.
     unigram : TextScore
         Score of the training split's unigram distribution on the test split.
     history : History
+        Epochs of the training.
     seconds : float
         Wall-clock time of training and scoring.
     """
@@ -71,8 +72,8 @@ class Evaluation:
     def result(self) -> RunResult:
         """All figures, as JSON files hold them; ``docs/figures.md`` describes each."""
         scores = {"train": self.train, "valid": self.valid, "test": self.test}
-        return RunResult(
-            **_model_figures(self.model),
+        return _result(
+            self.model,
             perplexity={
                 **{name: finite(score.perplexity) for name, score in scores.items()},
                 "test_without_oov": finite(self.test.perplexity_without_oov),
@@ -89,15 +90,16 @@ class Evaluation:
         )
 
 
-def _model_figures(model: Model[Any]) -> dict[str, Any]:
-    """Return the fields of a `RunResult` that depend on the model alone."""
-    return {
-        "predicts": model.predicts,
-        "vocabulary": VocabularyFigures.of(model.vocabulary),
-        "tree": None if model.tree is None else TreeFigures.of(model.tree.stats()),
-        "options": model.config(),
-        "versions": versions(),
-    }
+def _result(model: Model[Any], **figures: Any) -> RunResult:
+    """Return these figures with those that depend on the model alone."""
+    return RunResult(
+        predicts=model.predicts,
+        vocabulary=VocabularyFigures.of(model.vocabulary),
+        tree=None if model.tree is None else TreeFigures.of(model.tree.stats()),
+        options=model.config(),
+        versions=versions(),
+        **figures,
+    )
 
 
 def corpus_splits(
@@ -135,7 +137,7 @@ def evaluate(
     text : Splits or Corpus
         A corpus is split by `corpus_splits`.
     trained : callable, optional
-        Called with the model after its training and before its scoring, which may be interrupted.
+        Called with the trained model before it is scored, as scoring may be interrupted.
     **options
         Options of `hstree.models.new_model`: `model`, default "lbl", and those of its class, such
         as dim, context, epochs, batch_size, learning_rate, random_state.
@@ -147,18 +149,18 @@ def evaluate(
     Raises
     ------
     InputError
-        Before anything is trained, when a split holds words that are not among the labels and
-        these hold no ``<unk>``.
+        Before anything is trained, when a split has words that are not among the labels, and
+        ``<unk>`` is not either.
     """
     start = time.perf_counter()
     model = new_model(output, **options)
-    splits = Splits(*(model.reencode(part) for part in Splits.of(text).as_dict().values()))
-    for part in splits.as_dict().values():
-        overlap(part)
+    splits = Splits(*(model.reencode(split) for split in Splits.of(text).as_dict().values()))
+    for split in splits.as_dict().values():
+        overlap(split)
     model.fit(splits.train, splits.valid)
     if trained is not None:
         trained(model)
-    train, valid, test = (model.score(part) for part in splits.as_dict().values())
+    train, valid, test = (model.score(split) for split in splits.as_dict().values())
     seconds = time.perf_counter() - start
     unigram = unigram_score(splits.test, splits.train.counts)
     return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds)
@@ -168,8 +170,8 @@ def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:
     """Score a trained model on every line of a corpus, as its test split."""
     start = time.perf_counter()
     score = model.score(corpus)
-    return RunResult(
-        **_model_figures(model),
+    return _result(
+        model,
         perplexity={
             "test": finite(score.perplexity),
             "test_without_oov": finite(score.perplexity_without_oov),
@@ -190,20 +192,11 @@ def versions() -> dict[str, str]:
 def seen(splits: Splits, tree: Tree | None = None) -> str | None:
     """Name test lines that training, validation, the tree's builder or the vocabulary has read.
 
-    Parameters
-    ----------
-    splits : Splits
-    tree : Tree, optional
-        Its meta records what it was built from.
-
-    Returns
-    -------
-    str or None
-        One sentence; None where no such lines are known.
+    Returns one sentence, or None where no such lines are known.
     """
     sentences = [
-        _in_two_parts(splits, "train", "test"),
-        _in_two_parts(splits, "valid", "test"),
+        _in_both(splits, "train", "test"),
+        _in_both(splits, "valid", "test"),
         None if tree is None else read_by_builder(tree, splits.test),
         read_by_vocabulary(splits),
     ]
@@ -211,14 +204,14 @@ def seen(splits: Splits, tree: Tree | None = None) -> str | None:
 
 
 def shared_lines(splits: Splits) -> list[str]:
-    """Name lines that are in two splits: one sentence for each pair of splits that share some."""
+    """Name lines that are in two splits, in one sentence per pair of splits."""
     pairs = [("train", "test"), ("valid", "test"), ("train", "valid")]
-    sentences = [_in_two_parts(splits, *pair) for pair in pairs]
+    sentences = [_in_both(splits, *pair) for pair in pairs]
     return [sentence for sentence in sentences if sentence is not None]
 
 
 def read_by_builder(tree: Tree, test: Corpus) -> str | None:
-    """Name test lines that a tree was built from, as far as its meta tells, in one sentence."""
+    """Name test lines that a tree was built from, by its meta, in one sentence."""
     source = tree.meta.get("input")
     if isinstance(source, dict):
         corpus = {key: source.get(key) for key in ("name", "sha256", "lines")}
@@ -240,7 +233,7 @@ def read_by_model(model: Model[Any], test: Corpus) -> str | None:
     if (lines := shared(model.texts, test.source)) is not None:
         return (
             f"the model was trained or validated on {lines}, which are scored here: its figure is "
-            "flattered; score another text"
+            "optimistic; score another text"
         )
     return None if model.tree is None else read_by_builder(model.tree, test)
 
@@ -256,15 +249,15 @@ def read_by_vocabulary(splits: Splits) -> str | None:
     )
 
 
-_ARE_FLATTERED = "are in the test part: its figure is flattered"
-_PARTS = {"train": "training part", "valid": "validation part", "test": "test part"}
+_ARE_FLATTERED = "are in the test split: its figure is optimistic"
+_NAMES = {"train": "training split", "valid": "validation split", "test": "test split"}
 
 
-def _in_two_parts(splits: Splits, one: str, other: str) -> str | None:
+def _in_both(splits: Splits, one: str, other: str) -> str | None:
     lines = shared(getattr(splits, one).source, getattr(splits, other).source)
     if lines is None:
         return None
     return (
-        f"{lines} are in the {_PARTS[one]} and in the {_PARTS[other]}: the figure of the "
-        f"{_PARTS[other]} is flattered; give it other lines"
+        f"{lines} are in the {_NAMES[one]} and in the {_NAMES[other]}: the figure of the "
+        f"{_NAMES[other]} is optimistic; use other lines for it"
     )

@@ -54,20 +54,20 @@ class VocabularyFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class CodeLength:
-    """Mean code length in decisions: of all labels alike, and weighted by their counts."""
+    """Mean code length in decisions, unweighted and weighted by the labels' counts."""
 
     uniform: float | None
     weighted: float | None
 
     @property
     def mean(self) -> float | None:
-        """The mean by counts where there are any, else that of all labels alike."""
+        """The weighted mean if there are counts, else the unweighted one."""
         return self.uniform if self.weighted is None else self.weighted
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeFigures:
-    """Statistics of a tree as JSON has them (`hstree.tree.statistics.TreeStatistics`)."""
+    """Statistics of a tree, under the names of `hstree.tree.statistics.TreeStatistics`."""
 
     method: str | None = None
     nodes: int
@@ -148,10 +148,19 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineResult:
-    """Figures of one n-gram model: its ``result.json``.
+    """Figures of one n-gram model, as its ``result.json`` holds them.
 
-    `parameters` is the number of different n-grams of all orders, `fit_seconds` the time to count
-    and smooth, `seconds` the same with scoring.
+    Attributes
+    ----------
+    perplexity : dict of str to float or None
+        By split; ``test_without_oov`` is of the test split.
+    options : dict
+    parameters : int
+        Number of distinct n-grams of all orders.
+    fit_seconds, seconds : float
+        Time to count and smooth, and the same with scoring.
+    key : str
+        Hash of all that the result depends on.
     """
 
     perplexity: dict[str, float | None]
@@ -164,7 +173,7 @@ class BaselineResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """The computer that speeds were measured on; `cores` are those the process may use."""
+    """Computer that speeds were measured on; `cores` is the number that the process may use."""
 
     cores: int
     system: str
@@ -175,7 +184,7 @@ class Machine:
 class Band:
     """Words whose training count is `least` to `most`; both are None for words out of vocabulary.
 
-    `words` are those of the vocabulary, `tokens` those of the test split.
+    `words` is the number of such words in the vocabulary, `tokens` of test tokens.
     """
 
     least: int | None
@@ -186,7 +195,7 @@ class Band:
 
 @dataclass(frozen=True, kw_only=True)
 class LengthCount:
-    """The number of codes of one length, and the training tokens that they carry."""
+    """Number of codes of one length, and of training tokens that have them."""
 
     length: int
     codes: int
@@ -195,7 +204,7 @@ class LengthCount:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Mean and sample standard deviation of n values; `sd` is None for a single one."""
+    """Mean and sample standard deviation of n values; `sd` is None for one value."""
 
     mean: float | None
     sd: float | None
@@ -204,9 +213,9 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class SecondsFromText:
-    """Seconds from the text to a trained model: vectors, tree and training, and their sum.
+    """Seconds from the text to a trained model: vectors, tree, training and their sum.
 
-    `speed_up` is how many times as fast as the flat row that is.
+    `speed_up` is the seconds of the flat row divided by those of this row.
     """
 
     seconds: float | None
@@ -229,9 +238,40 @@ class RowRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row of a comparison: what was trained, its costs, its perplexities, its speed.
+    """One row of a comparison. ``docs/results-format.md`` describes the fields in full.
 
-    ``docs/results-format.md`` describes the fields under the same names.
+    Attributes
+    ----------
+    name : str
+    kind : {"tree", "baseline"}
+    tree_file : str or None
+        Path of the first random state's tree, relative to the comparison's folder.
+    method : str or None
+        Builder of the tree; None if its file does not say.
+    options : dict
+        Options of the builder or the baseline.
+    tree : TreeFigures or None
+        None for a baseline, as are `code_lengths` and all speeds.
+    code_lengths : list of LengthCount or None
+    parameters : int or None
+        Number of trained parameters.
+    in_wordnet : float or None
+        Share of the training tokens that WordNet has; None unless built from WordNet.
+    runs : list of RowRun
+    perplexity : dict of str to Spread
+        ``valid``, ``test`` and ``test_without_oov``, over the runs.
+    at_epoch_limit : int
+        Number of runs that stopped at the limit of epochs, before they had converged.
+    seconds_per_epoch, tokens_per_second : float or None
+    speed_up : float or None
+        Training speed divided by that of the flat row; None without one.
+    from_text : SecondsFromText or None
+    seen : str or None
+        One sentence that names the test lines that were read before, if any.
+    to_flat : Ratio or None
+        Test perplexity divided by that of the flat row.
+    by_band : list of float or None
+        Test perplexity in each band of the comparison; None for a band without tokens.
     """
 
     name: str
@@ -257,7 +297,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The tree of lowest perplexity, and the fastest of those nearly as good, by their names.
+    """Names of the tree of lowest perplexity and of the fastest of those nearly as good.
 
     `by` is the split whose perplexity decides, `among` the number of trees, `within` how far above
     the lowest perplexity the fastest may be, as a share of it.
@@ -274,7 +314,25 @@ class Choice:
 class Comparison:
     """All figures of a comparison, as ``results.json`` holds them.
 
-    ``docs/results-format.md`` describes the fields under the same names.
+    Attributes
+    ----------
+    predicts : str
+        What a perplexity is of: "word given the words before it".
+    corpus : dict of str to dict
+        What is known of each split's text.
+    tokens, oov : dict of str to int
+        By split.
+    vocabulary : VocabularyFigures
+    options : dict
+        Every option of the models, and ``seeds``, the random states.
+    versions : dict of str to str
+    machine : Machine
+    unigram : float or None
+        Test perplexity of the training split's unigram distribution.
+    bands : list of Band
+    rows : list of Row
+    choice : Choice or None
+        None without any tree.
     """
 
     predicts: str = "word given the words before it"
@@ -298,7 +356,7 @@ class Comparison:
         return document
 
     def read_before(self) -> list[str]:
-        """Return one sentence for each kind of test lines read before, with the rows it is of."""
+        """Return a sentence, with the rows it is of, for each set of test lines read before."""
         names: dict[str, list[str]] = {}
         for row in self.rows:
             if row.seen is not None:
@@ -405,7 +463,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
     return comparison
 
 
-#: Bounds that no figure comes near, so that none overflows on the page.
+#: Bounds far from every real figure, within which nothing overflows on the page.
 _SMALLEST, _LARGEST, _LARGEST_INT = 1e-100, 1e100, 2**53
 #: Characters that neither a page nor a path can hold.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
@@ -420,15 +478,15 @@ def decode(value: Any, kind: type[T], where: str = "") -> T:
         As `json.loads` returns it.
     kind : type
         A dataclass, ``list``, ``dict``, ``Literal``, ``X | None``, ``Any``, str, bool, int or
-        float. Keys that a dataclass does not have are ignored, those with a default may lack.
-        Null is NaN where the type is float: JSON has no other word for it.
+        float. Keys that a dataclass does not have are ignored, those with a default may be
+        missing. Null is NaN where the type is float.
     where : str
-        What the value is called in messages.
+        Name of the value in messages.
 
     Raises
     ------
     FileFormatError
-        When it is of another type, lacks a key, or is a number or text that no page can show.
+        When it has another type, lacks a key, or is a number or text that no page can show.
     """
     result: T = _decoded(value, kind, where)
     return result
@@ -517,7 +575,7 @@ def _check_range(value: Any, where: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """What the page shows of a split's text; each key may be missing."""
+    """Keys of a split's text that the page shows; each may be missing."""
 
     name: str | None = None
     sha256: str | None = None
@@ -526,12 +584,7 @@ class _Source:
 
 
 def _check(comparison: Comparison) -> None:
-    """Check what the types leave open: texts, options, and how rows and choice fit together.
-
-    Raises
-    ------
-    FileFormatError
-    """
+    """Check what the types do not: texts, options, and that rows and choice fit together."""
     for split, source in comparison.corpus.items():
         lines = decode(source, _Source, f'"corpus": "{split}"').lines
         if lines is not None and len(lines) != 2:
@@ -561,7 +614,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_row(row: Row, n_bands: int, where: str) -> None:
-    """Check that a row is whole, and that what is divided by, or drawn as a log, is not zero."""
+    """Check that a row is whole, and that divisors and figures on log axes are not zero."""
     if {row.tree is None, row.tree_file is None} != {row.kind != "tree"}:
         raise FileFormatError(f"{where} is neither a tree's nor a baseline's")
     if row.by_band and len(row.by_band) < n_bands:

@@ -1,7 +1,4 @@
-"""Figures of the rows of a comparison: costs, perplexities, frequency bands, choice.
-
-The figures are described in ``docs/results-format.md``. Nothing is trained here.
-"""
+"""Figures of the rows of a comparison, as ``docs/results-format.md`` describes them."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ from hstree.tree.codes import Codes
 #: How far above the lowest validation perplexity a tree may be to count as nearly as good.
 TOLERANCE = 0.03
 
-#: Smallest count of each band but the first, which has the words that never occur.
+#: Smallest count of each band; a first band has the words that never occur.
 _BAND_STARTS = 10 ** np.arange(18)
 
 
@@ -51,17 +48,16 @@ def in_wordnet(tree: Tree) -> float | None:
 
 
 def parameters_of(model: Path) -> int:
-    """Count the trained numbers of a saved model, without reading them."""
+    """Return the number of parameters of a saved model, without reading them."""
     with safe_open(model / "weights.safetensors", "numpy") as tensors:
         shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118
     return sum(math.prod(shape) for shape in shapes)
 
 
 def code_lengths(tree: Tree, counts: Int64) -> list[LengthCount]:
-    """Return the number of codes of each length, and the tokens that they carry.
+    """Return the number of codes and of tokens per code length, without unused lengths.
 
-    Each code of a label counts; the label's count is divided evenly among its codes. Lengths
-    without a code are left out.
+    A label's count is divided evenly among its codes.
     """
     codes = Codes(tree, cache_limit=0)
     # (codes,) tokens of each code; the one label of a tree without nodes has no code
@@ -113,26 +109,18 @@ def mean_seconds(costs: Sequence[Mapping[str, float] | None]) -> dict[str, float
 def seconds_from_text(
     steps: Mapping[str, Mapping[str, float] | None], flat: str | None
 ) -> dict[str, SecondsFromText | None]:
-    """Add up the seconds of every row, and divide the flat row's by them.
+    """Add up the seconds of the steps of every row, and divide those of the flat row by them.
 
-    Parameters
-    ----------
-    steps : mapping
-        By row: the seconds for ``vectors``, ``tree`` and ``training``, None if not known.
-    flat : str or None
-        Name of the flat row.
+    `steps` has the seconds for ``vectors``, ``tree`` and ``training`` of each row, None if not
+    known; `flat` is the name of the flat row.
     """
-    total = {name: None if cost is None else sum(cost.values()) for name, cost in steps.items()}
-    level = None if flat is None else total[flat]
+    total = {name: sum(seconds.values()) for name, seconds in steps.items() if seconds is not None}
+    level = None if flat is None else total.get(flat)
     return {
         name: None
-        if cost is None or (seconds := total[name]) is None
-        else SecondsFromText(
-            seconds=seconds,
-            **cost,
-            speed_up=None if level is None else level / seconds,
-        )
-        for name, cost in steps.items()
+        if seconds is None
+        else SecondsFromText(seconds=total[name], **seconds, speed_up=level and level / total[name])
+        for name, seconds in steps.items()
     }
 
 
@@ -145,30 +133,15 @@ def speed_up(measured: Mapping[str, Sequence[float]], name: str, flat: str | Non
 
 @dataclass(frozen=True)
 class Bands:
-    """The test tokens by the training count of their words.
-
-    Attributes
-    ----------
-    bands : list of Band
-    band_of_token : int64 array (T,)
-        Index into `bands` of each test token.
-    """
+    """Bands of training counts, and the index of each test token's band, int64 (T,)."""
 
     bands: list[Band]
     band_of_token: Int64
 
     def perplexities(self, nlls: Sequence[Float64]) -> list[float | None]:
-        """Return the perplexity in each band, the mean over random states.
+        """Return the mean perplexity in each band over random states; None without tokens.
 
-        Parameters
-        ----------
-        nlls : sequence of float64 array (T,)
-            Negative log-likelihood in nats of every test token, an array per random state.
-
-        Returns
-        -------
-        list of float or None
-            None for a band without test tokens.
+        `nlls` has the nll in nats of every test token, a float64 array (T,) per random state.
         """
         means: list[float | None] = []
         for number, band in enumerate(self.bands):
@@ -210,13 +183,8 @@ def _bounds(band: int) -> dict[str, Any]:
 def choice(rows: Sequence[Row]) -> Choice | None:
     """Name the tree of lowest validation perplexity, and the fastest of those nearly as good.
 
-    Trees are chosen by validation perplexity, so that the test perplexity of the chosen one is not
-    lowered by the choice. Ties go to the first; baselines do not take part.
-
-    Returns
-    -------
-    Choice or None
-        None where there is no tree.
+    The choice is by validation perplexity, so that it does not lower the test perplexity of the
+    chosen tree. Ties go to the first; None without any tree.
     """
     trees = [row for row in rows if row.kind == "tree"]
     if not trees:

@@ -1,9 +1,8 @@
-"""Kept runs: a tree that was built, trained on and scored once is not built or trained again.
+"""Kept runs: finished trainings, baselines and trees, which are read instead of done again.
 
 The folder of a run has the tree, the trained model, the mean predicted vectors and, written last,
-``result.json``. The result holds a key, a hash of content, options and version; a folder with
-another key is done anew, so nothing stale is reused. The negative log-likelihood of each test
-token is computed on request and kept beside them. N-gram baselines are kept in the same way.
+``result.json``, whose key is a hash of content, options and version; a folder with another key is
+done anew. The negative log-likelihood of each test token is computed on request and kept too.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ RESULT = "result.json"
 NLL = "test_nll.npy"
 #: Seconds that building the tree took.
 BUILD = "build.json"
-#: Held by the process that works in a folder.
+#: File that the process at work in a folder locks.
 LOCK = ".lock"
 #: As Chen & Goodman (1999) recommend: three discounts, estimated from the counts.
 DISCOUNT: Literal["modified"] = "modified"
@@ -84,19 +83,19 @@ def run(
     FileFormatError
         When the folder cannot be written.
     KeyboardInterrupt
-        When the training was interrupted; the folder stays as it was.
+        When the training was interrupted; the folder is unchanged.
     """
     home = Path(folder)
     spec = output if isinstance(output, LayerSpec) else layer_spec(output)
-    depends = {
-        "hstree": __version__,
-        **spec.key(),
-        "parts": _content_of(splits),
-        "model": config_of(options),
-    }
-    key = _hashed(depends)
-    kept = finished(home, key)
-    if kept is not None:
+    key = _hashed(
+        {
+            "hstree": __version__,
+            **spec.key(),
+            "parts": _content_of(splits),
+            "model": config_of(options),
+        }
+    )
+    if (kept := finished(home, key)) is not None:
         return kept
     evaluation = evaluate(spec, splits, **options)
     if evaluation.history.interrupted:
@@ -131,13 +130,7 @@ def _kept_result(folder: Path, key: str, kind: type[R]) -> R | None:
 def run_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult:
     """Fit and score a Kneser-Ney model, or return the result of a finished run of the same.
 
-    Parameters
-    ----------
-    order : int
-        Length of the longest n-grams.
-    splits : Splits
-    folder : Path
-        Made if it is missing. Gets ``test_nll.npy`` and ``result.json``.
+    The folder is made if it is missing, and gets ``test_nll.npy`` and ``result.json``.
     """
     options = {"order": order, "discount": DISCOUNT}
     key = _hashed({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
@@ -176,19 +169,14 @@ def vectors_of(folder: str | os.PathLike[str]) -> WordVectors:
 
 
 def nll_of(folder: str | os.PathLike[str], splits: Splits) -> Float64:
-    """Return the negative log-likelihood of every test token under the model of a finished run.
+    """Return the nll of every test token of a finished run over these splits.
 
-    Parameters
-    ----------
-    folder : path
-        Gets ``test_nll.npy``; one that is there is read if it agrees with the run's perplexity.
-    splits : Splits
-        Those of the run.
+    A ``test_nll.npy`` in the folder is read if it agrees with the run's perplexity, else written.
 
     Returns
     -------
     float64 array (T,)
-        Nats, in the order of the text.
+        Negative log-likelihood in nats, in the order of the text.
     """
     home = Path(folder)
     reported = json.loads((home / RESULT).read_bytes())["perplexity"]["test"]
@@ -205,7 +193,7 @@ def nll_of(folder: str | os.PathLike[str], splits: Splits) -> Float64:
 
 
 def kept_nll(folder: Path, tokens: int) -> Float64 | None:
-    """Return the content of a ``test_nll.npy``; None where there is none for so many tokens."""
+    """Return the content of a ``test_nll.npy``; None if there is none for this many tokens."""
     try:
         kept = read_npy(os.fspath(folder / NLL))
     except InputError:
@@ -219,7 +207,7 @@ def _keep_nll(folder: Path, nll: Float64) -> None:
 
 
 def _content_of(splits: Splits) -> list[Any]:
-    """Return what tells the texts of a run from others, for its key."""
+    """Return hashes and lines of the texts of a run, for its key."""
     return [
         [part.sha256, list(part.lines), part.vocabulary.sha256]
         for part in splits.as_dict().values()
@@ -233,9 +221,9 @@ def _hashed(depends: Mapping[str, Any]) -> str:
 def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[str, Any]) -> Tree:
     """Build a tree and keep it as ``folder/tree.json``, or read the one that is there.
 
-    The file is read if its meta says that the same version built it by the same method, options
-    and input, and it has the input's words and counts. The content of a folder that an option
-    names is not checked: with one, the tree is always built. Seconds are kept in ``build.json``.
+    The file is read if its meta records the same version, method, options and input, and it has
+    the input's words and counts. With an option that names a folder, whose content is not checked,
+    the tree is always built. Seconds are kept in ``build.json``.
     """
     file = folder / "tree.json"
     kept = _kept_tree(file)
@@ -251,7 +239,7 @@ def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[
 
 
 def build_seconds(folder: Path, tree_sha256: str) -> float | None:
-    """Return the seconds that `built_tree` took; None where they are of another tree or unknown."""
+    """Return the seconds that `built_tree` took; None if unknown or of another tree."""
     try:
         document = json.loads((folder / BUILD).read_bytes())
     except (OSError, ValueError):
@@ -295,14 +283,8 @@ def _same_counts(one: Int64 | None, other: Int64 | None) -> bool:
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes out of a folder while the body runs; the folder is made if missing.
 
-    The lock ends with the process. Systems without `flock` have no lock.
-
-    Raises
-    ------
-    InputError
-        When another process holds it.
-    FileFormatError
-        When the folder cannot be made or written.
+    The lock ends with the process. On systems without `flock` nothing is locked. Raises InputError
+    when another process holds the lock, FileFormatError when the folder cannot be written.
     """
     make_folder(folder)
     try:

@@ -1,11 +1,9 @@
-"""Whether one model is better than another on texts of a kind, or only on the words of this one.
+"""Interval and p value of the ratio of two models' perplexities on texts of a kind.
 
 Two models that scored the same tokens are compared block by block: neighbouring tokens share
-their topic, so that single tokens are no independent measurements, and blocks nearly are. What
-the figures do not cover is the spread over random states, which is a matter of training.
-
-Blocks have 1,000 tokens or more: shorter ones are correlated with their neighbours, which makes
-an interval too narrow. A text of fewer than 20 such blocks is too short for an interval.
+their topic, so that single tokens are not independent measurements, and blocks nearly are.
+Shorter blocks than 1,000 tokens are correlated with their neighbours, which makes an interval too
+narrow; fewer than 20 blocks are too few for one. The spread over random states is not covered.
 """
 
 from __future__ import annotations
@@ -19,28 +17,28 @@ from scipy import stats
 
 from hstree._typing import Float64
 
-#: Tokens of a block, at least.
+#: Minimum number of tokens per block.
 BLOCK = 1000
-#: Blocks that an interval takes, at least.
+#: Minimum number of blocks for an interval.
 FEWEST = 20
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times the perplexity of one model is that of another.
+    """Ratio of two models' perplexities.
 
     Attributes
     ----------
     ratio : float
-        exp of the mean over blocks of the difference in nll a token.
+        exp of the mean difference in nll per token over blocks.
     low, high : float or None
-        Its 95% interval; None where the text is too short to tell.
+        95% interval; None if there are too few blocks.
     p : float or None
-        Of the two-sided paired t-test that the ratio is 1; None where the text is too short to
-        tell, or all blocks differ by the same amount.
+        p value of the two-sided paired t-test that the ratio is 1; None if there are too few
+        blocks, or all differ by the same amount.
     blocks : int
-        Blocks of `BLOCK` tokens or more; fewer than `FEWEST` are too few to tell.
+        Number of blocks of `BLOCK` tokens or more; fewer than `FEWEST` are too few.
     """
 
     ratio: float
@@ -50,28 +48,22 @@ class Ratio:
     blocks: int
 
 
-def paired_ratio(own: Sequence[Float64], other: Sequence[Float64]) -> Ratio | None:
-    """Compare two models by what they gave the same tokens.
+def paired_ratio(nlls: Sequence[Float64], others: Sequence[Float64]) -> Ratio | None:
+    """Compare the perplexities of two models on the same tokens, None without tokens.
 
     Parameters
     ----------
-    own, other : sequence of float64 array (T,)
-        The nll in nats of every token in the order of the text; one array for each random
-        state, over which they are averaged first. Paired state by state, the mean of the
-        differences is the difference of these means.
-
-    Returns
-    -------
-    Ratio or None
-        None where there is no token.
+    nlls, others : sequence of float64 array (T,)
+        Negative log-likelihood in nats of every token, in the order of the text; an array per
+        random state, over which they are averaged first.
 
     Notes
     -----
-    Blocks are contiguous and of equal length, up to one token: T // `BLOCK` of them. The interval
-    and p are those of a paired t-test over the blocks. With fewer than `FEWEST` of them there is
-    the ratio of the perplexities alone, unless the models gave every token the same.
+    The T // `BLOCK` blocks are contiguous and of equal length, up to one token. The interval and p
+    are those of a paired t-test over the blocks.
     """
-    difference = np.mean(own, axis=0) - np.mean(other, axis=0)
+    # (T,) difference in nll of each token
+    difference = np.mean(nlls, axis=0) - np.mean(others, axis=0)
     n_blocks = len(difference) // BLOCK
     if not difference.size:
         return None
@@ -79,6 +71,7 @@ def paired_ratio(own: Sequence[Float64], other: Sequence[Float64]) -> Ratio | No
         return Ratio(1.0, 1.0, 1.0, None, n_blocks)
     if n_blocks < FEWEST:
         return Ratio(math.exp(difference.mean()), None, None, None, n_blocks)
+    # (blocks,) mean difference of each block
     by_block = np.array([block.mean() for block in np.array_split(difference, n_blocks)])
     mean, error = float(by_block.mean()), float(stats.sem(by_block))
     if error == 0:

@@ -1,7 +1,7 @@
-"""Training throughput on several trees: whole training steps, measured in turns.
+"""Training throughput on several trees, measured in turns.
 
-Only the steps are timed, not the drawing of batches or the validation. The trees take turns in one
-process, so that whatever else the machine does falls on all of them alike.
+Only training steps are timed, not the drawing of batches or the validation. The trees take turns
+in one process, so that other load on the machine affects all of them alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hstree.models import new_model
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
-#: Minimum of seconds that a tree trains for in one turn.
+#: Minimum number of seconds that a tree trains for in one turn.
 TURN = 0.7
 
 
@@ -30,17 +30,17 @@ def throughput(
     ----------
     trees : mapping of str to Tree
     corpus : Corpus
-        Trained on, in shuffled batches.
+        Training text, read in shuffled batches.
     rounds : int, default 3
-        Turns of each tree, of `TURN` seconds or two batches.
+        Number of turns of each tree, each of `TURN` seconds and two batches or more.
     **options
         Options of `hstree.models.new_model`.
 
     Returns
     -------
     dict of str to list of float
-        Tokens per second of each tree, a figure per round. Every turn begins with a fresh model,
-        so that only one is held in memory, and with a step that is not counted.
+        Tokens per second of each tree in each round. Every turn begins with a new model, so that
+        only one is in memory, and with a step that is not counted.
     """
     measured: dict[str, list[float]] = {name: [] for name in trees}
     with progress.task("measuring speeds", total=rounds * len(trees)) as task:

@@ -43,8 +43,7 @@ def page_of(results: Comparison, folder: Path) -> str:
     trees = {row.name: _tree(row, folder) for row in rows if row.is_tree}
     chosen = None if choice is None else row_named(rows, choice.fastest)
     plots = plots_of(results, rows)
-    bokeh = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
-    scripts = [bokeh, *(_asset(name) for name in _SCRIPTS)]
+    scripts = [_bokeh(), *(_asset(name) for name in _SCRIPTS)]
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -83,6 +82,10 @@ def _tree(row: PageRow, folder: Path) -> Tree:
             f"{path} is not the tree that the results name; run the comparison again"
         )
     return tree
+
+
+def _bokeh() -> str:
+    return "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
 
 
 def _asset(name: str) -> str:

@@ -106,9 +106,9 @@ def test_a_model_of_a_tree_that_saw_the_text_is_called_out(done, corpus, tmp_pat
 def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path):
     same = ("--valid", corpus, "--test", corpus)
     said = [
-        "lines 1 to 200 of corpus.txt are in the training part and in the test part",
-        "lines 1 to 200 of corpus.txt are in the validation part and in the test part",
-        "lines 1 to 200 of corpus.txt are in the training part and in the validation part",
+        "lines 1 to 200 of corpus.txt are in the training split and in the test split",
+        "lines 1 to 200 of corpus.txt are in the validation split and in the test split",
+        "lines 1 to 200 of corpus.txt are in the training split and in the validation split",
     ]
     for command in (
         ("compare", corpus, "-m", "huffman", "--baseline", "kn2", "-o", "c", *QUICK),
