@@ -27,7 +27,10 @@ exclude_patterns = ["_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 smartquotes = False  # it would make dashes of the hyphens of options
-suppress_warnings = ["ref.footnote"]  # numpydoc's references need not be cited in the text
+suppress_warnings = [
+    "ref.footnote",  # numpydoc's references need not be cited in the text
+    "ref.python",  # the type of a parameter may be a word that several classes have as attribute
+]
 
 html_theme = "furo"
 html_theme_options = {"top_of_page_buttons": []}
