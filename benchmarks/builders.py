@@ -1,4 +1,4 @@
-"""What it costs to learn a tree from vectors: seconds and peak memory, by the number of words.
+"""Seconds and peak memory to learn a tree from vectors, by the number of words.
 
     python -m benchmarks.builders [--sizes 10000,100000,1000000] [--json FILE]
 
@@ -6,8 +6,8 @@ The vectors are synthetic, 100 numbers each: 256 clusters that part in two level
 step 0.8 times as long as the one before, drawn with Zipf's weights; within a cluster a Gaussian.
 Column k of steps and noise has the scale k^-0.5, so that doubtful words are about as
 frequent as in a language model's. Every row is a process of its own; the peak is that of
-the whole process, vectors and interpreter included. Beside the 10,000 words stands the plain
-way to the adaptive tree: a loop over nodes around scikit-learn's `GaussianMixture`.
+the whole process, vectors and interpreter included. For 10,000 words, the adaptive tree is also
+built by a plain loop over nodes around scikit-learn's `GaussianMixture`.
 """
 
 from __future__ import annotations
@@ -134,5 +134,5 @@ def rows(sizes: Sequence[int]) -> Iterator[table.Row]:
 if __name__ == "__main__":
     command = table.parser(__doc__)
     command.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of words")
-    given = command.parse_args()
-    table.report("builders", rows([int(size) for size in given.sizes.split(",")]), given.json)
+    options = command.parse_args()
+    table.report("builders", rows([int(size) for size in options.sizes.split(",")]), options.json)

@@ -38,43 +38,43 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--builders", nargs="+", default=["huffman", "gmm"])
     parser.add_argument("--features", nargs="+", default=["sparse", "dense"])
-    given = parser.parse_args()
-    table.report("class_search", compare(given), given.json)
+    options = parser.parse_args()
+    table.report("class_search", compare(options), options.json)
 
 
-def compare(given: Any) -> Iterator[dict[str, Any]]:
+def compare(options: Any) -> Iterator[dict[str, Any]]:
     """Train a classifier on each tree, then time `predict` and `top_k`."""
     rng = np.random.default_rng(0)
-    topics = rng.integers(given.words, size=(given.classes, TOPIC))
-    near = np.arange(given.classes) // 10 * 10  # ten classes share half of their words
+    topics = rng.integers(options.words, size=(options.classes, TOPIC))
+    near = np.arange(options.classes) // 10 * 10  # ten classes share half of their words
     topics[:, : TOPIC // 2] = topics[near, : TOPIC // 2]
-    share = 1 / np.arange(1, given.classes + 1)
-    y = rng.choice(given.classes, given.train + given.samples, p=share / share.sum())
-    y[: given.classes] = np.arange(given.classes)
-    X = texts(y, topics, given.words, rng)
+    share = 1 / np.arange(1, options.classes + 1)
+    y = rng.choice(options.classes, options.train + options.samples, p=share / share.sum())
+    y[: options.classes] = np.arange(options.classes)
+    X = texts(y, topics, options.words, rng)
     parts = {"sparse": X, "dense": GaussianRandomProjection(100, random_state=0).fit_transform(X)}
-    for features in given.features:
-        X_train, X_test = parts[features][: given.train], parts[features][given.train :]
-        for builder in given.builders:
+    for features in options.features:
+        X_train, X_test = parts[features][: options.train], parts[features][options.train :]
+        for builder in options.builders:
             model = HierarchicalSoftmaxClassifier(
-                builder, solver="adagrad", epochs=given.epochs, learning_rate=0.3
+                builder, solver="adagrad", epochs=options.epochs, learning_rate=0.3
             )
-            model.fit(X_train.astype(np.float32), y[: given.train])
+            model.fit(X_train.astype(np.float32), y[: options.train])
             for k in (1, 5):
                 yield {
                     "features": features,
                     "tree": builder,
                     "method": "predict" if k == 1 else f"top_k({k})",
-                    "accuracy": 100 * model.score(X_test, y[given.train :]),
-                    **timed(model, X_test.astype(np.float32), k, given.turns),
+                    "accuracy": 100 * model.score(X_test, y[options.train :]),
+                    **timed(model, X_test.astype(np.float32), k, options.turns),
                 }
 
 
 def texts(y: Array, topics: Array, n_words: int, rng: Any) -> Any:
     """Draw texts of the classes `y`: half of the words from the topic, half common ones."""
     common = (n_words * rng.random((len(y), TEXT)) ** 3).astype(np.int64)
-    own = topics[y[:, None], rng.integers(TOPIC, size=(len(y), TEXT))]
-    words = np.where(rng.random((len(y), TEXT)) < 0.5, own, common)
+    topical = topics[y[:, None], rng.integers(TOPIC, size=(len(y), TEXT))]
+    words = np.where(rng.random((len(y), TEXT)) < 0.5, topical, common)
     counts = scipy.sparse.csr_array(
         (np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, TEXT)),
         shape=(len(y), n_words),

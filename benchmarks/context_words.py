@@ -1,8 +1,8 @@
 """Thousands of classes: predict a word from the bag of the words around it.
 
 A class is one of the most frequent words of the Penn Treebank's training part under
-``$HSTREE_TEST_DATA/ptb``; a sample is one of its places, and its features are the words within
-five places of it, sparse and binary. The samples are drawn from the training part, and scored on
+``$HSTREE_TEST_DATA/ptb``; a sample is one of its positions, and its features are the words within
+five positions of it, sparse and binary. The samples are drawn from the training part, and scored on
 others drawn from the test part. All rows "adagrad" have the same objective, optimiser, batches
 and epochs; a tree's rows "lbfgs" go to its optimum, node by node. `SGDClassifier` trains one
 logistic regression a class: it is fitted to a few of the classes, and its seconds are scaled up.
@@ -57,22 +57,22 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--C", type=float, default=0.1, help="inverse strength of the penalty")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    given = parser.parse_args()
-    corpus = hstree.Corpus.read(os.path.join(given.ptb, "ptb.train.txt"))
+    options = parser.parse_args()
+    corpus = hstree.Corpus.read(os.path.join(options.ptb, "ptb.train.txt"))
     held_out = hstree.Corpus.read(
-        os.path.join(given.ptb, "ptb.test.txt"), vocabulary=corpus.vocabulary
+        os.path.join(options.ptb, "ptb.test.txt"), vocabulary=corpus.vocabulary
     )
-    n_classes = min(given.classes, len(corpus.vocabulary))
-    train = samples(corpus, n_classes, given.samples)
-    test = samples(held_out, n_classes, given.samples // 5)
+    n_classes = min(options.classes, len(corpus.vocabulary))
+    train = samples(corpus, n_classes, options.samples)
+    test = samples(held_out, n_classes, options.samples // 5)
     numbers = len(train[1]) * n_classes, 25 * n_classes * train[0].shape[1]
     print(
         f"LogisticRegression would hold {8e-9 * numbers[0]:.1f} GB of scores and "
         f"{8e-9 * numbers[1]:.0f} GB of weights",
         file=sys.stderr,
     )
-    rows = compare(train, test, given.models, epochs=given.epochs, C=given.C)
-    table.report("context_words", rows, given.json)
+    rows = compare(train, test, options.models, epochs=options.epochs, C=options.C)
+    table.report("context_words", rows, options.json)
 
 
 def compare(
@@ -103,29 +103,30 @@ def compare(
 
 
 def samples(corpus: hstree.Corpus, n_classes: int, n: int) -> Samples:
-    """Draw places of a text where one of the most frequent words stands.
+    """Draw occurrences of the most frequent words of a text, with the words around them.
 
     Returns
     -------
     X : float32 CSR array (n, words)
-        1 where a word stands within `WINDOW` places.
+        1 for each word at a distance of at most `WINDOW`.
     y : array of str (n,)
     """
     words, ids = np.array(corpus.vocabulary.words), corpus.ids(slice(0, len(corpus)))
     is_class = np.zeros(len(words), bool)
     is_class[np.argsort(-corpus.vocabulary.counts, kind="stable")[:n_classes]] = True
-    places = np.flatnonzero((ids >= 0) & is_class[ids])
-    places = places[(places >= WINDOW) & (places < len(ids) - WINDOW)]
-    places = np.random.default_rng(0).permutation(places)[:n]
-    around = ids[places[:, None] + np.delete(np.arange(-WINDOW, WINDOW + 1), WINDOW)]
-    places, around = places[(around >= 0).all(axis=1)], around[(around >= 0).all(axis=1)]
+    positions = np.flatnonzero((ids >= 0) & is_class[ids])
+    positions = positions[(positions >= WINDOW) & (positions < len(ids) - WINDOW)]
+    positions = np.random.default_rng(0).permutation(positions)[:n]
+    around = ids[positions[:, None] + np.delete(np.arange(-WINDOW, WINDOW + 1), WINDOW)]
+    positions, around = positions[(around >= 0).all(axis=1)], around[(around >= 0).all(axis=1)]
     start = np.arange(0, around.size + 1, around.shape[1], dtype=np.int32)
     X = scipy.sparse.csr_array(
-        (np.ones(around.size, np.float32), around.ravel(), start), shape=(len(places), len(words))
+        (np.ones(around.size, np.float32), around.ravel(), start),
+        shape=(len(positions), len(words)),
     )
     X.sum_duplicates()
     X.data[:] = 1
-    return X, words[ids[places]]
+    return X, words[ids[positions]]
 
 
 def scores(
@@ -137,9 +138,9 @@ def scores(
     rank, nll = np.empty(len(target)), 0.0
     for a in range(0, len(target), BLOCK):
         log_proba = model.predict_log_proba(X[a : a + BLOCK])
-        own = np.take_along_axis(log_proba, target[a : a + BLOCK, None], axis=1)
-        rank[a : a + BLOCK] = (log_proba > own).sum(axis=1)
-        nll -= float(own.sum())
+        of_target = np.take_along_axis(log_proba, target[a : a + BLOCK, None], axis=1)
+        rank[a : a + BLOCK] = (log_proba > of_target).sum(axis=1)
+        nll -= float(of_target.sum())
     return float((rank < 1).mean()), float((rank < 10).mean()), nll / len(target)
 
 

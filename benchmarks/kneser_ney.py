@@ -32,9 +32,9 @@ def main() -> None:
     parser = table.parser(__doc__)
     add_ptb(parser)
     parser.add_argument("--orders", type=int, nargs="+", default=[3, 5], metavar="N")
-    given = parser.parse_args()
-    ptb_splits(given.ptb)  # a missing text ends it here, and none is encoded inside a measurement
-    table.report("kneser_ney", rows(given.ptb, given.orders), given.json)
+    options = parser.parse_args()
+    ptb_splits(options.ptb)  # a missing text ends it here, and none is encoded inside a measurement
+    table.report("kneser_ney", rows(options.ptb, options.orders), options.json)
 
 
 def rows(ptb: Path, orders: Sequence[int]) -> Iterator[table.Row]:
@@ -51,8 +51,8 @@ def prepared(ptb: Path, order: int, contexts: str, discount: Discount) -> tuple[
     return KneserNey(order, discount=discount, sentences=CONTEXTS[contexts]), ptb_splits(ptb)
 
 
-def fitted_and_scored(given: tuple[KneserNey, Splits]) -> dict[str, Any]:
-    model, splits = given
+def fitted_and_scored(model_and_splits: tuple[KneserNey, Splits]) -> dict[str, Any]:
+    model, splits = model_and_splits
     began = time.perf_counter()
     model.fit(splits.train)
     fitted = time.perf_counter()

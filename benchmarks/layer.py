@@ -2,7 +2,7 @@
 
 Every tree trains through the same layer, on the same hidden vectors and Zipf-distributed targets;
 "classes" is a two-level class tree of sqrt(V) classes.
-Beside them stand a softmax written in plain NumPy and, where torch is installed, `Linear` with
+They are compared with a softmax in plain NumPy and, where torch is installed, `Linear` with
 `cross_entropy` and `AdaptiveLogSoftmaxWithLoss`, which train with plain SGD and so do less work
 in their update. Medians over rounds in which all contestants take turns.
 
@@ -40,13 +40,13 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=7)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows = (
         row
-        for size in given.sizes
-        for row in compare(size, given.dim, given.batch_size, given.rounds)
+        for size in options.sizes
+        for row in compare(size, options.dim, options.batch_size, options.rounds)
     )
-    table.report("layer", rows, given.json)
+    table.report("layer", rows, options.json)
 
 
 def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[str, Any]]:
@@ -68,7 +68,7 @@ def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[s
         steps |= torch_steps(n_labels, hidden, targets)
     seconds = take_turns(steps, rounds)
     for name, taken in seconds.items():
-        ratios = [flat / own for flat, own in zip(seconds.get("flat", []), taken, strict=False)]
+        ratios = [flat / tree for flat, tree in zip(seconds.get("flat", []), taken, strict=False)]
         yield {
             "labels": n_labels,
             "layer": name,

@@ -1,7 +1,7 @@
 """Twenty newsgroups: a linear model over a tree beside scikit-learn's logistic regression.
 
 All rows have the same TF-IDF features, the same objective (`C`) and the same solver, L-BFGS run
-until it has found the optimum: what differs is the tree. `LogisticRegression` is scikit-learn's
+until it converges: what differs is the tree. `LogisticRegression` is scikit-learn's
 multinomial one; a flat tree is the same model. The data are `20news-bydate.tar.xz` under
 ``$HSTREE_TEST_DATA/20news``: `train.jsonl` and `test.jsonl`, with the keys `group` and `text`.
 
@@ -24,7 +24,7 @@ from sklearn.metrics import log_loss
 from benchmarks import table
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
-#: What is compared: a name, and the classifier's parameters. The last takes minutes, since its
+#: Classifiers to compare: a name, and the parameters. The last takes minutes, since its
 #: nodes are moved together; it is left out unless asked for.
 TREES: dict[str, dict[str, Any]] = {
     "flat": {"builder": "flat"},
@@ -49,8 +49,10 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=10.0, help="inverse strength of the penalty")
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--trees", nargs="+", choices=list(TREES), default=list(TREES)[:-1])
-    given = parser.parse_args()
-    table.report("newsgroups", compare(given.data, given.C, given.tol, given.trees), given.json)
+    options = parser.parse_args()
+    table.report(
+        "newsgroups", compare(options.data, options.C, options.tol, options.trees), options.json
+    )
 
 
 def compare(data: str, C: float, tol: float, trees: list[str]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What every benchmark prints: where it ran, then its rows as a markdown table, or as JSON.
+"""Output of the benchmarks: the environment, then rows as a markdown table or as JSON.
 
     arguments = table.parser(__doc__).parse_args()
     table.report("trees", rows, arguments.json)
@@ -27,23 +27,23 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """Return a command line with ``--json FILE``, for a benchmark to add its own options to."""
-    found = argparse.ArgumentParser(
+    command = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    found.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON too")
-    return found
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON too")
+    return command
 
 
 def environment() -> dict[str, Any]:
     """Return what figures depend on: versions, and the cores that this process may use."""
-    found: dict[str, Any] = {"hstree": __version__, "python": platform.python_version()}
+    facts: dict[str, Any] = {"hstree": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            facts[package] = version(package)
         except PackageNotFoundError:
             continue
-    found["cores"] = len(os.sched_getaffinity(0))
-    return found
+    facts["cores"] = len(os.sched_getaffinity(0))
+    return facts
 
 
 def markdown(rows: Sequence[Row]) -> str:

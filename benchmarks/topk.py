@@ -33,13 +33,13 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--contexts", type=int, default=50)
     parser.add_argument("--spread", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0, 8.0])
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows = (
-        measured(name, tree, spread, given)
-        for name, tree in trees(given.labels)
-        for spread in given.spread
+        measured(name, tree, spread, options)
+        for name, tree in trees(options.labels)
+        for spread in options.spread
     )
-    table.report("topk", rows, given.json)
+    table.report("topk", rows, options.json)
 
 
 def trees(n_labels: int) -> Iterator[tuple[str, hstree.Tree]]:
@@ -59,21 +59,21 @@ def several_codes(vocabulary: Vocabulary, n: int) -> hstree.Tree:
     return join_under_root(trees, vocabulary.words, counts=vocabulary.counts)
 
 
-def measured(name: str, tree: hstree.Tree, spread: float, given: Any) -> dict[str, Any]:
+def measured(name: str, tree: hstree.Tree, spread: float, options: Any) -> dict[str, Any]:
     """Time search and dense pass on the same contexts, and see that they agree."""
     rng = np.random.default_rng(0)
-    layer = HierarchicalSoftmax(tree, given.dim)
+    layer = HierarchicalSoftmax(tree, options.dim)
     layer.weight[...] = rng.standard_normal(layer.weight.shape, np.float32)
-    layer.weight *= spread / np.sqrt(given.dim)
-    hidden = rng.standard_normal((given.contexts, given.dim), np.float32)
+    layer.weight *= spread / np.sqrt(options.dim)
+    hidden = rng.standard_normal((options.contexts, options.dim), np.float32)
     milliseconds: dict[str, list[float]] = {"search": [], "dense": []}
     likeliest, agree = [], True
-    for i in range(given.contexts):
+    for i in range(options.contexts):
         one = hidden[i : i + 1]
         answers = {}
         for how, answer in (("search", layer.top_k), ("dense", dense(layer))):
             began = time.perf_counter()
-            answers[how] = answer(one, given.k)
+            answers[how] = answer(one, options.k)
             milliseconds[how].append(1e3 * (time.perf_counter() - began))
         agree &= np.allclose(answers["search"][1], answers["dense"][1], rtol=1e-4, atol=1e-4)
         likeliest.append(float(np.exp(answers["dense"][1][0, 0])))

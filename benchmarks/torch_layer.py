@@ -38,31 +38,33 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--optimiser", choices=OPTIMISERS, default="sgd")
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    table.report("torch_layer", (row for n in given.sizes for row in compare(n, given)), given.json)
+    options = parser.parse_args()
+    table.report(
+        "torch_layer", (row for n in options.sizes for row in compare(n, options)), options.json
+    )
 
 
-def compare(n_labels: int, given: Any) -> Iterator[dict[str, Any]]:
+def compare(n_labels: int, options: Any) -> Iterator[dict[str, Any]]:
     """Measure all contestants at one size; ratios are to Linear, round by round."""
     rng = np.random.default_rng(0)
     share = 1 / np.arange(1, n_labels + 1)
     counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
     vocabulary = Vocabulary([f"w{i}" for i in range(n_labels)], counts)
-    target = torch.from_numpy(rng.choice(n_labels, given.batch_size, p=counts / counts.sum()))
-    hidden = torch.from_numpy(rng.standard_normal((given.batch_size, given.dim), np.float32))
+    target = torch.from_numpy(rng.choice(n_labels, options.batch_size, p=counts / counts.sum()))
+    hidden = torch.from_numpy(rng.standard_normal((options.batch_size, options.dim), np.float32))
     steps = {
-        name: training_step(module, hidden, target, given)
-        for name, module in contestants(vocabulary, given.dim).items()
+        name: training_step(module, hidden, target, options)
+        for name, module in contestants(vocabulary, options.dim).items()
     }
-    seconds = take_turns(steps, given.rounds)
+    seconds = take_turns(steps, options.rounds)
     for name, taken in seconds.items():
-        ratios = [linear / own for linear, own in zip(seconds["Linear"], taken, strict=True)]
+        ratios = [linear / other for linear, other in zip(seconds["Linear"], taken, strict=True)]
         yield {
             "labels": n_labels,
-            "device": given.device,
-            "optimiser": given.optimiser,
+            "device": options.device,
+            "optimiser": options.optimiser,
             "layer": name,
-            "targets/s": given.batch_size / statistics.median(taken),
+            "targets/s": options.batch_size / statistics.median(taken),
             "milliseconds": 1e3 * statistics.median(taken),
             "times Linear": statistics.median(ratios),
         }
@@ -103,19 +105,19 @@ class Loss(torch.nn.Module):
 
 
 def training_step(
-    module: torch.nn.Module, hidden: torch.Tensor, target: torch.Tensor, given: Any
+    module: torch.nn.Module, hidden: torch.Tensor, target: torch.Tensor, options: Any
 ) -> Step:
     """Return one step of training, which ends when the device is done."""
-    module.to(given.device)
-    own_hidden = hidden.to(given.device).requires_grad_()
-    own_target = target.to(given.device)
-    optimiser = OPTIMISERS[given.optimiser](module.parameters(), lr=0.1)
-    finish: Callable[[], None] = torch.cuda.synchronize if given.device != "cpu" else lambda: None
+    module.to(options.device)
+    device_hidden = hidden.to(options.device).requires_grad_()
+    device_target = target.to(options.device)
+    optimiser = OPTIMISERS[options.optimiser](module.parameters(), lr=0.1)
+    finish: Callable[[], None] = torch.cuda.synchronize if options.device != "cpu" else lambda: None
 
     def step() -> None:
         optimiser.zero_grad()
-        own_hidden.grad = None
-        module(own_hidden, own_target).backward()
+        device_hidden.grad = None
+        module(device_hidden, device_target).backward()
         optimiser.step()
         finish()
 

@@ -26,10 +26,10 @@ def main() -> None:
     parser.add_argument("corpus", nargs="?", default=ptb)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[256, 4096])
-    given = parser.parse_args()
-    corpus = hstree.Corpus.read(given.corpus)
-    rows = (row for size in given.batch_sizes for row in compare(corpus, size, given.rounds))
-    table.report("training", rows, given.json)
+    options = parser.parse_args()
+    corpus = hstree.Corpus.read(options.corpus)
+    rows = (row for size in options.batch_sizes for row in compare(corpus, size, options.rounds))
+    table.report("training", rows, options.json)
 
 
 def compare(corpus: hstree.Corpus, batch_size: int, rounds: int) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a large tree costs: seconds and peak memory to build, write, read and check it.
+"""Seconds and peak memory to build, write, read and check a large tree.
 
     python -m benchmarks.trees [--labels 1000000] [--json FILE]
 
@@ -74,5 +74,5 @@ def rows(n_labels: int) -> Iterator[table.Row]:
 if __name__ == "__main__":
     command = table.parser(__doc__)
     command.add_argument("--labels", type=int, default=1_000_000, help="default 1,000,000")
-    given = command.parse_args()
-    table.report("trees", rows(given.labels), given.json)
+    options = command.parse_args()
+    table.report("trees", rows(options.labels), options.json)

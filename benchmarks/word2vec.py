@@ -41,39 +41,39 @@ def main() -> None:
     parser.add_argument("--sample", type=float, nargs="+", default=[1e-3, 0.0])
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=1)
-    given = parser.parse_args()
-    train = hstree.Corpus.read(given.train)
-    test = hstree.Corpus.read(given.test, vocabulary=train.vocabulary)
+    options = parser.parse_args()
+    train = hstree.Corpus.read(options.train)
+    test = hstree.Corpus.read(options.test, vocabulary=train.vocabulary)
     rows = (
         row
-        for model in given.models
-        for sample in given.sample
-        for row in compare(model, sample, train, test, given)
+        for model in options.models
+        for sample in options.sample
+        for row in compare(model, sample, train, test, options)
     )
-    table.report("word2vec", rows, given.json)
+    table.report("word2vec", rows, options.json)
 
 
 def compare(
-    model: str, sample: float, train: hstree.Corpus, test: hstree.Corpus, given: Any
+    model: str, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
 ) -> Iterator[dict[str, Any]]:
     """Let both train in turns; speeds are medians over rounds, and so is their ratio."""
     contestants = {
-        "gensim": gensims(model, sample, train, test, given),
-        "hstree": ours(model, sample, train, test, given),
+        "gensim": gensims(model, sample, train, test, options),
+        "hstree": ours(model, sample, train, test, options),
     }
     speeds: dict[str, list[float]] = {name: [] for name in contestants}
     nll = {}
-    for _ in range(given.rounds):
+    for _ in range(options.rounds):
         for name, contestant in contestants.items():
             seconds, nll[name] = contestant()
-            speeds[name].append(given.epochs * len(train) / seconds)
+            speeds[name].append(options.epochs * len(train) / seconds)
     for name, of_rounds in speeds.items():
         ratios = [a / b for a, b in zip(of_rounds, speeds["gensim"], strict=True)]
         yield {
             "model": model,
             "sample": f"{sample:g}",
             "by": name,
-            "epochs": given.epochs,
+            "epochs": options.epochs,
             "words/s": statistics.median(of_rounds),
             "times gensim": statistics.median(ratios),
             "held-out nll": nll[name],
@@ -82,7 +82,7 @@ def compare(
 
 
 def ours(
-    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, given: Any
+    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
 ) -> Contestant:
     """Return hstree's training over Huffman's tree."""
     tree = hstree.build("huffman", train)
@@ -91,23 +91,23 @@ def ours(
         untrained = new_model(
             tree,
             model=model,
-            dim=given.dim,
-            window=given.window,
+            dim=options.dim,
+            window=options.window,
             sample=sample,
-            epochs=given.epochs,
-            batch_size=given.batch_size,
+            epochs=options.epochs,
+            batch_size=options.batch_size,
         )
         began = time.perf_counter()
         trained = untrained.fit(train)
         seconds = time.perf_counter() - began
-        found = trained.score(test)
-        return seconds, found.nll / found.tokens
+        result = trained.score(test)
+        return seconds, result.nll / result.tokens
 
     return contestant
 
 
 def gensims(
-    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, given: Any
+    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
 ) -> Contestant:
     """Return gensim's training over its own Huffman tree."""
     from gensim.models import Word2Vec as Gensim
@@ -117,8 +117,8 @@ def gensims(
 
     def contestant() -> tuple[float, float]:
         trained = Gensim(
-            vector_size=given.dim,
-            window=given.window,
+            vector_size=options.dim,
+            window=options.window,
             sg=int(model == "skipgram"),
             hs=1,
             negative=0,
@@ -129,8 +129,8 @@ def gensims(
         )
         trained.build_vocab(lines)
         began = time.perf_counter()
-        trained.train(lines, total_examples=len(lines), epochs=given.epochs)
-        return time.perf_counter() - began, nll_of(trained, model, test, given.window)
+        trained.train(lines, total_examples=len(lines), epochs=options.epochs)
+        return time.perf_counter() - began, nll_of(trained, model, test, options.window)
 
     return contestant
 
@@ -141,8 +141,8 @@ def nll_of(trained: Any, model: Any, test: hstree.Corpus, window: int) -> float:
     frame = new_model(layer.tree, model=model, dim=layer.dim, window=window)
     context_model: WindowModel = frame.context_model
     context_model.embedding[...] = trained.wv.vectors
-    found = score(context_model, layer, SymmetricWindows(frame.reencode(test), window))
-    return found.nll / found.tokens
+    result = score(context_model, layer, SymmetricWindows(frame.reencode(test), window))
+    return result.nll / result.tokens
 
 
 if __name__ == "__main__":

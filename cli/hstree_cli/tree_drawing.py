@@ -37,8 +37,8 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     tree = branches.tree
     if tree.n_nodes == 0:
         return Text(f"one label and no node: {shortened(tree.labels[0])}")
-    drawing = Drawing(Text(f"{_node(tree, 0)}  {count(tree.n_labels)} labels"))
-    level = [(0, drawing)]
+    root = Drawing(Text(f"{_node(tree, 0)}  {count(tree.n_labels)} labels"))
+    level = [(0, root)]
     for _ in range(depth):
         below = []
         for node, node_drawing in level:
@@ -54,7 +54,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
         if not below:
             break
         level = below
-    return drawing
+    return root
 
 
 def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[RenderableType]:
@@ -76,14 +76,14 @@ def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[Renderabl
 def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableType:
     """Draw the decisions of a code: the branch taken, and the most probable others."""
     tree = branches.tree
-    drawing = table("node", "branch", "share", "holds", text=("node", "holds"))
-    drawing.columns[0].max_width = 24
-    for column in drawing.columns[:3]:  # the last one alone wraps where the terminal is narrow
+    rows = table("node", "branch", "share", "holds", text=("node", "holds"))
+    rows.columns[0].max_width = 24
+    for column in rows.columns[:3]:  # the last one alone wraps where the terminal is narrow
         column.no_wrap = True
     for node, taken in decisions:
         every = branches.of(node)
         branch, others = every[taken], every[:taken] + every[taken + 1 :]
-        drawing.add_row(
+        rows.add_row(
             Text(_node(tree, node)),
             f"> {taken}",
             _percent(branch.share),
@@ -93,11 +93,11 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
         likeliest, rest = _likeliest(others, 2)
         for branch in likeliest:
             number = tree.edge_branch[branch.edge]
-            drawing.add_row("", str(number), _percent(branch.share), _line(_content(tree, branch)))
+            rows.add_row("", str(number), _percent(branch.share), _line(_content(tree, branch)))
         if rest:
             share = _percent(sum(branch.share for branch in rest))
-            drawing.add_row("", "...", share, f"{count(len(rest))} more branches")
-    return drawing
+            rows.add_row("", "...", share, f"{count(len(rest))} more branches")
+    return rows
 
 
 def _likeliest(branches: list[Branch], n: int = BRANCHES) -> tuple[list[Branch], list[Branch]]:

@@ -182,11 +182,11 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> tuple[Shape
 
     names = [*known, "without class"]
     if not file.is_paths:
-        numbered = number_classes(class_of, text.by_frequency)
-        groups = class_members(numbered, text.by_frequency)
+        number_of = number_classes(class_of, text.by_frequency)
+        groups = class_members(number_of, text.by_frequency)
         names = [names[class_of[words[0]]] for words in groups]
         mass = np.array([text.counts[words].sum() for words in groups])
-        return graft(arrange(mass), class_shapes(groups, text.counts, arrange, names)), numbered
+        return graft(arrange(mass), class_shapes(groups, text.counts, arrange, names)), number_of
     groups = class_members(class_of, text.by_frequency)
     nodes = class_shapes(groups, text.counts, huffman_shape, names)
     shape = graft(prefix_shape(known), nodes[: len(known)])

@@ -51,7 +51,7 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
     -----
     A code of length l takes a share 2**-l of the code space, and Huffman's codes [1]_ fill it
     (Kraft). A node of depth k has a share 2**-k and is split into two halves of 2**-(k + 1), so
-    that no length changes. The halves are found by two-means [2]_: words are sorted by the
+    that no length changes. The halves are computed by two-means [2]_: words are sorted by the
     difference of their distances to the two means, and the first half is filled in that order,
     skipping words that no longer fit. Since shares are powers of two, one of the words left fits
     until the half is full. The first order is along the node's principal axis, by a few rounds of

@@ -82,7 +82,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
 
 
 def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float32]:
-    """Tell the three formats apart by their first lines and read on."""
+    """Detect which of the three formats a file has by its first lines, and read it."""
     head = read_block()
     if not head.strip():
         raise InputError(f"{name}: the file is empty; {_KINDS}")

@@ -162,7 +162,7 @@ class WordVectors:
 
     @property
     def source(self) -> dict[str, object]:
-        """What they were made from, for a tree's meta["input"]."""
+        """Origin of the vectors, for a tree's meta["input"]."""
         source = dict(self._source or {})
         if "sha256" not in source:  # a subset keeps the hash of the whole
             source["sha256"] = self.sha256

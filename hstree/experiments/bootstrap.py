@@ -78,7 +78,9 @@ def _checked(method: str, seed: int, options: Mapping[str, Any]) -> dict[str, An
     """Return the value of every option of a method, checked before the first tree is trained."""
     chosen = builder(method)
     if chosen.takes is not WordVectors:
-        raise OptionError(f"{method} takes {chosen.takes_text}; a bootstrap grows trees of vectors")
+        raise OptionError(
+            f"{method} takes {chosen.takes_text}; a bootstrap builds its trees from word vectors"
+        )
     if any(option.name == "random_state" for option in chosen.options):
         options = {"random_state": seed, **options}
     return chosen.effective(options)

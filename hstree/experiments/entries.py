@@ -1,4 +1,4 @@
-"""What a comparison trains: builders with their options, trees, and n-gram baselines."""
+"""Entries of a comparison: builders with their options, trees, and n-gram baselines."""
 
 from __future__ import annotations
 
@@ -143,12 +143,12 @@ Entry = Method | NamedTree | Baseline
 EntryLike = Entry | str | tuple[str, Mapping[str, Any]] | Tree
 
 
-def as_entries(given: Sequence[EntryLike]) -> list[Entry]:
+def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
     """Return the entries of a comparison, in their order.
 
     Parameters
     ----------
-    given : sequence
+    entries : sequence
         A method's name, a method and its options, a tree, a baseline's name ("kn5"), or an entry.
 
     Raises
@@ -161,11 +161,11 @@ def as_entries(given: Sequence[EntryLike]) -> list[Entry]:
     >>> [entry.name for entry in as_entries(["huffman", ("gmm", {"epsilon": 0.4}), "kn5"])]
     ['huffman', 'gmm epsilon=0.4', 'kn5']
     """
-    entries = [_as_entry(one) for one in given]
-    if not entries:
+    converted = [_as_entry(entry) for entry in entries]
+    if not converted:
         raise OptionError("there is nothing to compare; name a method, a tree or a baseline")
     names: dict[str, str] = {}
-    for entry in entries:
+    for entry in converted:
         if entry.slug in names:
             first = names[entry.slug]
             same = "occurs twice" if first == entry.name else f"and {entry.name} agree"
@@ -173,17 +173,17 @@ def as_entries(given: Sequence[EntryLike]) -> list[Entry]:
         if entry.name in names.values():
             raise OptionError(f"two rows are named {entry.name}; give each another name")
         names[entry.slug] = entry.name
-    return entries
+    return converted
 
 
-def _as_entry(given: EntryLike) -> Entry:
-    if isinstance(given, Tree):
-        return NamedTree(f"tree {given.sha256[:8]}", given)
-    if isinstance(given, tuple):
-        return Method(*given)
-    if isinstance(given, str):
-        return Baseline.named(given) if re.fullmatch(r"kn\d+", given) else Method(given)
-    return given
+def _as_entry(entry: EntryLike) -> Entry:
+    if isinstance(entry, Tree):
+        return NamedTree(f"tree {entry.sha256[:8]}", entry)
+    if isinstance(entry, tuple):
+        return Method(*entry)
+    if isinstance(entry, str):
+        return Baseline.named(entry) if re.fullmatch(r"kn\d+", entry) else Method(entry)
+    return entry
 
 
 def _plain(text: str) -> str:

@@ -32,7 +32,7 @@ from hstree.models import kind_of
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: How far above the lowest validation perplexity a tree may be to count as nearly as good.
+#: Greatest relative distance to the lowest validation perplexity of a tree that is nearly as good.
 TOLERANCE = 0.03
 
 #: Smallest count of each band; a first band has the words that never occur.

@@ -24,7 +24,7 @@ Read = Callable[[Path, Path | None], Tree]
 #: Writer of a file; it raises before the file exists.
 Write = Callable[[Tree, Path], None]
 
-#: What a format may keep, and the words for what it drops.
+#: Parts of a tree that a format may keep, and their names in messages.
 CONTENT = {
     "counts": "the counts",
     "names": "the names of nodes",

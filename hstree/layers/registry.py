@@ -157,10 +157,10 @@ class LayerSpec:
             Random seed of layers with random initial parameters.
         """
         make: Any = self.kind.layer
-        given: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
+        arguments: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
         if "random_state" in inspect.signature(make).parameters:
-            given["random_state"] = random_state
-        layer: OutputLayer = make(self.source, dim, **given)
+            arguments["random_state"] = random_state
+        layer: OutputLayer = make(self.source, dim, **arguments)
         return layer
 
     def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:

@@ -111,7 +111,7 @@ def _search(paths: _PathCosts, k: int, most_codes: int) -> tuple[Int64, Float64]
 def _is_settled(
     best: list[CostedLabel], k: int, nearest: float, most_codes: int, left_over: float
 ) -> bool:
-    """Tell whether every label not met yet is less likely than the k-th best and its ties."""
+    """Whether every label not met yet is less likely than the k-th best and its ties."""
     by_codes = nearest - math.log(most_codes)
     by_mass = -math.log(max(left_over, 0.0) + MASS_MARGIN)
     least = max(by_codes, by_mass)
@@ -227,7 +227,7 @@ class BatchTopK(NamedTuple):
 
     @classmethod
     def empty(cls, n_items: int, k: int) -> BatchTopK:
-        """Return a result without any answer."""
+        """Return a result in which no item is answered yet."""
         shape = (n_items, k)
         return cls(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(n_items, bool))
 

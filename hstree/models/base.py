@@ -36,7 +36,7 @@ from hstree.tree import Tree
 
 M = TypeVar("M", bound=ContextModel)
 
-#: Name of the model that a config without one is of.
+#: Model of a config that does not name one.
 DEFAULT_MODEL = "lbl"
 
 # Types and ranges of options that several models have.
@@ -87,7 +87,7 @@ class Model(ABC, Generic[M]):
     name: ClassVar[str]
     """The model's name in commands, files and comparisons."""
     predicts: ClassVar[str]
-    """What the probabilities are of, given what."""
+    """Description of a prediction, such as "word given the words before it"."""
     is_language_model: ClassVar[bool] = False
     """Whether it predicts a word from the words before it, and can write text."""
     converges: ClassVar[bool] = False

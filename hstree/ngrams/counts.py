@@ -2,7 +2,7 @@
 
 An n-gram is a context and a word. Contexts are numbered by length, each as a shorter context (its
 nearest words) and one word farther back, so that every key is one int64 at any order, and the
-shorter context is found by a division.
+shorter context is computed by a division.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plots of the page. Bokeh's names go no further than this module.
+"""Plots of the page, and the only module that uses Bokeh.
 
 The page (``page.js``) sets the colours of text and axes, for light and dark, and shows and hides a
 row by the name of its drawings.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hstree.experiments.results import Comparison
     from hstree.tree import Tree
 
-#: What is compared by default.
+#: Methods and baselines of a comparison by default.
 METHODS = ["random", "huffman", "semantic", "gmm", "gmm --epsilon 0.4 --trees 4", "classes", "flat"]
 BASELINES = ("kn5",)
 #: Files and folders in the folder of a comparison.

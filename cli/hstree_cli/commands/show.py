@@ -31,8 +31,8 @@ def show(
     with showing_progress(quiet):
         branches = Branches(load(tree))
         if word is None:
-            drawings = [draw_top(branches, depth or 3)]
+            views = [draw_top(branches, depth or 3)]
         else:
-            drawings = list(draw_codes(branches, label_id(branches.tree, word), depth or 40))
-    for drawing in drawings:
-        say(drawing)
+            views = list(draw_codes(branches, label_id(branches.tree, word), depth or 40))
+    for view in views:
+        say(view)

@@ -1,1 +1,1 @@
-"""What tree methods share."""
+"""Helpers shared by the tree methods."""

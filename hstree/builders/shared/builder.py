@@ -67,7 +67,7 @@ class Builder:
 
     @property
     def takes_text(self) -> str:
-        """What messages call its input: "a corpus"."""
+        """Name of the input in messages, such as "a corpus"."""
         return _INPUTS[self.takes][0]
 
     @classmethod

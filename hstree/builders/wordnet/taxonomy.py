@@ -152,7 +152,7 @@ class Taxonomy:
 
     def _read_synsets(self, lines: list[str]) -> None:
         names, pos, n_parents, parents = [], [], [], []
-        numbered: dict[str, dict[str, list[tuple[int, int, int]]]] = {p: {} for p in POS}
+        senses_of: dict[str, dict[str, list[tuple[int, int, int]]]] = {p: {} for p in POS}
         for number, line in enumerate(lines):
             kind, above, senses = line.split("\t")
             part = "a" if kind == "s" else kind
@@ -164,7 +164,7 @@ class Taxonomy:
             for entry in senses.split(" "):
                 lemma, sense, *count = entry.split(":")
                 tagged = int(count[0]) if count else 0
-                numbered[part].setdefault(lemma, []).append((int(sense), number, tagged))
+                senses_of[part].setdefault(lemma, []).append((int(sense), number, tagged))
                 name = name or f"{lemma}.{kind}.{int(sense):02d}"
             names.append(name)
         self.names = tuple(names)
@@ -178,7 +178,7 @@ class Taxonomy:
                 lemma: [(synset, tagged) for _, synset, tagged in sorted(of_lemma)]
                 for lemma, of_lemma in of_pos.items()
             }
-            for p, of_pos in numbered.items()
+            for p, of_pos in senses_of.items()
         }
 
 

@@ -35,7 +35,7 @@ MOST_WEIGHTS = 5_000_000
 
 _AT_LEAST_ONE = Annotated[int, Range(1)]
 _ABOVE_ZERO = Annotated[float, Range(0, exclude_min=True)]
-#: What scikit-learn's check of X accepts.
+#: Arguments of scikit-learn's check of X.
 _ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 _RANGES = {
     "solver": Literal["auto", "lbfgs", "adagrad"],
@@ -268,13 +268,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return self._model.bias
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that X may be sparse."""
+        """Return scikit-learn's tags, with sparse X allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether there is a model."""
+        """Whether there is a model, for scikit-learn."""
         return hasattr(self, "_model")
 
     def _validated(

@@ -261,7 +261,7 @@ def _look_up(all_logits: Array, item: Int64, row: Int64) -> Array:
 
 
 def is_sparse(X: Any) -> bool:
-    """Tell whether X is one of scipy's sparse arrays or matrices."""
+    """Whether X is one of scipy's sparse arrays or matrices."""
     return bool(scipy.sparse.issparse(X))
 
 

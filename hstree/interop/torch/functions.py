@@ -28,7 +28,7 @@ CPU_BLOCK, GPU_BLOCK = 1 << 19, 1 << 26
 
 
 class Inputs(NamedTuple):
-    """What logits are computed from.
+    """Weights and hidden vectors from which logits are computed.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ def _products(weight: Tensor, hidden: Tensor, item: Tensor, row: Tensor, start: 
 
 
 def _can_sample(dtype: torch.dtype, n_pairs: int, shape: tuple[int, int]) -> bool:
-    """Tell whether torch computes these pairs as a sampled product.
+    """Whether torch computes these pairs as a sampled product.
 
     Several codes may contain a pair more than once, which torch allows until there are more pairs
     than entries of the matrix.

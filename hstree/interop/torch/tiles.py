@@ -63,7 +63,7 @@ class Tiles(NamedTuple):
             total.index_add_(0, numbers.flatten(), values.flatten(0, 1))
 
     def _is_one_run(self, row: Tensor, n_rows: int) -> bool:
-        """Tell whether the rows are consecutive, so that they need not be gathered."""
+        """Whether the rows are consecutive, and need not be gathered."""
         return len(row) == 1 and int(row) + self.widest <= n_rows
 
     def _row_numbers(self, row: Tensor, n_rows: int) -> Tensor:
