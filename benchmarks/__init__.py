@@ -1,1 +1,1 @@
-"""Benchmarks: ``python -m benchmarks.NAME [--json FILE]`` prints a table; no part of the tests."""
+"""Benchmarks: ``python -m benchmarks.NAME [--json FILE]`` prints a table."""

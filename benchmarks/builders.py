@@ -2,12 +2,11 @@
 
     python -m benchmarks.builders [--sizes 10000,100000,1000000] [--json FILE]
 
-The vectors are synthetic, 100 numbers each: 256 clusters that part in two level by level, each
-step 0.8 times as long as the one before, drawn with Zipf's weights; within a cluster a Gaussian.
-Column k of steps and noise has the scale k^-0.5, so that doubtful words are about as
-frequent as in a language model's. Every row is a process of its own; the peak is that of
-the whole process, vectors and interpreter included. For 10,000 words, the adaptive tree is also
-built by a plain loop over nodes around scikit-learn's `GaussianMixture`.
+The vectors are synthetic, 100 numbers each: 256 clusters, the leaves of a binary tree whose
+steps shrink by 0.8 per level, drawn with Zipf's weights; a cluster is a Gaussian. Column k of steps
+and noise has the scale k^-0.5, so that ambiguous words are about as frequent as in a language
+model's. Every row is a separate process, whose peak includes vectors and interpreter. For 10,000
+words the adaptive tree is also built by a loop over nodes around scikit-learn's `GaussianMixture`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tables of trees compared by `hstree.compare`: command line, texts and columns.
 
-Finished runs are kept in the folder, so that a command goes on where it stopped. Perplexities are
+Finished runs are kept in the folder, so that a repeated command continues. Perplexities are
 means over random states, with the sample standard deviation.
 """
 
@@ -83,9 +83,9 @@ def compared(entries: Sequence[Entry], splits: Splits, options: argparse.Namespa
 
 
 def costs(row: Row, wordnet: bool = False) -> dict[str, Any]:
-    """Return the columns of a tree's costs and perplexities; none of its costs for a baseline.
+    """Return the columns of a tree's costs and perplexities; a baseline has no costs.
 
-    With `wordnet`, they have the share of the training tokens that WordNet has.
+    `wordnet` adds the share of the training tokens that WordNet has.
 
     Epochs are the maximum over random states; an asterisk marks rows that stopped at the limit,
     before the validation perplexity had stopped falling.

@@ -1,13 +1,13 @@
 """Thousands of classes: predict a word from the bag of the words around it.
 
-A class is one of the most frequent words of the Penn Treebank's training part under
+A class is one of the most frequent words of the Penn Treebank's training split under
 ``$HSTREE_TEST_DATA/ptb``; a sample is one of its positions, and its features are the words within
-five positions of it, sparse and binary. The samples are drawn from the training part, and scored on
-others drawn from the test part. All rows "adagrad" have the same objective, optimiser, batches
+five positions of it, sparse and binary. The samples are drawn from the training split, and scored
+on others drawn from the test split. All rows "adagrad" have the same objective, optimiser, batches
 and epochs; a tree's rows "lbfgs" go to its optimum, node by node. `SGDClassifier` trains one
-logistic regression a class: it is fitted to a few of the classes, and its seconds are scaled up.
-scikit-learn's `LogisticRegression` is not run: one of its tables of scores would take
-samples x classes numbers, and L-BFGS about 25 times its weights.
+logistic regression per class: it is fitted to a few of the classes, and its seconds are scaled up.
+scikit-learn's `LogisticRegression` is not run: one of its tables of scores would take samples x
+classes numbers, and L-BFGS about 25 times its weights.
 
     python -m benchmarks.context_words [--classes 5000] [--samples 100000] [--json FILE]
 """

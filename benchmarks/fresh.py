@@ -1,4 +1,4 @@
-"""Measure one piece of work in a process of its own, so that its seconds and memory are its own."""
+"""Seconds and peak memory of one function, measured in a fresh process."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ def measured(
 ) -> dict[str, Any]:
     """Run ``work(prepare(*arguments))`` in a fresh process; only the work is timed.
 
-    All must be functions of a module. Returns {"seconds": ..., "peak_mib": ...}; the peak is
-    that of the whole process, what was prepared and the interpreter included. What `describe`
-    says of the work's result is added.
+    All must be functions of a module. Returns {"seconds": ..., "peak_mib": ...} and what `describe`
+    returns for the work's result. The peak is of the whole process, preparation included.
     """
     with multiprocessing.get_context("spawn").Pool(1) as process:
         return process.apply(_measure, (prepare, work, arguments, describe))

@@ -1,7 +1,7 @@
-"""Class trees (Goodman 2001) on the Penn Treebank: classes of every kind beside other trees.
+"""Class trees (Goodman 2001) on the Penn Treebank: classes of every kind, and other trees.
 
-Every row is trained under the same regime and every finished run is kept, so that the command
-goes on where it stopped.
+Every row is trained under the same regime and every finished run is kept, so that a repeated
+command continues.
 
     python -m benchmarks.goodman [--rows ROW ...] [--json FILE]
 """

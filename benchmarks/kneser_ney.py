@@ -1,9 +1,8 @@
 """Kneser-Ney n-gram models on the Penn Treebank: perplexity, seconds and peak memory.
 
-Every row is a process of its own; the peak is that of the whole process, texts and interpreter
-included. Contexts begin anew at every line, or run over line ends as those of the log-bilinear
-model do; discounts are the three of modified smoothing for each order, or one for all. Scored
-are the validation and the test part.
+Every row is a separate process, whose peak includes texts and interpreter. Contexts begin anew at
+every line, or run over line ends as those of the log-bilinear model do; discounts are the three of
+modified smoothing for each order, or one for all. The validation and the test split are scored.
 
     python -m benchmarks.kneser_ney [--ptb DIR] [--orders 3 5] [--json FILE]
 """

@@ -1,9 +1,9 @@
 """The table of Mnih & Hinton (2008) on the Penn Treebank: trees learned from vectors, and flat.
 
-For every random state a random tree is trained, its mean predicted vectors make the mixture
-trees, and every row is trained under the same regime. Every finished run is kept in the folder,
-so that the command goes on where it stopped; `--rows` and `--seeds` choose some of the work.
-Speeds are measured at the end, all trees in turns in one process.
+For every random state a random tree is trained, its mean predicted vectors make the mixture trees,
+and every row is trained under the same regime. Every finished run is kept in the folder, so that a
+repeated command continues; `--rows` and `--seeds` choose some of the work. Speeds are measured at
+the end, all trees in turns in one process.
 
     python -m benchmarks.mnih_hinton [--seeds 3] [--epochs 12] [--json FILE]
 """

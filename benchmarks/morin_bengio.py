@@ -1,8 +1,8 @@
-"""The comparison of Morin & Bengio (2005) on Brown's corpus: is-a trees beside others, and flat.
+"""The comparison of Morin & Bengio (2005) on Brown's corpus: is-a trees, others, and flat.
 
 The first 900,000 tokens train, the next 100,000 validate, the rest test, each up to the next end of
 a line; the words are the 10,000 most frequent of the training split. Every row is trained under the
-same regime and every finished run is kept, so that the command goes on where it stopped. The last
+same regime and every finished run is kept, so that a repeated command continues. The last
 row is a Kneser-Ney trigram, whose contexts begin anew at every line.
 
     python -m benchmarks.morin_bengio [--rows ROW ...] [--json FILE]

@@ -86,7 +86,7 @@ def compare(data: str, C: float, tol: float, trees: list[str]) -> Iterator[dict[
 
 
 def read(path: str, part: str) -> tuple[list[str], list[str]]:
-    """Return the texts and the groups of a part."""
+    """Return the texts and the groups of a split."""
     with tarfile.open(path) as archive:
         for member in archive:
             file = archive.extractfile(member)

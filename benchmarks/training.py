@@ -1,6 +1,6 @@
 """A whole training step of the language model on real text, tree beside flat softmax.
 
-The corpus is the Penn Treebank's training part under ``$HSTREE_TEST_DATA/ptb``, or any corpus
+The corpus is the Penn Treebank's training split under ``$HSTREE_TEST_DATA/ptb``, or any corpus
 given. Medians over rounds in which the trees take turns.
 
     python -m benchmarks.training [CORPUS] [--json FILE]

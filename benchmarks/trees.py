@@ -2,8 +2,8 @@
 
     python -m benchmarks.trees [--labels 1000000] [--json FILE]
 
-Counts fall as Zipf's law has them. Files are those of the Huffman tree. Every row is a process of
-its own; the peak is that of the whole process, labels and interpreter included.
+Counts fall as Zipf's law has them. Files are those of the Huffman tree. Every row is a separate
+process, whose peak includes labels and interpreter.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def test_costs_count_from_the_text_on(compared):
         assert by_name[name].from_text.vectors == 0
 
 
-def test_a_tree_of_unknown_making_has_no_cost_from_the_text(splits, tmp_path):
+def test_a_tree_that_was_not_built_here_has_no_seconds_from_the_text(splits, tmp_path):
     folder = tmp_path / "c"
     tree = hstree.build("huffman", splits.train, arity=3)
     entries = ["huffman", "gmm", NamedTree("mine.json", tree)]

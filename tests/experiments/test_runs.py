@@ -36,7 +36,7 @@ def test_a_key_is_what_it_was_when_runs_were_first_kept(tmp_path, monkeypatch):
     assert finished(tmp_path / "r", KEY) == result
 
 
-def test_the_key_lays_no_layer_out(splits, tmp_path, monkeypatch):
+def test_the_key_is_made_without_a_layer(splits, tmp_path, monkeypatch):
     tree = hstree.build("huffman", splits.train)
     first = run(tree, splits, tmp_path / "r", **SMALL)
     monkeypatch.setattr(LayerSpec, "new", lambda *given: pytest.fail("laid out"))

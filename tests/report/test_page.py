@@ -275,7 +275,7 @@ def test_percentages_at_decisions_say_of_what_they_are(opened):
     assert "of the text under that node" in opened.one(".codes .caption").text
 
 
-def test_two_trees_stand_side_by_side(opened):
+def test_two_trees_are_shown_side_by_side(opened):
     opened.choose("tree-b", "flat")
     opened.search("bank")
     summaries = [summary.text for summary in opened.all(".codes .summary")]
