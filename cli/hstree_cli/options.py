@@ -22,7 +22,9 @@ MAX_WORDS = 10_000_000
 #: The largest random state, as in `hstree._options`.
 MAX_SEED = (1 << 32) - 1
 
-CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
+CORPUS_KINDS = (
+    "a text file (.txt, .txt.gz), nltk:NAME or builtin:NAME (python, stdlib, networkx, ...)"
+)
 
 
 def flag(name: str) -> str:

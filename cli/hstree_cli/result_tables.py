@@ -326,8 +326,8 @@ def _advice(rows: Sequence[Row], choice: Choice) -> str:
         text += f". Of the trees {within}, {fastest.name}, {_valid_and_test(fastest)}, trains "
         text += f"fastest: {figure(times, 1)} times as fast as {best.name}."
     baselines = [row for row in rows if row.tree is None]
-    lowest = min(baselines, key=_valid, default=best)
-    if _valid(lowest) < _valid(best):
+    lowest = min(baselines, key=lambda row: row.validation_perplexity, default=best)
+    if lowest.validation_perplexity < best.validation_perplexity:
         text += f" The baseline {lowest.name} is lower still: {_valid_and_test(lowest)}."
     return text
 
@@ -357,11 +357,6 @@ def _times(value: float | None) -> str:
     return figure(value, 2 if value is not None and value < 0.95 else 1)
 
 
-def _valid(row: Row) -> float:
-    mean = row.perplexity["valid"].mean
-    return math.inf if mean is None else mean
-
-
 def _valid_and_test(row: Row) -> str:
     """Return the perplexity that a row is chosen by, and the one that is reported."""
-    return f"{figure(_valid(row), 1)} (test {figure(row.perplexity['test'].mean, 1)})"
+    return f"{figure(row.validation_perplexity, 1)} (test {figure(row.perplexity['test'].mean, 1)})"

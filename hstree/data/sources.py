@@ -25,7 +25,7 @@ from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 _BLOCK_LINES = 4096
-_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
+_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:NAME (python, stdlib, networkx, ...)"
 _VECTORS = ("word vectors", "vectors are for builders such as gmm")
 _TREE = ("a tree", "trees are for `hstree show` and `hstree evaluate`")
 #: Endings of files that are not texts: what they are, and what to do with them.

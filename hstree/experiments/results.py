@@ -294,6 +294,12 @@ class Row:
     to_flat: Ratio | None
     by_band: list[float | None] | None
 
+    @property
+    def validation_perplexity(self) -> float:
+        """Mean validation perplexity; infinity where there is none."""
+        mean = self.perplexity["valid"].mean
+        return math.inf if mean is None else mean
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:

@@ -189,15 +189,10 @@ def choice(rows: Sequence[Row]) -> Choice | None:
     trees = [row for row in rows if row.kind == "tree"]
     if not trees:
         return None
-    best = min(trees, key=_valid)
-    near = [row for row in trees if _valid(row) <= (1 + TOLERANCE) * _valid(best)]
+    best = min(trees, key=lambda row: row.validation_perplexity)
+    limit = (1 + TOLERANCE) * best.validation_perplexity
+    near = [row for row in trees if row.validation_perplexity <= limit]
     fastest = max(near, key=lambda row: row.tokens_per_second or 0.0)
     return Choice(
         by="valid", among=len(trees), best=best.name, within=TOLERANCE, fastest=fastest.name
     )
-
-
-def _valid(row: Row) -> float:
-    """Return the mean validation perplexity; infinity where there is none."""
-    mean = row.perplexity["valid"].mean
-    return math.inf if mean is None else mean

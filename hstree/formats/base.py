@@ -61,13 +61,18 @@ class Format:
         return [words for key, words in CONTENT.items() if has[key] and key not in self.keeps]
 
 
-def check_quotable(tree: Tree, allowed: re.Pattern[str], why: str, *, names: bool = True) -> None:
-    """Refuse labels and names of nodes that a format cannot quote; InputError with the first."""
+def check_quotable(tree: Tree, allowed: str, why: str, *, names: bool = True) -> None:
+    """Refuse labels and names of nodes that a format cannot quote; InputError with the first.
+
+    `allowed` is a regular expression of the whole text, `why` a clause of the message.
+    """
+    pattern = re.compile(allowed)
+    why += "; drop it or rename it"
     for label in tree.labels:
-        if allowed.fullmatch(label) is None:
+        if pattern.fullmatch(label) is None:
             raise InputError(f"the label {label!r} cannot be written: {why}")
     for node, name in enumerate((names and tree.names) or ()):
-        if name is not None and allowed.fullmatch(name) is None:
+        if name is not None and pattern.fullmatch(name) is None:
             raise InputError(f"the name of node {node}, {name!r}, cannot be written: {why}")
 
 

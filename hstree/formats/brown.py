@@ -8,7 +8,6 @@ the bits; the method `classes` with `classes_file` does the same over a corpus.
 
 from __future__ import annotations
 
-import re
 from itertools import chain
 from pathlib import Path
 
@@ -25,12 +24,12 @@ from hstree.tree.paths import path_batches
 
 #: Maximum number of bits in a file, a byte each.
 MAX_BITS = 1 << 30
-_QUOTABLE = re.compile(r"[^\0\t\n\r]+")
-_WHY = "Brown paths are lines with tabs between their fields; drop it or rename it"
 
 
 def _write(tree: Tree, path: Path) -> None:
-    check_quotable(tree, _QUOTABLE, _WHY, names=False)
+    check_quotable(
+        tree, r"[^\0\t\n\r]+", "Brown paths are lines with tabs between their fields", names=False
+    )
     strings = chain.from_iterable(p.strings for p in path_batches(tree, "Brown paths", MAX_BITS))
     counts = [0] * tree.n_labels if tree.counts is None else tree.counts.tolist()
     columns = zip(strings, tree.labels, counts, strict=True)

@@ -6,7 +6,6 @@ or numbers, labels are boxes with a ``count`` attribute, and edges are labelled 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
@@ -14,8 +13,6 @@ from hstree.tree import Tree
 
 # Graphviz reads \n and the like in a label, and entities like &amp; as HTML does.
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "&": "&amp;"})
-_QUOTABLE = re.compile(r"[^\0-\x08\x0b-\x1f\x7f]*")
-_WHY = "DOT quotes no control characters but tabs and line feeds; drop it or rename it"
 
 
 def dot(tree: Tree) -> Iterator[str]:
@@ -34,7 +31,11 @@ def dot(tree: Tree) -> Iterator[str]:
     }
     <BLANKLINE>
     """
-    check_quotable(tree, _QUOTABLE, _WHY)
+    check_quotable(
+        tree,
+        r"[^\0-\x08\x0b-\x1f\x7f]*",
+        "DOT quotes no control characters but tabs and line feeds",
+    )
     yield "digraph tree {\n"
     names = tree.names or (None,) * tree.n_nodes
     for node, name in enumerate(names):

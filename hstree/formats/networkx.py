@@ -7,7 +7,6 @@ codes (a label with several parents), wide nodes, counts and names, in order.
 from __future__ import annotations
 
 import io
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +24,6 @@ from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.formats.edges import from_edges
 from hstree.tree import Tree
 
-_QUOTABLE = re.compile("[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
-_WHY = "XML holds no control characters but tabs and line ends; drop it or rename it"
 _HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="label" for="node" attr.name="label" attr.type="string"/>
@@ -132,7 +129,11 @@ def _counts(leaves: list[tuple[Any, dict[str, Any]]]) -> list[int] | None:
 
 
 def _write(tree: Tree, path: Path) -> None:
-    check_quotable(tree, _QUOTABLE, _WHY)
+    check_quotable(
+        tree,
+        "[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*",
+        "XML holds no control characters but tabs and line ends",
+    )
     write_lines(path, _graphml(tree))
 
 

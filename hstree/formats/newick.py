@@ -13,8 +13,6 @@ from hstree.tree import Tree
 from hstree.tree.paths import check_single_codes
 
 _PLAIN = re.compile(r"[A-Za-z0-9.-]+")
-_QUOTABLE = re.compile(r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+")
-_WHY = "Newick quotes neither control characters nor an empty string; drop it or rename it"
 
 
 def newick(tree: Tree) -> str:
@@ -28,7 +26,11 @@ def newick(tree: Tree) -> str:
     "(a,('it''s',c));"
     """
     check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
-    check_quotable(tree, _QUOTABLE, _WHY)
+    check_quotable(
+        tree,
+        r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+",
+        "Newick quotes neither control characters nor an empty string",
+    )
     leaf = [_quoted(label) for label in tree.labels]
     if tree.n_nodes == 0:
         return f"{leaf[0]};"
