@@ -137,8 +137,8 @@ class ModelOptions:
     They are a dict for `hstree.models.new_model`.
     """
 
-    #: The model without ``--model``.
-    default: str
+    #: The model without ``--model``; None for the library's default.
+    default: str | None = None
     #: Whether there is no ``--model``.
     fixed: bool = False
     #: Whether ``--model`` may name a language model.
@@ -149,8 +149,10 @@ class ModelOptions:
     def choose(self, arguments: Sequence[str]) -> Choice:
         """Return the model that the arguments name, or the default."""
         from hstree.models import MODELS, config_of
+        from hstree.models.base import DEFAULT_MODEL
 
-        name = self.default if self.fixed else _value_of(arguments, "--model") or self.default
+        default = self.default or DEFAULT_MODEL
+        name = default if self.fixed else _value_of(arguments, "--model") or default
         kind = MODELS.get(name)
         parameters = []
         if not self.fixed:
@@ -163,11 +165,11 @@ class ModelOptions:
                 raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
             help = f"Model to train: {', '.join(names)}. The options below are its own."
             model = typer.Option("--model", help=help, metavar="MODEL", rich_help_panel=_TRAINING)
-            parameters.append(_keyword("model", self.default, Annotated[str, model]))
+            parameters.append(_keyword("model", default, Annotated[str, model]))
         for option in kind.options:
-            default = self.defaults.get(option.name, option.default)
+            value = self.defaults.get(option.name, option.default)
             summary = f"{option.help.partition('. ')[0].rstrip('.')}."
-            shown = replace(option, default=default, help=summary)
+            shown = replace(option, default=value, help=summary)
             parameters.append(_parameter(shown, _TRAINING))
 
         def collect(values: dict[str, Any]) -> dict[str, Any]:

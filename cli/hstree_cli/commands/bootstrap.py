@@ -34,7 +34,7 @@ def bootstrap(
     method: Annotated[str, option("--method -m", "Method to build trees from vectors.")] = "gmm",
     held_out: HeldOut,
     options: Annotated[dict[str, Any], BuilderOptions(_example, "gmm")],
-    training: Annotated[dict[str, Any], ModelOptions("lbl", fixed=True)],
+    training: Annotated[dict[str, Any], ModelOptions(fixed=True)],
     reading: Reading,
     json: JsonFile = None,
     quiet: Quiet = False,

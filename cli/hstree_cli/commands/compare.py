@@ -54,7 +54,7 @@ def compare(
     ] = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     held_out: HeldOut,
-    training: Annotated[dict[str, Any], ModelOptions("lbl")],
+    training: Annotated[dict[str, Any], ModelOptions()],
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:

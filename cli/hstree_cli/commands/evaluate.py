@@ -54,7 +54,7 @@ def evaluate(
     no_train: Annotated[
         bool, option("--no-train", "Score a saved model on every line of CORPUS.")
     ] = False,
-    training: Annotated[dict[str, Any], ModelOptions("lbl")],
+    training: Annotated[dict[str, Any], ModelOptions()],
     reading: Reading,
     save: Annotated[Path | None, option("--save", "Save the trained model.", "MODEL_DIR")] = None,
     vectors_out: Annotated[
