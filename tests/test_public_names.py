@@ -19,6 +19,7 @@ def corpus(tmp_path):
 
 def test_every_public_name_is_there_and_listed():
     assert set(hstree.__all__) <= set(dir(hstree))
+    assert all(name in hstree.__all__ or name.startswith("__") for name in dir(hstree))
     for name in hstree.__all__:
         assert getattr(hstree, name) is not None, name
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
@@ -54,3 +55,13 @@ def test_methods_are_compared(corpus, tmp_path):
 def test_a_tree_is_bootstrapped(corpus, tmp_path):
     rounds = hstree.bootstrap(corpus, tmp_path / "rounds", rounds=1, **BUDGET)
     assert [name for name, _ in rounds] == ["round-0", "round-1"]
+
+
+def test_a_path_instead_of_a_corpus_is_refused(corpus, tmp_path):
+    tree = hstree.build("huffman", corpus)
+    with pytest.raises(hstree.HstreeError, match=r"Corpus\.read"):
+        hstree.evaluate(tree, "c.txt")
+    with pytest.raises(hstree.HstreeError, match=r"Corpus\.read"):
+        hstree.compare("c.txt", ["huffman"], tmp_path / "compared")
+    with pytest.raises(hstree.HstreeError, match="3 cannot be compared"):
+        hstree.compare(corpus, [3], tmp_path / "compared")

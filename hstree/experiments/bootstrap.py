@@ -14,6 +14,7 @@ from hstree.errors import OptionError
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import RunResult
 from hstree.experiments.runs import built_tree, run, vectors_of
+from hstree.models import config_of
 
 
 def bootstrap(
@@ -29,6 +30,8 @@ def bootstrap(
 
     Round 0 trains on a random tree. Every later tree is grown from the mean predicted vectors of
     the model with the lowest validation perplexity so far. Finished rounds are not done again.
+
+    Iterate over it: a round is done when its result is asked for. Arguments are checked at once.
 
     Parameters
     ----------
@@ -59,15 +62,29 @@ def bootstrap(
     """
     if rounds < 1:
         raise OptionError(f"rounds is {rounds}; it must be 1 or more")
-    home, splits, seed = Path(folder), Splits.of(text), options.get("random_state", 0)
+    splits, seed = Splits.of(text), options.get("random_state", 0)
+    config_of(options)
     checked_options = _checked(method, seed, build_options or {})
+    return _rounds(splits, Path(folder), rounds, method, checked_options, options)
+
+
+def _rounds(
+    splits: Splits,
+    home: Path,
+    rounds: int,
+    method: str,
+    build_options: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Iterator[tuple[str, RunResult]]:
+    """Yield each round when it is done; the arguments are checked."""
     best_folder = home / "round-0"
-    random = built_tree(splits.train, best_folder, "random", {"random_state": seed})
+    seed = {"random_state": options.get("random_state", 0)}
+    random = built_tree(splits.train, best_folder, "random", seed)
     best = run(random, splits, best_folder, **options)
     yield best_folder.name, best
     for number in range(1, rounds + 1):
         round_folder = home / f"round-{number}"
-        tree = built_tree(vectors_of(best_folder), round_folder, method, checked_options)
+        tree = built_tree(vectors_of(best_folder), round_folder, method, build_options)
         result = run(tree, splits, round_folder, **options)
         yield round_folder.name, result
         if result.valid < best.valid:

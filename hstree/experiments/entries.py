@@ -154,7 +154,8 @@ def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
     Raises
     ------
     OptionError
-        When there is none, two are the same, or a method, an option or a baseline is unknown.
+        When there is none, one is of another type, two are the same, or a method, an option or a
+        baseline is unknown.
 
     Examples
     --------
@@ -183,7 +184,12 @@ def _as_entry(entry: EntryLike) -> Entry:
         return Method(*entry)
     if isinstance(entry, str):
         return Baseline.named(entry) if re.fullmatch(r"kn\d+", entry) else Method(entry)
-    return entry
+    if isinstance(entry, Entry):
+        return entry
+    raise OptionError(
+        f"{entry!r} cannot be compared; name a method, a method and its options, a tree or a "
+        "baseline"
+    )
 
 
 def _plain(text: str) -> str:

@@ -15,6 +15,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.provenance import shared
 from hstree.data.text_score import TextScore, unigram_score
+from hstree.errors import InputError
 from hstree.experiments.results import RunResult, Split, TreeFigures, VocabularyFigures, finite
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
@@ -32,8 +33,15 @@ class Splits:
 
     @classmethod
     def of(cls, text: Splits | Corpus) -> Splits:
-        """Return splits as they are, and a corpus split by `corpus_splits`."""
-        return text if isinstance(text, Splits) else corpus_splits(text)
+        """Return splits as they are, and a corpus split by `corpus_splits`; else InputError."""
+        if isinstance(text, Splits):
+            return text
+        if isinstance(text, Corpus):
+            return corpus_splits(text)
+        raise InputError(
+            f"the text is {type(text).__name__}, not Splits or a Corpus; "
+            "read a file with hstree.Corpus.read"
+        )
 
     def as_dict(self) -> dict[Split, Corpus]:
         """Return the corpora by the names of their splits."""

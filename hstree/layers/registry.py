@@ -35,7 +35,7 @@ TREE_LAYER = "tree"
 #: Keyword-only parameters of layers that are not options.
 RESERVED = frozenset(["counts", "dtype", "random_state"])
 #: Types of sources: file in the folder of a model, its reader, and name in a config.
-_SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
+SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),
     Vocabulary: ("vocabulary.tsv", Vocabulary.from_file, "vocabulary"),
 }
@@ -66,7 +66,7 @@ class LayerKind:
             options = options_of(layer, RESERVED)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("output layer", name, package, f"{error}") from error
-        if takes not in _SOURCES or dim != "dim":
+        if takes not in SOURCES or dim != "dim":
             expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
             raise unusable("output layer", name, package, expected)
         summary = (inspect.getdoc(layer) or "").partition("\n")[0]
@@ -167,10 +167,6 @@ class LayerSpec:
         """Return the shapes of a layer's parameters, which are not allocated."""
         return self.kind.layer.shapes(self.source, dim, **self.options)
 
-    def n_parameters(self, dim: int) -> int:
-        """Return the number of trained parameters of a layer."""
-        return sum(int(np.prod(shape, dtype=object)) for shape in self.shapes(dim).values())
-
     @property
     def is_plain_tree(self) -> bool:
         """Whether this is the hierarchical softmax, which configs and keys do not name."""
@@ -185,14 +181,14 @@ class LayerSpec:
     @property
     def file(self) -> str:
         """Name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv"."""
-        return _SOURCES[self.kind.takes][0]
+        return SOURCES[self.kind.takes][0]
 
     def config(self) -> dict[str, Any]:
         """Return the entries of a model's config that specify its layer: JSON values."""
         if self.is_plain_tree:
             return {"tree_sha256": self.sha256}
         layer = {"name": self.kind.name, "options": dict(self.options)}
-        return {"layer": layer, f"{_SOURCES[self.kind.takes][2]}_sha256": self.sha256}
+        return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self.sha256}
 
     def write(self, folder: Path) -> None:
         """Write the source's file into a folder."""
@@ -210,7 +206,7 @@ class LayerSpec:
         """
         match config.get("layer", {"name": TREE_LAYER, "options": {}}):
             case {"name": str(name), "options": dict(options)}:
-                file, read, _ = _SOURCES[LAYERS.get(name).takes]
+                file, read, _ = SOURCES[LAYERS.get(name).takes]
                 return layer_spec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
 

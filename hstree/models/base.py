@@ -62,7 +62,7 @@ class Model(ABC, Generic[M]):
     dim : int
         Length of the word vectors.
     epochs : int
-        Maximum number of epochs; 0 evaluates the untrained model.
+        Maximum number of epochs; 0 leaves the model untrained.
     batch_size : int
         Positions in a minibatch.
     learning_rate : float

@@ -26,11 +26,15 @@ from hstree._text import one_line
 from hstree._typing import Array, Float32
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError, OptionError
-from hstree.layers.registry import LayerSpec
+from hstree.layers.registry import SOURCES, LayerSpec
+from hstree.tree import Tree
 
 FORMAT, VERSION = "hstree model", 1
-#: The files of a model over a tree; the second is `LayerSpec.file` in general.
-FILES = CONFIG, _, WEIGHTS = "config.json", "tree.json", "weights.safetensors"
+CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+#: The files of a model over a tree.
+TREE_FILES = (CONFIG, SOURCES[Tree][0], WEIGHTS)
+#: The files that a model's folder may hold; of the sources it holds one, `LayerSpec.file`.
+FILES = (CONFIG, *(file for file, _, _ in SOURCES.values()), WEIGHTS)
 
 
 class Saved(NamedTuple):

@@ -30,7 +30,7 @@ from typing import Any
 from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
-from hstree.models.files import FILES
+from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
 
 QUICK = "--epochs 1 --dim 4 --context 2"
@@ -198,10 +198,10 @@ class _Subject:
                 continue
             if _is_temporary(name):
                 continue
-            if path.name in FILES and path.parent.name == (
+            if path.name in TREE_FILES and path.parent.name == (
                 "m" if self.name == "evaluate" else "model"
             ):
-                model = tuple(_content(current_file(path.parent, file)) for file in FILES)
+                model = tuple(_content(current_file(path.parent, file)) for file in TREE_FILES)
                 found[f"{Path(name).parent}/"] = model
             elif name.endswith((".labels.tsv", pair)) and path.name != "test_nll.npy":
                 stem = name.removesuffix(".labels.tsv").removesuffix(pair)

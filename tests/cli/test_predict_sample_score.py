@@ -11,6 +11,7 @@ import pytest
 
 import hstree as library
 from hstree import _files as files
+from hstree.models.files import FILES
 
 LINES = ["w0 w1 zebra", "", "w3 w0"]
 
@@ -184,3 +185,11 @@ def test_what_cannot_be_asked_is_refused(refused, model, other, tmp_path):
     refused("score", model, other, "-o", "no/where.tsv", saying="no/where.tsv")
     (tmp_path / "latin.txt").write_bytes(b"w1\n\xe9t\xe9\n")
     refused("predict", model, "--contexts", "latin.txt", saying="latin.txt, line 2")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_of_a_model_is_overwritten(refused, model, other, name):
+    file = model / name
+    refused("predict", model, "w0", "--json", file, saying=name)
+    refused("score", model, other, "--json", file, saying=name)
+    refused("evaluate", model, other, "--no-train", "--json", file, saying=name)

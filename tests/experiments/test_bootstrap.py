@@ -186,4 +186,13 @@ def test_a_tree_of_a_vocabulary_depends_on_its_counts(tmp_path, builds):
 
 def test_there_is_at_least_one_round(splits, tmp_path):
     with pytest.raises(OptionError, match="rounds is 0"):
-        next(bootstrap(splits, tmp_path / "b", rounds=0, **SMALL))
+        bootstrap(splits, tmp_path / "b", rounds=0, **SMALL)
+
+
+def test_arguments_are_checked_before_the_first_round_is_asked_for(splits, tmp_path):
+    for wrong in ({"method": "huffman"}, {"build_options": {"trees": 0}}, {"dimm": 3}):
+        with pytest.raises(OptionError):
+            bootstrap(splits, tmp_path / "b", **{**SMALL, **wrong})
+    with pytest.raises(InputError, match=r"Corpus\.read"):
+        bootstrap("c.txt", tmp_path / "b")
+    assert not (tmp_path / "b").exists()

@@ -79,7 +79,7 @@ def evaluate(
     from hstree._files import write_json
     from hstree.data.word_files import labels_path
     from hstree.errors import HstreeError
-    from hstree.models.files import FILES
+    from hstree.models.files import FILES, TREE_FILES
     from hstree_cli.result_tables import print_evaluation
 
     _check_kind(ctx, tree, no_train)
@@ -91,7 +91,7 @@ def evaluate(
     if vectors_out is not None:
         check_file(vectors_out, "--vectors-out", (".npy",), apart_from=[*sources, json])
         check_file(labels_path(vectors_out), "--vectors-out", apart_from=[*sources, json])
-    check_folder(save, "--save", FILES, apart_from=[*sources, json])
+    check_folder(save, "--save", TREE_FILES, apart_from=[*sources, json])
 
     unsaved = save
 
