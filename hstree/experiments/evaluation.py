@@ -94,7 +94,7 @@ class Evaluation:
             converged=self.history.converged,
             seconds=self.seconds,
             corpus={name: dict(text.source) for name, text in self.splits.as_dict().items()},
-            seen=seen(self.splits, self.model.tree),
+            seen=seen(self.splits, self.model.spec),
         )
 
 
@@ -197,7 +197,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "numpy": np.__version__, "hstree": __version__}
 
 
-def seen(splits: Splits, tree: Tree | None = None) -> str | None:
+def seen(splits: Splits, tree: Tree | LayerSpec | None = None) -> str | None:
     """Name test lines that training, validation, the tree's builder or the vocabulary has read.
 
     Returns one sentence, or None where no such lines are known.
@@ -218,9 +218,16 @@ def shared_lines(splits: Splits) -> list[str]:
     return [sentence for sentence in sentences if sentence is not None]
 
 
-def read_by_builder(tree: Tree, test: Corpus) -> str | None:
+def read_by_builder(tree: Tree | LayerSpec, test: Corpus) -> str | None:
     """Name test lines that a tree was built from, by its meta, in one sentence."""
-    source = tree.meta.get("input")
+    if isinstance(tree, LayerSpec) and tree.tree is None:
+        if (lines := shared(tree.made_from, test.source)) is None:
+            return None
+        return (
+            f"the vocabulary of the output layer was made from {lines}, which {_ARE_FLATTERED}; "
+            "make it from the training lines alone"
+        )
+    source = tree.made_from if isinstance(tree, LayerSpec) else tree.meta.get("input")
     if isinstance(source, dict):
         corpus = {key: source.get(key) for key in ("name", "sha256", "lines")}
         if (lines := shared(corpus, test.source)) is not None:
@@ -243,7 +250,7 @@ def read_by_model(model: Model[Any], test: Corpus) -> str | None:
             f"the model was trained or validated on {lines}, which are scored here: its figure is "
             "optimistic; score another text"
         )
-    return None if model.tree is None else read_by_builder(model.tree, test)
+    return read_by_builder(model.spec, test)
 
 
 def read_by_vocabulary(splits: Splits) -> str | None:

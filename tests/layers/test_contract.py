@@ -13,7 +13,7 @@ import hstree
 from hstree._options import Option
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
-from hstree.experiments.evaluation import corpus_splits, evaluate, score_saved
+from hstree.experiments.evaluation import corpus_splits, evaluate, read_by_model, score_saved, seen
 from hstree.experiments.runs import run
 from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
@@ -302,3 +302,10 @@ def test_a_tree_is_short_for_its_layer():
     model = new_model(tree)
     assert model.spec.key() == {"tree": tree.sha256}
     assert (model.tree, model.spec.made_from) == (tree, tree.meta["input"])
+
+
+def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
+    spec = layer_spec(splits.test.select_vocabulary(unk=True), "dense")
+    assert "the vocabulary of the output layer was made from" in seen(splits, spec)
+    assert read_by_model(new_model(spec), splits.test) == seen(splits, spec)
+    assert seen(splits, layer_spec(splits.train.vocabulary, "dense")) is None
