@@ -1,6 +1,6 @@
 """Hierarchical-softmax trees: build them, train on them, and find out which one to use.
 
-Models and experiments are imported when their names are first used.
+Models, experiments and the packages that need them are imported when their names are first used.
 """
 
 from importlib import import_module
@@ -51,9 +51,13 @@ _LAZY = {
     "evaluate": "hstree.experiments.evaluation:evaluate",
     "load_model": "hstree.models.registry:load",
 }
+#: Packages that `import hstree` alone does not import.
+_PACKAGES = {"experiments", "formats", "interop", "layers", "models", "ngrams", "training"}
 
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return import_module(f"hstree.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _LAZY[name].split(":")

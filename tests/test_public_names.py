@@ -65,3 +65,9 @@ def test_a_path_instead_of_a_corpus_is_refused(corpus, tmp_path):
         hstree.compare("c.txt", ["huffman"], tmp_path / "compared")
     with pytest.raises(hstree.HstreeError, match="3 cannot be compared"):
         hstree.compare(corpus, [3], tmp_path / "compared")
+
+
+def test_packages_are_there_without_an_import_of_their_own():
+    program = "import hstree; print(hstree.models.load.__name__, hstree.layers.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("load hstree.layers\n", "")
