@@ -11,7 +11,6 @@ import pytest
 
 import hstree as library
 from hstree import _files as files
-from hstree.models.files import FILES
 
 LINES = ["w0 w1 zebra", "", "w3 w0"]
 
@@ -187,7 +186,10 @@ def test_what_cannot_be_asked_is_refused(refused, model, other, tmp_path):
     refused("predict", model, "--contexts", "latin.txt", saying="latin.txt, line 2")
 
 
-@pytest.mark.parametrize("name", FILES)
+FILES_OF_A_MODEL = ["config.json", "tree.json", "vocabulary.tsv", "weights.safetensors"]
+
+
+@pytest.mark.parametrize("name", FILES_OF_A_MODEL)
 def test_no_file_of_a_model_is_overwritten(refused, model, other, name):
     file = model / name
     refused("predict", model, "w0", "--json", file, saying=name)
