@@ -57,8 +57,8 @@ def started(program, tmp_path):
 
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("module", ["typer", "hstree_cli.commands.build", "hstree.tree", "scipy"])
-def test_while_it_starts(started, tree, module, number):
-    ran = started(WHILE_IMPORTING, module, number, "stats", tree)
+def test_while_it_starts(started, tree, corpus, module, number):
+    ran = started(WHILE_IMPORTING, module, number, "evaluate", tree, corpus, "--epochs", 1)
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "hstree: error: interrupted\n")
 
 
