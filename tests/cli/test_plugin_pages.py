@@ -35,6 +35,7 @@ def test_the_page_shows_the_files_of_the_package(page):
     assert blocks(page, "python", "toml", "console")[:3] == files
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (find_spec("hatchling") and find_spec("pip")), reason=needs.HATCHLING)
 @pages
 def test_the_package_works_once_it_is_installed(page, tmp_path, monkeypatch, hstree):
