@@ -41,6 +41,8 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    # Slow tests first, so that no worker is left with them when the others have ended.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if not config.getoption("--slow"):
         for item in items:
             if item.get_closest_marker("slow"):

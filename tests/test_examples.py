@@ -14,6 +14,7 @@ def printed(tmp_path, request):
     return [line.split() for line in run_python([path], tmp_path).splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("printed", ["compare_trees"], indirect=True)
 def test_compare_trees(printed, tmp_path):
     *rows, _, (*_, best) = printed[1:]
