@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from hstree._options import suggestion
+from hstree._text import named_error
 from hstree.errors import HstreeError, OptionError, PluginError
 
 #: Package of the objects that are part of hstree.
@@ -22,7 +24,7 @@ class Registry(Generic[R]):
     Parameters
     ----------
     noun : str
-        What the objects are, in messages: "builder".
+        Kind of object, for messages: "builder".
     group : str
         Entry-point group in which other packages offer theirs.
     native : mapping of str to str
@@ -30,7 +32,7 @@ class Registry(Generic[R]):
     describe : callable
         (name, object, package) -> record; raises `PluginError` for an object that cannot be used.
     called : str, optional
-        What users call them, if it is another noun: "method".
+        Noun for users, if it is another: "method".
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class Registry(Generic[R]):
             return error
         except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
             failure = PluginError(
-                f"{titled(self.noun, entry.name, package)} cannot be loaded: {one_line(error)}; "
+                f"{titled(self.noun, entry.name, package)} cannot be loaded: {named_error(error)}; "
                 f"update or uninstall {package}"
             )
             failure.__cause__ = error
@@ -112,6 +114,6 @@ def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
     return PluginError(f"{titled(noun, name, package)} cannot be used: {reason}")
 
 
-def one_line(error: BaseException) -> str:
-    """Return the type and the message of an error, on one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+def summary_of(target: Callable[..., Any]) -> str:
+    """Return the first line of a docstring."""
+    return (inspect.getdoc(target) or "").partition("\n")[0]

@@ -19,6 +19,11 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def named_error(error: BaseException) -> str:
+    """Return the type and the message of an error on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+
+
 def quoted(text: str, width: int = 40) -> str:
     """Quote a text, shortened to `width` characters.
 

@@ -31,7 +31,7 @@ class OptionError(HstreeError, ValueError):
     option : str or None
         The Python name of the option, where the error is about one option.
     reason : str or None
-        What is wrong, to follow the option's name: "must be 1 or more, not 0". The command line
+        Description to follow the option's name: "is 0; it must be 1 or more". The command line
         spells the option as it was typed and appends this.
     """
 

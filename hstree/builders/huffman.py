@@ -42,7 +42,7 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
 
     Notes
     -----
-    Of equal weights, words are merged before nodes, both in their order. So the code lengths
+    Ties are broken in favour of words over nodes, and then by their order. So the code lengths
     depend on the counts only; for `arity` 2 the tree is the shallowest of all optimal ones.
     O(V log V).
 

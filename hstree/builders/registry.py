@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hstree._files import open_regular, reading, recorded_name
-from hstree._plugins import PACKAGE, Registry, one_line, titled
+from hstree._plugins import PACKAGE, Registry, titled
+from hstree._text import named_error
 from hstree._version import __version__
 from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
 from hstree.builders.shared.join import over_vocabulary
@@ -151,7 +152,7 @@ def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tre
     except (OptionError, InputError, FileFormatError, MissingExtraError):
         raise  # meant for the user
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{title} failed: {one_line(error)}") from error
+        raise PluginError(f"{title} failed: {named_error(error)}") from error
     if not isinstance(tree, Tree):
         raise PluginError(f"{title} returned a {type(tree).__name__}, not a Tree")
     has_words = input.vocabulary if isinstance(input, Corpus) else input

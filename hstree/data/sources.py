@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, recorded_name
-from hstree._text import one_line
+from hstree._text import named_error
 from hstree.data.docstrings import Docstrings
 from hstree.errors import InputError
 
@@ -187,8 +187,7 @@ class NltkCorpus:
                     f"{self.name} needs NLTK's {resource}: get it with `python -m nltk.downloader "
                     f"{resource}`, or set NLTK_DATA to the folder that holds it"
                 ) from error
-            reason = f"{type(error).__name__}: {one_line(error)}"
-            raise InputError(f"{self.name} cannot be read: {reason}") from error
+            raise InputError(f"{self.name} cannot be read: {named_error(error)}") from error
 
 
 class BuiltIn(Docstrings):

@@ -35,9 +35,9 @@ class WordVectors:
     vectors : array_like of numbers, shape (V, d)
         Finite; kept as float32, without a copy if it is float32 already.
     counts : array_like of int, shape (V,), optional
-        How often each word occurs in the training text; zero or more.
+        Number of occurrences of each word in the training text; zero or more.
     source : dict, optional
-        What they were made from, as recorded in tree files beside their hash.
+        Record of their origin, stored in tree files beside their hash.
     named_by_index : bool, default False
         Whether the labels are the row numbers "0", "1", ... because none were known.
 

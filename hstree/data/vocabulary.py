@@ -42,9 +42,9 @@ class Vocabulary:
     words : sequence of str, length V
         Unique; at least one.
     counts : array_like of int, shape (V,)
-        How often each word occurs in the training text; zero or more.
+        Number of occurrences of each word in the training text; zero or more.
     source : dict, optional
-        What it was made from, as recorded in tree files (default: the hash of its words).
+        Record of its origin, stored in tree files (default: the hash of its words).
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Vocabulary:
             Whether the vocabulary contains ``<unk>`` (default: only if words are left out or the
             text contains it). Without ``<unk>``, tokens left out have no id.
         source : dict, optional
-            What the text is, as recorded in tree files.
+            Record of the text, stored in tree files.
 
         Raises
         ------
@@ -173,7 +173,6 @@ class Vocabulary:
             When the file cannot be read as that; the message names the line.
         """
         content = read_words(path, "the vocabulary", counted=True)
-        assert content.counts is not None
         with naming(content.path):
             vocabulary = cls(content.words, content.counts)
         if not vocabulary.counts.any():

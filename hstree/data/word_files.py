@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
 from hstree.errors import InputError
 
+C = TypeVar("C")
+
 #: Longest first line that is read as a record, in characters.
 MAX_HEADER = 1 << 20
 _MARK = "# hstree\t{"
@@ -37,12 +39,12 @@ _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
 _STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
-class WordList(NamedTuple):
-    """Content of a vocabulary or labels file."""
+class WordList(NamedTuple, Generic[C]):
+    """Content of a vocabulary or labels file; C is the type of its counts."""
 
     path: str
     words: list[str]
-    counts: Int64 | None
+    counts: C
     #: The record of the first line; None without one.
     record: dict[str, Any] | None
 
@@ -53,7 +55,13 @@ def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, 
     return [(number, line) for number, line in enumerate(lines, start=1) if line]
 
 
-def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:
+@overload
+def read_words(
+    path: str | os.PathLike[str], what: str, *, counted: Literal[True]
+) -> WordList[Int64]: ...
+@overload
+def read_words(path: str | os.PathLike[str], what: str) -> WordList[Int64 | None]: ...
+def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList[Any]:
     """Read a vocabulary or labels file; `what` it holds is for messages.
 
     If not `counted`, the first line of a word decides whether all lines have a count. Raises
@@ -161,7 +169,7 @@ def labels_path(path: str | os.PathLike[str]) -> Path:
 
 def read_labels(
     path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None
-) -> WordList | None:
+) -> WordList[Int64 | None] | None:
     """Read the labels of a file's rows.
 
     They are in the file `labels` (default: ``NAME.labels.tsv`` beside `path`; None if there is

@@ -94,7 +94,7 @@ class RunResult:
     Attributes
     ----------
     predicts : str
-        What a perplexity is of: "word given the words before it".
+        Predicted event that perplexities measure: "word given the words before it".
     perplexity : dict of str to float or None
         By split; ``test_without_oov`` and ``unigram`` are of the test split. None where it is not
         a finite number.
@@ -111,7 +111,7 @@ class RunResult:
     options : dict
         Every option of the model.
     corpus : dict of str to dict
-        What is known of each split's text.
+        Source of the text of each split.
     seen : str or None
         One sentence that names the test lines that were read before, if any.
     versions : dict of str to str
@@ -323,9 +323,9 @@ class Comparison:
     Attributes
     ----------
     predicts : str
-        What a perplexity is of: "word given the words before it".
+        Predicted event that perplexities measure: "word given the words before it".
     corpus : dict of str to dict
-        What is known of each split's text.
+        Source of the text of each split.
     tokens, oov : dict of str to int
         By split.
     vocabulary : VocabularyFigures

@@ -164,7 +164,7 @@ def from_keyed_vectors(keyed: Any) -> WordVectors:
     Parameters
     ----------
     keyed : gensim.models.KeyedVectors
-        Of a model: ``model.wv``. Counts are kept where there are any, but for V, V - 1, ..., 1,
+        ``model.wv`` for a model. Counts are kept if there are any, except V, V - 1, ..., 1,
         which gensim makes up for a file of vectors.
 
     Raises

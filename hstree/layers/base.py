@@ -51,6 +51,12 @@ class Gradients:
     parameters: Sequence[ParameterGradient]
 
 
+def check_k(k: int) -> None:
+    """Refuse to return fewer than one label; raises OptionError."""
+    if k < 1:
+        raise OptionError(f"k is {k}; ask for at least 1 label")
+
+
 class OutputLayer(ABC):
     """Distribution over V labels for hidden vectors of length d.
 
@@ -137,8 +143,7 @@ class OutputLayer(ABC):
         OptionError
             When `k` is below 1.
         """
-        if k < 1:
-            raise OptionError(f"k is {k}; ask for at least 1 label")
+        check_k(k)
         log_prob = self.log_prob(hidden)
         labels = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
         return labels, np.take_along_axis(log_prob, labels, axis=1)
@@ -162,7 +167,7 @@ class OutputLayer(ABC):
         Parameters
         ----------
         counts : array (V,)
-            How often each label is a target, on average.
+            Mean number of times that each label is a target.
         """
         share = counts / counts.sum()
         return {

@@ -22,7 +22,7 @@ import numpy as np
 
 from hstree._files import current_file
 from hstree._options import Option, effective, options_of
-from hstree._plugins import PACKAGE, Registry, unusable
+from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree._typing import Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError
@@ -69,8 +69,7 @@ class LayerKind:
         if takes not in SOURCES or dim != "dim":
             expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
             raise unusable("output layer", name, package, expected)
-        summary = (inspect.getdoc(layer) or "").partition("\n")[0]
-        return cls(name, layer, takes, summary, options, package)
+        return cls(name, layer, takes, summary_of(layer), options, package)
 
 
 LAYERS = Registry(

@@ -18,8 +18,8 @@ import numpy as np
 
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
-from hstree.errors import OptionError
 from hstree.layers import kernels
+from hstree.layers.base import check_k
 from hstree.layers.node_groups import PairLogits
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
@@ -68,8 +68,7 @@ def top_k(
     reaches a large share of the tree gives way to `log_prob`, so that it takes at most about twice
     as long.
     """
-    if k < 1:
-        raise OptionError(f"k is {k}; ask for at least 1 label")
+    check_k(k)
     tree = codes.tree
     k = min(k, tree.n_labels)
     if tree.n_nodes == 0:  # one label

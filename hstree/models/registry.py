@@ -9,14 +9,13 @@ Another package adds a model through the entry-point group ``hstree.models``::
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from hstree._options import Option, effective, options_of
-from hstree._plugins import PACKAGE, Registry, unusable
+from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
@@ -48,8 +47,7 @@ class ModelKind:
             options = options_of(model)
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("model", name, package, f"{error}") from error
-        summary = (inspect.getdoc(model) or "").partition("\n")[0]
-        return cls(name, model, summary, options, package)
+        return cls(name, model, summary_of(model), options, package)
 
 
 MODELS = Registry(

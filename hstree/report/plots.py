@@ -269,7 +269,7 @@ def _curves(row: PageRow) -> list[dict[str, list[Any]]]:
 def pareto(rows: Sequence[PageRow]) -> list[PageRow]:
     """Return the rows that no other beats in both perplexity and speed, the fastest first.
 
-    Of two with the same figures only the first is kept.
+    Rows with the same figures are represented by the first.
     """
     fastest = sorted(_measured(rows), key=lambda row: (-_speed(row), _perplexity(row), row.index))
     front: list[PageRow] = []

@@ -42,7 +42,7 @@ class RowAdagrad:
         ----------
         rows : int64 array (r,) without repeats, or slice
         gradient : float array (r, ...)
-            Of the summed loss of a batch.
+            Gradient of the summed loss of a batch.
         learning_rate : float
         tokens : int
             Number of tokens trained on so far, including this batch.

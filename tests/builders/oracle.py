@@ -5,6 +5,28 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import warnings
+
+import numpy as np
+from sklearn.mixture import GaussianMixture
+
+
+def em_responsibilities(X, second, floor, iterations):
+    """P(second) of each row by scikit-learn's EM from the halves that `second` divides X into."""
+    halves = X[~second], X[second]
+    mixture = GaussianMixture(
+        2,
+        covariance_type="spherical",
+        max_iter=iterations,
+        tol=0,
+        reg_covar=floor,
+        weights_init=[np.mean(~second), np.mean(second)],
+        means_init=[half.mean(axis=0) for half in halves],
+        precisions_init=[1 / (half.var(axis=0).mean() + floor) for half in halves],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged
+        return mixture.fit(X).predict_proba(X)[:, 1]
 
 
 def children_of(tree):

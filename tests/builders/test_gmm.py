@@ -1,11 +1,9 @@
 import math
-import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.mixture import GaussianMixture
 
 from hstree import progress
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm
@@ -14,6 +12,7 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
+from tests.builders.oracle import em_responsibilities
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -65,20 +64,7 @@ def root_responsibilities(X, random_state=0):
     rng = np.random.default_rng(np.random.SeedSequence(random_state).spawn(1)[0])
     second = split_in_order(Nodes(np.array([0, len(X)])), rng.random(len(X))) == 1
     floor = VARIANCE_FLOOR * X.var(axis=0).mean()
-    halves = X[~second], X[second]
-    fit = GaussianMixture(
-        2,
-        covariance_type="spherical",
-        max_iter=3,
-        tol=0,
-        reg_covar=floor,
-        weights_init=[np.mean(~second), np.mean(second)],
-        means_init=[half.mean(axis=0) for half in halves],
-        precisions_init=[1 / (half.var(axis=0).mean() + floor) for half in halves],
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has not converged
-        return fit.fit(X).predict_proba(X)[:, 1]
+    return em_responsibilities(X, second, floor, iterations=3)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.25, 0.4])

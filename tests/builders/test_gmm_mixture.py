@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
-from sklearn.mixture import GaussianMixture
 
 from hstree.builders.gmm import VARIANCE_FLOOR, log_odds
 from hstree.builders.shared.nodes import Nodes
+from tests.builders.oracle import em_responsibilities
 
 
 def two_clouds(rng, n, d):
@@ -52,20 +52,7 @@ def test_agrees_with_scikit_learn_from_the_same_start(n, d, iterations):
     rng = np.random.default_rng(n * d)
     X, second = two_clouds(rng, n, d), rng.permutation(n) < n // 2
     floor = VARIANCE_FLOOR * X.var(axis=0).mean()
-    halves = X[~second], X[second]
-    theirs = GaussianMixture(
-        2,
-        covariance_type="spherical",
-        max_iter=iterations,
-        tol=0,
-        reg_covar=floor,
-        weights_init=[np.mean(~second), np.mean(second)],
-        means_init=[half.mean(axis=0) for half in halves],
-        precisions_init=[1 / (half.var(axis=0).mean() + floor) for half in halves],
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has not converged
-        expected = theirs.fit(X).predict_proba(X)[:, 1]
+    expected = em_responsibilities(X, second, floor, iterations)
     np.testing.assert_allclose(
         expit(fit(X, [0, n], second, iterations=iterations)), expected, rtol=0, atol=1e-9
     )

@@ -21,17 +21,6 @@ def splits(tmp_path):
     return corpus_splits(corpus_of(tmp_path, markov_lines(4_000, 0)[0]))
 
 
-@pytest.fixture
-def trainings(monkeypatch):
-    """Count the models that are trained."""
-    seen = []
-    fit = LanguageModel.fit
-    monkeypatch.setattr(
-        LanguageModel, "fit", lambda self, *given: seen.append(self.tree) or fit(self, *given)
-    )
-    return seen
-
-
 def test_a_bootstrap_keeps_every_artefact(splits, tmp_path):
     done = dict(bootstrap(splits, tmp_path / "b", rounds=2, **SMALL))
     assert list(done) == ["round-0", "round-1", "round-2"]

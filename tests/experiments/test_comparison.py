@@ -37,17 +37,6 @@ def splits(tmp_path_factory):
     return corpus_splits(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
 
 
-@pytest.fixture
-def trainings(monkeypatch):
-    """The trees that models are trained on."""
-    seen = []
-    fit = LanguageModel.fit
-    monkeypatch.setattr(
-        LanguageModel, "fit", lambda self, *given: seen.append(self.tree) or fit(self, *given)
-    )
-    return seen
-
-
 def timeless(found):
     """Return results without what a clock measured."""
     clock = {"seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "from_text"}

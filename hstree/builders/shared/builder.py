@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from hstree._options import Option, effective, options_of
-from hstree._plugins import PACKAGE, unusable
+from hstree._plugins import PACKAGE, summary_of, unusable
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -94,8 +94,7 @@ class Builder:
             raise refuse(str(error)) from error
         except OptionError as error:
             raise refuse(f"by default, {error}") from error
-        summary = (inspect.getdoc(function) or "").partition("\n")[0]
-        return cls(name, function, takes, summary, options, package)
+        return cls(name, function, takes, summary_of(function), options, package)
 
     def effective(self, options: Mapping[str, object]) -> dict[str, Any]:
         """Return the value of each option: checked, its default where `options` lacks it."""

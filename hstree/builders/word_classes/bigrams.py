@@ -239,7 +239,8 @@ def merge_by_information(pairs: Integer) -> Int64:
     ``sum_ab f(N(a, b)) - sum_a f(N(a, .)) - sum_b f(N(., b))`` and a constant, f(x) = x ln x.
     The losses of each two classes in the rows and in the columns are kept and updated after each
     merge, O(C^2). O(C^3) in all: 3 seconds for 300 classes, under two minutes for 1,000.
-    Of equal losses that of the smaller numbers wins, in the order of the classes' first members.
+    Ties are broken in favour of the smaller class numbers; classes are numbered in the order of
+    their first members.
 
     References
     ----------

@@ -16,6 +16,7 @@ from hstree.interop.torch import probabilities
 from hstree.interop.torch.functions import Inputs, without_autocast
 from hstree.interop.torch.index import TreeIndex
 from hstree.interop.torch.probabilities import AllLabels
+from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.models import Model, load
 from hstree.tree import Tree
@@ -271,8 +272,7 @@ class HierarchicalSoftmax(nn.Module):
         OptionError
             When `k` is below 1.
         """
-        if k < 1:
-            raise OptionError(f"k is {k}; ask for at least 1 label")
+        check_k(k)
         hidden = self._hidden(input)
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
         with without_autocast(input.device):
