@@ -20,6 +20,7 @@ def test_every_reader_takes_its_own_valid_files(tmp_path):
             reader.check(reader.read(folder / next(iter(files))))
 
 
+@pytest.mark.slow
 def test_mutated_files_are_read_or_refused(tmp_path):
     rows = mutations.run(False, 0, files=6000, keep=tmp_path / "faults")
     assert [(row.name, row.counts) for row in rows if row.bad] == []

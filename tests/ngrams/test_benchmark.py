@@ -1,9 +1,12 @@
 """The benchmark of the n-gram models runs on a small text, and measures both context rules."""
 
+import pytest
+
 from tests.test_benchmarks import run
 from tests.texts import markov_lines, write_lines
 
 
+@pytest.mark.slow
 def test_kneser_ney(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("benchmarks.kneser_ney.DISCOUNTS", ("modified",))
     for number, split in enumerate(("train", "valid", "test")):
