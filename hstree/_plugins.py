@@ -74,6 +74,10 @@ class Registry(Generic[R]):
         native = {name: self._native(name) for name in self.native}
         return native | {n: r for n, r in self._plugins() if not isinstance(r, HstreeError)}
 
+    def names(self) -> list[str]:
+        """Return all names, hstree's own first, without importing what they name."""
+        return [*self.native, *(entry.name for entry in entry_points(group=self.group))]
+
     def broken(self) -> dict[str, str]:
         """Return what is wrong with the objects of other packages that cannot be used."""
         return {name: str(r) for name, r in self._plugins() if isinstance(r, HstreeError)}

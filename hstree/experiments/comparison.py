@@ -1,7 +1,7 @@
-"""Comparison of trees: the same model trained on each of them, under the same budget.
+"""Comparison of output layers: the same model trained with each, under the same budget.
 
-Every tree gets the same text, starting vectors, batches and schedule, so that what differs is the
-tree. Finished runs are kept (`runs`), so that a comparison goes on where it stopped, and a new
+Every layer gets the same text, starting vectors, batches and schedule, so that what differs is the
+layer. Finished runs are kept (`runs`), so that a comparison goes on where it stopped, and a new
 entry costs only its own training.
 """
 
@@ -12,6 +12,7 @@ import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,16 @@ from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.experiments import results, rows
-from hstree.experiments.entries import Baseline, Entry, EntryLike, Method, NamedTree, as_entries
+from hstree.experiments.entries import (
+    Baseline,
+    Entry,
+    EntryLike,
+    Layer,
+    Method,
+    NamedOutput,
+    Trained,
+    as_entries,
+)
 from hstree.experiments.evaluation import Splits, seen, versions
 from hstree.experiments.results import (
     BaselineResult,
@@ -49,11 +59,12 @@ from hstree.experiments.runs import (
 )
 from hstree.experiments.significance import paired_ratio
 from hstree.experiments.throughput import throughput
+from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, predicts
 from hstree.tree import Tree, load
 from hstree.tree.statistics import tree_statistics
 
-#: Number of turns of each tree when speeds are measured.
+#: Number of turns of each row when speeds are measured.
 ROUNDS = 3
 #: Maximum number of random states; all their trees are built before the first is trained.
 MAX_SEEDS = 100
@@ -79,7 +90,7 @@ def compare(
     compared: Callable[[Comparison], object] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Train the same model on several trees, and report the costs and perplexities of each.
+    """Train the same model with several output layers; report costs and perplexities of each.
 
     Parameters
     ----------
@@ -87,10 +98,11 @@ def compare(
         Splits over one vocabulary, or a corpus to split by `corpus_splits`. Trees are built from
         the training split alone.
     entries : sequence
-        Rows of the comparison: a method ("huffman"), a method and its options
-        (("gmm", {"epsilon": 0.4})), a `Tree`, a Kneser-Ney baseline ("kn2" to "kn7"), or an object
-        of `hstree.experiments.entries`, which has a name. Methods that take vectors are built from
-        the mean predicted vectors of a model on a random tree, trained once per random state.
+        Rows of the comparison: a method or an output layer ("huffman", "sampled"), one with its
+        options (("gmm", {"epsilon": 0.4})), a `Tree` or `LayerSpec`, a Kneser-Ney baseline ("kn2"
+        to "kn7"), or an object of `hstree.experiments.entries`, which has a name. Methods that
+        take vectors are built from the mean predicted vectors of a model on a random tree, trained
+        once per random state.
     folder : path
         Made if it is missing; locked during the comparison. Gets ``runs``, a folder for each run as
         `hstree.experiments.runs.run` leaves it, ``results.json`` and ``results.csv``.
@@ -112,8 +124,8 @@ def compare(
     OptionError
         Before anything is trained, for an invalid entry or option.
     InputError
-        Likewise when a tree is over other words than the text's vocabulary, or another process
-        works in the folder.
+        Likewise when a tree or layer is over other words than the text's vocabulary, or another
+        process works in the folder.
     KeyboardInterrupt
         When it was interrupted; finished runs are kept.
 
@@ -149,11 +161,11 @@ def compare(
 
 
 def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
-    """Refuse trees over other words: their perplexities could not be compared."""
+    """Refuse layers over other words: their perplexities could not be compared."""
     for entry in entries:
-        if not isinstance(entry, NamedTree):
+        if not isinstance(entry, NamedOutput):
             continue
-        labels = entry.tree.labels
+        labels = entry.spec.labels
         of_labels = Vocabulary(labels, [0] * len(labels)).sha256
         if of_labels != vocabulary.sha256:
             raise InputError(
@@ -182,6 +194,8 @@ class _Work:
             if isinstance(entry, Method) and not entry.needs_vectors:
                 for seed in self.seeds:
                     self.tree(entry, seed)
+            elif isinstance(entry, Layer | NamedOutput):
+                self.spec(entry, self.seeds[0]).new(1).check()
         trained, fitted = self._train_all(entries)
         bands = rows.frequency_bands(self.splits)
         table = self._rows(entries, trained, fitted, bands)
@@ -206,7 +220,7 @@ class _Work:
     def _train_all(
         self, entries: Sequence[Entry]
     ) -> tuple[dict[str, list[RunResult]], dict[str, BaselineResult]]:
-        """Return the results of each tree, one per random state, and of each baseline."""
+        """Return the results of each layer, one per random state, and of each baseline."""
         trained: dict[str, list[RunResult]] = {entry.name: [] for entry in entries}
         fitted = {}
         with progress.task("comparing", len(self.seeds) * len(entries)) as task:
@@ -221,15 +235,26 @@ class _Work:
                     task.advance()
         return trained, fitted
 
-    def train(self, entry: Method | NamedTree, seed: int) -> RunResult:
-        """Train and score one tree, if that is not done."""
+    def train(self, entry: Trained, seed: int) -> RunResult:
+        """Train and score one output layer, if that is not done."""
         budget = {**self.config, "random_state": seed}
-        return run(self.tree(entry, seed), self.splits, self.folder(entry, seed), **budget)
+        return run(self.spec(entry, seed), self.splits, self.folder(entry, seed), **budget)
 
-    def tree(self, entry: Method | NamedTree, seed: int) -> Tree:
+    def spec(self, entry: Trained, seed: int) -> LayerSpec:
+        """Return the output layer of a row; its tree is built if it is not there."""
+        if isinstance(entry, NamedOutput):
+            return entry.spec
+        if isinstance(entry, Layer):
+            return layer_spec(self._vocabulary, entry.layer, **entry.options)
+        return layer_spec(self.tree(entry, seed))
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        """The words of the training split with its counts."""
+        return self.splits.train.counted_vocabulary()
+
+    def tree(self, entry: Method, seed: int) -> Tree:
         """Return a tree, built if it is not there."""
-        if isinstance(entry, NamedTree):
-            return entry.tree
         options, folder = entry.seeded(seed), self.folder(entry, seed)
         if not entry.needs_vectors:
             return built_tree(self.splits.train, folder, entry.method, options)
@@ -257,9 +282,11 @@ class _Work:
             return [] if kept is None else [kept]
         return [nll_of(self.folder(entry, seed), self.splits) for seed in self.seeds]
 
-    def _kept_tree(self, entry: Entry) -> Tree:
-        """Return the tree of the first random state."""
-        return load(self.folder(entry, self.seeds[0]) / "tree.json")
+    def _kept_spec(self, entry: Trained) -> LayerSpec:
+        """Return the output layer of the first random state; a tree as its file has it."""
+        if isinstance(entry, Method):
+            return layer_spec(load(self.folder(entry, self.seeds[0]) / "tree.json"))
+        return self.spec(entry, self.seeds[0])
 
     def _rows(
         self,
@@ -269,18 +296,17 @@ class _Work:
         bands: rows.Bands,
     ) -> list[Row]:
         """Measure speeds, and return a row for each entry."""
-        trees = {
-            entry.name: self._kept_tree(entry)
+        specs = {
+            entry.name: self._kept_spec(entry)
             for entry in entries
             if not isinstance(entry, Baseline)
         }
-        # All labels under the root: the flat softmax.
-        flat = next((e for e in entries if e.name in trees and trees[e.name].n_nodes == 1), None)
+        flat = next((e for e in entries if e.name in specs and specs[e.name].is_flat), None)
         flat_name = None if flat is None else flat.name
         flat_nlls = None if flat is None else self.nlls(flat)
-        timed = dict(trees)
+        timed = dict(specs)
         for source in _sources(entries):
-            timed.setdefault(source.name, self._kept_tree(source))
+            timed.setdefault(source.name, self._kept_spec(source))
         measured = throughput(timed, self.splits.train, rounds=ROUNDS, **self.config)
         tokens = len(self.splits.train)
         per_epoch = {name: tokens / statistics.median(of) for name, of in measured.items()}
@@ -291,22 +317,21 @@ class _Work:
         with progress.task("laying out the table", len(entries)) as task:
             for entry in entries:
                 if isinstance(entry, Baseline):
-                    row, tree = self._baseline_row(entry, fitted[entry.name]), None
+                    row, spec = self._baseline_row(entry, fitted[entry.name]), None
                 else:
+                    spec = specs[entry.name]
                     row = replace(
-                        self._tree_row(entry, trained[entry.name], trees[entry.name]),
+                        self._trained_row(entry, trained[entry.name], spec),
                         seconds_per_epoch=per_epoch[entry.name],
                         tokens_per_second=statistics.median(measured[entry.name]),
                         speed_up=rows.speed_up(measured, entry.name, flat_name),
                     )
-                    # The meta of the tree itself: the run of an equal tree may have another.
-                    tree = entry.tree if isinstance(entry, NamedTree) else trees[entry.name]
                 nlls = self.nlls(entry)
                 table.append(
                     replace(
                         row,
                         from_text=from_text[entry.name],
-                        seen=seen(self.splits, tree),
+                        seen=seen(self.splits, spec),
                         to_flat=None if flat_nlls is None else paired_ratio(nlls, flat_nlls),
                         by_band=bands.perplexities(nlls),
                     )
@@ -314,26 +339,20 @@ class _Work:
                 task.advance()
         return table
 
-    def _tree_row(self, entry: Method | NamedTree, trained: Sequence[RunResult], tree: Tree) -> Row:
-        """Return a tree's row without speeds and ratios.
-
-        Costs are weighted by the counts of the training split; the tree may have other counts.
-        """
+    def _trained_row(self, entry: Trained, trained: Sequence[RunResult], spec: LayerSpec) -> Row:
+        """Return the row of an output layer without speeds and ratios."""
         folders = [self.relative_folder(entry, seed) for seed in self.seeds]
-        vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
-        counts = self.splits.train.with_vocabulary(vocabulary).counts
-        statistics_of_tree = tree_statistics(tree, counts)
-        options = tree.meta.get("options")
+        of_tree = dict.fromkeys(["tree_file", "tree", "code_lengths", "in_wordnet"])
         return Row(
             name=entry.name,
-            kind="tree",
-            tree_file=f"{folders[0]}/tree.json",
-            method=statistics_of_tree.method,
-            options=options if isinstance(options, dict) else {},
-            tree=TreeFigures.of(statistics_of_tree),
-            code_lengths=rows.code_lengths(tree, counts),
+            **{
+                "kind": "layer",
+                "method": spec.kind.name,
+                "options": dict(spec.options),
+                **of_tree,
+                **(self._tree_figures(spec.tree, folders[0]) if spec.tree else {}),
+            },
             parameters=rows.parameters_of(self.home / folders[0] / "model"),
-            in_wordnet=rows.in_wordnet(tree),
             runs=[
                 RowRun(
                     seed=seed,
@@ -348,6 +367,25 @@ class _Work:
             at_epoch_limit=rows.at_epoch_limit(trained),
             **_NOT_YET,
         )
+
+    def _tree_figures(self, tree: Tree, folder: str) -> dict[str, Any]:
+        """Return the fields of a row that are of its tree.
+
+        Costs are weighted by the counts of the training split; the tree may have other counts.
+        """
+        vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
+        counts = self.splits.train.with_vocabulary(vocabulary).counts
+        statistics_of_tree = tree_statistics(tree, counts)
+        options = tree.meta.get("options")
+        return {
+            "kind": "tree",
+            "tree_file": f"{folder}/tree.json",
+            "method": statistics_of_tree.method,
+            "options": options if isinstance(options, dict) else {},
+            "tree": TreeFigures.of(statistics_of_tree),
+            "code_lengths": rows.code_lengths(tree, counts),
+            "in_wordnet": rows.in_wordnet(tree),
+        }
 
     def _baseline_row(self, entry: Baseline, result: BaselineResult) -> Row:
         """Return a baseline's row without ratios."""
@@ -385,7 +423,7 @@ class _Work:
         return rows.mean_seconds([self._seconds_of_run(entry, s, per_epoch) for s in self.seeds])
 
     def _seconds_of_run(
-        self, entry: Method | NamedTree, seed: int, per_epoch: Mapping[str, float]
+        self, entry: Trained, seed: int, per_epoch: Mapping[str, float]
     ) -> Seconds | None:
         """Return the seconds of each step from the text to the model of a finished run.
 
@@ -394,8 +432,9 @@ class _Work:
         the tree or its vectors came from a file, or the building was not timed.
         """
         result = self.train(entry, seed)
-        tree = result.tree
-        built = None if tree is None else build_seconds(self.folder(entry, seed), tree.sha256)
+        built: float | None = 0.0
+        if result.tree is not None:
+            built = build_seconds(self.folder(entry, seed), result.tree.sha256)
         if built is None or (isinstance(entry, Method) and entry.reads_vectors):
             return None
         vectors = 0.0

@@ -1,4 +1,4 @@
-"""Entries of a comparison: builders with their options, trees, and n-gram baselines."""
+"""Entries of a comparison: builders and output layers with their options, trees, baselines."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from hstree._options import effective
 from hstree.builders import Builder, builder
+from hstree.builders.registry import BUILDERS
 from hstree.data.vectors import WordVectors
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
+from hstree.layers.registry import LAYERS, LayerKind, LayerSpec, layer_spec
 from hstree.tree import Tree
 
 _BASELINE = re.compile(r"kn([2-7])")
 _LONGEST_SLUG = 80
+#: Name of the reference: as a builder and as an output layer it is the same row.
+FLAT = "flat"
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,7 @@ class Method:
         """Check the options."""
         self.builder.effective(self.options)
         if not self.name:
-            words = [self.method, *(f"{option}={value}" for option, value in self.options.items())]
-            object.__setattr__(self, "name", " ".join(words))
+            object.__setattr__(self, "name", _spelled(self.method, self.options))
 
     @cached_property
     def builder(self) -> Builder:
@@ -69,14 +74,8 @@ class Method:
         words = [self.method, *(f"{name}-{value}" for name, value in changed.items())]
         if self.vectors_from is not None:
             words += ["from", self.vectors_from.slug]
-        plain = _plain("-".join(words))
-        is_exact = len(plain) <= _LONGEST_SLUG and not any(
-            isinstance(value, Path) for value in changed.values()
-        )
-        if is_exact:
-            return plain
-        source = () if self.vectors_from is None else (self.vectors_from.slug,)
-        return f"{plain[:_LONGEST_SLUG]}-{_short_hash(''.join([repr(changed), *source]))}"
+        source = "" if self.vectors_from is None else self.vectors_from.slug
+        return _folder_name(words, changed, source)
 
     @property
     def takes_vectors(self) -> bool:
@@ -105,16 +104,71 @@ class Method:
 
 
 @dataclass(frozen=True)
-class NamedTree:
-    """A tree that exists already, and the name of its row."""
+class Layer:
+    """An output layer over the words of the training split, and its options.
+
+    Attributes
+    ----------
+    layer : str
+        Name of a layer that takes a vocabulary.
+    options : mapping
+        By their Python names; the others have their defaults.
+    name : str
+        Name of the row; by default the layer and its options.
+
+    Raises
+    ------
+    OptionError
+        When the layer, an option or its value is unknown, or the layer is over a tree.
+    """
+
+    layer: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.kind.takes is not Vocabulary:
+            raise OptionError(
+                f"the output layer {self.layer!r} is over a tree; name a builder or a tree instead"
+            )
+        effective(self.kind.options, self.options, self.layer)
+        if not self.name:
+            object.__setattr__(self, "name", _spelled(self.layer, self.options))
+
+    @property
+    def kind(self) -> LayerKind:
+        """The registered layer of this name."""
+        return LAYERS.get(self.layer)
+
+    @cached_property
+    def slug(self) -> str:
+        """Name of the row's folder, the same for all spellings of the same options."""
+        values = effective(self.kind.options, self.options, self.layer)
+        changed = {o.name: values[o.name] for o in self.kind.options if values[o.name] != o.default}
+        words = ["layer", self.layer, *(f"{name}-{value}" for name, value in changed.items())]
+        return _folder_name(words, changed)
+
+
+@dataclass(frozen=True)
+class NamedOutput:
+    """A tree or a specified output layer, and the name of its row."""
 
     name: str
-    tree: Tree
+    output: Tree | LayerSpec
+
+    @cached_property
+    def spec(self) -> LayerSpec:
+        """The output layer; a tree means the hierarchical softmax over it."""
+        return self.output if isinstance(self.output, LayerSpec) else layer_spec(self.output)
 
     @property
     def slug(self) -> str:
         """Name of the row's folder."""
-        return _plain(f"tree-{Path(self.name).name.partition('.')[0]}-{self.tree.sha256[:8]}")
+        key = (
+            self.spec.sha256[:8] if self.spec.is_plain_tree else _short_hash(repr(self.spec.key()))
+        )
+        return _plain(f"{self.spec.kind.name}-{Path(self.name).name.partition('.')[0]}-{key}")
 
 
 @dataclass(frozen=True)
@@ -138,9 +192,11 @@ class Baseline:
         return f"kn{self.order}"
 
 
-Entry = Method | NamedTree | Baseline
+#: Entries that are trained.
+Trained = Method | Layer | NamedOutput
+Entry = Trained | Baseline
 #: Shorthands for an entry in Python.
-EntryLike = Entry | str | tuple[str, Mapping[str, Any]] | Tree
+EntryLike = Entry | str | tuple[str, Mapping[str, Any]] | Tree | LayerSpec
 
 
 def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
@@ -149,13 +205,15 @@ def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
     Parameters
     ----------
     entries : sequence
-        A method's name, a method and its options, a tree, a baseline's name ("kn5"), or an entry.
+        The name of a builder, an output layer or a baseline ("kn5"), the name of a builder or a
+        layer and its options, a tree, a specified layer, or an entry. The layer "flat" is the
+        builder's row.
 
     Raises
     ------
     OptionError
-        When there is none, one is of another type, two are the same, or a method, an option or a
-        baseline is unknown.
+        When there is none, one is of another type, two are the same, or a name or an
+        option is unknown.
 
     Examples
     --------
@@ -179,17 +237,35 @@ def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
 
 def _as_entry(entry: EntryLike) -> Entry:
     if isinstance(entry, Tree):
-        return NamedTree(f"tree {entry.sha256[:8]}", entry)
+        return NamedOutput(f"tree {entry.sha256[:8]}", entry)
+    if isinstance(entry, LayerSpec):
+        return NamedOutput(_spelled(entry.kind.name, entry.options), entry)
     if isinstance(entry, tuple):
-        return Method(*entry)
+        name = entry[0]
+        is_layer = name in LAYERS.names() and name not in BUILDERS.names()
+        return Layer(*entry) if is_layer else Method(*entry)
     if isinstance(entry, str):
-        return Baseline.named(entry) if re.fullmatch(r"kn\d+", entry) else Method(entry)
+        return Baseline.named(entry) if re.fullmatch(r"kn\d+", entry) else _as_entry((entry, {}))
+    if isinstance(entry, Layer) and entry.layer == FLAT:
+        return Method(FLAT, name=entry.name)
     if isinstance(entry, Entry):
         return entry
     raise OptionError(
-        f"{entry!r} cannot be compared; name a method, a method and its options, a tree or a "
-        "baseline"
+        f"{entry!r} cannot be compared; name a method or an output layer, with its options, "
+        "a tree or a baseline"
     )
+
+
+def _spelled(name: str, options: Mapping[str, Any]) -> str:
+    return " ".join([name, *(f"{option}={value}" for option, value in options.items())])
+
+
+def _folder_name(words: Sequence[str], changed: Mapping[str, Any], source: str = "") -> str:
+    """Return words as a folder's name, with a hash where they are long or name a file."""
+    plain = _plain("-".join(words))
+    if len(plain) <= _LONGEST_SLUG and not any(isinstance(v, Path) for v in changed.values()):
+        return plain
+    return f"{plain[:_LONGEST_SLUG]}-{_short_hash(repr(changed) + source)}"
 
 
 def _plain(text: str) -> str:

@@ -243,15 +243,15 @@ class Row:
     Attributes
     ----------
     name : str
-    kind : {"tree", "baseline"}
+    kind : {"tree", "layer", "baseline"}
     tree_file : str or None
         Path of the first random state's tree, relative to the comparison's folder.
     method : str or None
-        Builder of the tree; None if its file does not say.
+        Builder of the tree, None if its file does not say; name of another layer or a baseline.
     options : dict
-        Options of the builder or the baseline.
+        Options of the builder, the layer or the baseline.
     tree : TreeFigures or None
-        None for a baseline, as are `code_lengths` and all speeds.
+        None without a tree, as are `tree_file` and `code_lengths`. Baselines have no speeds.
     code_lengths : list of LengthCount or None
     parameters : int or None
         Number of trained parameters.
@@ -275,7 +275,7 @@ class Row:
     """
 
     name: str
-    kind: Literal["tree", "baseline"]
+    kind: Literal["tree", "layer", "baseline"]
     tree_file: str | None
     method: str | None
     options: dict[str, Any]
@@ -303,9 +303,9 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Names of the tree of lowest perplexity and of the fastest of those nearly as good.
+    """Names of the trained row of lowest perplexity and of the fastest of those nearly as good.
 
-    `by` is the split whose perplexity decides, `among` the number of trees, `within` how far above
+    `by` is the split whose perplexity decides, `among` the number of rows, `within` how far above
     the lowest perplexity the fastest may be, as a share of it.
     """
 
@@ -338,7 +338,7 @@ class Comparison:
     bands : list of Band
     rows : list of Row
     choice : Choice or None
-        None without any tree.
+        None without any trained row.
     """
 
     predicts: str = "word given the words before it"
@@ -600,11 +600,12 @@ def _check(comparison: Comparison) -> None:
         _check_row(row, len(comparison.bands), f'"rows" {number}')
     if len({row.name for row in comparison.rows}) < len(comparison.rows):
         raise FileFormatError("two rows have the same name")
-    trees, choice = {row.name for row in comparison.rows if row.tree}, comparison.choice
-    if trees and choice is None:
+    trained = {row.name for row in comparison.rows if row.kind != "baseline"}
+    choice = comparison.choice
+    if trained and choice is None:
         raise FileFormatError('"choice" is null')
-    if choice is not None and not ({choice.best, choice.fastest} <= trees and choice.within >= 0):
-        raise FileFormatError('"choice" does not name trees of the table')
+    if choice is not None and not ({choice.best, choice.fastest} <= trained and choice.within >= 0):
+        raise FileFormatError('"choice" does not name trained rows of the table')
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -622,7 +623,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _check_row(row: Row, n_bands: int, where: str) -> None:
     """Check that a row is whole, and that divisors and figures on log axes are not zero."""
     if {row.tree is None, row.tree_file is None} != {row.kind != "tree"}:
-        raise FileFormatError(f"{where} is neither a tree's nor a baseline's")
+        raise FileFormatError(f"{where} lacks a tree, or has one that it should not")
     if row.by_band and len(row.by_band) < n_bands:
         raise FileFormatError(
             f"{where} has perplexities for {len(row.by_band)} of the {n_bands} bands"

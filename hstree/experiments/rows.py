@@ -32,7 +32,7 @@ from hstree.models import kind_of
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: Greatest relative distance to the lowest validation perplexity of a tree that is nearly as good.
+#: Greatest relative distance to the lowest validation perplexity of a row that is nearly as good.
 TOLERANCE = 0.03
 
 #: Smallest count of each band; a first band has the words that never occur.
@@ -181,18 +181,18 @@ def _bounds(band: int) -> dict[str, Any]:
 
 
 def choice(rows: Sequence[Row]) -> Choice | None:
-    """Name the tree of lowest validation perplexity, and the fastest of those nearly as good.
+    """Name the row of lowest validation perplexity, and the fastest of those nearly as good.
 
     The choice is by validation perplexity, so that it does not lower the test perplexity of the
-    chosen tree. Ties go to the first; None without any tree.
+    chosen row. Baselines take no part. Ties go to the first; None without any other row.
     """
-    trees = [row for row in rows if row.kind == "tree"]
-    if not trees:
+    trained = [row for row in rows if row.kind != "baseline"]
+    if not trained:
         return None
-    best = min(trees, key=lambda row: row.validation_perplexity)
+    best = min(trained, key=lambda row: row.validation_perplexity)
     limit = (1 + TOLERANCE) * best.validation_perplexity
-    near = [row for row in trees if row.validation_perplexity <= limit]
+    near = [row for row in trained if row.validation_perplexity <= limit]
     fastest = max(near, key=lambda row: row.tokens_per_second or 0.0)
     return Choice(
-        by="valid", among=len(trees), best=best.name, within=TOLERANCE, fastest=fastest.name
+        by="valid", among=len(trained), best=best.name, within=TOLERANCE, fastest=fastest.name
     )

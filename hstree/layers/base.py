@@ -6,13 +6,14 @@ Models, trainers, scoring and saved folders use an output layer through `OutputL
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hstree._typing import Array, Float64, Int64, Integer
+from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
 
 
@@ -110,6 +111,48 @@ class OutputLayer(ABC):
     @abstractmethod
     def log_prob(self, hidden: Array) -> Float64:
         """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
+
+    # What training asks a layer for, beyond its loss; few layers define these.
+
+    def check(self) -> None:  # noqa: B027
+        """Refuse options that name files which cannot be read, before a long training.
+
+        Raises
+        ------
+        HstreeError
+        """
+
+    def prepare(self, train: Windows) -> None:  # noqa: B027
+        """Read the training text before the first batch, for noise distributions from it.
+
+        Raises
+        ------
+        HstreeError
+            When the text or its contexts do not fit the options.
+        """
+
+    def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield the batches of one training epoch; a layer may look ahead or change their order."""
+        return batches
+
+    def loss_in_context(
+        self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return what `loss` does; for layers whose noise depends on the words before a target.
+
+        Language models call this in training. `contexts` (B, n) are label ids, the farthest first.
+        """
+        return self.loss(hidden, targets, rng)
+
+    # What follows from the log-probabilities.
+
+    def log_normaliser(self, hidden: Array) -> Float64 | None:
+        """Return ln Z of each hidden vector, a float64 array (B,); None where Z is 1 by design.
+
+        Z is the sum of what the layer would report as probabilities without normalising: the
+        unnormalised log-probability of a label is ``log_prob + ln Z``.
+        """
+        return None
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the exact negative log-likelihoods of targets in nats, a float64 array (B,).

@@ -77,6 +77,7 @@ LAYERS = Registry(
     "hstree.layers",
     {
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
+        "flat": "hstree.layers.flat:FlatSoftmax",
     },
     LayerKind.of,
 )
@@ -165,6 +166,11 @@ class LayerSpec:
     def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of a layer's parameters, which are not allocated."""
         return self.kind.layer.shapes(self.source, dim, **self.options)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether this is the flat softmax, all labels under one root."""
+        return self.kind.name == "flat" or (self.is_plain_tree and self.source.n_nodes == 1)  # type: ignore[union-attr]
 
     @property
     def is_plain_tree(self) -> bool:

@@ -168,6 +168,8 @@ class Model(ABC, Generic[M]):
         counts = windows.corpus.counts
         self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         self.texts = texts([part.record for part in (train, valid) if part is not None])
+        self.layer.check()
+        self.layer.prepare(windows)
         self.history_ = self.trainer(windows).fit(windows, valid_windows)
         return self
 

@@ -269,7 +269,9 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self._tokens += len(targets)
         hidden, vectors = self.model.forward(contexts)
         keep = self._dropout(hidden.shape)
-        losses, gradients = self.layer.loss(hidden * keep, targets, self._noise)
+        losses, gradients = self.layer.loss_in_context(
+            hidden * keep, targets, contexts, self._noise
+        )
         grad_hidden = gradients.hidden * keep
         words, grad_position = self.model.backward(contexts, vectors, grad_hidden)
         self.embedding.step(words.rows, words.values, learning_rate, self._tokens)

@@ -100,6 +100,10 @@ class Trainer(ABC, Generic[M]):
         """
         return False
 
+    def epoch_batches(self, train: Windows) -> Iterator[Batch]:
+        """Yield the batches of one epoch in the order that the output layer wants."""
+        return self.layer.arrange(self.batches(train))
+
     def expected(self, train: Windows) -> float:
         """Return the expected number of targets in an epoch."""
         return len(train)
@@ -140,7 +144,7 @@ class Trainer(ABC, Generic[M]):
         rate_at_start = self.learning_rate(number - 1)
         start = time.perf_counter()
         with progress.task(f"epoch {number}/{self.epochs}", expected, "tokens") as task:
-            for contexts, targets, _ in self.batches(train):
+            for contexts, targets, _ in self.epoch_batches(train):
                 rate = self.learning_rate(number - 1 + min(1.0, tokens / expected))
                 nll += self.step(contexts, targets, rate)
                 tokens += len(targets)

@@ -9,10 +9,11 @@ import pytest
 import hstree
 from hstree.errors import InputError, OptionError
 from hstree.experiments import compare, results
-from hstree.experiments.entries import Method, NamedTree
+from hstree.experiments.entries import Layer, Method, NamedOutput
 from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.experiments.results import TreeFigures
 from hstree.experiments.runs import locked, nll_of, vectors_of
+from hstree.layers.registry import LAYERS, layer_spec
 from hstree.models.lbl import LanguageModel
 from tests.texts import corpus_of, markov_lines
 
@@ -157,7 +158,7 @@ def test_costs_count_from_the_text_on(compared):
 def test_a_tree_that_was_not_built_here_has_no_seconds_from_the_text(splits, tmp_path):
     folder = tmp_path / "c"
     tree = hstree.build("huffman", splits.train, arity=3)
-    entries = ["huffman", "gmm", NamedTree("mine.json", tree)]
+    entries = ["huffman", "gmm", NamedOutput("mine.json", tree)]
     given = {**QUICK, "epochs": 1}
     first = {row.name: row.from_text for row in compare(splits, entries, folder, **given).rows}
     assert first["mine.json"] is None
@@ -283,7 +284,7 @@ def test_nothing_stale_is_reused(splits, tmp_path, trainings, change):
 def test_a_tree_that_is_there_already(splits, tmp_path, trainings):
     tree = hstree.build("huffman", splits.train, arity=3)
     found = compare(
-        splits, ["huffman", NamedTree("mine.json", tree)], tmp_path / "c", seeds=2, **QUICK
+        splits, ["huffman", NamedOutput("mine.json", tree)], tmp_path / "c", seeds=2, **QUICK
     )
     mine = found.rows[1]
     assert hstree.load(tmp_path / "c" / mine.tree_file) == tree
@@ -299,7 +300,7 @@ def test_trees_without_counts_and_with_others_are_weighed_by_the_training_part(s
     )
     found = compare(
         splits,
-        [NamedTree("bare.npz", bare), NamedTree("other.npz", other)],
+        [NamedOutput("bare.npz", bare), NamedOutput("other.npz", other)],
         tmp_path / "c",
         **QUICK | {"epochs": 0},
     )
@@ -322,7 +323,7 @@ def test_a_tree_over_other_words_is_refused_before_anything_is_trained(splits, t
     words = splits.train.select_vocabulary(max_size=4)
     other = hstree.build("huffman", splits.train.with_vocabulary(words))
     with pytest.raises(InputError, match=r"mine\.json is over 4 words .* can be compared over"):
-        compare(splits, ["flat", NamedTree("mine.json", other)], tmp_path / "c", **QUICK)
+        compare(splits, ["flat", NamedOutput("mine.json", other)], tmp_path / "c", **QUICK)
     assert trainings == []
     assert not (tmp_path / "c").exists()
 
@@ -362,3 +363,29 @@ def test_a_baseline_is_fitted_once(splits, tmp_path, monkeypatch):
     assert first.choice is None
     monkeypatch.setattr("hstree.ngrams.kneser_ney.KneserNey.fit", lambda *a: pytest.fail("again"))
     assert compare(splits, ["kn3"], tmp_path / "c", **QUICK) == first
+
+
+def test_output_layers_without_a_tree_are_rows(splits, tmp_path, monkeypatch):
+    monkeypatch.setitem(LAYERS.native, "dense", "tests.layers.dense:DenseSoftmax")
+    spec = layer_spec(splits.train.counted_vocabulary(), "dense", scale=2.0)
+    entries = [Layer("flat", name="reference"), "dense", ("dense", {"scale": 0.5}), spec]
+    comparison = compare(splits, entries, tmp_path / "c", **QUICK)
+    flat, dense, *scaled = comparison.rows
+    assert [(row.name, row.kind) for row in scaled] == [
+        ("dense scale=0.5", "layer"),
+        ("dense scale=2.0", "layer"),
+    ]
+    assert (flat.name, flat.kind, dense.method, dense.tree) == ("reference", "tree", "dense", None)
+    assert dense.parameters == flat.parameters
+    # The same softmax, as a tree of depth one and as one product
+    assert dense.perplexity["test"].mean == pytest.approx(flat.perplexity["test"].mean, rel=1e-4)
+    assert dense.to_flat.ratio == pytest.approx(1, rel=1e-4)
+    assert dense.from_text.tree == 0
+    assert comparison.choice.among == 4
+    assert results.load(tmp_path / "c") == comparison
+    assert timeless(compare(splits, entries, tmp_path / "c", **QUICK)) == timeless(comparison)
+
+
+def test_a_layer_over_a_tree_is_refused_by_name():
+    with pytest.raises(OptionError, match="'tree' is over a tree; name a builder"):
+        Layer("tree")

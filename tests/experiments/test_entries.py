@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hstree.errors import OptionError
-from hstree.experiments.entries import Baseline, Method, NamedTree, as_entries
+from hstree.experiments.entries import Baseline, Method, NamedOutput, as_entries
 from hstree.tree import Tree
 
 
@@ -51,7 +51,7 @@ def test_unknown_baselines(name):
 
 def test_entries_keep_their_order_and_have_names_and_folders():
     tree = Tree.from_children(["a", "b"], [[~0, ~1]])
-    given = ["flat", ("gmm", {"epsilon": 0.4}), tree, NamedTree("x.json", tree), "kn3"]
+    given = ["flat", ("gmm", {"epsilon": 0.4}), tree, NamedOutput("x.json", tree), "kn3"]
     entries = as_entries([*given, Method("random", name="RANDOM")])
     names = ["flat", "gmm epsilon=0.4", f"tree {tree.sha256[:8]}", "x.json", "kn3", "RANDOM"]
     assert [entry.name for entry in entries] == names

@@ -75,7 +75,7 @@ def compare(
     row. The table has the rows that this command names.
     """
     from hstree._files import recorded_name
-    from hstree.experiments.entries import Baseline, NamedTree
+    from hstree.experiments.entries import Baseline, NamedOutput
     from hstree.models import kind_of
     from hstree.tree import load
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
@@ -95,7 +95,7 @@ def compare(
     warn_of_seen_lines(splits, trees)
     entries: list[Entry] = [
         *map(parse_method, method or ()),
-        *(NamedTree(name, tree) for name, tree in trees.items()),
+        *(NamedOutput(name, tree) for name, tree in trees.items()),
         *map(Baseline.named, baseline or ()),
     ]
     run_comparison(splits, entries, output, quiet, seeds=seeds, **training)

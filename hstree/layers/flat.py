@@ -1,0 +1,44 @@
+"""Flat softmax over a vocabulary: the reference that every other layer is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hstree._typing import Integer
+from hstree.builders.flat import flat
+from hstree.data.vocabulary import Vocabulary
+from hstree.layers.hierarchical import HierarchicalSoftmax
+
+
+class FlatSoftmax(HierarchicalSoftmax):
+    """Softmax over all labels, exactly: the tree of depth one.
+
+    ``P(w | h) = exp(s_w) / Z`` with ``s = W h + b``. One target costs V scores, in training and in
+    testing; V (d + 1) parameters.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+    ) -> None:
+        super().__init__(flat(vocabulary), dim, counts=counts, dtype=dtype)
+
+    @classmethod
+    def shapes(cls, source: Vocabulary, dim: int) -> dict[str, tuple[int, ...]]:  # type: ignore[override]
+        """Return the shapes of `parameters` of a layer."""
+        return super().shapes(flat(source), dim)
