@@ -44,6 +44,8 @@ PATIENCE = 3
 class LanguageModel(Model["LogBilinear"]):
     """Log-bilinear language model: a word from the words before it.
 
+    `dim`, `epochs`, `batch_size`, `learning_rate` and `random_state` are those of every `Model`.
+
     Parameters
     ----------
     context : int
@@ -134,7 +136,7 @@ class LanguageModel(Model["LogBilinear"]):
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
-            f"{plural(options['epochs'], 'epoch')} at the most, "
+            f"at most {plural(options['epochs'], 'epoch')}, "
             f"{options['batch_size']} positions a batch, Adagrad from {options['learning_rate']}, "
             f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
         )
