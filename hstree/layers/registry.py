@@ -78,6 +78,7 @@ LAYERS = Registry(
     {
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
         "flat": "hstree.layers.flat:FlatSoftmax",
+        "target": "hstree.layers.target:TargetSampling",
     },
     LayerKind.of,
 )

@@ -1,0 +1,132 @@
+"""Softmax over the targets of a partition of the training text (target sampling)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import Range
+from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.data.windows import Batch, Windows
+from hstree.layers.base import Gradients, ParameterGradient
+from hstree.layers.dense import DenseLayer
+from hstree.layers.kernels import block_softmax, block_softmax_backward
+
+
+class TargetSampling(DenseLayer):
+    """Softmax over the targets of a partition of the training text, in training (Jean et al. 2015).
+
+    The text is divided into partitions. While one is trained on, the softmax is taken over its
+    candidates C alone, the different words that are targets in it: ``-s_w + ln sum_{v in C} exp
+    s_v`` with ``s = W h + b``. That is importance sampling whose proposal is uniform over C, so
+    that the proposal cancels out. In testing it is the softmax over all V words.
+
+    Partitions of the paper are stretches of the text in its order, each of one set of sentences.
+    Here training reads the text in random order, and a partition is a run of consecutive batches
+    of that order, as many as hold `candidates` different targets; every epoch has new ones. Then
+    the probability of being a candidate is known: ``q_v = 1 - (1 - n / T)^c_v`` for a word that
+    occurs c_v times in a text of T tokens, in a partition of n. With `correction` (not in the
+    paper), ``s_v - ln q_v`` takes the place of s_v, as in sampled softmax; the exact softmax
+    then has the least expected loss. Without it a rare word is compared with the others only
+    where it is a target, and becomes too probable.
+
+    One target costs ``|C|`` scores in training and V in testing; V (d + 1) parameters. Batches
+    that training did not arrange, as in a direct call of `loss`, have all words as candidates.
+
+    S. Jean, K. Cho, R. Memisevic & Y. Bengio, "On using very large target vocabulary for neural
+    machine translation", ACL 2015, section 3.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    candidates : int
+        Number of different targets at which a partition is complete; V or more means all words.
+    correction : bool
+        Correct logits for the probability of being a candidate, which the paper does not.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        candidates: Annotated[int, Range(1)] = 1000,
+        correction: bool = True,
+    ) -> None:
+        super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
+        self.candidates, self.correction = candidates, correction
+        # (V,) expected number of times that each word is a target in an epoch
+        self._targets = np.maximum(vocabulary.counts if counts is None else counts, 0.5)
+        self._select_all()
+
+    def prepare(self, train: Windows) -> None:
+        """Count the targets of the training text."""
+        self._targets = np.maximum(train.training_counts(), 0.5)
+
+    def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield the batches in their order, with the candidates of their partition selected."""
+        if self.candidates >= self.n_labels:
+            yield from batches
+            return
+        partition: list[Batch] = []
+        is_candidate = np.zeros(self.n_labels, np.bool_)
+        try:
+            for batch in batches:
+                partition.append(batch)
+                is_candidate[batch[1]] = True
+                if np.count_nonzero(is_candidate) >= self.candidates:
+                    self._select(is_candidate, sum(len(targets) for _, targets, _ in partition))
+                    yield from partition
+                    partition = []
+                    is_candidate[:] = False
+            if partition:
+                self._select(is_candidate, sum(len(targets) for _, targets, _ in partition))
+                yield from partition
+        finally:
+            self._select_all()
+
+    def loss(
+        self, hidden: Array, targets: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return the losses of the softmax over the candidates, and their gradients."""
+        rows = self._rows
+        weight, bias = self.weight[rows], self.bias[rows] - self._log_q
+        # (B,) index of each target among the candidates, then in the flat (B, C) logits
+        chosen = self._slot[targets] + np.arange(len(targets)) * len(bias)
+        log_prob, error = block_softmax(weight, bias, hidden, chosen)
+        grad_hidden, grad_weight = np.empty_like(hidden), np.empty_like(weight)
+        grad_bias = np.empty_like(bias)
+        block_softmax_backward(error, weight, hidden, grad_hidden, grad_weight, grad_bias, False)
+        parameters = [
+            ParameterGradient("weight", rows, grad_weight),
+            ParameterGradient("bias", rows, grad_bias),
+        ]
+        return -log_prob.astype(np.float64), Gradients(grad_hidden, parameters)
+
+    def _select(self, is_candidate: Bool, n_tokens: int) -> None:
+        """Make these words (V,) the candidates of a partition of `n_tokens`."""
+        self._rows: Int64 | slice = np.flatnonzero(is_candidate)
+        # (V,) index of each word among the candidates, if it is one
+        self._slot = np.cumsum(is_candidate) - 1
+        self._log_q: Array = np.zeros(1, self.bias.dtype)
+        if self.correction:
+            share = min(1.0, n_tokens / self._targets.sum())
+            with np.errstate(divide="ignore"):
+                q = -np.expm1(self._targets[self._rows] * np.log1p(-share))
+            self._log_q = np.log(q).astype(self.bias.dtype)
+
+    def _select_all(self) -> None:
+        """Make all words candidates."""
+        self._rows = slice(0, self.n_labels)
+        self._slot = np.arange(self.n_labels)
+        self._log_q = np.zeros(1, self.bias.dtype)
