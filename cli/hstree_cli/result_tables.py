@@ -26,7 +26,15 @@ from hstree_cli.tables import (
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:
-    from hstree.experiments.results import Choice, Comparison, Row, RunResult, Spread, TreeFigures
+    from hstree.experiments.results import (
+        Choice,
+        Comparison,
+        NormaliserFigures,
+        Row,
+        RunResult,
+        Spread,
+        TreeFigures,
+    )
     from hstree.experiments.significance import Ratio
     from hstree.training.trainer import Epoch
 
@@ -45,6 +53,7 @@ def print_evaluation(result: RunResult, text: str) -> None:
         ("scored", "every token; <eos> at the end of each line and <unk> included"),
         ("vocabulary", vocabulary_line(words.size, words.sha256)),
         *_tree_facts(result.tree),
+        *_normaliser_facts(result.log_normaliser),
         ("seconds", figure(result.seconds, 1)),
     ]
     say(facts(rows))
@@ -58,6 +67,15 @@ def _tree_facts(tree: TreeFigures | None) -> Facts:
         ("tree", f"{tree.method or '-'}, {plural(tree.nodes, 'node')}"),
         ("code length", code_length_line(length.weighted, length.uniform)),
         ("scores/target", figure(tree.scores_per_target)),
+    ]
+
+
+def _normaliser_facts(log_z: NormaliserFigures | None) -> Facts:
+    if log_z is None:
+        return []
+    return [
+        ("ln Z", f"mean {figure(log_z.mean, 3)}, sd {figure(log_z.sd, 3)}, on the test split"),
+        ("unnormalised", f"test perplexity {figure(log_z.unnormalised_perplexity)} if Z were 1"),
     ]
 
 
@@ -196,6 +214,8 @@ def print_comparison(results: Comparison, text: str, folder: str) -> None:
     if trees:
         say(_size_comparison(trees))
         say(_speed_comparison(trees))
+    if any(row.log_normaliser for row in rows):
+        say(_normaliser_comparison(rows))
     say(facts([*_comparison_facts(results, text), ("written to", folder)]))
     if results.choice is not None:
         say(f"\n{_advice(rows, results.choice)}")
@@ -254,6 +274,17 @@ def _speed_comparison(rows: Sequence[Row]) -> Table:
     return narrow(filled, *columns)
 
 
+def _normaliser_comparison(rows: Sequence[Row]) -> Table:
+    """Return the table of the layers that are trained towards Z = 1."""
+    columns = ("mean ln Z", "sd of ln Z", "unnormalised")
+    filled = table("method", *columns, text=("method",))
+    for row in rows:
+        if (log_z := row.log_normaliser) is not None:
+            unnormalised = figure(log_z.unnormalised_perplexity, 1)
+            filled.add_row(row.name, figure(log_z.mean, 3), figure(log_z.sd, 3), unnormalised)
+    return narrow(filled, *columns)
+
+
 def _comparison_facts(results: Comparison, text: str) -> Facts:
     """Return the conditions of a comparison and the meaning of its signs."""
     from hstree.models import describe
@@ -275,6 +306,11 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         *(
             [("in WordNet", "share of the training tokens that WordNet has")]
             if any(row.in_wordnet is not None for row in rows)
+            else []
+        ),
+        *(
+            [("unnormalised", "test perplexity if every score were read as a log-probability")]
+            if any(row.log_normaliser for row in rows)
             else []
         ),
         (

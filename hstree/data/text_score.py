@@ -9,11 +9,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from hstree._typing import Bool, Float64, Int64
 from hstree.data.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class LogNormaliser:
+    """Log-normalisers ln Z of a text's tokens, and its perplexity without normalising.
+
+    Attributes
+    ----------
+    mean, sd : float
+        Mean and standard deviation of ln Z over the tokens, in nats.
+    unnormalised_perplexity : float
+        ``exp(mean(nll - ln Z))``: what scores that are read as log-probabilities would give.
+    """
+
+    mean: float
+    sd: float
+    unnormalised_perplexity: float
+
+    @classmethod
+    def of(cls, log_z: Float64, nll: float) -> Self:
+        """Return the figures of the ln Z of every token (T,), with the total normalised nll."""
+        if len(log_z) == 0:
+            return cls(math.nan, math.nan, math.nan)
+        unnormalised = perplexity(nll - float(log_z.sum()), len(log_z))
+        return cls(float(log_z.mean()), float(log_z.std()), unnormalised)
 
 
 @dataclass(frozen=True)
@@ -28,12 +54,15 @@ class TextScore:
         Number of targets, ``<eos>`` included.
     nll_of_oov, oov : float, int
         The same of the targets outside the vocabulary, scored as ``<unk>``.
+    log_normaliser : LogNormaliser or None
+        None where it was not asked for, or the output layer has no ln Z.
     """
 
     nll: float
     tokens: int
     nll_of_oov: float
     oov: int
+    log_normaliser: LogNormaliser | None = None
 
     @property
     def perplexity(self) -> float:

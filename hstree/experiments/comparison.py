@@ -365,6 +365,7 @@ class _Work:
             ],
             perplexity=rows.spreads(trained),
             at_epoch_limit=rows.at_epoch_limit(trained),
+            log_normaliser=rows.log_normaliser(trained),
             **_NOT_YET,
         )
 

@@ -16,7 +16,14 @@ from hstree.data.overlap import overlap
 from hstree.data.provenance import shared
 from hstree.data.text_score import TextScore, unigram_score
 from hstree.errors import InputError
-from hstree.experiments.results import RunResult, Split, TreeFigures, VocabularyFigures, finite
+from hstree.experiments.results import (
+    NormaliserFigures,
+    RunResult,
+    Split,
+    TreeFigures,
+    VocabularyFigures,
+    finite,
+)
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.training.trainer import History
@@ -95,6 +102,7 @@ class Evaluation:
             seconds=self.seconds,
             corpus={name: dict(text.source) for name, text in self.splits.as_dict().items()},
             seen=seen(self.splits, self.model.spec),
+            log_normaliser=NormaliserFigures.of(self.test.log_normaliser),
         )
 
 
@@ -168,7 +176,8 @@ def evaluate(
     model.fit(splits.train, splits.valid)
     if trained is not None:
         trained(model)
-    train, valid, test = (model.score(split) for split in splits.as_dict().values())
+    train, valid = model.score(splits.train), model.score(splits.valid)
+    test = model.score(splits.test, normaliser=True)
     seconds = time.perf_counter() - start
     unigram = unigram_score(splits.test, splits.train.counts)
     return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds)
@@ -177,7 +186,7 @@ def evaluate(
 def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:
     """Score a trained model on every line of a corpus, as its test split."""
     start = time.perf_counter()
-    score = model.score(corpus)
+    score = model.score(corpus, normaliser=True)
     return _result(
         model,
         perplexity={
@@ -189,6 +198,7 @@ def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:
         seconds=time.perf_counter() - start,
         corpus={"test": dict(corpus.source)},
         seen=read_by_model(model, corpus),
+        log_normaliser=NormaliserFigures.of(score.log_normaliser),
     )
 
 

@@ -18,9 +18,19 @@ from functools import cache
 from pathlib import Path
 from reprlib import repr as brief
 from types import NoneType
-from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from hstree._files import DEEPEST, nested_too_deep, read_json, replacing, write_json
+from hstree.data.text_score import LogNormaliser
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.experiments.significance import Ratio
@@ -33,6 +43,8 @@ JSON, CSV = "results.json", "results.csv"
 
 Split = Literal["train", "valid", "test"]
 Scored = Literal["valid", "test", "test_without_oov"]
+#: A number that may be negative; all others of the results may not.
+Signed = Annotated[float, "signed"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SCORED: tuple[Scored, ...] = get_args(Scored)
 
@@ -88,6 +100,35 @@ class TreeFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NormaliserFigures:
+    """Figures of ln Z over the test tokens, under a layer that is trained towards Z = 1.
+
+    Attributes
+    ----------
+    mean, sd : float or None
+        Mean and standard deviation in nats; in a row, means over the runs. None where they are not
+        finite, as the others.
+    unnormalised_perplexity : float or None
+        ``exp(mean(nll - ln Z))``: without normalising. It is no perplexity of a distribution.
+    """
+
+    mean: Signed | None
+    sd: float | None
+    unnormalised_perplexity: float | None
+
+    @classmethod
+    def of(cls, score: LogNormaliser | None) -> Self | None:
+        """Return the figures of a text; None without any."""
+        if score is None:
+            return None
+        return cls(
+            mean=finite(score.mean),
+            sd=finite(score.sd),
+            unnormalised_perplexity=finite(score.unnormalised_perplexity),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunResult:
     """Figures of one evaluation, as ``result.json`` of a run holds them.
 
@@ -117,6 +158,8 @@ class RunResult:
     versions : dict of str to str
     key : str or None
         Hash of all that a kept run depends on; None for an evaluation that is not kept.
+    log_normaliser : NormaliserFigures or None
+        On the test split; None for layers that are normalised by design.
     """
 
     predicts: str
@@ -134,6 +177,7 @@ class RunResult:
     seen: str | None
     versions: dict[str, str]
     key: str | None = None
+    log_normaliser: NormaliserFigures | None = None
 
     @property
     def valid(self) -> float:
@@ -143,7 +187,8 @@ class RunResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON object, without what is not known."""
-        return _without_none(asdict(self), "epochs", "interrupted", "converged", "key")
+        optional = ("epochs", "interrupted", "converged", "key", "log_normaliser")
+        return _without_none(asdict(self), *optional)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +317,8 @@ class Row:
         Test perplexity divided by that of the flat row.
     by_band : list of float or None
         Test perplexity in each band of the comparison; None for a band without tokens.
+    log_normaliser : NormaliserFigures or None
+        Means over the runs; None for layers that are normalised by design.
     """
 
     name: str
@@ -293,6 +340,7 @@ class Row:
     seen: str | None
     to_flat: Ratio | None
     by_band: list[float | None] | None
+    log_normaliser: NormaliserFigures | None = None
 
     @property
     def validation_perplexity(self) -> float:
@@ -359,6 +407,7 @@ class Comparison:
         document = asdict(self)
         for row in document["rows"]:
             row["runs"] = [_without_none(run, "epochs") for run in row["runs"]]
+        document["rows"] = [_without_none(row, "log_normaliser") for row in document["rows"]]
         return document
 
     def read_before(self) -> list[str]:
@@ -401,7 +450,7 @@ def save(comparison: Comparison, folder: Path) -> None:
 
 def _csv_line(row: Row) -> dict[str, Any]:
     """Return the plain figures of a row."""
-    tree, ratio, from_text = row.tree, row.to_flat, row.from_text
+    tree, ratio, from_text, log_z = row.tree, row.to_flat, row.from_text, row.log_normaliser
     return {
         "name": row.name,
         "kind": row.kind,
@@ -425,6 +474,9 @@ def _csv_line(row: Row) -> dict[str, Any]:
         "speed_up": row.speed_up,
         "seconds_from_text": from_text and from_text.seconds,
         "speed_up_from_text": from_text and from_text.speed_up,
+        "ln_z_mean": log_z and log_z.mean,
+        "ln_z_sd": log_z and log_z.sd,
+        "unnormalised_perplexity": log_z and log_z.unnormalised_perplexity,
         "seen": row.seen,
     }
 
@@ -507,6 +559,10 @@ def _decoded(value: Any, kind: Any, where: str) -> Any:
             return None
         (kind,) = (one for one in arguments if one is not NoneType)
         return _decoded(value, kind, where)
+    if origin is Annotated:  # Signed
+        _check_type(value, arguments[0], where)
+        _check_range(abs(value), where)
+        return value
     if is_dataclass(kind):
         _check_type(value, dict, where)
         return _decoded_fields(value, kind, where)
@@ -549,7 +605,7 @@ def _decoded_fields(value: Mapping[str, Any], kind: Any, where: str) -> Any:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+    return get_type_hints(kind, include_extras=True)
 
 
 def _inside(where: str, key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from hstree.experiments.results import (
     BaselineResult,
     Choice,
     LengthCount,
+    NormaliserFigures,
     Row,
     RunResult,
     Scored,
@@ -95,6 +96,18 @@ def _spread(values: Sequence[float | None]) -> Spread:
         mean=statistics.fmean(known),
         sd=statistics.stdev(known) if len(known) > 1 else None,
         n=len(known),
+    )
+
+
+def log_normaliser(results: Sequence[RunResult]) -> NormaliserFigures | None:
+    """Return the means over random states; None for layers that are normalised by design."""
+    figures = [result.log_normaliser for result in results]
+    known = [one for one in figures if one is not None]
+    if not known or len(known) < len(figures):
+        return None
+    names = [field.name for field in fields(NormaliserFigures)]
+    return NormaliserFigures(
+        **{name: _spread([getattr(one, name) for one in known]).mean for name in names}
     )
 
 

@@ -56,6 +56,12 @@ class EachOfWindow(MeanOfWindow):
         item, single = _pairs(contexts)
         return _mean_of_items(super().nll(layer, single, targets[item]), item, len(targets))
 
+    def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
+        """Return the mean ln Z over the pairs of each target, (B,); None where there is none."""
+        item, single = _pairs(contexts)
+        log_z = super().log_normaliser(layer, single)
+        return None if log_z is None else _mean_of_items(log_z, item, len(contexts))
+
     def loss(
         self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
     ) -> WindowLoss:

@@ -172,6 +172,15 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
         "WordNet", "% of tokens", "share of the training tokens that WordNet has",
         lambda row: _cell("{:.0%}".format, row.result.in_wordnet),
     )  # fmt: skip
+    log_z = [
+        Column("ln Z", "nats", "log of the normaliser that the layer is trained to have at 0: its "
+               "mean and standard deviation over the test tokens", _log_z),
+        Column(
+            "unnormalised", "perplexity", "on the test split if every score were read as a "
+            "log-probability: not to be compared with perplexities",
+            _unnormalised,
+        ),
+    ]  # fmt: skip
     return [
         Column(
             "codes", "per word", "paths from the root to a word, on average",
@@ -204,6 +213,7 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
         ),
         Column("p", "", "p value of no difference from the flat softmax: paired t-test over test "
                "blocks", _p),
+        *(log_z if any(row.result.log_normaliser for row in rows) else []),
         Column(
             "speed", "tokens/s", "in training, and as a multiple of the flat softmax\u2019s",
             lambda row: _cell(number, row.tokens_per_second, _times_flat(row.result.speed_up)),
@@ -251,6 +261,19 @@ def _to_flat(row: PageRow) -> Cell:
     if ratio.low is None or ratio.high is None:
         return Cell(signed(ratio.ratio), ratio.ratio, "too short to tell")
     return Cell(signed(ratio.ratio), ratio.ratio, f"{signed(ratio.low)} to {signed(ratio.high)}")
+
+
+def _log_z(row: PageRow) -> Cell:
+    log_z = row.result.log_normaliser
+    if log_z is None or log_z.mean is None:
+        return Cell(DASH, None)
+    mean = f"{log_z.mean:.3f}".replace("-", "\N{MINUS SIGN}")
+    return Cell(mean, log_z.mean, "" if log_z.sd is None else f"± {log_z.sd:.3f}")
+
+
+def _unnormalised(row: PageRow) -> Cell:
+    log_z = row.result.log_normaliser
+    return _cell(perplexity, None if log_z is None else log_z.unnormalised_perplexity)
 
 
 def _p(row: PageRow) -> Cell:

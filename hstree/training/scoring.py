@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
+import numpy as np
+
 from hstree import progress
 from hstree._typing import Array, Bool, Float64, Integer
-from hstree.data.text_score import TextScore
+from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Windows
 from hstree.layers.base import OutputLayer
 
@@ -38,16 +40,29 @@ class ContextModel(ABC):
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""
         return layer.nll(self.hidden(contexts), targets)
 
+    def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
+        """Return ln Z of the layer in each context, (B,); None where it has none."""
+        return layer.log_normaliser(self.hidden(contexts))
 
-def score(model: ContextModel, layer: OutputLayer, windows: Windows) -> TextScore:
-    """Score every position of a text, without dropout."""
+
+def score(
+    model: ContextModel, layer: OutputLayer, windows: Windows, *, normaliser: bool = False
+) -> TextScore:
+    """Score every position of a text, without dropout; with its ln Z if `normaliser` is true."""
     total = total_of_oov = 0.0
     oov_tokens = 0
-    for nll, oov in in_text_order(model, layer, windows):
-        total += float(nll.sum())
-        total_of_oov += float(nll[oov].sum())
-        oov_tokens += int(oov.sum())
-    return TextScore(total, len(windows), total_of_oov, oov_tokens)
+    log_z: list[Float64] = []
+    with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
+        for contexts, targets, oov in windows.batches(BATCH):
+            nll = model.nll(layer, contexts, targets)
+            total += float(nll.sum())
+            total_of_oov += float(nll[oov].sum())
+            oov_tokens += int(oov.sum())
+            if normaliser and (of_batch := model.log_normaliser(layer, contexts)) is not None:
+                log_z.append(of_batch)
+            task.advance(len(targets))
+    figures = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
+    return TextScore(total, len(windows), total_of_oov, oov_tokens, figures)
 
 
 def in_text_order(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.errors import InputError, OptionError
+from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.experiments import compare, results
 from hstree.experiments.entries import Layer, Method, NamedOutput
 from hstree.experiments.evaluation import corpus_splits, evaluate
@@ -384,6 +384,32 @@ def test_output_layers_without_a_tree_are_rows(splits, tmp_path, monkeypatch):
     assert comparison.choice.among == 4
     assert results.load(tmp_path / "c") == comparison
     assert timeless(compare(splits, entries, tmp_path / "c", **QUICK)) == timeless(comparison)
+
+
+def test_ln_z_has_figures_of_its_own(splits, tmp_path, monkeypatch):
+    monkeypatch.setitem(LAYERS.native, "own", "tests.layers.dense:SelfNormalised")
+    found = compare(splits, ["own", "huffman"], tmp_path / "c", seeds=2, **QUICK)
+    own, huffman = found.rows
+    folders = [tmp_path / "c" / run.folder for run in own.runs]
+    kept = [json.loads((folder / "result.json").read_text()) for folder in folders]
+    for name in ("mean", "sd", "unnormalised_perplexity"):
+        mean = np.mean([one["log_normaliser"][name] for one in kept])
+        assert getattr(own.log_normaliser, name) == pytest.approx(mean)
+    perplexity = own.perplexity["test"].mean
+    assert own.log_normaliser.unnormalised_perplexity != pytest.approx(perplexity, rel=1e-4)
+    assert huffman.log_normaliser is None
+    assert results.load(tmp_path / "c") == found
+    # ln Z may be negative; results of before it was measured can be read.
+    file = tmp_path / "c" / "results.json"
+    document = json.loads(file.read_text())
+    assert "log_normaliser" not in document["rows"][1]
+    document["rows"][0]["log_normaliser"]["mean"] = -0.5
+    file.write_text(json.dumps(document))
+    assert results.load(file).rows[0].log_normaliser.mean == -0.5
+    document["rows"][0]["log_normaliser"]["mean"] = "much"
+    file.write_text(json.dumps(document))
+    with pytest.raises(FileFormatError, match='"mean" holds'):
+        results.load(file)
 
 
 def test_a_layer_over_a_tree_is_refused_by_name():

@@ -1,7 +1,7 @@
 """A flat softmax as one dense product: an output layer without a tree, as a newcomer writes it."""
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
@@ -43,3 +43,10 @@ class DenseSoftmax(OutputLayer):
             ParameterGradient("bias", rows, error.sum(axis=0)),
         ]
         return -log_prob[items, targets], Gradients(error @ self.weight, parameters)
+
+
+class SelfNormalised(DenseSoftmax):
+    """The same softmax, whose Z is reported: its biases start as the log unigram."""
+
+    def log_normaliser(self, hidden):
+        return logsumexp(self.scale * (hidden @ self.weight.T + self.bias), axis=1)

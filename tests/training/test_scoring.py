@@ -8,6 +8,7 @@ import pytest
 import hstree
 from hstree.data.text_score import by_line, unigram_score
 from hstree.data.vocabulary import Vocabulary
+from hstree.layers.registry import LAYERS, layer_spec
 from hstree.models.lbl import LanguageModel
 from hstree.training.scoring import BATCH
 from tests.texts import corpus_of, markov_lines
@@ -73,3 +74,32 @@ def test_the_unigram_score_takes_a_count_of_0_as_half(tmp_path):
     assert score.nll == pytest.approx(sum(nll[c] for c in "abbxe"))
     assert (score.tokens, score.oov) == (5, 1)
     assert score.nll_of_oov == pytest.approx(nll["x"])
+
+
+@pytest.mark.parametrize("kind", [LanguageModel, hstree.SkipGram])
+def test_ln_z_is_measured_with_the_score(text, kind, monkeypatch):
+    _, test, _ = text
+    monkeypatch.setitem(LAYERS.native, "own", "tests.layers.dense:SelfNormalised")
+    words = test.counted_vocabulary()
+    given = {"dim": 4, "epochs": 1, "learning_rate": 0.1}
+    model = kind(layer_spec(words, "own"), **given).fit(test)
+    assert model.score(test).log_normaliser is None
+    score = model.score(test, normaliser=True)
+    # (T,) ln Z in each context; skip-gram's is the mean over the words of the window
+    log_z = []
+    for contexts, _, _ in model.windows(test).batches(1):
+        words = [[[word] for word in contexts[0] if word >= 0] or [[-1]], contexts][
+            kind == LanguageModel
+        ]
+        logits = (
+            model.context_model.hidden(np.array(words)) @ model.layer.weight.T + model.layer.bias
+        )
+        log_z.append(np.log(np.exp(logits.astype(float)).sum(axis=1)).mean())
+    figures = score.log_normaliser
+    assert figures.mean == pytest.approx(np.mean(log_z), abs=1e-6)
+    assert figures.sd == pytest.approx(np.std(log_z), abs=1e-6)
+    unnormalised = np.exp(np.mean(model.nll(test) - np.array(log_z)))
+    assert figures.unnormalised_perplexity == pytest.approx(unnormalised, rel=1e-6)
+    # Trees are normalised by design.
+    tree = kind(hstree.build("huffman", test), dim=4, epochs=0).fit(test)
+    assert tree.score(test, normaliser=True).log_normaliser is None
