@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
@@ -47,6 +48,16 @@ class _Order:
     rest: Float64
     grams: Int64
     kept: Float64
+
+    @cached_property
+    def cumulative(self) -> Float64:
+        """Sums of `kept` over all n-grams before each, (G + 1,)."""
+        return np.concatenate([[0.0], np.cumsum(self.kept)])
+
+    def runs(self, context: Int64, n_words: int) -> tuple[Int64, Int64]:
+        """First n-gram of each context, and the one after its last; they are consecutive."""
+        first, stop = np.searchsorted(self.grams, [context * n_words, (context + 1) * n_words])
+        return first, stop
 
 
 class KneserNey:
@@ -214,12 +225,80 @@ class KneserNey:
         prob = np.full((len(ids), n_words), 1 / n_words)
         for order, row, context in _by_order(orders, ids, n_words):
             prob[row] *= order.rest[context][:, None]
-            # The n-grams of each context are a run of `order.grams`.
-            first, stop = np.searchsorted(order.grams, [context * n_words, (context + 1) * n_words])
+            first, stop = order.runs(context, n_words)
             start = offsets(stop - first)
             gram = ranges(first, start)
             prob[np.repeat(row, stop - first), order.grams[gram] % n_words] += order.kept[gram]
         return _log(prob)
+
+    def log_prob_of(self, contexts: Integer, words: Integer) -> Float64:
+        """Return the log-probabilities of some words in each context.
+
+        Parameters
+        ----------
+        contexts : int array (B, order - 1)
+            As for `log_prob`.
+        words : int array (B, k)
+            Word ids.
+
+        Returns
+        -------
+        float64 array (B, k)
+            In O(B k order log G) time for G n-grams.
+
+        Raises
+        ------
+        InputError
+            As `log_prob` does.
+        """
+        orders = self._fitted()
+        ids = checked_ids(contexts, self.order - 1, len(self.vocabulary_))
+        return _log(_prob_of(orders, ids, words, len(self.vocabulary_)))
+
+    def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:
+        """Draw words after each context, with replacement.
+
+        A draw begins at the longest context that occurs in the training text. There it takes one
+        of the context's n-grams, each with its discounted probability; with the probability that
+        the discounts leave, it goes on to the next shorter context, at last to all words alike.
+
+        Parameters
+        ----------
+        contexts : int array (B, order - 1)
+            As for `log_prob`.
+        rng : numpy.random.Generator
+        k : int, default 1
+            Number of words per context.
+
+        Returns
+        -------
+        int64 array (B, k)
+            Word ids, in O(B k order log G) time for G n-grams.
+
+        Raises
+        ------
+        InputError
+            As `log_prob` does.
+        """
+        orders, n_words = self._fitted(), len(self.vocabulary_)
+        ids = checked_ids(contexts, self.order - 1, n_words)
+        words = np.empty(len(ids) * k, np.int64)
+        # Draws that have no word yet.
+        draw = np.arange(words.size)
+        for order, row, context in reversed(list(_by_order(orders, ids, n_words))):
+            # (2, B) runs of n-grams, empty for contexts that this order lacks
+            runs = np.zeros((2, len(ids)), np.int64)
+            runs[:, row] = order.runs(context, n_words)
+            below, above = order.cumulative[runs]
+            item, u = draw // k, rng.random(len(draw))
+            taken = u < (above - below)[item]
+            # Find the n-gram that holds each number in the cumulative sums.
+            item = item[taken]
+            gram = np.searchsorted(order.cumulative, below[item] + u[taken], "right") - 1
+            words[draw[taken]] = order.grams[np.minimum(gram, runs[1, item] - 1)] % n_words
+            draw = draw[~taken]
+        words[draw] = rng.integers(0, n_words, len(draw))
+        return words.reshape(len(ids), k)
 
     def _discounts(self, counts: Int64) -> Float64:
         if self.discount == "modified":
@@ -240,12 +319,8 @@ class KneserNey:
         n_words = len(self.vocabulary_)
         with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
             for contexts, targets, oov in windows.batches(BATCH):
-                prob = np.full(len(targets), 1 / n_words)
-                for order, row, context in _by_order(orders, contexts, n_words):
-                    gram = find(order.grams, context * n_words + targets[row])
-                    kept = np.where(gram < 0, 0.0, order.kept[gram])
-                    prob[row] = kept + order.rest[context] * prob[row]
-                yield -_log(prob), oov
+                prob = _prob_of(orders, contexts, targets[:, None], n_words)
+                yield -_log(prob[:, 0]), oov
                 task.advance(len(targets))
 
 
@@ -293,6 +368,17 @@ def _by_order(
         context = find(order.contexts, context * n_words + contexts[row, -length])
         row, context = row[context >= 0], context[context >= 0]
         yield order, row, context
+
+
+def _prob_of(orders: list[_Order], contexts: Integer, words: Integer, n_words: int) -> Float64:
+    """Return the probabilities of words (B, k) in each context (B, order - 1)."""
+    prob = np.full(words.shape, 1 / n_words)
+    for order, row, context in _by_order(orders, contexts, n_words):
+        key = context[:, None] * n_words + words[row]
+        gram = find(order.grams, key.ravel()).reshape(key.shape)
+        kept = np.where(gram < 0, 0.0, order.kept[gram])
+        prob[row] = kept + order.rest[context][:, None] * prob[row]
+    return prob
 
 
 def _log(prob: Float64) -> Float64:

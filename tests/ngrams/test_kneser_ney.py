@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.lm import KneserNeyInterpolated
+from scipy.stats import chisquare
 
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import Vocabulary
@@ -286,3 +287,48 @@ def test_the_published_figures_on_the_penn_treebank(order, published):
     train = Corpus.read(shared("ptb/ptb.train.txt"))
     test = Corpus.read(shared("ptb/ptb.test.txt"), vocabulary=train.vocabulary)
     assert round(KneserNey(order).fit(train).perplexity(test), 1) == published
+
+
+class Grid:
+    """Random numbers that fill their range evenly, instead of at random."""
+
+    def random(self, n):
+        return (np.arange(n) + 0.5) / max(n, 1)
+
+    def integers(self, low, high, n):
+        return np.arange(n) % (high - low) + low
+
+
+@pytest.mark.parametrize("sentences", [True, False])
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_draws_have_the_probabilities_of_the_model(tmp_path, order, sentences):
+    corpus = corpus_of(tmp_path, zipf_lines(300, 0))
+    model = KneserNey(order, sentences=sentences).fit(corpus)
+    n_words, draws = len(corpus.vocabulary), 100_000
+    contexts = np.random.default_rng(1).integers(0, n_words, (20, order - 1))
+    prob = np.exp(model.log_prob(contexts))
+    for context, expected in zip(contexts, prob, strict=True):
+        share = np.bincount(model.sample(context[None], Grid(), draws)[0], minlength=n_words)
+        np.testing.assert_allclose(share / draws, expected, atol=1e-3)
+    rng = np.random.default_rng(2)
+    drawn = model.sample(np.repeat(contexts, 50, axis=0), rng, 200)
+    assert drawn.shape == (1000, 200)
+    for words, expected in zip(drawn.reshape(20, -1), 10_000 * prob, strict=True):
+        assert chisquare(np.bincount(words, minlength=n_words), expected).pvalue > 1e-5
+    again = model.sample(np.repeat(contexts, 50, axis=0), np.random.default_rng(2), 200)
+    np.testing.assert_array_equal(drawn, again)
+
+
+@settings(max_examples=25)
+@given(lines=line_lists, order=st.integers(2, 4), sentences=st.booleans(), uniform=st.booleans())
+def test_words_are_drawn_and_scored_in_any_context(lines, order, sentences, uniform):
+    vocabulary = Vocabulary(["a", "b", "c", "never", "<unk>", "<eos>"], [1] * 6)
+    model = KneserNey(order, sentences=sentences, uniform=uniform)
+    model.fit(read(lines, vocabulary=vocabulary))
+    contexts = np.array(list(product(range(6), repeat=order - 1)), np.int32)
+    words = model.sample(contexts, np.random.default_rng(0), 7)
+    expected = np.take_along_axis(model.log_prob(contexts), words, axis=1)
+    np.testing.assert_allclose(model.log_prob_of(contexts, words), expected, rtol=1e-12)
+    assert np.isfinite(expected).all()
+    assert model.sample(contexts[:0], np.random.default_rng(0), 7).shape == (0, 7)
+    assert model.sample(contexts, np.random.default_rng(0), 0).shape == (len(contexts), 0)
