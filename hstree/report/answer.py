@@ -63,30 +63,34 @@ def _which(chosen: PageRow, best: PageRow, rows: Sequence[PageRow], choice: Choi
     trees = plural(choice.among, "tree")
     if chosen.is_flat:
         return _flat_itself(chosen, rows, trees, choice.within)
-    text = Markup(
+    text = _html(
         "Use <strong>{}</strong>: test perplexity <strong>{}</strong>, chosen from {} by "
-        "validation perplexity: "
-    ).format(chosen.name, perplexity(chosen.perplexity()), trees)
+        "validation perplexity: ", chosen.name, perplexity(chosen.perplexity()), trees,
+    )  # fmt: skip
     if chosen.index == best.index:
-        text += Markup("the lowest, {}, and none within {:.0%} of it is faster.").format(
-            _valid(best), choice.within
+        text += _html(
+            "the lowest, {}, and none within {:.0%} of it is faster.", _valid(best), choice.within
         )
     else:
-        text += Markup(
-            "with {} the fastest of those within {:.0%} of the lowest, {} by {}."
-        ).format(_valid(chosen), choice.within, _valid(best), best.name)
-    return text + _compared_with_flat(chosen) + _baselines(rows)
+        text += _html(
+            "with {} the fastest of those within {:.0%} of the lowest, {} by {}.",
+            _valid(chosen), choice.within, _valid(best), best.name,
+        )  # fmt: skip
+    text += _compared_with_flat(chosen)
+    if baselines := [f"{r.name} {perplexity(r.perplexity())}" for r in rows if not r.is_tree]:
+        text += _html(" N-gram models, for comparison: {}.", ", ".join(baselines))
+    return text
 
 
 def _flat_itself(flat: PageRow, rows: Sequence[PageRow], trees: str, within: float) -> Markup:
-    text = Markup(
+    text = _html(
         "None: use the <strong>flat softmax</strong>, test perplexity <strong>{}</strong>, chosen "
         "from {} by validation perplexity: no tree that is faster comes within {:.0%} of the "
-        "lowest, {}."
-    ).format(perplexity(flat.perplexity()), trees, within, _valid(flat))
+        "lowest, {}.", perplexity(flat.perplexity()), trees, within, _valid(flat),
+    )  # fmt: skip
     if (nearest := best_tree(rows)) is not None:
-        text += Markup(" The nearest, {}, has a test perplexity {}.").format(
-            nearest.name, change(_test(nearest) / _test(flat))
+        text += _html(
+            " The nearest, {}, has a test perplexity {}.", nearest.name, _change(nearest, flat)
         )
     return text
 
@@ -96,79 +100,60 @@ def _compared_with_flat(chosen: PageRow) -> Markup:
     if ratio is None:
         return Markup(" The flat softmax was not compared.")
     if ratio.low is None or ratio.high is None:
-        return Markup(
+        return _html(
             " The test text is too short to tell whether its ratio to the flat softmax, {}, would "
-            "hold on another text."
-        ).format(signed(ratio.ratio))
-    interval = Markup("95% interval {} to {}").format(signed(ratio.low), signed(ratio.high))
+            "hold on another text.", signed(ratio.ratio),
+        )  # fmt: skip
+    interval = f"95% interval {signed(ratio.low)} to {signed(ratio.high)}"
     if ratio.low <= 1 <= ratio.high:
-        return Markup(
-            " On this test text it does not differ significantly from the flat softmax ({}; {})."
-        ).format(signed(ratio.ratio), interval)
-    return Markup(" That is {} ({}).").format(change(ratio.ratio, "the flat softmax"), interval)
-
-
-def _baselines(rows: Sequence[PageRow]) -> Markup:
-    baselines = [f"{row.name} {perplexity(row.perplexity())}" for row in rows if not row.is_tree]
-    if not baselines:
-        return Markup("")
-    return Markup(" N-gram models, for comparison: {}.").format(", ".join(baselines))
+        return _html(
+            " On this test text it does not differ significantly from the flat softmax ({}; {}).",
+            signed(ratio.ratio), interval,
+        )  # fmt: skip
+    return _html(" That is {} ({}).", change(ratio.ratio, "the flat softmax"), interval)
 
 
 def _cost(chosen: PageRow, flat: PageRow | None, results: Comparison) -> Markup:
-    row, tree = chosen.result, chosen.result.tree
+    row, tree = chosen.result, chosen.tree
     if tree is None:
         return Markup("")
-    text = Markup("{} node scores for each word predicted").format(
-        three_digits(tree.scores_per_target)
-    )
+    text = f"{three_digits(tree.scores_per_target)} node scores for each word predicted"
     if not chosen.is_flat:
-        text += Markup(", where a flat softmax takes {}").format(number(results.vocabulary.size))
+        text += f", where a flat softmax takes {number(results.vocabulary.size)}"
     if row.seconds_per_epoch is not None:
-        text += Markup("; {} seconds per epoch, {} tokens/s").format(
-            three_digits(row.seconds_per_epoch), number(chosen.tokens_per_second)
-        )
+        text += f"; {three_digits(row.seconds_per_epoch)} seconds per epoch, "
+        text += f"{number(row.tokens_per_second)} tokens/s"
     if flat is not None and row.speed_up is not None and not chosen.is_flat:
-        text += Markup(", <strong>{} the flat softmax\u2019s speed</strong>").format(
-            times(row.speed_up)
-        )
+        text += f", <strong>{times(row.speed_up)} the flat softmax\u2019s speed</strong>"
     if (from_text := row.from_text) is not None:
-        text += Markup("; {} seconds from the text to the model").format(
-            three_digits(from_text.seconds)
-        )
+        text += f"; {three_digits(from_text.seconds)} seconds from the text to the model"
         if from_text.vectors:
-            text += Markup(", {} of them for the vectors that it is built from").format(
-                three_digits(from_text.vectors)
-            )
+            spent = three_digits(from_text.vectors)
+            text += f", {spent} of them for the vectors that it is built from"
         if from_text.speed_up is not None and not chosen.is_flat:
-            text += Markup(" ({} flat\u2019s speed)").format(times(from_text.speed_up))
+            text += f" ({times(from_text.speed_up)} flat\u2019s speed)"
     if row.parameters is not None:
-        text += Markup("; {} parameters").format(number(row.parameters))
+        text += f"; {number(row.parameters)} parameters"
     length = tree.code_length.weighted or tree.code_length.uniform
-    codes = tree.codes_per_label
-    over = "" if codes == 1 else f", over {three_digits(codes)} codes per word on average"
-    return text + Markup(". A word of running text takes {}{}.").format(
-        "one decision" if length == 1 else f"{three_digits(length)} decisions", over
-    )
+    text += ". A word of running text takes "
+    text += "one decision" if length == 1 else f"{three_digits(length)} decisions"
+    if tree.codes_per_label != 1:
+        text += f", over {three_digits(tree.codes_per_label)} codes per word on average"
+    return Markup(f"{text}.")  # figures alone, nothing to escape
 
 
 def _only_perplexity(chosen: PageRow, best: PageRow) -> Markup:
     if chosen.index == best.index:
         return Markup("The same tree: no other has a lower validation perplexity.")
-    text = Markup(
+    text = _html(
         "<strong>{}</strong> has the lowest validation perplexity, {}; its test perplexity, {}, "
-        "is {}"
-    ).format(
-        best.name,
-        _valid(best),
-        perplexity(best.perplexity()),
-        change(_test(best) / _test(chosen), f"that of {chosen.name}"),
-    )
-    if not best.tokens_per_second or not chosen.tokens_per_second:
-        return text + Markup(".")
-    return text + Markup(", at {} its speed ({} tokens/s).").format(
-        times(best.tokens_per_second / chosen.tokens_per_second), number(best.tokens_per_second)
-    )
+        "is {}", best.name, _valid(best), perplexity(best.perplexity()),
+        _change(best, chosen, f"that of {chosen.name}"),
+    )  # fmt: skip
+    speed, before = best.tokens_per_second, chosen.tokens_per_second
+    if not speed or not before:
+        return text + "."
+    return text + f", at {times(speed / before)} its speed ({number(speed)} tokens/s)."
 
 
 def _only_speed(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
@@ -178,39 +163,34 @@ def _only_speed(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
     fastest = max(timed, key=lambda row: row.tokens_per_second or 0.0)
     if fastest.index == chosen.index:
         return Markup("The same tree: no other trains faster.")
-    return Markup(
-        "<strong>{}</strong>: {} tokens/s, {} the speed of {}, with a test perplexity {} ({})."
-    ).format(
-        fastest.name,
-        number(fastest.tokens_per_second),
-        times((fastest.tokens_per_second or 0.0) / chosen.tokens_per_second),
-        chosen.name,
-        change(_test(fastest) / _test(chosen)),
-        perplexity(fastest.perplexity()),
-    )
+    speed = fastest.tokens_per_second or 0.0
+    return _html(
+        "<strong>{}</strong>: {} tokens/s, {} the speed of {}, with a test perplexity {} ({}).",
+        fastest.name, number(speed), times(speed / chosen.tokens_per_second), chosen.name,
+        _change(fastest, chosen), perplexity(fastest.perplexity()),
+    )  # fmt: skip
 
 
 def _how_sure(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
     rival = best_tree([row for row in rows if row.index != chosen.index])
     if rival is None:
         return Markup("There was no other tree to compare it with.")
-    text = Markup("The best of the other trees, {}, has a test perplexity {}").format(
-        rival.name, change(_test(rival) / _test(chosen))
-    )
+    text = _html(
+        "The best of the other trees, {}, has a test perplexity {}",
+        rival.name, _change(rival, chosen),
+    )  # fmt: skip
     p = _p_over_seeds(chosen, rival)
     if p is None:
         several = any(row.result.perplexity["test"].n > 1 for row in rows if row.is_tree)
-        return text + Markup(
-            "; {} was trained with several seeds, so it is not known whether other seeds would "
-            "change their order (three would tell)."
-        ).format("not every tree" if several else "no tree")
-    if p < SIGNIFICANT:
-        return text + Markup(
-            ", more than the spread over seeds explains (Welch\u2019s t-test, p {})."
-        ).format(p_value(p) if p < 0.001 else f"= {p_value(p)}")
+        return text + (
+            f"; {'not every' if several else 'no'} tree was trained with several seeds, so it is "
+            "not known whether other seeds would change their order (three would tell)."
+        )
+    more = "more" if p < SIGNIFICANT else "no more"
+    value = Markup.escape(p_value(p) if p < 0.001 else f"= {p_value(p)}")
     return text + Markup(
-        ", no more than the spread over seeds explains (Welch\u2019s t-test, p = {})."
-    ).format(p_value(p))
+        f", {more} than the spread over seeds explains (Welch\u2019s t-test, p {value})."
+    )
 
 
 def _p_over_seeds(a: PageRow, b: PageRow) -> float | None:
@@ -224,22 +204,24 @@ def _p_over_seeds(a: PageRow, b: PageRow) -> float | None:
     return float(welch.pvalue)
 
 
+def _html(text: str, *values: object) -> Markup:
+    """Return a template of HTML with its values, which are escaped."""
+    return Markup(text).format(*values)
+
+
 def _valid(row: PageRow) -> str:
     return perplexity(row.perplexity("valid"))
 
 
-def _test(row: PageRow) -> float:
-    """Return a test perplexity; infinity where there is none, so that it never wins."""
-    test = row.perplexity()
-    return math.inf if test is None else test
+def _change(row: PageRow, other: PageRow, than: str = "") -> str:
+    """Describe the ratio of two test perplexities; one that is not known is infinite."""
+    one, two = (
+        math.inf if test is None else test for test in (row.perplexity(), other.perplexity())
+    )
+    return change(one / two, than)
 
 
 # Conditions
-
-
-def title_of(results: Comparison) -> str:
-    """Return the name of the text."""
-    return str(results.corpus["train"].get("name") or "this text")
 
 
 def conditions_of(results: Comparison) -> list[tuple[str, str]]:
@@ -248,9 +230,13 @@ def conditions_of(results: Comparison) -> list[tuple[str, str]]:
     model, budget = describe(results.options)
     tokens = (f"{name} {number(results.tokens[split])}" for split, name in _SPLIT_NAMES.items())
     oov = (
-        f"{name} {number(results.oov[split])} ({_share(results.oov[split], results.tokens[split])})"
-        for split, name in _SPLIT_NAMES.items()
+        f"{name} {number(oov)} ({f'{oov / n:.2%}' if n else 'none'})"
+        for name, oov, n in ((_SPLIT_NAMES[s], results.oov[s], results.tokens[s]) for s in SPLITS)
     )
+    trees = [row for row in results.rows if row.kind == "tree"]
+    limited = sum(bool(row.at_epoch_limit) for row in trees)
+    limit = f"{limited} of {plural(len(trees), 'tree')}, marked *, stopped at it; more epochs may "
+    limit += "lower their perplexity"
     return [
         *[(f"{_SPLIT_NAMES[split]} text", _text(results, split)) for split in SPLITS],
         ("tokens", f"{', '.join(tokens)}; <eos> at the end of every line included"),
@@ -259,23 +245,13 @@ def conditions_of(results: Comparison) -> list[tuple[str, str]]:
         ("perplexity", f"of each {results.predicts}"),
         ("model", model),
         ("budget", budget),
-        *_at_epoch_limit(results),
+        *([("epoch limit", limit)] if limited else []),
         *(("test lines read before", sentence) for sentence in results.read_before()),
         ("seeds", ", ".join(map(str, results.options["seeds"]))),
         ("unigram", f"test perplexity {perplexity(results.unigram)}, for comparison"),
         ("machine", f"{machine.system}, {machine.processor}, {plural(machine.cores, 'core')}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in results.versions.items())),
     ]
-
-
-def _at_epoch_limit(results: Comparison) -> list[tuple[str, str]]:
-    """Return how many rows stopped at the limit of epochs, if any did."""
-    trees = [row for row in results.rows if row.kind == "tree"]
-    limited = sum(bool(row.at_epoch_limit) for row in trees)
-    if not limited:
-        return []
-    text = f"{limited} of {plural(len(trees), 'tree')}, marked *, stopped at it"
-    return [("epoch limit", f"{text}; more epochs may lower their perplexity")]
 
 
 def _text(results: Comparison, split: Split) -> str:
@@ -288,7 +264,3 @@ def _text(results: Comparison, split: Split) -> str:
     if source.get("sha256"):
         text += f", sha256 {source['sha256'][:16]}"
     return text
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.2%}" if whole else "none"

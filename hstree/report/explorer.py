@@ -1,8 +1,7 @@
 """Data of the page's tree explorer: the trees, compressed, and how each was made.
 
-All trees share one numbering of the words, the most frequent first. Of each tree there are its
-children and names; the browser (``treedata.js``) computes the mass, the leaves and the words of
-every branch.
+All trees share one numbering of the words, the most frequent first. The browser (``treedata.js``)
+computes the mass, the leaves and the words of every branch.
 """
 
 from __future__ import annotations
@@ -20,15 +19,11 @@ from hstree._typing import Int64
 from hstree.builders.registry import builder
 from hstree.data.vectors import WordVectors
 from hstree.errors import HstreeError, InputError
-from hstree.report.table import PageRow, best_tree
+from hstree.report.table import PageRow, best_tree, row_named
 from hstree.tree import Tree
 
 #: Words with several senses; the first that is in the vocabulary is proposed.
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
-_FROM_VECTORS = (
-    " Built from each word\u2019s mean predicted vector under the same model trained on a random "
-    "tree."
-)
 
 
 def explorer_of(
@@ -36,9 +31,8 @@ def explorer_of(
 ) -> dict[str, Any]:
     """Return the packed trees, a description of each, the tree to show first and a word to try."""
     packed = pack(trees)
-    made = {row.name: _how_made(row) for row in rows}
     for entry in packed["trees"]:
-        entry["made"] = made[entry["name"]]
+        entry["made"] = _how_made(row_named(rows, entry["name"]))
     # The flat softmax has nothing to explore; where it is the answer, the best tree comes first.
     first = best_tree(rows) if chosen is None or chosen.is_flat else chosen
     names = list(trees)
@@ -66,26 +60,29 @@ def _how_made(row: PageRow) -> str:
         for name, value in row.result.options.items()
         if value is not None and value is not False
     )
-    vectors = _FROM_VECTORS if from_vectors and built_here else ""
-    return (f"{summary} ({options})" if options else summary) + vectors
+    text = f"{summary} ({options})" if options else summary
+    if from_vectors and built_here:
+        text += (
+            " Built from each word\u2019s mean predicted vector under the same model trained on "
+        )
+        text += "a random tree."
+    return text
 
 
 def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
-    """Pack trees over the same words into JSON values; every text is base64 of gzip.
+    """Pack trees over the same words (else InputError) into JSON values and base64 of gzip.
 
-    Returns
-    -------
-    dict
-        ``words``, the most frequent first, their ``counts`` (None if no tree has any), and
-        ``trees``: ``name``, ``fan_out``, ``child`` and ``names`` of each.
-
-    Raises
-    ------
-    InputError
-        When two trees are not over the same words.
+    The dict has ``words``, most frequent first, their ``counts`` (None if no tree has any), and
+    ``trees``: ``name``, ``fan_out``, ``child`` and ``names`` of each.
     """
-    first = next(iter(trees))
-    words, counts = _by_frequency(trees)
+    first, tree = next(iter(trees.items()))
+    counted = next((tree for tree in trees.values() if tree.counts is not None), tree)
+    words, counts = list(counted.labels), None
+    if counted.counts is not None:
+        # (V,) labels by count, ties as in the tree
+        order = np.argsort(-counted.counts, kind="stable")
+        words = [counted.labels[i] for i in order]
+        counts = _compressed(counted.counts[order].astype("<f8").tobytes())
     number = {word: i for i, word in enumerate(words)}
     packed = []
     with progress.task("packing trees", total=len(trees), unit="") as task:
@@ -97,20 +94,7 @@ def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
                 )
             packed.append({"name": name, **_packed(tree, number)})
             task.advance()
-    return {
-        "words": _json(words),
-        "counts": None if counts is None else _compressed(counts.astype("<f8").tobytes()),
-        "trees": packed,
-    }
-
-
-def _by_frequency(trees: Mapping[str, Tree]) -> tuple[list[str], Int64 | None]:
-    """Return the words and their counts, most frequent first, ties as in the first tree."""
-    for tree in trees.values():
-        if tree.counts is not None:
-            order = np.argsort(-tree.counts, kind="stable")
-            return [tree.labels[i] for i in order], tree.counts[order]
-    return list(next(iter(trees.values())).labels), None
+    return {"words": _json(words), "counts": counts, "trees": packed}
 
 
 def _packed(tree: Tree, number: Mapping[str, int]) -> dict[str, Any]:
@@ -128,8 +112,7 @@ def _packed(tree: Tree, number: Mapping[str, int]) -> dict[str, Any]:
 
 def _integers(values: Int64) -> str:
     """Pack integers as four planes of bytes; the high bytes are alike and compress to nothing."""
-    planes = values.astype("<i4").view(np.uint8).reshape(-1, 4).T
-    return _compressed(planes.tobytes())
+    return _compressed(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes())
 
 
 def _json(value: object) -> str:

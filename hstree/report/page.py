@@ -20,7 +20,7 @@ from markupsafe import Markup
 from hstree._version import __version__
 from hstree.errors import FileFormatError
 from hstree.experiments.results import Comparison
-from hstree.report.answer import answers_of, conditions_of, title_of
+from hstree.report.answer import answers_of, conditions_of
 from hstree.report.explorer import explorer_of
 from hstree.report.plots import plots_of
 from hstree.report.table import PageRow, columns_of, row_named, rows_of
@@ -32,23 +32,19 @@ _SCRIPTS = ("treedata.js", "treeview.js", "codes.js", "explorer.js", "page.js")
 
 
 def page_of(results: Comparison, folder: Path) -> str:
-    """Return the page of a comparison, whose trees are in `folder`.
-
-    Raises
-    ------
-    FileFormatError
-        When a tree is missing, or not the one that the results name.
-    """
+    """Return the page of a comparison, whose trees are in `folder` (else FileFormatError)."""
     rows, choice = rows_of(results), results.choice
     trees = {row.name: _tree(row, folder) for row in rows if row.is_tree}
     chosen = None if choice is None else row_named(rows, choice.fastest)
     plots = plots_of(results, rows)
-    scripts = [_bokeh(), *(_asset(name) for name in _SCRIPTS)]
+    bokeh = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
+    scripts = [bokeh, *map(_asset, _SCRIPTS)]
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     page: str = environment.from_string(_asset("page.html")).render(
-        title=title_of(results),
+        # the name of the text
+        title=str(results.corpus["train"].get("name") or "this text"),
         version=__version__,
         policy=_policy(scripts),
         scripts=[Markup(script) for script in scripts],
@@ -77,15 +73,11 @@ def _embedded(value: object) -> Markup:
 def _tree(row: PageRow, folder: Path) -> Tree:
     path = folder / (row.result.tree_file or "")
     tree = load_tree(path)
-    if row.result.tree is None or tree.sha256 != row.result.tree.sha256:
+    if row.tree is None or tree.sha256 != row.tree.sha256:
         raise FileFormatError(
             f"{path} is not the tree that the results name; run the comparison again"
         )
     return tree
-
-
-def _bokeh() -> str:
-    return "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
 
 
 def _asset(name: str) -> str:
@@ -94,10 +86,8 @@ def _asset(name: str) -> str:
 
 def _policy(scripts: Sequence[str]) -> str:
     """Return the content security policy: these scripts, inline styles, and nothing fetched."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
-    ]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"

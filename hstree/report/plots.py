@@ -13,17 +13,9 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from bokeh import models
 from bokeh.embed import json_item
-from bokeh.models import (
-    ColumnDataSource,
-    FactorRange,
-    FixedTicker,
-    HoverTool,
-    NumeralTickFormatter,
-    Range1d,
-    Span,
-    Whisker,
-)
+from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from hstree._typing import Float64, Int64
@@ -131,22 +123,11 @@ def _renumbered(value: Any, numbers: dict[str, str]) -> Any:
 def _blank(x: str, y: str, *, height: int = 360, **options: Any) -> figure:
     """Return an empty figure with labelled axes, `height` CSS pixels high."""
     plot = figure(
-        height=height,
-        sizing_mode="stretch_width",
-        min_width=260,
-        x_axis_label=x,
-        y_axis_label=y,
-        tools="box_zoom,reset,save",
-        toolbar_location="above",
-        toolbar_inner=True,
-        # No tool takes a finger that scrolls the page.
-        active_drag=None,
-        active_scroll=None,
-        background_fill_color=None,
-        border_fill_color=None,
-        outline_line_color=None,
-        **options,
-    )
+        height=height, sizing_mode="stretch_width", min_width=260, x_axis_label=x, y_axis_label=y,
+        tools="box_zoom,reset,save", toolbar_location="above", toolbar_inner=True,
+        active_drag=None, active_scroll=None,  # no tool takes a finger that scrolls the page
+        background_fill_color=None, border_fill_color=None, outline_line_color=None, **options,
+    )  # fmt: skip
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.min_border_right = 16
@@ -165,13 +146,13 @@ def _log_ticks(axis: Any, low: float, high: float, form: str = "0,0[.]0") -> Non
         ticks = ticks[(ticks >= low) & (ticks <= high)]
         if len(ticks) >= _ENOUGH_TICKS:
             break
-    axis.ticker = FixedTicker(ticks=ticks.tolist())
+    axis.ticker = models.FixedTicker(ticks=ticks.tolist())
     axis.formatter = NumeralTickFormatter(format=form)
 
 
 def _hover(plot: figure, renderers: list[Any], *lines: tuple[str, str]) -> None:
     """Show the row's name and these lines beside the pointer."""
-    plot.add_tools(HoverTool(renderers=renderers, tooltips=[("", "@name"), *lines]))
+    plot.add_tools(models.HoverTool(renderers=renderers, tooltips=[("", "@name"), *lines]))
 
 
 def _name(row: PageRow) -> str:
@@ -210,12 +191,9 @@ def _learning(
     bottom = 0.97 * min(lowest)
     top = 1.05 * max(min(highest, _HIGHEST * min(lowest)), max(lowest))
     plot = _blank(
-        label,
-        "validation perplexity (log scale)",
-        x_axis_type=x_axis_type,
-        y_axis_type="log",
+        label, "validation perplexity (log scale)", x_axis_type=x_axis_type, y_axis_type="log",
         y_range=Range1d(bottom, top),
-    )
+    )  # fmt: skip
     _log_ticks(plot.yaxis, bottom, top)
     if x_axis_type == "log":
         elapsed = [seconds for _, curve in curves for seconds in curve["seconds"]]
@@ -235,13 +213,9 @@ def _learning(
             line_width=1.5, line_dash=row.dash,
         )  # fmt: skip
     _hover(
-        plot,
-        dots,
-        ("epoch", "@epoch"),
-        ("validation perplexity", "@valid{0.0}"),
-        ("training time", "@seconds{0,0.0} s"),
-        ("seed", "@seed"),
-    )
+        plot, dots, ("epoch", "@epoch"), ("validation perplexity", "@valid{0.0}"),
+        ("training time", "@seconds{0,0.0} s"), ("seed", "@seed"),
+    )  # fmt: skip
     return plot
 
 
@@ -251,15 +225,15 @@ def _curves(row: PageRow) -> list[dict[str, list[Any]]]:
     for run in row.result.runs:
         epochs = run.epochs or []
         elapsed = accumulate(epoch.seconds for epoch in epochs)
-        points = [
-            (epoch.epoch, seconds, epoch.valid, row.name, run.seed)
-            for epoch, seconds in zip(epochs, elapsed, strict=True)
-            if epoch.valid is not None
-        ]
-        if points:
-            columns = map(list, zip(*points, strict=True))
-            names = ("epoch", "seconds", "valid", "name", "seed")
-            curves.append(dict(zip(names, columns, strict=True)))
+        valid = [pair for pair in zip(epochs, elapsed, strict=True) if pair[0].valid is not None]
+        curve: dict[str, list[Any]] = {
+            "epoch": [epoch.epoch for epoch, _ in valid],
+            "seconds": [seconds for _, seconds in valid],
+            "valid": [epoch.valid for epoch, _ in valid],
+            "name": [row.name] * len(valid),
+            "seed": [run.seed] * len(valid),
+        }
+        curves += [curve] if valid else []
     return curves
 
 
@@ -267,10 +241,7 @@ def _curves(row: PageRow) -> list[dict[str, list[Any]]]:
 
 
 def pareto(rows: Sequence[PageRow]) -> list[PageRow]:
-    """Return the rows that no other beats in both perplexity and speed, the fastest first.
-
-    Rows with the same figures are represented by the first.
-    """
+    """Return the rows that no other beats in perplexity and speed, fastest first; one of equals."""
     fastest = sorted(_measured(rows), key=lambda row: (-_speed(row), _perplexity(row), row.index))
     front: list[PageRow] = []
     for row in fastest:
@@ -292,31 +263,20 @@ def _against_speed(rows: Sequence[PageRow], height: int) -> figure | None:
     high = max(_perplexity(row) + _sd(row) for row in measured)
     room = 0.08 * (high - low) or 1.0
     plot = _blank(
-        "training speed, tokens/s (log scale)",
-        "test perplexity",
-        height=height,
-        x_axis_type="log",
-        x_range=Range1d(left, right),
-        y_range=Range1d(low - room, high + room),
-    )
+        "training speed, tokens/s (log scale)", "test perplexity", height=height,
+        x_axis_type="log", x_range=Range1d(left, right), y_range=Range1d(low - room, high + room),
+    )  # fmt: skip
     _log_ticks(plot.xaxis, left, right, "0[.]0a")
     _draw_front(plot, front)
     dots = []
     for row in measured:
         mean, sd = _perplexity(row), _sd(row)
-        source = ColumnDataSource(
-            {
-                "name": [row.name],
-                "speed": [_speed(row)],
-                "test": [mean],
-                "sd": [f"{sd:.2f}" if sd else "not known"],
-                "low": [mean - sd],
-                "high": [mean + sd],
-            }
-        )
+        point = {"name": row.name, "speed": _speed(row), "test": mean}
+        point |= {"sd": f"{sd:.2f}" if sd else "not known", "low": mean - sd, "high": mean + sd}
+        source = ColumnDataSource({column: [value] for column, value in point.items()})
         if sd:
             plot.add_layout(
-                Whisker(
+                models.Whisker(
                     base="speed", lower="low", upper="high", source=source, name=_name(row),
                     line_color=row.colour, upper_head=None, lower_head=None,
                 )
@@ -330,12 +290,9 @@ def _against_speed(rows: Sequence[PageRow], height: int) -> figure | None:
             y_offset=-2 if beaten else 2,
         )  # fmt: skip
     _hover(
-        plot,
-        dots,
-        ("test perplexity", "@test{0.00}"),
-        ("standard deviation", "@sd"),
+        plot, dots, ("test perplexity", "@test{0.00}"), ("standard deviation", "@sd"),
         ("training speed", "@speed{0,0} tokens/s"),
-    )
+    )  # fmt: skip
     return plot
 
 
@@ -376,12 +333,9 @@ def _code_lengths(rows: Sequence[PageRow]) -> figure | None:
     end = max(_last_shown(lengths) for _, lengths in histograms)
     width = -(-end // _MOST_BARS)
     plot = _blank(
-        "code length, decisions",
-        "",
-        height=_height_of_lengths(rows),
-        x_range=Range1d(0, end + 1),
-        y_range=Range1d(0, len(histograms)),
-    )
+        "code length, decisions", "", height=_height_of_lengths(rows),
+        x_range=Range1d(0, end + 1), y_range=Range1d(0, len(histograms)),
+    )  # fmt: skip
     plot.yaxis.visible = False
     plot.ygrid.ticker = list(range(len(histograms) + 1))
     plot.xaxis.ticker.min_interval = 1
@@ -390,12 +344,9 @@ def _code_lengths(rows: Sequence[PageRow]) -> figure | None:
         for i, (row, lengths) in enumerate(histograms)
     ]
     _hover(
-        plot,
-        bars,
-        ("code length", "@title decisions"),
-        ("codes", "@codes{0,0} (@of_codes{0.0%})"),
+        plot, bars, ("code length", "@title decisions"), ("codes", "@codes{0,0} (@of_codes{0.0%})"),
         ("running text", "@of_tokens{0.0%}"),
-    )
+    )  # fmt: skip
     return plot
 
 
@@ -485,12 +436,9 @@ def _by_band(
     ]
     plot = _blank(
         "training count of the word (and share of test tokens)",
-        "test perplexity (log scale)"
-        if level is None
-        else f"test perplexity / that of {level.name}",
-        x_range=FactorRange(*factors),
-        y_axis_type="log" if level is None else "linear",
-    )
+        f"test perplexity {f'/ that of {level.name}' if level else '(log scale)'}",
+        x_range=models.FactorRange(*factors), y_axis_type="linear" if level else "log",
+    )  # fmt: skip
     dots = []
     ones = [1.0] * len(bands)
     for row, values in scored:
@@ -508,16 +456,13 @@ def _by_band(
         _line(plot, row, "band", "value", source)
         dots.append(_dots(plot, row, "band", "value", source, 7))
     _hover(
-        plot,
-        dots,
-        ("training count", "@title (@words{0,0} words)"),
-        ("test perplexity", "@perplexity{0,0.0}"),
-        *([("ratio", "@value{0.000}")] if level else []),
-    )
+        plot, dots, ("training count", "@title (@words{0,0} words)"),
+        ("test perplexity", "@perplexity{0,0.0}"), *([("ratio", "@value{0.000}")] if level else []),
+    )  # fmt: skip
     if level is None:
         plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
     else:
-        plot.add_layout(Span(location=1, dimension="width", line_dash="dashed", name="ink"))
+        plot.add_layout(models.Span(location=1, dimension="width", line_dash="dashed", name="ink"))
     return plot
 
 

@@ -37,6 +37,11 @@ class PageRow:
         return self.result.name
 
     @property
+    def tree(self) -> TreeFigures | None:
+        """Figures of the tree; None for a baseline, or where there are none."""
+        return self.result.tree
+
+    @property
     def is_tree(self) -> bool:
         """Whether it is a tree (the flat softmax included), not a baseline."""
         return self.result.kind == "tree"
@@ -44,7 +49,7 @@ class PageRow:
     @property
     def is_flat(self) -> bool:
         """Whether it is the flat softmax: all labels under the root."""
-        return self.result.tree is not None and self.result.tree.nodes == 1
+        return self.tree is not None and self.tree.nodes == 1
 
     @property
     def colour(self) -> str:
@@ -164,76 +169,50 @@ class Column:
 
 def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
     """Return the columns; `oov` adds the perplexity without words out of vocabulary."""
-    without = Column(
-        "no OOV", "perplexity", "on the test split without words out of vocabulary",
-        lambda row: _cell(perplexity, row.perplexity("test_without_oov")),
-    )  # fmt: skip
-    wordnet = Column(
-        "WordNet", "% of tokens", "share of the training tokens that WordNet has",
-        lambda row: _cell("{:.0%}".format, row.result.in_wordnet),
-    )  # fmt: skip
+    without = Column("no OOV", "perplexity", "on the test split without words out of vocabulary",
+                     lambda row: _cell(perplexity, row.perplexity("test_without_oov")))  # fmt: skip
+    wordnet = Column("WordNet", "% of tokens", "share of the training tokens that WordNet has",
+                     lambda row: _cell("{:.0%}".format, row.result.in_wordnet))  # fmt: skip
     log_z = [
         Column("ln Z", "nats", "log of the normaliser that the layer is trained to have at 0: its "
                "mean and standard deviation over the test tokens", _log_z),
-        Column(
-            "unnormalised", "perplexity", "on the test split if every score were read as a "
-            "log-probability: not to be compared with perplexities",
-            _unnormalised,
-        ),
+        Column("unnormalised", "perplexity", "on the test split if every score were read as a "
+               "log-probability: not to be compared with perplexities", _unnormalised),
     ]  # fmt: skip
     return [
-        Column(
-            "codes", "per word", "paths from the root to a word, on average",
-            lambda row: _of_tree(_codes, row, lambda tree: tree.codes_per_label),
-        ),
-        Column(
-            "length", "decisions", "code length of a word of running text, all its codes together",
-            lambda row: _of_tree(three_digits, row, lambda tree: tree.code_length.mean),
-        ),
-        Column(
-            "scores", "per target", "node scores computed for one prediction: 1 at a binary node, "
-            "k at one with k branches",
-            lambda row: _of_tree(three_digits, row, lambda tree: tree.scores_per_target),
-        ),
+        Column("codes", "per word", "paths from the root to a word, on average",
+               lambda row: _cell(_codes, row.tree.codes_per_label if row.tree else None)),
+        Column("length", "decisions", "code length of a word of running text, all its codes "
+               "together",
+               lambda row: _cell(three_digits, row.tree.code_length.mean if row.tree else None)),
+        Column("scores", "per target", "node scores computed for one prediction: 1 at a binary "
+               "node, k at one with k branches",
+               lambda row: _cell(three_digits, row.tree.scores_per_target if row.tree else None)),
         Column("parameters", "", "trained numbers",
                lambda row: _cell(_millions, row.result.parameters)),
         *([wordnet] if any(row.result.in_wordnet is not None for row in rows) else []),
         Column("valid", "perplexity", "lower is better; trees are chosen by it",
                lambda row: _cell(perplexity, row.perplexity("valid"))),
-        Column(
-            "test", "perplexity", "lower is better; ± is the standard deviation over n seeds; "
-            "* stopped at the limit of epochs, before the validation perplexity had stopped "
-            "falling: more epochs may lower it", _test,
-        ),
+        Column("test", "perplexity", "lower is better; ± is the standard deviation over n seeds; "
+               "* stopped at the limit of epochs, before the validation perplexity had stopped "
+               "falling: more epochs may lower it", _test),
         *([without] if oov else []),
-        Column(
-            "to flat", "% perplexity", "difference from the flat softmax, with its 95% interval "
-            f"over blocks of {BLOCK:,} test tokens or more; fewer than {FEWEST} blocks are too "
-            "few to tell", _to_flat,
-        ),
+        Column("to flat", "% perplexity", "difference from the flat softmax, with its 95% interval "
+               f"over blocks of {BLOCK:,} test tokens or more; fewer than {FEWEST} blocks are too "
+               "few to tell", _to_flat),
         Column("p", "", "p value of no difference from the flat softmax: paired t-test over test "
                "blocks", _p),
         *(log_z if any(row.result.log_normaliser for row in rows) else []),
-        Column(
-            "speed", "tokens/s", "in training, and as a multiple of the flat softmax\u2019s",
-            lambda row: _cell(number, row.tokens_per_second, _times_flat(row.result.speed_up)),
-        ),
-        Column(
-            "from text", "seconds", "to build the tree and train all epochs on it, including the "
-            "model that learned its vectors, excluding validation; and how many times as fast as "
-            "the flat softmax that is", _from_text,
-        ),
+        Column("speed", "tokens/s", "in training, and as a multiple of the flat softmax\u2019s",
+               lambda row: _cell(number, row.tokens_per_second, _times_flat(row.result.speed_up))),
+        Column("from text", "seconds", "to build the tree and train all epochs on it, including "
+               "the model that learned its vectors, excluding validation; and how many times as "
+               "fast as the flat softmax that is", _from_text),
     ]  # fmt: skip
 
 
 def _cell(form: Callable[[float], str], value: float | None, note: str = "") -> Cell:
     return Cell(DASH if value is None else form(value), value, note)
-
-
-def _of_tree(
-    form: Callable[[float], str], row: PageRow, figure: Callable[[TreeFigures], float | None]
-) -> Cell:
-    return _cell(form, None if row.result.tree is None else figure(row.result.tree))
 
 
 def _codes(value: float) -> str:
@@ -253,14 +232,14 @@ def _test(row: PageRow) -> Cell:
 
 
 def _to_flat(row: PageRow) -> Cell:
-    ratio = row.result.to_flat
+    ratio, interval = row.result.to_flat, "too short to tell"
     if ratio is None:
         return Cell(DASH, None)
     if row.is_flat:
         return Cell("0", 1.0)
-    if ratio.low is None or ratio.high is None:
-        return Cell(signed(ratio.ratio), ratio.ratio, "too short to tell")
-    return Cell(signed(ratio.ratio), ratio.ratio, f"{signed(ratio.low)} to {signed(ratio.high)}")
+    if ratio.low is not None and ratio.high is not None:
+        interval = f"{signed(ratio.low)} to {signed(ratio.high)}"
+    return Cell(signed(ratio.ratio), ratio.ratio, interval)
 
 
 def _log_z(row: PageRow) -> Cell:

@@ -65,11 +65,7 @@ def pickled_npz():
     return file.getvalue()
 
 
-ARCHIVES = {
-    "empty": b"",
-    "not a zip": b"PK\x03\x04 and no more",
-    "another zip": pickled_npz(),
-}
+ARCHIVES = {"empty": b"", "not a zip": b"PK\x03\x04 and no more", "another zip": pickled_npz()}
 
 COMMANDS = {
     "stats": ["stats"],

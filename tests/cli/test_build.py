@@ -232,10 +232,7 @@ def test_missing_inputs(refused):
     ("options", "saying"),
     [
         (["classes", "--cluster-by", "vectors"], "--cluster-by 'vectors' needs vectors_file"),
-        (
-            ["classes", "--n-classes", "0"],
-            "classes: --n-classes is 0; it must be a whole",
-        ),
+        (["classes", "--n-classes", "0"], "classes: --n-classes is 0; it must be a whole"),
         (["gmm", "--epsilon", "2"], "gmm: --epsilon is 2.0; it must be a number from 0 to 0.5"),
     ],
 )

@@ -21,8 +21,7 @@ def test_between_the_endings_of_tree_files(ending, hstree, tree, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "ending"),
-    [("graphml", "graphml"), ("brown", "paths"), ("napkinxc", "napkinxc")],
+    ("name", "ending"), [("graphml", "graphml"), ("brown", "paths"), ("napkinxc", "napkinxc")]
 )
 def test_there_and_back(name, ending, hstree, tree, tmp_path):
     there = hstree("convert", tree, f"x.{ending}")

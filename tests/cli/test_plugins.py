@@ -82,10 +82,7 @@ def their_package(tmp_path, monkeypatch):
         ("fewer", "returned a tree over other words: 2 labels for the 3 words of its input"),
         ("odd_meta", "the tree's meta cannot be written as JSON"),
         ("exits", "cannot be loaded: SystemExit: no licence; update or uninstall their-trees"),
-        (
-            "odd_default",
-            "by default, odd_default: arity is 'two'; it must be a whole",
-        ),
+        ("odd_default", "by default, odd_default: arity is 'two'; it must be a whole"),
     ],
 )
 def test_a_failing_builder_is_named_with_its_package(refused, name, said):

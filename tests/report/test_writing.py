@@ -65,15 +65,7 @@ def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path):
     assert grown == {"gmm --trees 1"}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"seeds": (0,)},
-        {"baselines": ()},
-        {"oov": 0},
-        {"bands": []},
-    ],
-)
+@pytest.mark.parametrize("changes", [{"seeds": (0,)}, {"baselines": ()}, {"oov": 0}, {"bands": []}])
 def test_a_comparison_may_lack_what_it_will(tmp_path, changes):
     assert report.write(leave(tmp_path / "compared", trees(), **changes)).exists()
 
