@@ -65,11 +65,7 @@ class Vocabulary:
     """
 
     def __init__(
-        self,
-        words: Sequence[str],
-        counts: ArrayLike,
-        *,
-        source: dict[str, object] | None = None,
+        self, words: Sequence[str], counts: ArrayLike, *, source: dict[str, object] | None = None
     ) -> None:
         self.words: tuple[str, ...] = tuple(words)
         if not self.words:

@@ -188,10 +188,7 @@ def read_labels(
 
 @contextmanager
 def replacing_with_labels(
-    path: str | os.PathLike[str],
-    labels: Sequence[str],
-    counts: Int64 | None,
-    texts: Sequence[Text],
+    path: str | os.PathLike[str], labels: Sequence[str], counts: Int64 | None, texts: Sequence[Text]
 ) -> Iterator[BinaryIO]:
     """Open a file as `hstree._files.replacing` does, and write its labels file after it.
 

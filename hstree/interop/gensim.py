@@ -2,7 +2,7 @@
 
 gensim's hierarchical softmax reads two attributes of each word, `code` and `point`, which decide
 the tree that it trains on. Its decisions have no bias. gensim is imported when a function is
-called.
+called, which raises MissingExtraError when it is missing or too old.
 """
 
 from __future__ import annotations
@@ -41,17 +41,11 @@ def use_tree(model: Any, tree: Tree) -> None:
 
     Raises
     ------
-    MissingExtraError
-        When gensim is missing or too old.
     OptionError
         When the model does not use hierarchical softmax alone.
     InputError
         When the model has no vocabulary, its words are not the labels, or the tree has a wide node
         or a label with several codes.
-
-    Notes
-    -----
-    O(D) for D decisions in all codes.
 
     Examples
     --------
@@ -90,8 +84,6 @@ def tree_of(model: Any) -> Tree:
 
     Raises
     ------
-    MissingExtraError
-        When gensim is missing or too old.
     OptionError
         When the model does not use hierarchical softmax.
     InputError
@@ -117,7 +109,7 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
 
     Raises
     ------
-    MissingExtraError, OptionError, InputError
+    OptionError, InputError
         As `tree_of`.
     """
     tree, rows = _tree_and_rows(model)
@@ -132,8 +124,6 @@ def vocabulary_of(model: Any) -> Vocabulary:
 
     Raises
     ------
-    MissingExtraError
-        When gensim is missing or too old.
     OptionError, InputError
         When the model does not use hierarchical softmax, or has no vocabulary.
     """
@@ -142,13 +132,7 @@ def vocabulary_of(model: Any) -> Vocabulary:
 
 
 def to_keyed_vectors(vectors: WordVectors) -> Any:
-    """Return word vectors as gensim's ``KeyedVectors``, in the same order, with their counts.
-
-    Raises
-    ------
-    MissingExtraError
-        When gensim is missing or too old.
-    """
+    """Return word vectors as gensim's ``KeyedVectors``, in the same order, with their counts."""
     models = require("gensim.models", "gensim", at_least=OLDEST)
     keyed = models.KeyedVectors(vectors.dimension)
     keyed.add_vectors(list(vectors.labels), vectors.vectors)
@@ -169,8 +153,6 @@ def from_keyed_vectors(keyed: Any) -> WordVectors:
 
     Raises
     ------
-    MissingExtraError
-        When gensim is missing or too old.
     InputError
         When `keyed` is of another type, has no words, or has numbers that are not finite.
     """
@@ -201,8 +183,7 @@ def _words(model: Any) -> list[str]:
 
 
 def _counts(keyed: Any) -> Int64 | None:
-    counts = keyed.expandos.get("count")
-    return None if counts is None else np.array(counts, np.int64)
+    return np.array(keyed.expandos["count"], np.int64) if "count" in keyed.expandos else None
 
 
 def _check_words(words: list[str], tree: Tree) -> None:
@@ -227,12 +208,8 @@ def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:
     """Return the tree of a model, and the row of `syn1` that belongs to each node."""
     words = _words(model)
     codes, points = (model.wv.expandos[attribute] for attribute in ("code", "point"))
-    lengths = np.fromiter(map(len, codes), np.int64, len(words))
-    tree, rows = tree_of_paths(
-        words,
-        offsets(lengths),
-        np.concatenate([np.empty(0, np.int64), *points]),
-        np.concatenate([np.empty(0, np.int64), *codes]),
-        counts=_counts(model.wv),
-    )
+    start = offsets(np.fromiter(map(len, codes), np.int64, len(words)))
+    # (D,) point and code of each decision, also where there is none
+    point, code = (np.concatenate([np.empty(0, np.int64), *each]) for each in (points, codes))
+    tree, rows = tree_of_paths(words, start, point, code, counts=_counts(model.wv))
     return tree.with_meta({"method": "gensim", "options": {}}), rows

@@ -39,21 +39,10 @@ def tree_of_classes(
     labels: Sequence[str],
     random_state: int,
 ) -> Tree:
-    """Build a tree over classes, by a builder that takes their vectors or a vocabulary.
+    """Build a tree over classes, by a builder that takes `class_vectors` or a vocabulary.
 
-    Parameters
-    ----------
-    method : str
-        Name of the builder.
-    options : mapping
-        Options of the builder; without a `random_state`, it gets the one below.
-    X, y, sample_weight, labels, random_state
-        As for `class_vectors`.
-
-    Raises
-    ------
-    InputError
-        When the builder takes running text.
+    `random_state` is used unless the builder's `options` have one. Raises InputError when the
+    builder takes running text.
     """
     builder = builder_named(method)
     if builder.takes is Corpus:
@@ -67,23 +56,15 @@ def tree_of_classes(
         counts = class_counts(y, sample_weight, len(labels))
         vocabulary = Vocabulary(labels, counts, source={"kind": "class frequencies"})
         return build(method, vocabulary, **options)
-    vectors = class_vectors(X, y, sample_weight, labels, random_state=random_state)
-    return build(method, vectors, **options)
+    return build(method, class_vectors(X, y, sample_weight, labels, random_state), **options)
 
 
 def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
-    """Return the label id (V,) of each class in a tree.
-
-    Raises
-    ------
-    InputError
-        When a class is not among the labels of the tree.
-    """
+    """Return the label id (V,) of each class in a tree; raises InputError for a missing one."""
     if len(set(names)) < len(names):
         raise InputError("two classes read the same as text; the labels of a tree are str(class)")
     number = {label: i for i, label in enumerate(tree.labels)}
-    missing = [name for name in names if name not in number]
-    if missing:
+    if missing := [name for name in names if name not in number]:
         raise InputError(
             f"the tree has no label {missing[0]!r} ({len(missing)} of the {len(names)} classes "
             "are missing); its labels must be str(class)"
@@ -92,31 +73,14 @@ def label_ids(tree: Tree, names: Sequence[str]) -> Int64:
 
 
 def class_vectors(
-    X: Rows,
-    y: Int64,
-    sample_weight: Float64,
-    labels: Sequence[str],
-    *,
-    random_state: int = 0,
+    X: Rows, y: Int64, sample_weight: Float64, labels: Sequence[str], random_state: int
 ) -> WordVectors:
     """Return the centroids of classes as word vectors, with their counts (`class_counts`).
 
-    Parameters
-    ----------
-    X : float array or CSR array (n, features)
-    y : int64 array (n,)
-        Class of each sample, as an index into `labels`.
-    sample_weight : float64 array (n,)
-    labels : sequence of str, length V
-    random_state : int
-        Seed of the randomised projection.
-
-    Returns
-    -------
-    WordVectors
-        The centroids. With more than `MOST_DIMENSIONS` features, their coordinates along the
-        first singular vectors of the (V, features) table, which keeps all distances where V is
-        not larger than that. A class without samples has the mean of the others.
+    `y` (n,) is the class of each row of X (n, features), as an index into `labels`. With more than
+    `MOST_DIMENSIONS` features, the vectors are coordinates along the first singular vectors of the
+    (V, features) table, which keeps all distances where V is not larger than that. A class without
+    samples has the mean of the others.
     """
     # (V,) weight of each class, (n,) share of each sample in its class
     total = np.bincount(y, sample_weight, minlength=len(labels))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -33,18 +34,13 @@ ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 #: twenty-five numbers of eight bytes for each.
 MOST_WEIGHTS = 5_000_000
 
-_AT_LEAST_ONE = Annotated[int, Range(1)]
-_ABOVE_ZERO = Annotated[float, Range(0, exclude_min=True)]
+_AT_LEAST_ONE, _ABOVE_ZERO = Annotated[int, Range(1)], Annotated[float, Range(0, exclude_min=True)]
 #: Arguments of scikit-learn's check of X.
 _ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 _RANGES = {
     "solver": Literal["auto", "lbfgs", "adagrad"],
-    "max_iter": _AT_LEAST_ONE,
-    "epochs": _AT_LEAST_ONE,
-    "batch_size": _AT_LEAST_ONE,
-    "C": _ABOVE_ZERO,
-    "tol": _ABOVE_ZERO,
-    "learning_rate": _ABOVE_ZERO,
+    **dict.fromkeys(("max_iter", "epochs", "batch_size"), _AT_LEAST_ONE),
+    **dict.fromkeys(("C", "tol", "learning_rate"), _ABOVE_ZERO),
 }
 
 
@@ -174,11 +170,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return self
 
     def partial_fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, classes: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Train on some more samples for one epoch of Adagrad.
 
@@ -201,8 +193,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
         if not first and not np.array_equal(known, self.classes_):
             raise ValueError("classes are not the same as at the first call to partial_fit")
-        new = np.setdiff1d(y, known)
-        if new.size:
+        if (new := np.setdiff1d(y, known)).size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         if first:
             labels, weight = self._start(X, y, weight, known)
@@ -274,7 +265,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a model, for scikit-learn."""
+        """Whether there is a model."""
         return hasattr(self, "_model")
 
     def _validated(
@@ -291,10 +282,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return _rows(validate_data(self, X, reset=False, **_ACCEPTED))
 
     def _start(self, X: Rows, y: Array, weight: Float64, classes: Array) -> tuple[Int64, Float64]:
-        """Make the tree and an untrained model.
-
-        Returns the label ids (n,) of the samples, and their weights times those of their classes.
-        """
+        """Make the tree and an untrained model; return the label ids (n,) and weights (n,) of X."""
         names = [str(name) for name in classes.tolist()]
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
@@ -308,10 +296,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             tree = tree_of_classes(self.builder, options, X, number, weight, names, int(seed))
         label_of_class = label_ids(tree, names)
         labels, weighted = label_of_class[number], self._weighted(classes, number, weight)
-        counts = class_counts(labels, weighted, len(names))
-        self._model = LinearTree(
-            tree, X.shape[1], counts=counts, sparse=is_sparse(X), dtype=X.dtype
-        )
+        counts, sparse = class_counts(labels, weighted, len(names)), is_sparse(X)
+        self._model = LinearTree(tree, X.shape[1], counts=counts, sparse=sparse, dtype=X.dtype)
         self.tree_, self.classes_, self._label_of_class = tree, classes, label_of_class
         self._optimiser: Adagrad | None = None
         self._samples_seen = 0
@@ -320,16 +306,33 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return labels, weighted
 
     def _weighted(self, classes: Array, number: Int64, sample_weight: Float64) -> Float64:
-        """Return the weights (n,) of the samples times those of their classes."""
-        of_class = _weights_of_classes(self.class_weight, classes, number, sample_weight)
-        return np.multiply(sample_weight, of_class[number])
+        """Return the weights (n,) of the samples times those of their classes `number` (n,).
+
+        A mapping is refused when it has a class that does not occur while one that occurs has no
+        weight: as in scikit-learn, more likely a typing error than samples left out.
+        """
+        if self.class_weight is None:
+            return sample_weight
+        if isinstance(self.class_weight, str):
+            total = np.bincount(number, sample_weight, minlength=len(classes))
+            balanced = total.sum() / (np.count_nonzero(total) * np.where(total > 0, total, 1))
+            return np.asarray(sample_weight * balanced[number])
+        names = dict.fromkeys(classes.tolist())
+        without = [name for name in names if name not in self.class_weight]
+        unknown = [name for name in self.class_weight if name not in names]
+        if without and unknown:
+            raise OptionError(
+                f"class_weight has a weight for {unknown[0]!r}, which is not a class, and none for "
+                f"{without[0]!r}, which is one; its keys are classes"
+            )
+        of_class = np.array([self.class_weight.get(name, 1.0) for name in names], np.float64)
+        return np.asarray(sample_weight * of_class[number])
 
     def _chosen_solver(self) -> str:
         if self.solver != "auto":
             return self.solver
-        model = self._model
-        rows = np.diff(model.tree.row_start)
-        largest = int(rows.max(initial=0)) if model.tree.has_single_codes else int(rows.sum())
+        rows = np.diff(self.tree_.row_start)
+        largest = rows.max(initial=0) if self.tree_.has_single_codes else rows.sum()
         return "lbfgs" if largest * self.n_features_in_ <= MOST_WEIGHTS else "adagrad"
 
     def _solve(self, X: Rows, labels: Int64, weight: Float64) -> None:
@@ -349,17 +352,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if self._optimiser is None:
             self._optimiser = Adagrad(self._model)
         self._samples_seen += len(labels)
+        rate, penalty = self.learning_rate, 1 / (self.C * self._samples_seen)
+        epoch = partial(self._optimiser.epoch, X, labels, weight, learning_rate=rate)
         with progress.task("training", epochs * len(labels), "samples") as task:
             for _ in range(epochs):
-                nll = self._optimiser.epoch(
-                    X,
-                    labels,
-                    weight,
-                    learning_rate=self.learning_rate,
-                    penalty=1 / (self.C * self._samples_seen),
-                    batch_size=self.batch_size,
-                    rng=self._rng,
-                )
+                nll = epoch(penalty=penalty, batch_size=self.batch_size, rng=self._rng)
                 self.loss_curve_.append(nll)
                 self.n_iter_ += 1
                 task.advance(len(labels))
@@ -388,32 +385,5 @@ def _check_class_weight(class_weight: Any) -> None:
         )
     for name, weight in class_weight.items():
         if not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
-            raise OptionError(
-                f"class_weight of {name!r} is {weight!r}; a weight is a number, 0 or more"
-            )
-
-
-def _weights_of_classes(
-    class_weight: ClassWeight, classes: Array, number: Int64, sample_weight: Float64
-) -> Float64:
-    """Return the weight (V,) of the samples of each class; `number` (n,) is the class of each.
-
-    A mapping is refused when it has a class that does not occur while one that occurs has no
-    weight: as in scikit-learn, more likely a typing error than samples of that class left out.
-    """
-    if class_weight is None:
-        return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        total = np.bincount(number, sample_weight, minlength=len(classes))
-        present = np.count_nonzero(total)
-        return np.asarray(total.sum() / (present * np.where(total > 0, total, 1)))
-    names = classes.tolist()
-    without = [name for name in names if name not in class_weight]
-    known = set(names)
-    unknown = [name for name in class_weight if name not in known]
-    if without and unknown:
-        raise OptionError(
-            f"class_weight has a weight for {unknown[0]!r}, which is not a class, and none for "
-            f"{without[0]!r}, which is one; its keys are classes"
-        )
-    return np.array([class_weight.get(name, 1.0) for name in names], np.float64)
+            wrong = f"class_weight of {name!r} is {weight!r}"
+            raise OptionError(f"{wrong}; a weight is a number, 0 or more")

@@ -59,25 +59,11 @@ class Gradient(NamedTuple):
 
 
 class LinearTree:
-    """Weights of a linear model over a tree.
+    """Weights of a linear model over a tree, trained on a sparse X or on a dense one.
 
-    Parameters
-    ----------
-    tree : Tree
-    n_features : int
-    counts : int array (V,), optional
-        Frequencies of the labels for the starting biases; `tree.counts` by default.
-    sparse : bool
-        Whether it is trained on a sparse X. Then `table` is (n_features, R), so that the weights
-        of a feature are adjacent; for a dense X it is (R, n_features).
-    dtype : float dtype
-
-    Attributes
-    ----------
-    table : float array
-        Zero at the start.
-    bias : float array (R,)
-        At the start such that the model is the distribution of `counts`.
+    `table` is (n_features, R) for a sparse X, so that the weights of a feature are adjacent, else
+    (R, n_features); zero at the start. `bias` (R,) makes the untrained model the distribution of
+    `counts` (V,), by default `tree.counts`.
     """
 
     def __init__(
@@ -116,8 +102,7 @@ class LinearTree:
 
         Sparse samples are first searched with few logits each; those that need more then get the
         logits of all nodes by one sparse product. Samples whose search is long or not certain have
-        no answer; nor has any in small trees and those with several codes per label. `k` is from 1
-        to V.
+        no answer, nor has any in small trees and those with several codes per label. 1 <= k <= V.
         """
         n, n_edges = X.shape[0], len(self.tree.child)
         result = BatchTopK.empty(n, k)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.optimize
 
 from hstree import progress
-from hstree._typing import Array, Float64, Floating, Int64, Integer
+from hstree._typing import Array, Float64, Int64, Integer
 from hstree.interop.sklearn.linear import (
     Gradient,
     LinearTree,
@@ -30,52 +30,26 @@ from hstree.layers import kernels
 Objective = Callable[[Float64], tuple[float, Float64]]
 #: Returns the optimum from a start, the objective after each iteration, and whether it converged.
 Minimise = Callable[[Objective, Float64], tuple[Float64, list[float], bool]]
-#: Share of the samples' weight that a problem has, its objective after each iteration, and
-#: whether it converged.
+#: Share of a problem in the samples' weight, its objective after each iteration, its convergence.
 Ended = tuple[float, list[float], bool]
 
 
 def solve(
-    model: LinearTree,
-    X: Rows,
-    labels: Int64,
-    sample_weight: Float64,
-    *,
-    C: float,
-    tol: float,
-    max_iter: int,
+    model: LinearTree, X: Rows, labels: Int64, weight: Float64, C: float, tol: float, max_iter: int
 ) -> tuple[list[float], bool]:
-    """Move the weights to the optimum by L-BFGS, in place.
+    """Move the weights to the optimum by L-BFGS, in place; labels and weights are (n,).
 
-    Parameters
-    ----------
-    model : LinearTree
-    X : float array or CSR array (n, n_features)
-    labels : int64 array (n,)
-        Label ids.
-    sample_weight : float64 array (n,)
-    C : float
-        Inverse strength of the penalty.
-    tol : float
-        A problem is solved when no element of its gradient, divided by ``C`` times the weight
-        of its samples, is larger.
-    max_iter : int
-        Maximum number of iterations of each problem.
-
-    Returns
-    -------
-    curve : list of float
-        The objective after each iteration, divided by ``C`` times the weight of the samples. A
-        node that has ended keeps its last value.
-    converged : bool
-        Whether the gradient fell below `tol` everywhere.
+    A problem takes at most `max_iter` iterations. It is solved when no element of its gradient,
+    divided by ``C`` times the weight of its samples, is larger than `tol`. Returns the objective
+    after each iteration, divided by ``C`` times the weight of the samples (a node that has ended
+    keeps its last value), and whether all problems were solved.
     """
-    used = np.flatnonzero(sample_weight)
+    used = np.flatnonzero(weight)
     if model.tree.n_nodes == 0 or not used.size:
         return [], True
     solve_all = _solve_nodes if model.tree.has_single_codes else _solve_together
     minimise = partial(_minimise, tol=tol, max_iter=max_iter)
-    ended = list(solve_all(model, X[used], labels[used], sample_weight[used], C, minimise))
+    ended = list(solve_all(model, X[used], labels[used], weight[used], C, minimise))
     curve = np.zeros(max(len(values) for _, values, _ in ended))
     for share, values, _ in ended:
         curve[: len(values)] += share * np.array(values)
@@ -97,7 +71,8 @@ def _solve_nodes(
             n, of_node = int(node[here[0]]), weight[sample[here]]
             rows = slice(int(tree.row_start[n]), int(tree.row_start[n + 1]))
             problem = _Node(X[sample[here]], branch[here], of_node, int(tree.fan_out[n]), C)
-            end, values, converged = minimise(problem, problem.start(model.bias[rows]))
+            start = np.r_[np.zeros(problem.X.shape[1] * problem.n_rows), model.bias[rows]]
+            end, values, converged = minimise(problem, start)
             weights, model.bias[rows] = problem.unpacked(end)
             model.weight[rows, problem.features] = weights.T
             yield of_node.sum() / total, values, converged
@@ -111,27 +86,22 @@ class _Node:
         self.features: Int64 | slice = slice(None)
         if is_sparse(X):
             X, self.features = without_empty_columns(X)
-        self.X = X.astype(np.float64)
+        self.X, self.branch = X.astype(np.float64), branch
         self.XT = self.X.T
-        self.branch = branch
         self.chosen = np.arange(len(branch)) * n_children + branch
         self.share = weight / weight.sum()
         self.penalty = 1 / (C * weight.sum())
-        self.shape = (self.X.shape[1], 1 if n_children == 2 else n_children)
-
-    def start(self, bias: Floating) -> Float64:
-        return np.concatenate([np.zeros(self.shape[0] * self.shape[1]), bias])
+        self.n_rows = 1 if n_children == 2 else n_children
 
     def unpacked(self, theta: Float64) -> tuple[Float64, Float64]:
         """Return the weights (features, rows) and the biases (rows,)."""
-        n_weights = self.shape[0] * self.shape[1]
-        return theta[:n_weights].reshape(self.shape), theta[n_weights:]
+        return theta[: -self.n_rows].reshape(-1, self.n_rows), theta[-self.n_rows :]
 
     def __call__(self, theta: Float64) -> tuple[float, Float64]:
         weight, bias = self.unpacked(theta)
         # (n, rows) logits, then errors
         error = self.X @ weight + bias
-        if self.shape[1] == 1:
+        if self.n_rows == 1:
             log_prob, error = kernels.binary_decision(error[:, 0], self.branch == 0)
             error = error[:, None]
         else:
@@ -186,13 +156,9 @@ def _minimise(
 class Adagrad:
     """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
 
-    Only the weights that a batch touches move. A weight pays the penalty for the batches that did
-    not touch it when one next does, so that rare features are regularised as much as frequent ones.
-
-    Parameters
-    ----------
-    model : LinearTree
-        Trained in place.
+    Trains `model` in place. Only the weights that a batch touches move. A weight pays the penalty
+    for the batches that did not touch it when one next does, so that rare features are regularised
+    as much as frequent ones.
     """
 
     def __init__(self, model: LinearTree) -> None:
@@ -214,27 +180,12 @@ class Adagrad:
         batch_size: int,
         rng: np.random.Generator,
     ) -> float:
-        """Pass over all samples once, in a random order.
+        """Pass over all samples once, in a random order; labels and their weights are (n,).
 
-        Parameters
-        ----------
-        X : float array or CSR array (n, n_features)
-        labels : int array (n,)
-            Label ids.
-        sample_weight : float array (n,)
-        learning_rate : float
-        penalty : float
-            Weight of half the squared norm of the weights in each sample's loss.
-        batch_size : int
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        float
-            Weighted mean of the negative log-likelihoods, each before the step of its batch.
+        `penalty` is the weight of half the squared norm of the weights in each sample's loss.
+        Returns the weighted mean of the negative log-likelihoods, before the step of each batch.
         """
-        order = rng.permutation(len(labels))
-        total = 0.0
+        order, total = rng.permutation(len(labels)), 0.0
         for a in range(0, len(order), batch_size):
             batch = order[a : a + batch_size]
             weight = sample_weight[batch]

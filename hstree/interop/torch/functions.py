@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -28,20 +27,12 @@ CPU_BLOCK, GPU_BLOCK = 1 << 19, 1 << 26
 
 
 class Inputs(NamedTuple):
-    """Weights and hidden vectors from which logits are computed.
+    """Weights and hidden vectors from which logits are computed."""
 
-    Attributes
-    ----------
-    weight, bias : float tensors (R, d), (R,)
-    hidden : float tensor (N, d)
-    sparse : bool
-        Whether the gradients with respect to `weight` and `bias` are sparse.
-    """
-
-    weight: Tensor
-    bias: Tensor
-    hidden: Tensor
-    sparse: bool = False
+    weight: Tensor  # (R, d)
+    bias: Tensor  # (R,)
+    hidden: Tensor  # (N, d)
+    sparse: bool = False  # whether the gradients with respect to weight and bias are sparse
 
 
 def pair_logits(inputs: Inputs, item: Tensor, row: Tensor) -> Tensor:
@@ -71,11 +62,7 @@ def without_autocast(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, enabled=False)
 
 
-# The autograd functions.
-
-
-@dataclass(frozen=True)
-class _Function:
+class _Function(NamedTuple):
     """A function of weight, bias, hidden and index tensors: item and row, then any others."""
 
     #: From these, returns the values and what `gradients` needs besides.
@@ -158,14 +145,11 @@ def row_gradient(touched: Tensor, values: Tensor, n_rows: int, sparse: bool) -> 
     which does not take O(R d) to fill.
     """
     shape = (n_rows, *values.shape[1:])
-    if sparse:
-        return torch.sparse_coo_tensor(
-            touched[None], values, shape, is_coalesced=True, check_invariants=False
-        )
-    return values.new_zeros(shape).index_copy_(0, touched, values)
-
-
-# Folding of a batch axis, for vmap.
+    if not sparse:
+        return values.new_zeros(shape).index_copy_(0, touched, values)
+    return torch.sparse_coo_tensor(
+        touched[None], values, shape, is_coalesced=True, check_invariants=False
+    )
 
 
 def _fold(values: Tensor, dim: int | None, size: int) -> Tensor:
@@ -198,9 +182,6 @@ def _shifted(index: Tensor, size: int, shift: int) -> Tensor:
     """Repeat an index tensor (P,) B times, each time shifted by `shift` more: (B P,)."""
     times = torch.arange(size, device=index.device)[:, None]
     return (index + shift * times).flatten()
-
-
-# Logits of pairs.
 
 
 def _pairs_forward(
@@ -251,8 +232,7 @@ def _products(weight: Tensor, hidden: Tensor, item: Tensor, row: Tensor, start: 
 def _can_sample(dtype: torch.dtype, n_pairs: int, shape: tuple[int, int]) -> bool:
     """Whether torch computes these pairs as a sampled product.
 
-    Several codes may contain a pair more than once, which torch allows until there are more pairs
-    than entries of the matrix.
+    Codes may repeat a pair, which torch allows until there are more pairs than matrix entries.
     """
     return dtype in (torch.float32, torch.float64) and n_pairs <= math.prod(shape)
 
@@ -264,18 +244,11 @@ def _weighted_sums(rows: Tensor, index: Tensor, start: Tensor, factor: Tensor) -
     )
 
 
-def _silence_csr_warning() -> None:
-    """Use up the warning that torch gives once per process: that CSR tensors are in beta."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        zero = torch.zeros(1, dtype=torch.int64, device="cpu")
-        torch.sparse_csr_tensor(zero, zero[:0], zero[:0], (0, 1), check_invariants=False)
-
-
-_silence_csr_warning()
-
-
-# Softmaxes of nodes with many children.
+# Use up the warning that torch gives once per process: that CSR tensors are in beta.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _zero = torch.zeros(1, dtype=torch.int64, device="cpu")
+    torch.sparse_csr_tensor(_zero, _zero[:0], _zero[:0], (0, 1), check_invariants=False)
 
 
 def _branches_forward(
@@ -328,11 +301,6 @@ _BRANCHES = _Function(_branches_forward, _branch_gradients)
 
 def _touched_rows(row: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
     """Return the rows (r,) of the nodes, ascending, and the first of each decision (D,) in them."""
-    order = torch.argsort(row)
-    node, slot, count = torch.unique_consecutive(
-        row[order], return_inverse=True, return_counts=True
-    )
-    widths = width[order][offsets(count)[:-1]]
-    first = torch.empty_like(row)
-    first[order] = offsets(widths)[slot]
-    return ranges(node, widths), first
+    node, slot = torch.unique(row, return_inverse=True)
+    widths = torch.empty_like(node).index_copy_(0, slot, width)
+    return ranges(node, widths), offsets(widths)[slot]

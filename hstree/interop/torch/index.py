@@ -5,7 +5,8 @@ The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -18,8 +19,13 @@ from hstree.tree.codes import Codes
 #: more are expanded on the host, batch by batch.
 CACHE_LIMIT = 1 << 25
 
+_F = TypeVar("_F", bound=Callable[..., object])
 
-# Helpers of tensors; `offsets` and `ranges` are those of `hstree._ragged`.
+
+def not_compiled(function: _F) -> _F:
+    """Have torch.compile leave a function as it is, whose shapes depend on values."""
+    disable: Callable[[_F], _F] = torch.compiler.disable
+    return disable(function)
 
 
 def offsets(length: Tensor) -> Tensor:
@@ -53,9 +59,6 @@ def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
 def at_least_float32(values: Tensor) -> Tensor:
     """Return half-precision values as float32, others as they are: sums and logs need it."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-# Trees.
 
 
 class Taken(NamedTuple):
@@ -92,9 +95,8 @@ class TreeIndex:
         self.child_start = index_tensor(tree.child_start, device)
         self.child = index_tensor(tree.child, device)
         self._label_start = index_tensor(codes.label_start, device)
-        cached = codes.n_decisions <= CACHE_LIMIT
-        self._host_codes = None if cached else codes
-        everything = codes.expand(np.arange(tree.n_labels if cached else 0))
+        self._host_codes = codes if codes.n_decisions > CACHE_LIMIT else None
+        everything = codes.expand(np.arange(0 if self._host_codes else tree.n_labels))
         self._code_start = index_tensor(everything.decision_start, device)
         self._code_edge = index_tensor(everything.edge, device, torch.int32)
 

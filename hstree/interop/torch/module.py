@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from hstree._typing import Integer
 from hstree.errors import InputError, OptionError
-from hstree.interop.torch import probabilities
 from hstree.interop.torch.functions import Inputs, without_autocast
-from hstree.interop.torch.index import TreeIndex
-from hstree.interop.torch.probabilities import AllLabels
+from hstree.interop.torch.index import TreeIndex, not_compiled
+from hstree.interop.torch.probabilities import AllLabels, certain, sample, target_log_prob
 from hstree.layers.base import check_k
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.models import Model, load
@@ -28,11 +27,6 @@ from hstree.tree.weight_rows import unigram_bias
 TABLE_LIMIT = 1 << 26
 #: Key of the tree's hash in the metadata of a `state_dict`.
 TREE_KEY = "hstree_tree"
-
-#: Shapes here depend on values, so that torch.compile leaves these as they are.
-_not_compiled: Callable[[Any], Any] = torch.compiler.disable
-_target_log_prob: Callable[..., Tensor] = _not_compiled(probabilities.target_log_prob)
-_draw: Callable[..., Tensor] = _not_compiled(probabilities.sample)
 
 
 class TargetLogProb(NamedTuple):
@@ -63,18 +57,17 @@ class TopK(NamedTuple):
     log_prob: Tensor
 
 
-class _Layout:
-    """A tree on one device; `all_labels` is None where the tree has no nodes."""
+class _Layout(NamedTuple):
+    """A tree on one device."""
 
-    def __init__(self, tree: Tree, device: torch.device) -> None:
-        codes = Codes(tree)
-        self.tree_index = TreeIndex(codes, device)
-        self.all_labels = AllLabels(codes, device) if tree.n_nodes else None
+    tree_index: TreeIndex
+    all_labels: AllLabels | None  # None where the tree has no nodes
 
 
-_lay_out: Callable[[Tree, torch.device], _Layout] = _not_compiled(
-    lambda tree, device: _Layout(tree, device)
-)
+@not_compiled
+def _lay_out(tree: Tree, device: torch.device) -> _Layout:
+    codes = Codes(tree)
+    return _Layout(TreeIndex(codes, device), AllLabels(codes, device) if tree.n_nodes else None)
 
 
 class HierarchicalSoftmax(nn.Module):
@@ -170,11 +163,7 @@ class HierarchicalSoftmax(nn.Module):
     ) -> Self:
         """Make a layer of the tree and the node weights of a trained model.
 
-        Parameters
-        ----------
-        model : Model or path of a model's folder
-        sparse, device, dtype
-            See the class.
+        `model` may be the path of a model's folder; see the class for the others.
 
         Raises
         ------
@@ -230,20 +219,16 @@ class HierarchicalSoftmax(nn.Module):
             When the shapes do not fit, a target is not a label id, or the layer is on the meta
             device.
         """
-        hidden, layout = self._hidden(input), self._layout()
-        expected = input.shape[:-1]
-        if target.shape != expected:
-            raise InputError(
-                f"target of shape {tuple(target.shape)}; for this input it is {tuple(expected)}"
-            )
+        hidden, (index, _) = self._hidden(input), self._layout()
+        expected, shape = tuple(input.shape[:-1]), tuple(target.shape)
+        if shape != expected:
+            raise InputError(f"target of shape {shape}; for this input it is {expected}")
         if target.is_floating_point() or target.dtype == torch.bool:
             raise InputError(f"target of type {target.dtype}; label ids are whole numbers")
         target = target.long()
         with without_autocast(input.device):
             inputs = Inputs(self.weight, self.bias, hidden, self.sparse)
-            output = _target_log_prob(
-                layout.tree_index, inputs, target.reshape(-1), self.ignore_index
-            )
+            output = target_log_prob(index, inputs, target.reshape(-1), self.ignore_index)
         n_scored = (target != self.ignore_index).sum()
         return TargetLogProb(output.reshape(target.shape), -output.sum() / n_scored)
 
@@ -285,15 +270,11 @@ class HierarchicalSoftmax(nn.Module):
     def sample(self, input: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw one label for each hidden vector by descending the tree, int64 (...).
 
-        Parameters
-        ----------
-        input : float tensor (..., d)
-        generator : torch.Generator, optional
-            On the device of the input.
+        `input` is a float tensor (..., d); `generator` must be on its device.
         """
         inputs = Inputs(self.weight, self.bias, self._hidden(input))
         with without_autocast(input.device):
-            label = _draw(self._layout().tree_index, inputs, generator)
+            label = sample(self._layout().tree_index, inputs, generator)
         return label.reshape(input.shape[:-1])
 
     def extra_repr(self) -> str:
@@ -334,8 +315,7 @@ class HierarchicalSoftmax(nn.Module):
         """Load as every module does, unless the weights were learned on another tree."""
         saved = local_metadata.get(TREE_KEY)
         if saved is not None and saved != _tree_hash(self.tree):
-            *_, error_messages = more
-            error_messages.append(
+            more[-1].append(  # to the error messages
                 f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
                 "make the layer on that one"
             )
@@ -343,19 +323,16 @@ class HierarchicalSoftmax(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *more)
         self._follow_weights()
 
-    def _on_meta(self) -> bool:
-        return self.weight.is_meta or self.bias.is_meta
-
     def _follow_weights(self) -> None:
         """Make the index tensors where the weights are, before calls that may be compiled."""
         if self._layouts.keys() != {self.weight.device}:
             self._layouts = {}
-        if not self._on_meta():
+        if not (self.weight.is_meta or self.bias.is_meta):
             self._layout()
 
     def _layout(self) -> _Layout:
         """Return the tree on the device of the weights."""
-        if self._on_meta():
+        if self.weight.is_meta or self.bias.is_meta:
             raise InputError(
                 "the layer is on the meta device and has no weights; call to_empty(device=...), "
                 "then reset_parameters() or load_state_dict(...)"
@@ -376,7 +353,7 @@ class HierarchicalSoftmax(nn.Module):
     def _log_prob(self, hidden: Tensor) -> Tensor:
         all_labels = self._layout().all_labels
         if all_labels is None:
-            return probabilities.certain(self.weight, self.bias, hidden)[:, None]
+            return certain(self.weight, self.bias, hidden)[:, None]
         return all_labels.log_prob(self.weight, self.bias, hidden)
 
 
@@ -391,9 +368,8 @@ def _tree_hash(tree: Tree) -> str:
 
 def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest of each row, (N, min(k, V)), ties in the order of the columns."""
-    k = min(k, log_prob.shape[1])
+    known, k = log_prob, min(k, log_prob.shape[1])
     values, labels = torch.topk(log_prob, k)
-    known = log_prob
     if values.isnan().any():  # which topk takes for the largest, and no comparison does
         known = log_prob.masked_fill(log_prob.isnan(), torch.inf)
     least = known.gather(1, labels[:, -1:])

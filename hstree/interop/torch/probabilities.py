@@ -19,6 +19,7 @@ from hstree.interop.torch.index import (
     at_least_float32,
     index_tensor,
     log_sum_exp,
+    not_compiled,
     offsets,
     ranges,
 )
@@ -31,16 +32,11 @@ from hstree.tree.codes import Codes
 Decide = Callable[[TreeIndex, Inputs, Tensor, Tensor], Tensor]
 
 
-# Targets.
-
-
+@not_compiled
 def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_index: int) -> Tensor:
     """Return the log-probabilities (N,) of the targets, at least float32; 0 where ignored.
 
-    Raises
-    ------
-    InputError
-        When a target is neither a label id nor `ignore_index`.
+    Raises InputError when a target is neither a label id nor `ignore_index`.
     """
     weight, bias, hidden, _ = inputs
     kept = (target != ignore_index).nonzero()[:, 0]
@@ -49,9 +45,8 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
     if not index.widest:
         return certain(weight, bias, hidden)
     if not len(kept):  # no pairs, so that gradients are zero, and sparse where they always are
-        return at_least_float32(
-            hidden.new_zeros(len(hidden)) + pair_logits(inputs, kept, kept).sum()
-        )
+        nothing = pair_logits(inputs, kept, kept).sum()
+        return at_least_float32(hidden.new_zeros(len(hidden)) + nothing)
     taken = index.expand(target)
     item = kept[taken.code_item]
     groups: list[tuple[Tensor | slice, Decide]] = [(slice(None), _at_few_children)]
@@ -100,17 +95,12 @@ def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
 
 
 def _check(target: Tensor, n_labels: int, ignore_index: int) -> None:
-    if not len(target):
-        return
-    least, most = torch.stack(torch.aminmax(target)).tolist()
+    least, most = torch.stack(torch.aminmax(target)).tolist() if len(target) else (0, 0)
     if not 0 <= least <= most < n_labels:
         raise InputError(
             f"target holds ids from {least} to {most}; this layer has labels 0 to {n_labels - 1}, "
             f"and ignores {ignore_index}"
         )
-
-
-# All labels.
 
 
 class AllLabels:
@@ -154,9 +144,8 @@ class AllLabels:
         """
         binary = logits.index_select(0, self._binary_row)
         parts = [logsigmoid(binary), logsigmoid(-binary)]
-        if self._group_rows:
-            padding = logits.new_full((1, logits.shape[1]), -torch.inf)
-            logits = torch.cat([logits, padding])
+        if self._group_rows:  # which use row R as padding
+            logits = torch.cat([logits, logits.new_full((1, logits.shape[1]), -torch.inf)])
         for rows in self._group_rows:
             parts.append(torch.log_softmax(logits[rows], 1).flatten(0, 1))
         return torch.cat(parts)
@@ -192,9 +181,7 @@ def _slots(tree: TreeArrays, binary: Int64, groups: list[tuple[Int64, Int64]]) -
     return slots
 
 
-# Samples.
-
-
+@not_compiled
 def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) -> Tensor:
     """Draw one label for each hidden vector (N, d), int64 (N,), all a level at a time.
 
