@@ -58,6 +58,16 @@ def check_k(k: int) -> None:
         raise OptionError(f"k is {k}; ask for at least 1 label")
 
 
+def draw(log_prob: Float64, rng: np.random.Generator) -> Int64:
+    """Draw a column from each row of log-probabilities (B, k); int64 array (B,)."""
+    # (B, k) cumulative probabilities
+    cumulative = np.cumsum(np.exp(log_prob), axis=1)
+    drawn = rng.random((len(log_prob), 1)) * cumulative[:, -1:]
+    below: Int64 = (cumulative <= drawn).sum(axis=1)
+    column: Int64 = np.minimum(below, log_prob.shape[1] - 1)
+    return column
+
+
 class OutputLayer(ABC):
     """Distribution over V labels for hidden vectors of length d.
 
@@ -193,11 +203,7 @@ class OutputLayer(ABC):
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
-        # (B, V) cumulative probabilities
-        cumulative = np.cumsum(np.exp(self.log_prob(hidden)), axis=1)
-        drawn = rng.random((len(hidden), 1)) * cumulative[:, -1:]
-        below: Int64 = (cumulative <= drawn).sum(axis=1)
-        return np.minimum(below, self.n_labels - 1)
+        return draw(self.log_prob(hidden), rng)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (R,).

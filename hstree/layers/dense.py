@@ -92,16 +92,8 @@ class DenseLayer(OutputLayer):
         log_prob = np.empty((len(hidden), k))
         for some in self._blocks(len(hidden)):
             logits = self.logits(hidden[some])
-            # (b, 1) the k-th largest logit; labels above it, and of those equal to it the first
-            least = np.partition(logits, self.n_labels - k, axis=1)[:, [self.n_labels - k]]
-            equal = logits == least
-            missing = k - (logits > least).sum(axis=1, keepdims=True)
-            chosen = (logits > least) | (equal & (np.cumsum(equal, axis=1) <= missing))
-            candidates = np.nonzero(chosen)[1].reshape(len(logits), k)
-            value = np.take_along_axis(logits, candidates, axis=1)
-            order = np.argsort(-value, axis=1, kind="stable")
-            labels[some] = np.take_along_axis(candidates, order, axis=1)
-            log_prob[some] = np.take_along_axis(value, order, axis=1) - log_sum_exp(logits)[:, None]
+            labels[some], value = first_columns(logits, k)
+            log_prob[some] = value - log_sum_exp(logits)[:, None]
         return labels, log_prob
 
     def _blocks(self, n_items: int) -> Iterator[slice]:
@@ -124,3 +116,19 @@ def log_sum_exp(logits: Array) -> Float64:
     total = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
     result: Float64 = np.log(total) + largest[:, 0]
     return result
+
+
+def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
+    """Return the columns (B, k) of the k largest values of each row, descending, and the values.
+
+    Ties by column; `k` is at most the number of columns.
+    """
+    # (B, 1) the k-th largest value; columns above it, and of those equal to it the first
+    least = np.partition(values, values.shape[1] - k, axis=1)[:, [values.shape[1] - k]]
+    equal = values == least
+    missing = k - (values > least).sum(axis=1, keepdims=True)
+    chosen = (values > least) | (equal & (np.cumsum(equal, axis=1) <= missing))
+    columns = np.nonzero(chosen)[1].reshape(len(values), k)
+    value = np.take_along_axis(values, columns, axis=1)
+    order = np.argsort(-value, axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)

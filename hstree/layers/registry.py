@@ -79,6 +79,7 @@ LAYERS = Registry(
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
         "flat": "hstree.layers.flat:FlatSoftmax",
         "target": "hstree.layers.target:TargetSampling",
+        "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
     },
     LayerKind.of,
 )

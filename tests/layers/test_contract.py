@@ -35,6 +35,10 @@ SOURCES = {
     },
     Vocabulary: {"words": Vocabulary(WORDS, COUNTS), "one word": Vocabulary([EOS], [3])},
 }
+#: Options with which a layer takes part too, over the same words.
+VARIANTS = {
+    "adaptive": [{"cutoffs": "2,5", "factor": 2.0}],
+}
 DENSE = "tests.layers.dense:DenseSoftmax"
 
 
@@ -50,6 +54,10 @@ def specs():
         for name, kind in LAYERS.all().items():
             for source, made_over in SOURCES[kind.takes].items():
                 yield pytest.param(layer_spec(made_over, name), id=f"{name}, {source}")
+        words = SOURCES[Vocabulary]["words"]
+        for name, variants in VARIANTS.items():
+            for options in variants:
+                yield pytest.param(layer_spec(words, name, **options), id=f"{name}, {options}")
 
 
 every_layer = pytest.mark.parametrize("spec", list(specs()))

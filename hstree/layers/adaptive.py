@@ -1,0 +1,376 @@
+"""Adaptive softmax: a short list of frequent words, clusters of rare ones with short vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import RandomState, Range
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import OptionError
+from hstree.layers import kernels
+from hstree.layers.bands import Bands, check_cutoffs, new_projection
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw
+from hstree.layers.dense import first_columns, log_sum_exp, log_unigram
+from hstree.layers.node_groups import Scratch
+
+#: Scores of a softmax that are computed at a time: they stay in cache.
+BLOCK_SCORES = 1 << 19
+#: Log-probabilities that agree in this many digits after the point are ordered by label id, ...
+TIE_DIGITS = 11
+#: ... so that a cluster this far below the best is searched too.
+TIE = 1e-10
+#: Batch for which cut-offs are chosen, and nanoseconds: a multiplication of all products of a
+#: training step, what else a score takes, the update of a number, and the calls of a cluster.
+BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50_000
+#: Most clusters beside the short list, ranks tried per tenfold, and the fewest labels to split.
+MOST_TAILS, CANDIDATES, LEAST_LABELS = 4, 30, 500
+
+
+class AdaptiveSoftmax(OutputLayer):
+    """Softmax in two steps: frequent words at once, rare ones by cluster with shorter vectors.
+
+    Grave, Joulin, Cisse, Grangier & Jegou (2017), Efficient softmax approximation for GPUs, ICML.
+    A softmax over the short list and one entry per cluster gives ``P(w | h)`` of a frequent word;
+    a word of cluster i has ``P(w | h) = P(i | h) exp(v_w . P_i h + b_w) / Z_i``, where P_i projects
+    h on ``d / factor^i`` numbers. The clusters hold words of falling frequency, so that most
+    targets never see the large ones. It is the tree of two levels where the projections are the
+    identity.
+
+    A target costs the scores of the short list, and those of its cluster: with the masses p_i of
+    the clusters, ``(S + T) d + sum_i p_i (d d_i + V_i d_i)`` multiplications in training and for
+    one word's probability. All words' probabilities cost ``sum_i V_i d_i``. Parameters:
+    ``(S + T) (d + 1) + sum_i (d d_i + V_i (d_i + 1))``.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    random_state : int
+        Random seed of the projections.
+    cutoffs : str
+        Number of words in the short list, and the ranks of words by count at which further clusters
+        start: "2000,10000". "auto" chooses them by estimated time, "none" is the flat softmax.
+    factor : float
+        Vectors of each cluster are shorter than the one before by this factor.
+    tail_bias : bool
+        Give words of clusters a bias. Without, an untrained cluster is uniform.
+
+    Attributes
+    ----------
+    head_weight, head_bias : float arrays (S + T, d), (S + T,)
+        Short list, then clusters.
+    tails : list of (projection (d_i, d), weight (V_i, d_i), bias (V_i,))
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        random_state: RandomState = 0,
+        cutoffs: str = "auto",
+        factor: Annotated[float, Range(1)] = 4.0,
+        tail_bias: bool = True,
+    ) -> None:
+        super().__init__(len(vocabulary), dim)
+        cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
+        self.bands, self.tail_bias = Bands.of(vocabulary.counts, cuts), tail_bias
+        start = self.bands.start
+        log_share = log_unigram(vocabulary.counts if counts is None else counts)[self.bands.label]
+        short_list, *in_tails = np.split(log_share, start[1:-1])
+        log_mass = [log_sum_exp(tail[None]) for tail in in_tails]
+        self.head_bias: Array = np.concatenate([short_list, *log_mass]).astype(dtype)
+        self.head_weight: Array = np.zeros((len(self.head_bias), dim), dtype)
+        rng = np.random.default_rng(random_state)
+        self.tails: list[tuple[Array, Array, Array]] = []
+        for i, tail in enumerate(in_tails):
+            width = _width(dim, factor, i)
+            bias = tail - log_mass[i] if tail_bias else np.zeros(len(tail))
+            weight = np.zeros((len(tail), width), dtype)
+            self.tails.append((new_projection(width, dim, dtype, rng), weight, bias.astype(dtype)))
+        self._scratch = Scratch()
+
+    def parameters(self) -> dict[str, Array]:
+        """Return the trained arrays, by the names that a saved model gives them."""
+        arrays = {"head_weight": self.head_weight, "head_bias": self.head_bias}
+        for i, (projection, weight, bias) in enumerate(self.tails, 1):
+            arrays |= {f"tail{i}_projection": projection, f"tail{i}_weight": weight}
+            if self.tail_bias:
+                arrays[f"tail{i}_bias"] = bias
+        return arrays
+
+    @classmethod
+    def shapes(  # type: ignore[override]
+        cls,
+        source: Vocabulary,
+        dim: int,
+        *,
+        cutoffs: str = "auto",
+        factor: float = 4.0,
+        tail_bias: bool = True,
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of `parameters` of a layer."""
+        cuts = _cutoffs(source.counts, dim, cutoffs, factor)
+        head, *tails = np.diff([0, *cuts, len(source)]).tolist()
+        shapes: dict[str, tuple[int, ...]] = {
+            "head_weight": (head + len(tails), dim),
+            "head_bias": (head + len(tails),),
+        }
+        for i, size in enumerate(tails, 1):
+            width = _width(dim, factor, i - 1)
+            shapes |= {f"tail{i}_projection": (width, dim), f"tail{i}_weight": (size, width)}
+            if tail_bias:
+                shapes[f"tail{i}_bias"] = (size,)
+        return shapes
+
+    def loss(
+        self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
+    ) -> tuple[Float64, Gradients]:
+        """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
+        column, entry = self._entries(targets)
+        log_prob, grad_hidden, grad_weight, grad_bias = self._softmax(
+            self.head_weight, self.head_bias, hidden, entry
+        )
+        losses = -log_prob.astype(np.float64)
+        parameters = [
+            ParameterGradient("head_weight", slice(0, len(grad_bias)), grad_weight),
+            ParameterGradient("head_bias", slice(0, len(grad_bias)), grad_bias),
+        ]
+        for i, (items, chosen) in self._items_of_tails(column):
+            projection, weight, bias = self.tails[i]
+            inputs = hidden[items]
+            log_prob, grad, grad_weight, grad_bias = self._softmax(
+                weight, bias, inputs @ projection.T, chosen
+            )
+            losses[items] -= log_prob
+            grad_hidden[items] += grad @ projection
+            rows, name = slice(0, len(weight)), f"tail{i + 1}"
+            parameters += [
+                ParameterGradient(f"{name}_projection", slice(0, len(projection)), grad.T @ inputs),
+                ParameterGradient(f"{name}_weight", rows, grad_weight),
+            ]
+            if self.tail_bias:
+                parameters.append(ParameterGradient(f"{name}_bias", rows, grad_bias))
+        return losses, Gradients(grad_hidden, parameters)
+
+    def log_prob(self, hidden: Array) -> Float64:
+        """Return the log-probabilities of all labels, a float64 array (B, V)."""
+        result = np.empty((len(hidden), self.n_labels))
+        head, start = self._head(hidden), self.bands.start
+        result[:, : start[1]] = head[:, : start[1]]
+        for i in range(len(self.tails)):
+            tail = result[:, start[i + 1] : start[i + 2]]
+            tail[...] = self._tail(i, hidden)
+            tail += head[:, start[1] + i, None]
+        return self.bands.by_label(result)
+
+    def nll(self, hidden: Array, targets: Integer) -> Float64:
+        """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
+        column, entry = self._entries(targets)
+        nll: Float64 = -self._head(hidden)[np.arange(len(entry)), entry]
+        for i, (items, chosen) in self._items_of_tails(column):
+            nll[items] -= self._tail(i, hidden[items])[np.arange(len(items)), chosen]
+        return nll
+
+    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
+        """Return the k most probable labels and their log-probabilities; ties by label id.
+
+        No word is more probable than its cluster: clusters below the k-th best so far are skipped.
+        """
+        check_k(k)
+        k, start, n_short = min(k, self.n_labels), self.bands.start, int(self.bands.start[1])
+        head = self._head(hidden)
+        # (B, k) the best so far, no label where there are fewer than k
+        labels = np.full((len(hidden), k), self.n_labels)
+        log_prob = np.full((len(hidden), k), -np.inf)
+        column, value = first_columns(head[:, :n_short], min(k, n_short))
+        labels[:, : len(column.T)], log_prob[:, : len(column.T)] = self.bands.label[column], value
+        for i, (_, weight, _) in enumerate(self.tails):
+            bound = head[:, n_short + i]
+            items = np.flatnonzero(bound >= log_prob[:, -1] - TIE)
+            column, value = first_columns(self._tail(i, hidden[items]), min(k, len(weight)))
+            both = np.hstack([labels[items], self.bands.label[start[i + 1] + column]])
+            values = np.hstack([log_prob[items], value + bound[items, None]])
+            order = np.lexsort((both, -np.round(values, TIE_DIGITS)), axis=1)[:, :k]
+            labels[items] = np.take_along_axis(both, order, axis=1)
+            log_prob[items] = np.take_along_axis(values, order, axis=1)
+        return labels, log_prob
+
+    def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
+        """Draw one label for each hidden vector; int64 array (B,)."""
+        column, start = draw(self._head(hidden), rng), self.bands.start
+        tail = column - start[1]
+        for i in range(len(self.tails)):
+            items = np.flatnonzero(tail == i)
+            column[items] = start[i + 1] + draw(self._tail(i, hidden[items]), rng)
+        return self.bands.label[column]
+
+    def curvature(self, counts: Array) -> dict[str, Float64]:
+        """Return p (1 - p) for the rows of the head; in a cluster, that times its share.
+
+        A projection's row has at most 1/4 of the share of its cluster.
+        """
+        share = (counts / counts.sum())[self.bands.label]
+        bands = np.split(share, self.bands.start[1:-1])
+        mass = np.array([tail.sum() for tail in bands[1:]])
+        head = np.concatenate([bands[0], mass])
+        curvature = {"head_weight": head * (1 - head), "head_bias": head * (1 - head)}
+        for i, (tail, m) in enumerate(zip(bands[1:], mass, strict=True), 1):
+            within = tail / max(m, np.finfo(float).tiny)
+            name, rows = f"tail{i}", m * within * (1 - within)
+            curvature[f"{name}_projection"] = np.full(len(self.tails[i - 1][0]), m / 4)
+            curvature |= {f"{name}_weight": rows, f"{name}_bias": rows}
+        return {name: curvature[name] for name in self.parameters()}
+
+    def _entries(self, targets: Integer) -> tuple[Int64, Int64]:
+        """Return the column and the entry of the head (B,) of targets (B,)."""
+        column = self.bands.column[targets]
+        tail = np.searchsorted(self.bands.start[1:-1], column, side="right")
+        return column, np.where(tail == 0, column, self.bands.start[1] + tail - 1)
+
+    def _items_of_tails(self, column: Int64) -> Iterator[tuple[int, tuple[Int64, Int64]]]:
+        """Yield each cluster that has targets, their batch items and rows in the cluster."""
+        start = self.bands.start
+        for i in range(len(self.tails)):
+            items = np.flatnonzero((column >= start[i + 1]) & (column < start[i + 2]))
+            if items.size:
+                yield i, (items, column[items] - start[i + 1])
+
+    def _head(self, hidden: Array) -> Float64:
+        """Return the log-probabilities of the short list and the clusters, (B, S + T)."""
+        return _log_softmax(hidden @ self.head_weight.T + self.head_bias)
+
+    def _tail(self, i: int, hidden: Array) -> Float64:
+        """Return the log-probabilities of a cluster's words in it, (B, V_i)."""
+        projection, weight, bias = self.tails[i]
+        return _log_softmax((hidden @ projection.T) @ weight.T + bias)
+
+    def _softmax(
+        self, weight: Array, bias: Array, inputs: Array, chosen: Int64
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return log-probabilities (n,) of rows, and gradients with respect to inputs and rows."""
+        n, k = len(inputs), len(weight)
+        log_prob, grad_inputs = np.empty(n, inputs.dtype), np.empty_like(inputs)
+        grad_weight, grad_bias = np.zeros_like(weight), np.zeros_like(bias)
+        step = max(1, BLOCK_SCORES // k)
+        for a in range(0, n, step):
+            some, into = inputs[a : a + step], grad_inputs[a : a + step]
+            errors = self._scratch.empty("errors", (len(some), k), np.result_type(inputs, weight))
+            index = np.arange(len(some)) * k + chosen[a : a + step]
+            log_prob[a : a + step], _ = kernels.block_softmax(weight, bias, some, index, errors)
+            kernels.block_softmax_backward(
+                errors, weight, some, into, grad_weight, grad_bias, accumulate=a > 0
+            )
+        return log_prob, grad_inputs, grad_weight, grad_bias
+
+
+def _log_softmax(logits: Array) -> Float64:
+    """Return the log-softmax of each row of logits (B, k), as a float64 array."""
+    return logits - log_sum_exp(logits)[:, None]
+
+
+def _width(dim: int, factor: float, i: int) -> int:
+    """Return the length of the vectors in cluster i, counted from 0."""
+    return max(1, int(dim // factor ** (i + 1)))
+
+
+def _cutoffs(counts: Integer, dim: int, text: str, factor: float) -> list[int]:
+    """Return the cut-offs of an option; OptionError where they are not legal."""
+    if text == "none":
+        return []
+    if text == "auto":
+        return cheapest_cutoffs(counts, dim, factor)
+    try:
+        cutoffs = [int(number) for number in text.split(",")]
+    except ValueError:
+        reason = f"is {text!r}; it must be numbers of words such as '2000,10000', 'auto' or 'none'"
+        raise OptionError.about("cutoffs", reason) from None
+    check_cutoffs(cutoffs, len(counts), "cutoffs", text)
+    return cutoffs
+
+
+def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int]:
+    """Choose the cut-offs of least estimated time per training step, by dynamic programming.
+
+    The cost of a softmax of k words with vectors of length w over B items, in nanoseconds, is
+    ``c + k (B (a w + e) + u (w + 1))``: matrix products and exponentials for each score, and the
+    update of all its rows. The last takes the place of the least useful batch, ``k0 B0``, in the
+    cost ``max(c + lambda k0 B0, c + lambda k B)`` that the paper measured on a GPU. The constants
+    were measured on a core of an Intel Xeon (Sapphire Rapids) with AVX-512.
+
+    Parameters
+    ----------
+    counts : int array (V,)
+    dim : int
+    factor : float
+
+    Returns
+    -------
+    list of int
+        At most `MOST_TAILS`, out of some `CANDIDATES` per tenfold; none for few labels.
+    """
+    n_labels = len(counts)
+    if n_labels < LEAST_LABELS:
+        return []
+    share = _descending_share(counts)
+    # (n,) ranks at which clusters may start, the last of them V; words before each, their share
+    n_candidates = int(CANDIDATES * np.log10(n_labels))
+    rank = np.unique(np.geomspace(10, n_labels, n_candidates).round().astype(np.int64))
+    before = np.cumsum(share)[rank - 1]
+    # (n, n) words and batch items of a cluster between two ranks, infinite cost where none
+    words, items = rank - rank[:, None], BATCH * (before - before[:, None])
+    # (n,) lowest cost of the words before each rank, and the cut-offs that give it
+    cost = _step_cost(rank, BATCH, dim)
+    cutoffs: list[list[int]] = [[] for _ in rank]
+    best = (float(cost[-1]), cutoffs[-1])
+    entry = _step_cost(1, BATCH, dim) - PER_CLUSTER  # one more row of the head
+    for i in range(MOST_TAILS):
+        width = _width(dim, factor, i)
+        tail = _tail_cost(words, items, dim, width)
+        # (n, n) cost up to each rank with the last cluster from each other; its entry in the head
+        total = cost[:, None] + np.where(words > 0, tail, np.inf) + entry
+        last = total.argmin(axis=0)
+        cost = total.min(axis=0)
+        cutoffs = [[*cutoffs[a], int(rank[a])] for a in last]
+        best = min(best, (float(cost[-1]), cutoffs[-1]))
+    return best[1]
+
+
+def seconds_of_step(
+    counts: Integer, cutoffs: Sequence[int], dim: int, factor: float = 4.0
+) -> float:
+    """Return the estimated seconds of a training step of `BATCH` items with these cut-offs."""
+    share = _descending_share(counts)
+    start = [0, *cutoffs, len(share)]
+    cost = _step_cost(start[1] + len(cutoffs), BATCH, dim)
+    for i, (a, b) in enumerate(pairwise(start[1:])):
+        cost += _tail_cost(b - a, BATCH * share[a:b].sum(), dim, _width(dim, factor, i))
+    return 1e-9 * float(cost)
+
+
+def _descending_share(counts: Integer) -> Float64:
+    share = np.sort(np.maximum(counts, 0.5))[::-1]
+    descending: Float64 = share / share.sum()
+    return descending
+
+
+def _tail_cost(words: Array | int, items: Array | float, dim: int, width: int) -> Any:
+    """Return the nanoseconds of a cluster: its softmax and its projection."""
+    return _step_cost(words, items, width) + PER_PRODUCT * items * dim * width
+
+
+def _step_cost(words: Array | int, items: Array | float, width: int) -> Any:
+    """Return the nanoseconds of a softmax of some words over some items."""
+    per_score = PER_PRODUCT * width + PER_SCORE
+    return PER_CLUSTER + words * (items * per_score + PER_NUMBER * (width + 1))

@@ -1,0 +1,175 @@
+"""The adaptive softmax against torch's module, the tree of two levels and a brute-force search."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import OptionError
+from hstree.layers.adaptive import AdaptiveSoftmax, cheapest_cutoffs, seconds_of_step
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.tree import Tree
+
+V, DIM = 40, 16
+RNG = np.random.default_rng(3)
+#: Counts that do not fall with the label ids, with ties and zeros.
+COUNTS = RNG.permutation(np.repeat([0, 1, 1, 5, 30], 8) * np.arange(1, V + 1))
+
+
+def words(n=V, counts=None):
+    return Vocabulary([f"w{i}" for i in range(n)], COUNTS[:n] if counts is None else counts)
+
+
+def drawn(vocabulary=None, batch=30, **options):
+    layer = AdaptiveSoftmax(vocabulary or words(), DIM, dtype=np.float64, **options)
+    rng = np.random.default_rng(0)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    return layer, rng.standard_normal((batch, DIM)), rng.integers(0, layer.n_labels, batch)
+
+
+@pytest.mark.parametrize("tail_bias", [True, False])
+def test_equals_torch_weight_for_weight(tail_bias):
+    torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+    descending = words(counts=np.sort(COUNTS)[::-1])
+    layer, hidden, targets = drawn(descending, cutoffs="6,20", tail_bias=tail_bias)
+    if tail_bias:  # torch has none: the same model where they are zero
+        for i in (1, 2):
+            layer.parameters()[f"tail{i}_bias"][...] = 0
+    module = torch.nn.AdaptiveLogSoftmaxWithLoss(
+        DIM, V, [6, 20], div_value=4, head_bias=True, dtype=torch.float64
+    )
+    theirs = {"head_weight": module.head.weight, "head_bias": module.head.bias}
+    for i, (projection, weight) in enumerate(module.tail, 1):
+        theirs |= {f"tail{i}_projection": projection.weight, f"tail{i}_weight": weight.weight}
+    with torch.no_grad():
+        for name, parameter in theirs.items():
+            parameter[...] = torch.from_numpy(layer.parameters()[name])
+    h = torch.from_numpy(hidden).requires_grad_()
+    output = module(h, torch.from_numpy(targets))
+    (output.loss * len(targets)).backward()
+    losses, gradients = layer.loss(hidden, targets)
+    np.testing.assert_allclose(losses, -output.output.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(layer.nll(hidden, targets), losses, rtol=1e-12)
+    np.testing.assert_allclose(layer.log_prob(hidden), module.log_prob(h).detach(), rtol=1e-12)
+    np.testing.assert_allclose(gradients.hidden, h.grad.numpy(), atol=1e-12)
+    for g in gradients.parameters:
+        if g.name in theirs:
+            np.testing.assert_allclose(g.values, theirs[g.name].grad.numpy(), atol=1e-12)
+
+
+def test_equals_the_tree_of_two_levels_where_projections_are_the_identity():
+    layer, hidden, targets = drawn(cutoffs="6,20", factor=1)
+    for projection, _, _ in layer.tails:
+        projection[...] = np.eye(DIM)
+    short, *clusters = np.split(layer.bands.label, [6, 20])
+    assert set(short) == set(np.argsort(-COUNTS, kind="stable")[:6])
+    children = [[*~short, 1, 2], *(list(~cluster) for cluster in clusters)]
+    tree = HierarchicalSoftmax(
+        Tree.from_children(words().words, children, counts=COUNTS), DIM, dtype=np.float64
+    )
+    np.testing.assert_allclose(
+        AdaptiveSoftmax(words(), DIM, cutoffs="6,20").head_bias, tree.bias[:8], rtol=1e-6
+    )
+    tree.weight[...] = np.concatenate([layer.head_weight, *(tail[1] for tail in layer.tails)])
+    tree.bias[...] = np.concatenate([layer.head_bias, *(tail[2] for tail in layer.tails)])
+    losses, gradients = layer.loss(hidden, targets)
+    expected, tree_gradients = tree.loss(hidden, targets)
+    np.testing.assert_allclose(losses, expected, rtol=1e-12)
+    np.testing.assert_allclose(layer.log_prob(hidden), tree.log_prob(hidden), rtol=1e-12)
+    np.testing.assert_allclose(gradients.hidden, tree_gradients.hidden, atol=1e-12)
+    labels, _ = layer.top_k(hidden, 10)
+    np.testing.assert_array_equal(labels, tree.top_k(hidden, 10)[0])
+
+
+def test_blocks_of_a_batch_change_nothing(monkeypatch):
+    layer, hidden, targets = drawn(cutoffs="6,20")
+    losses, gradients = layer.loss(hidden, targets)
+    monkeypatch.setattr("hstree.layers.adaptive.BLOCK_SCORES", 50)
+    again, in_blocks = layer.loss(hidden, targets)
+    np.testing.assert_allclose(again, losses, rtol=1e-12)
+    np.testing.assert_allclose(in_blocks.hidden, gradients.hidden, atol=1e-12)
+    for one, other in zip(in_blocks.parameters, gradients.parameters, strict=True):
+        np.testing.assert_allclose(one.values, other.values, atol=1e-12)
+
+
+@pytest.mark.parametrize("cutoffs", ["1", "3,9", "6,20,39"])
+@pytest.mark.parametrize("scale", [0.1, 3])
+def test_top_k_searches_every_cluster_that_can_have_one(cutoffs, scale):
+    layer, hidden, _ = drawn(cutoffs=cutoffs)
+    log_prob = layer.log_prob(hidden * scale)
+    for k in (1, 5, V, V + 3):
+        labels, values = layer.top_k(hidden * scale, k)
+        expected = np.argsort(-log_prob, axis=1)[:, :k]
+        np.testing.assert_array_equal(labels, expected)
+        np.testing.assert_allclose(values, np.take_along_axis(log_prob, expected, axis=1))
+
+
+def test_top_k_skips_clusters_that_are_less_probable_than_the_best(monkeypatch):
+    layer, hidden, _ = drawn(cutoffs="6,20")
+    layer.head_bias[6] = -100
+    layer.head_bias[:3] = 10
+    searched, tail = [], AdaptiveSoftmax._tail
+
+    def counted(self, i, hidden):
+        searched.append(len(hidden))
+        return tail(self, i, hidden)
+
+    monkeypatch.setattr(AdaptiveSoftmax, "_tail", counted)
+    layer.top_k(hidden, 3)
+    assert searched[0] == 0
+
+
+def test_equal_labels_of_several_clusters_are_in_the_order_of_their_ids():
+    layer = AdaptiveSoftmax(words(), DIM, counts=np.ones(V), dtype=np.float64, cutoffs="6,20")
+    for k in (1, 5, V):
+        labels, _ = layer.top_k(np.ones((2, DIM)), k)
+        assert labels.tolist() == [list(range(k))] * 2
+
+
+def test_without_tail_biases_a_cluster_is_uniform_at_the_start():
+    layer = AdaptiveSoftmax(words(), DIM, dtype=np.float64, cutoffs="6,20", tail_bias=False)
+    assert "tail1_bias" not in layer.parameters()
+    probabilities = np.exp(layer.log_prob(np.ones((1, DIM)))[0])
+    mass = np.maximum(COUNTS, 0.5) / np.maximum(COUNTS, 0.5).sum()
+    for a, b in ((6, 20), (20, V)):
+        cluster = layer.bands.label[a:b]
+        np.testing.assert_allclose(probabilities[cluster], mass[cluster].mean())
+
+
+def test_projections_depend_on_the_seed_alone():
+    one, two, other = (
+        AdaptiveSoftmax(words(), DIM, cutoffs="6", random_state=seed).tails[0][0]
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).all()
+
+
+def test_chosen_cutoffs_are_the_cheapest_of_all():
+    counts = 1e6 / np.arange(1, 601)
+    ranks = range(10, 600, 10)
+    best = min(
+        (seconds_of_step(counts, list(cutoffs), 100), cutoffs)
+        for n in (0, 1, 2)
+        for cutoffs in combinations(ranks, n)
+    )
+    chosen = cheapest_cutoffs(counts, 100)
+    assert seconds_of_step(counts, chosen, 100) <= 1.02 * best[0]
+    assert cheapest_cutoffs(np.ones(20), 100) == []
+    assert cheapest_cutoffs(1e9 / np.arange(1, 200_001), 100)[0] < 20_000
+
+
+@pytest.mark.parametrize(
+    ("cutoffs", "said"),
+    [
+        ("many", "cutoffs is 'many'; it must be numbers of words"),
+        ("20,6", "cutoffs is '20,6', .* give ranks of words that ascend"),
+        ("0,6", "ascend, from 1"),
+        ("6,40", "must be below the number of words, 40"),
+    ],
+)
+def test_impossible_cutoffs_are_refused(cutoffs, said):
+    with pytest.raises(OptionError, match=said):
+        AdaptiveSoftmax(words(), DIM, cutoffs=cutoffs)
