@@ -365,6 +365,7 @@ class _Work:
             ],
             perplexity=rows.spreads(trained),
             at_epoch_limit=rows.at_epoch_limit(trained),
+            out_of_time=sum(bool(result.out_of_time) for result in trained),
             log_normaliser=rows.log_normaliser(trained),
             **_NOT_YET,
         )
@@ -444,7 +445,7 @@ class _Work:
             if learned is None:
                 return None
             vectors = sum(learned.values())
-        training = len(result.epochs or []) * per_epoch[entry.name]
+        training = sum(epoch.share for epoch in result.epochs or []) * per_epoch[entry.name]
         return {"vectors": vectors, "tree": built, "training": training}
 
 

@@ -99,6 +99,7 @@ class Evaluation:
             epochs=self.history.epochs,
             interrupted=self.history.interrupted,
             converged=self.history.converged,
+            out_of_time=self.history.out_of_time if "seconds" in self.model.config() else None,
             seconds=self.seconds,
             corpus={name: dict(text.source) for name, text in self.splits.as_dict().items()},
             seen=seen(self.splits, self.model.spec),

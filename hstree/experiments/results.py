@@ -147,6 +147,8 @@ class RunResult:
     epochs : list of Epoch or None
         None for a saved model that is scored, as are `interrupted` and `converged`.
     interrupted, converged : bool or None
+    out_of_time : bool or None
+        Whether the budget of seconds ended the training; None without such a budget.
     seconds : float
         Wall-clock time of training and scoring.
     options : dict
@@ -171,6 +173,7 @@ class RunResult:
     epochs: list[Epoch] | None = None
     interrupted: bool | None = None
     converged: bool | None = None
+    out_of_time: bool | None = None
     seconds: float
     options: dict[str, Any]
     corpus: dict[str, dict[str, Any]]
@@ -187,7 +190,7 @@ class RunResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON object, without what is not known."""
-        optional = ("epochs", "interrupted", "converged", "key", "log_normaliser")
+        optional = ("epochs", "interrupted", "converged", "out_of_time", "key", "log_normaliser")
         return _without_none(asdict(self), *optional)
 
 
@@ -307,6 +310,8 @@ class Row:
         ``valid``, ``test`` and ``test_without_oov``, over the runs.
     at_epoch_limit : int
         Number of runs that stopped at the limit of epochs, before they had converged.
+    out_of_time : int
+        Number of runs that a budget of seconds ended.
     seconds_per_epoch, tokens_per_second : float or None
     speed_up : float or None
         Training speed divided by that of the flat row; None without one.
@@ -340,6 +345,7 @@ class Row:
     seen: str | None
     to_flat: Ratio | None
     by_band: list[float | None] | None
+    out_of_time: int = 0
     log_normaliser: NormaliserFigures | None = None
 
     @property
@@ -669,7 +675,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
     _decoded(_value_of(options, "seeds", '"options"'), list[int], '"options": "seeds"')
     try:
         for option in kind_of(options).options:
-            if option.name != "random_state":
+            if option.name != "random_state" and option.default is not None:
                 _value_of(options, option.name, '"options"')
         config_of({name: value for name, value in options.items() if name != "seeds"})
     except (TypeError, OptionError, PluginError) as error:

@@ -78,6 +78,7 @@ def at_epoch_limit(results: Sequence[RunResult]) -> int:
     return sum(
         kind_of(result.options).model.converges
         and not result.converged
+        and not result.out_of_time
         and 0 < result.options["epochs"] == len(result.epochs or [])
         for result in results
     )

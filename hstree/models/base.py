@@ -16,8 +16,8 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from hstree._options import Range, check_fields
-from hstree._text import one_line
+from hstree._options import Option, Range, check_fields, options_of
+from hstree._text import one_line, plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.contexts import Contexts
 from hstree.data.corpus import Corpus
@@ -45,6 +45,7 @@ Width = Annotated[int, Range(1, 1 << 12)]
 Epochs = Annotated[int, Range(0, 1_000_000)]
 BatchSize = Annotated[int, Range(1, 1 << 22)]
 LearningRate = Annotated[float, Range(0, exclude_min=True)]
+Seconds = Annotated[float | None, Range(0, exclude_min=True)]
 
 
 class Model(ABC, Generic[M]):
@@ -67,6 +68,9 @@ class Model(ABC, Generic[M]):
         Positions in a minibatch.
     learning_rate : float
         Learning rate at the start.
+    seconds : float, optional
+        Budget of training in seconds, validations not counted; no limit by default. It ends the
+        training inside an epoch, which a validation follows. See `hstree.training.trainer.Trainer`.
     random_state : int
         Random seed of the starting vectors and of the training. The same seed gives the same
         weights, byte for byte, on the same number of BLAS threads; with another number, wide
@@ -275,8 +279,12 @@ class Model(ABC, Generic[M]):
         return {"kind": kind, **more, "texts": read}
 
     def config(self) -> dict[str, Any]:
-        """Return the model's name, unless it is the default, and the values of its options."""
-        return named(self.name) | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        """Return the model's name, unless it is the default, and the values of its options.
+
+        Options that are None by default and not set are left out.
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return named(self.name) | without_unset(values, options_of(type(self)))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be."""
@@ -321,6 +329,19 @@ class Model(ABC, Generic[M]):
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
+
+
+def without_unset(values: Mapping[str, Any], options: Sequence[Option]) -> dict[str, Any]:
+    """Return the values of options, without those that are None by default and not set."""
+    unset = {option.name for option in options if option.default is None}
+    return {name: v for name, v in values.items() if v is not None or name not in unset}
+
+
+def limits(options: Mapping[str, Any]) -> str:
+    """Describe the limits of a training: "20 epochs", "20 epochs or 60 seconds"."""
+    seconds = options.get("seconds")
+    epochs = plural(options["epochs"], "epoch")
+    return epochs if seconds is None else f"{epochs} or {seconds:,g} seconds of training"
 
 
 def named(model: str) -> dict[str, str]:

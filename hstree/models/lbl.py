@@ -26,7 +26,17 @@ from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
 from hstree.layers.kernels import touched_rows
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import BatchSize, Epochs, LearningRate, Model, Size, Width, in_sorted_order
+from hstree.models.base import (
+    BatchSize,
+    Epochs,
+    LearningRate,
+    Model,
+    Seconds,
+    Size,
+    Width,
+    in_sorted_order,
+    limits,
+)
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
@@ -80,6 +90,7 @@ class LanguageModel(Model["LogBilinear"]):
     learning_rate: LearningRate = 0.1
     dropout: Annotated[float, Range(0, 1, exclude_max=True)] = 0.35
     weight_decay: Annotated[float, Range(0)] = 1.5e-5
+    seconds: Seconds = None
     random_state: RandomState = 0
 
     def windows(self, corpus: Corpus) -> Windows:
@@ -136,7 +147,7 @@ class LanguageModel(Model["LogBilinear"]):
         return (
             f"log-bilinear, {plural(options['context'], 'word')} of context, "
             f"{options['dim']} numbers a word, {matrices} matrices",
-            f"at most {plural(options['epochs'], 'epoch')}, "
+            f"at most {limits(options)}, "
             f"{options['batch_size']} positions a batch, Adagrad from {options['learning_rate']}, "
             f"dropout {options['dropout']}, weight decay {options['weight_decay']}",
         )
@@ -237,7 +248,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     """Trains a log-bilinear model and its output layer, in place."""
 
     def __init__(self, model: LanguageModel) -> None:
-        super().__init__(model.context_model, model.layer, model.epochs)
+        super().__init__(model.context_model, model.layer, model.epochs, model.seconds)
         self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
         self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
         self.position = RowAdagrad(self.model.position)
@@ -256,7 +267,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         return train.batches(self._batch_size, self._rng)
 
     def learning_rate(self, done: float) -> float:
-        """Return the learning rate, which is the same all through an epoch."""
+        """Return the learning rate, which is the same all through an epoch.
+
+        A budget of seconds that ends inside an epoch ends it at that rate, without another halving:
+        the steps of Adagrad shrink by themselves.
+        """
         return self._rate
 
     def on_validation(self, valid: float, best: float) -> bool:

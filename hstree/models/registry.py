@@ -19,7 +19,7 @@ from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
-from hstree.models.base import DEFAULT_MODEL, Model, named
+from hstree.models.base import DEFAULT_MODEL, Model, named, without_unset
 from hstree.tree import Tree
 
 
@@ -92,7 +92,8 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind = kind_of(options)
     values = {name: value for name, value in options.items() if name != "model"}
-    return named(kind.name) | effective(kind.options, values, kind.name)
+    checked = effective(kind.options, values, kind.name)
+    return named(kind.name) | without_unset(checked, kind.options)
 
 
 def kind_of(config: Mapping[str, Any]) -> ModelKind:

@@ -23,7 +23,16 @@ from hstree.data.windows import Batch, SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import BatchSize, Epochs, LearningRate, Model, Size, Width
+from hstree.models.base import (
+    BatchSize,
+    Epochs,
+    LearningRate,
+    Model,
+    Seconds,
+    Size,
+    Width,
+    limits,
+)
 from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD
 from hstree.training.trainer import Trainer
@@ -82,6 +91,7 @@ class Word2Vec(Model[WindowModel]):
     batch_size: BatchSize = 1024
     learning_rate: LearningRate = 0.2
     sample: Annotated[float, Range(0)] = 0.0
+    seconds: Seconds = None
     random_state: RandomState = 0
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
@@ -98,7 +108,7 @@ class Word2Vec(Model[WindowModel]):
         return (
             f"{cls.name}, {plural(options['window'], 'word')} on either side, "
             f"{options['dim']} numbers a word",
-            f"{plural(options['epochs'], 'epoch')}, {options['batch_size']} positions a batch, "
+            f"{limits(options)}, {options['batch_size']} positions a batch, "
             f"a rate falling from {options['learning_rate']}, sub-sampling {options['sample']}",
         )
 
@@ -121,7 +131,8 @@ class Word2VecTrainer(Trainer[WindowModel]):
     """Trains CBOW or skip-gram and its output layer, in place.
 
     Minibatches of damped gradient descent (`hstree.training.sgd`), at a learning rate that falls
-    linearly with the share of the training that is done.
+    linearly with the share of the training that is done: of the epochs, or of the budget of seconds
+    if that is larger.
 
     Parameters
     ----------
@@ -131,7 +142,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
     """
 
     def __init__(self, model: Word2Vec, train: Windows) -> None:
-        super().__init__(model.context_model, model.layer, model.epochs)
+        super().__init__(model.context_model, model.layer, model.epochs, model.seconds)
         self._batch_size, self._rate = model.batch_size, model.learning_rate
         counts = train.training_counts()
         self._tokens = float(counts.sum())

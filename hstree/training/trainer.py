@@ -40,6 +40,9 @@ class Epoch:
         Wall-clock time without the validation.
     learning_rate : float
         At the start of the epoch.
+    share : float
+        Share of the epoch's targets that were trained on; below 1 in the last epoch of a training
+        whose budget of seconds ended inside it.
     """
 
     epoch: int
@@ -48,6 +51,7 @@ class Epoch:
     seconds: float
     tokens_per_second: float
     learning_rate: float
+    share: float = 1.0
 
 
 @dataclass
@@ -59,12 +63,15 @@ class History:
     interrupted : bool
         Whether Ctrl-C ended it.
     converged : bool
-        Whether it ended before the limit of epochs: the validation perplexity stopped falling.
+        Whether it ended before its limits: the validation perplexity stopped falling.
+    out_of_time : bool
+        Whether its budget of seconds ended it; then it is neither interrupted nor converged.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
     interrupted: bool = False
     converged: bool = False
+    out_of_time: bool = False
 
 
 class Trainer(ABC, Generic[M]):
@@ -76,10 +83,18 @@ class Trainer(ABC, Generic[M]):
     layer : OutputLayer
     epochs : int
         Maximum number of epochs.
+    seconds : float, optional
+        Budget of training in seconds of wall-clock time, validations not counted; no limit by
+        default. The batch in which it runs out is the last, also inside an epoch; a validation
+        follows as after every epoch. Schedules that fall until the last epoch (`learning_rate`)
+        fall until the budget's end instead if that comes first; those that change after an epoch
+        (`on_validation`) do not change inside one.
     """
 
-    def __init__(self, model: M, layer: OutputLayer, epochs: int) -> None:
-        self.model, self.layer, self.epochs = model, layer, epochs
+    def __init__(
+        self, model: M, layer: OutputLayer, epochs: int, seconds: float | None = None
+    ) -> None:
+        self.model, self.layer, self.epochs, self.seconds = model, layer, epochs, seconds
 
     @abstractmethod
     def batches(self, train: Windows) -> Iterator[Batch]:
@@ -91,7 +106,10 @@ class Trainer(ABC, Generic[M]):
 
     @abstractmethod
     def learning_rate(self, done: float) -> float:
-        """Return the learning rate after `done` epochs, a fraction in the middle of one."""
+        """Return the learning rate after `done` epochs, a fraction in the middle of one.
+
+        Under a budget of seconds, `done` is at least the spent share of it times all epochs.
+        """
 
     def on_validation(self, valid: float, best: float) -> bool:
         """Update the schedule after a validation; return True to stop.
@@ -119,19 +137,22 @@ class Trainer(ABC, Generic[M]):
         history = History()
         parameters = [*self.model.parameters().values(), *self.layer.parameters().values()]
         best, best_weights = math.inf, parameters  # as they are, until a validation
+        spent = 0.0  # seconds of the epochs so far
         try:
             for number in range(1, self.epochs + 1):
                 # Overflows show in the perplexity, which is checked next.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    epoch = self._epoch(number, train, valid)
+                    epoch = self._epoch(number, train, valid, spent)
                 _check_finite(epoch)
                 history.epochs.append(epoch)
-                if epoch.valid is None:
-                    continue
-                history.converged = self.on_validation(epoch.valid, best)
-                if epoch.valid < best:
-                    best, best_weights = epoch.valid, [p.copy() for p in parameters]
-                if history.converged:
+                spent += epoch.seconds
+                history.out_of_time = self.seconds is not None and spent >= self.seconds
+                if epoch.valid is not None:
+                    if not history.out_of_time:
+                        history.converged = self.on_validation(epoch.valid, best)
+                    if epoch.valid < best:
+                        best, best_weights = epoch.valid, [p.copy() for p in parameters]
+                if history.converged or history.out_of_time:
                     break
         except KeyboardInterrupt:
             history.interrupted = True
@@ -139,17 +160,26 @@ class Trainer(ABC, Generic[M]):
             parameter[...] = kept
         return history
 
-    def _epoch(self, number: int, train: Windows, valid: Windows | None) -> Epoch:
-        nll, tokens, expected = 0.0, 0, self.expected(train)
-        rate_at_start = self.learning_rate(number - 1)
+    def _epoch(self, number: int, train: Windows, valid: Windows | None, spent: float) -> Epoch:
+        """Train for one epoch, or until the budget ends, of which `spent` seconds are over."""
+        nll, tokens, expected, share = 0.0, 0, self.expected(train), 1.0
+        limit = math.inf if self.seconds is None else self.seconds
+        rate_at_start = self.learning_rate(self._done(number - 1, spent))
+        title = f"epoch {number}/{self.epochs}"
+        if self.seconds is not None:
+            title = f"epoch {number}, from {spent:.0f} of {limit:g} s on"
         start = time.perf_counter()
-        with progress.task(f"epoch {number}/{self.epochs}", expected, "tokens") as task:
+        with progress.task(title, expected, "tokens") as task:
             for contexts, targets, _ in self.epoch_batches(train):
-                rate = self.learning_rate(number - 1 + min(1.0, tokens / expected))
-                nll += self.step(contexts, targets, rate)
+                done = number - 1 + min(1.0, tokens / expected)
+                elapsed = spent + time.perf_counter() - start
+                nll += self.step(contexts, targets, self.learning_rate(self._done(done, elapsed)))
                 tokens += len(targets)
                 task.advance(len(targets))
                 task.note(f"perplexity {perplexity(nll, tokens):.1f}")
+                if spent + time.perf_counter() - start >= limit:
+                    share = min(1.0, tokens / expected)
+                    break
         if tokens == 0:
             raise TrainingError(
                 f"sub-sampling left none of the {len(train):,} tokens of {train.corpus.name} to "
@@ -157,9 +187,13 @@ class Trainer(ABC, Generic[M]):
             )
         seconds = time.perf_counter() - start
         after = None if valid is None else score(self.model, self.layer, valid).perplexity
-        return Epoch(
-            number, perplexity(nll, tokens), after, seconds, len(train) / seconds, rate_at_start
-        )
+        speed = share * len(train) / seconds
+        return Epoch(number, perplexity(nll, tokens), after, seconds, speed, rate_at_start, share)
+
+    def _done(self, epochs: float, seconds: float) -> float:
+        """Return the epochs that the schedule counts as done, by epochs and by seconds."""
+        by_time = 0.0 if self.seconds is None else min(1.0, seconds / self.seconds)
+        return max(epochs, self.epochs * by_time)
 
 
 def _check_finite(epoch: Epoch) -> None:

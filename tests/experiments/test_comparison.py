@@ -386,6 +386,27 @@ def test_output_layers_without_a_tree_are_rows(splits, tmp_path, monkeypatch):
     assert timeless(compare(splits, entries, tmp_path / "c", **QUICK)) == timeless(comparison)
 
 
+def test_a_budget_of_seconds_is_recorded(splits, tmp_path, trainings):
+    given = QUICK | {"epochs": 1000, "seconds": 0.05}
+    (row,) = compare(splits, ["huffman"], tmp_path / "c", **given).rows
+    assert (row.out_of_time, row.at_epoch_limit) == (1, 0)
+    (run,) = row.runs
+    assert all(epoch.share == 1 for epoch in run.epochs[:-1])
+    assert sum(epoch.seconds for epoch in run.epochs) == pytest.approx(0.05, abs=0.1)
+    training = sum(epoch.share for epoch in run.epochs) * row.seconds_per_epoch
+    assert row.from_text.training == pytest.approx(training)
+    found = results.load(tmp_path / "c")
+    assert (found.rows[0], found.options["seconds"]) == (row, 0.05)
+    kept = json.loads((tmp_path / "c" / run.folder / "result.json").read_text())
+    assert (kept["out_of_time"], kept["converged"], kept["interrupted"]) == (True, False, False)
+    compare(splits, ["huffman"], tmp_path / "c", **given)
+    assert len(trainings) == 1
+    # Without a budget it is not among the options, so that what was kept before it remains valid.
+    compare(splits, ["huffman"], tmp_path / "d", **QUICK)
+    assert "seconds" not in results.load(tmp_path / "d").options
+    assert "seconds" not in (tmp_path / "d/runs/huffman/seed-0/model/config.json").read_text()
+
+
 def test_ln_z_has_figures_of_its_own(splits, tmp_path, monkeypatch):
     monkeypatch.setitem(LAYERS.native, "own", "tests.layers.dense:SelfNormalised")
     found = compare(splits, ["own", "huffman"], tmp_path / "c", seeds=2, **QUICK)

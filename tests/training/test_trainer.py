@@ -17,12 +17,14 @@ SIZES = [3, 4, 1]
 class Counting(Trainer):
     """A training that adds one to every weight in every batch, at a loss of two nats a token."""
 
-    def __init__(self, epochs, interrupt_at=None):
+    def __init__(self, epochs, interrupt_at=None, seconds=None):
         self.weights = [np.zeros(1) for _ in range(4)]
         words, positions, weight, bias = self.weights
         model = SimpleNamespace(parameters=lambda: {"embedding": words, "position": positions})
-        layer = SimpleNamespace(parameters=lambda: {"weight": weight, "bias": bias})
-        super().__init__(model, layer, epochs)
+        layer = SimpleNamespace(
+            parameters=lambda: {"weight": weight, "bias": bias}, arrange=lambda batches: batches
+        )
+        super().__init__(model, layer, epochs, seconds)
         self.rates, self.interrupt_at = [], interrupt_at
 
     def batches(self, train):
@@ -115,3 +117,46 @@ def test_what_diverges_is_an_error_and_no_warning():
         warnings.simplefilter("error")
         with pytest.raises(TrainingError, match="training perplexity of epoch 1 is nan"):
             Diverging(2).fit(range(8))
+
+
+class Clocked(Counting):
+    """One whose batches take a second each, by a clock that only they move."""
+
+    def __init__(self, epochs, seconds, monkeypatch):
+        super().__init__(epochs, seconds=seconds)
+        self.now = 100.0
+        monkeypatch.setattr("hstree.training.trainer.time.perf_counter", lambda: self.now)
+
+    def step(self, contexts, targets, learning_rate):
+        self.now += 1
+        return super().step(contexts, targets, learning_rate)
+
+    def on_validation(self, valid, best):
+        self.now += 1000  # validations are not counted
+        return False
+
+
+@pytest.mark.usefixtures("validations")
+def test_a_budget_of_seconds_ends_inside_an_epoch(monkeypatch):
+    loop = Clocked(100, 4.5, monkeypatch)
+    history = loop.fit(range(8), range(1))
+    assert (history.out_of_time, history.interrupted, history.converged) == (True, False, False)
+    first, second = history.epochs
+    # Batches of 3, 4 and 1 tokens: the fifth ends after 5 seconds and 7 tokens of an epoch of 8.
+    assert (first.seconds, first.share, first.valid) == (3, 1, 9)
+    assert (second.seconds, second.share, second.valid) == (2, 7 / 8, 5)
+    assert (first.tokens_per_second, second.tokens_per_second) == (8 / 3, 7 / 2)
+    assert loop.weights == [5] * 4
+    # The schedule is as far as the budget is.
+    assert loop.rates == pytest.approx([100 * s / 4.5 for s in range(5)])
+
+
+@pytest.mark.usefixtures("validations")
+def test_the_other_limits_end_a_training_within_its_budget(monkeypatch):
+    history = Clocked(1, 4.5, monkeypatch).fit(range(8), range(1))
+    assert (len(history.epochs), history.out_of_time, history.epochs[0].share) == (1, False, 1)
+
+
+def test_one_batch_is_trained_under_any_budget(monkeypatch):
+    history = Clocked(5, 1e-9, monkeypatch).fit(range(8))
+    assert (history.out_of_time, history.epochs[0].share) == (True, 3 / 8)
