@@ -15,12 +15,15 @@ import numpy as np
 
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import Windows
+from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
+from hstree.ngrams.kneser_ney import KneserNey
 
 #: Values of the option ``proposal`` that are not files.
-NAMES = ("unigram", "uniform")
+NAMES = ("unigram", "uniform", "bigram", "kn")
+#: Lengths of the longest n-grams of those that are n-gram models.
+ORDERS = {"bigram": 2, "kn": 5}
 
 
 class Samples(NamedTuple):
@@ -159,6 +162,65 @@ class Unigram(Proposal):
         return labels
 
 
+class NGram(Proposal):
+    """Interpolated Kneser-Ney model of the training text, from the words before each target.
+
+    O(order log G) a sample, and as much for a log-probability, for a text of G n-grams. For
+    language models only.
+
+    Parameters
+    ----------
+    name : str
+        Value of the option that chose it, for messages.
+    order : int
+        Length of the longest n-grams; at most the model's context and the target.
+    """
+
+    def __init__(self, name: str, order: int) -> None:
+        self._name, self._order = name, order
+        self._model: KneserNey | None = None
+
+    def prepare(self, train: Windows) -> None:
+        """Count the n-grams of the training text; OptionError where no words come before."""
+        if isinstance(train, SymmetricWindows):
+            raise self._refusal()
+        order = min(self._order, train.context + 1)
+        self._model = KneserNey(order).fit(train.corpus)
+
+    def sample(
+        self,
+        k: int,
+        rng: np.random.Generator,
+        hidden: Array,
+        contexts: Integer | None = None,
+        *,
+        shared: bool = True,
+    ) -> Samples:
+        """Draw k labels for each item, with replacement."""
+        model, nearest = self._in(contexts)
+        labels = model.sample(nearest, rng, k)
+        return Samples(labels, model.log_prob_of(nearest, labels))
+
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+        """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
+        model, nearest = self._in(contexts)
+        columns = labels.reshape(len(nearest), -1)
+        return model.log_prob_of(nearest, columns).reshape(labels.shape)
+
+    def _in(self, contexts: Integer | None) -> tuple[KneserNey, Integer]:
+        """Return the model, and the words that it reads of each context, (B, order - 1)."""
+        if contexts is None or self._model is None:
+            raise self._refusal()
+        return self._model, contexts[:, contexts.shape[1] - self._model.order + 1 :]
+
+    def _refusal(self) -> OptionError:
+        reason = (
+            f"is {self._name!r}, which needs a training text and the words before each target; "
+            "train a language model, or choose another proposal"
+        )
+        return OptionError.about("proposal", reason)
+
+
 def proposal_of(
     name: str, vocabulary: Vocabulary, counts: Integer | None = None, *, alpha: float = 1.0
 ) -> Proposal:
@@ -185,5 +247,7 @@ def proposal_of(
             return Unigram(counts, alpha)
         case "uniform":
             return Unigram(counts, 0.0)
+        case "bigram" | "kn":
+            return NGram(name, ORDERS[name])
     known = ", ".join(map(repr, NAMES))
     raise OptionError.about("proposal", f"is {name!r}; it must be one of {known}")

@@ -5,8 +5,11 @@ import pytest
 from scipy.stats import chisquare
 
 from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import OptionError
 from hstree.layers.proposals import Unigram, proposal_of
+from hstree.ngrams.kneser_ney import KneserNey
+from tests.texts import corpus_of, markov_lines
 
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
@@ -58,3 +61,31 @@ def test_unique_samples_are_the_first_different_ones():
 def test_another_proposal_is_refused():
     with pytest.raises(OptionError, match="proposal is 'bigrams'; it must be one of 'unigram'"):
         proposal_of("bigrams", WORDS)
+
+
+@pytest.mark.parametrize("context", [1, 2, 6])
+@pytest.mark.parametrize("name", ["bigram", "kn"])
+def test_n_grams_of_the_training_text(name, context, tmp_path):
+    corpus = corpus_of(tmp_path, markov_lines(3_000, 0)[0])
+    windows = Windows(corpus, context)
+    order = min({"bigram": 2, "kn": 5}[name], context + 1)
+    proposal = proposal_of(name, corpus.vocabulary)
+    proposal.prepare(windows)
+    contexts, targets, _ = next(windows.batches(3, np.random.default_rng(0)))
+    labels, log_prob = proposal.sample(20_000, np.random.default_rng(1), HIDDEN, contexts)
+    expected = KneserNey(order).fit(corpus).log_prob(contexts[:, context + 1 - order :])
+    np.testing.assert_allclose(log_prob, np.take_along_axis(expected, labels, axis=1))
+    of_targets = proposal.log_prob(targets, HIDDEN, contexts)
+    np.testing.assert_allclose(of_targets, expected[np.arange(3), targets])
+    for drawn, prob in zip(labels, 20_000 * np.exp(expected), strict=True):
+        assert chisquare(np.bincount(drawn, minlength=len(prob)), prob).pvalue > 1e-3
+
+
+def test_n_grams_need_the_words_before(tmp_path):
+    corpus = corpus_of(tmp_path, markov_lines(300, 0)[0])
+    proposal = proposal_of("bigram", corpus.vocabulary)
+    with pytest.raises(OptionError, match="proposal is 'bigram', which needs a"):
+        proposal.prepare(SymmetricWindows(corpus, 2))
+    proposal.prepare(Windows(corpus, 2))
+    with pytest.raises(OptionError, match="proposal is 'bigram', which needs"):
+        proposal.sample(5, np.random.default_rng(0), HIDDEN)
