@@ -22,7 +22,7 @@ from hstree_cli.commands.convert import convert
 from hstree_cli.commands.demo import demo
 from hstree_cli.commands.embed import embed
 from hstree_cli.commands.evaluate import evaluate
-from hstree_cli.commands.methods import methods
+from hstree_cli.commands.methods import layers, methods
 from hstree_cli.commands.predict import predict
 from hstree_cli.commands.report import report
 from hstree_cli.commands.sample import sample
@@ -65,7 +65,7 @@ def hstree(
 
 
 for _command in (
-    *(vocab, build, methods, evaluate, embed, bootstrap, compare, report),
+    *(vocab, build, methods, layers, evaluate, embed, bootstrap, compare, report),
     *(predict, sample, score, check, stats, show, convert, demo),
 ):
     register(app, _command)

@@ -1,16 +1,21 @@
-"""Methods of a comparison as one string with their options: "gmm --epsilon 0.4 --trees 4"."""
+"""Methods and output layers as one string with their options: "gmm --epsilon 0.4 --trees 4"."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hstree._options import Option
 from hstree.builders import builder
 from hstree.errors import OptionError
 from hstree.experiments.entries import Method
+from hstree.layers.registry import LAYERS, LayerKind
 from hstree_cli.options import flag
+
+if TYPE_CHECKING:
+    from hstree.builders import Builder
 
 
 def parse_method(text: str) -> Method:
@@ -24,17 +29,40 @@ def parse_method(text: str) -> Method:
     >>> dict(parse_method("gmm --epsilon 0.4 --trees 4").options)
     {'epsilon': 0.4, 'trees': 4}
     """
+    chosen, options, name = _parsed(text, builder, 'a method, as in "gmm --epsilon 0.4"')
+    return Method(chosen.name, options, name=name)
+
+
+def parse_layer(text: str) -> tuple[LayerKind, dict[str, Any], str]:
+    """Read an output layer, its options by their Python names, and the name that was typed.
+
+    Examples
+    --------
+    >>> kind, options, name = parse_layer("flat")
+    >>> kind.name, options, name
+    ('flat', {}, 'flat')
+    """
+    return _parsed(text, LAYERS.get, 'an output layer, as in "sampled --samples 500"')
+
+
+def _parsed(text: str, get: Callable[[str], Any], what: str) -> tuple[Any, dict[str, Any], str]:
+    """Return the registered record that a string names, its options, and the string, normalised."""
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise OptionError(f"the method {text!r} cannot be read: {error}") from error
+        raise OptionError(f"{text!r} cannot be read: {error}; write {what}") from error
     if not words:
-        raise OptionError('a method without a name; write it as in "gmm --epsilon 0.4"')
-    chosen = builder(words[0])
+        raise OptionError(f"a name is missing; write {what}")
+    chosen = get(words[0])
+    return chosen, _typed_options(chosen, words[1:]), shlex.join(words)
+
+
+def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, Any]:
+    """Return options by their Python names."""
     by_flag = {flag(option.name): option for option in chosen.options}
     off = {f"--no-{on[2:]}": option for on, option in by_flag.items() if option.type is bool}
     options: dict[str, Any] = {}
-    rest = iter(words[1:])
+    rest = iter(words)
     for word in rest:
         typed, equals, value = word.partition("=")
         option = by_flag.get(typed) or off.get(typed)
@@ -50,7 +78,7 @@ def parse_method(text: str) -> Method:
             example = f"{typed} {option.default}"
             raise OptionError(f"{chosen.name}: {typed} wants a value, as in {example}")
         options[option.name] = _value(option, value)
-    return Method(chosen.name, options, name=shlex.join(words))
+    return options
 
 
 def _value(option: Option, text: str) -> Any:

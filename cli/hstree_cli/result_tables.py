@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hstree.experiments.results import (
         Choice,
         Comparison,
+        LayerFigures,
         NormaliserFigures,
         Row,
         RunResult,
@@ -52,11 +53,19 @@ def print_evaluation(result: RunResult, text: str) -> None:
         ("perplexity", f"of each {result.predicts}"),
         ("scored", "every token; <eos> at the end of each line and <unk> included"),
         ("vocabulary", vocabulary_line(words.size, words.sha256)),
+        *_layer_facts(result.layer),
         *_tree_facts(result.tree),
         *_normaliser_facts(result.log_normaliser),
         ("seconds", figure(result.seconds, 1)),
     ]
     say(facts(rows))
+
+
+def _layer_facts(layer: LayerFigures | None) -> Facts:
+    if layer is None:
+        return []
+    options = "".join(f", {name} {value}" for name, value in layer.options.items())
+    return [("output layer", f"{layer.name}{options}")]
 
 
 def _tree_facts(tree: TreeFigures | None) -> Facts:
@@ -210,10 +219,10 @@ def print_comparison(results: Comparison, text: str, folder: str) -> None:
     """Print the results of `hstree compare`; `text` describes the corpus."""
     rows = results.rows
     say(perplexity_comparison(rows))
-    trees = [row for row in rows if row.kind == "tree"]
-    if trees:
-        say(_size_comparison(trees))
-        say(_speed_comparison(trees))
+    trained = [row for row in rows if row.kind != "baseline"]
+    if trained:
+        say(_size_comparison(trained))
+        say(_speed_comparison(trained))
     if any(row.log_normaliser for row in rows):
         say(_normaliser_comparison(rows))
     say(facts([*_comparison_facts(results, text), ("written to", folder)]))
@@ -315,7 +324,7 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         ),
         (
             "speeds",
-            "of whole training steps, all trees in turns in one process, "
+            "of whole training steps, all rows in turns in one process, "
             f"{plural(results.machine.cores, 'core')}",
         ),
         (
@@ -349,19 +358,20 @@ def _ratio_fact(blocks: int, tokens: int) -> tuple[str, str]:
 
 
 def _advice(rows: Sequence[Row], choice: Choice) -> str:
-    """Return which tree to take, by the rule in `hstree.experiments.rows.choice`."""
+    """Return which row to take, by the rule in `hstree.experiments.rows.choice`."""
+    noun = "tree" if all(row.kind != "layer" for row in rows) else "output layer"
     by_name = {row.name: row for row in rows}
     best, fastest = by_name[choice.best], by_name[choice.fastest]
     within = f"within {100 * choice.within:g}% of it"
-    text = f"Which tree? Of {plural(choice.among, 'tree')}, {best.name} has the lowest "
+    text = f"Which {noun}? Of {plural(choice.among, noun)}, {best.name} has the lowest "
     text += f"validation perplexity, {_valid_and_test(best)}"
     if fastest is best:
-        text += f"; of the trees {within} none trains faster."
+        text += f"; of the {noun}s {within} none trains faster."
     else:
         times = (fastest.tokens_per_second or 0.0) / (best.tokens_per_second or math.nan)
-        text += f". Of the trees {within}, {fastest.name}, {_valid_and_test(fastest)}, trains "
+        text += f". Of the {noun}s {within}, {fastest.name}, {_valid_and_test(fastest)}, trains "
         text += f"fastest: {figure(times, 1)} times as fast as {best.name}."
-    baselines = [row for row in rows if row.tree is None]
+    baselines = [row for row in rows if row.kind == "baseline"]
     lowest = min(baselines, key=lambda row: row.validation_perplexity, default=best)
     if lowest.validation_perplexity < best.validation_perplexity:
         text += f" The baseline {lowest.name} is lower still: {_valid_and_test(lowest)}."

@@ -17,6 +17,7 @@ from hstree.data.provenance import shared
 from hstree.data.text_score import TextScore, unigram_score
 from hstree.errors import InputError
 from hstree.experiments.results import (
+    LayerFigures,
     NormaliserFigures,
     RunResult,
     Split,
@@ -109,10 +110,14 @@ class Evaluation:
 
 def _result(model: Model[Any], **figures: Any) -> RunResult:
     """Return these figures with those that depend on the model alone."""
+    spec = model.spec
     return RunResult(
         predicts=model.predicts,
         vocabulary=VocabularyFigures.of(model.vocabulary),
         tree=None if model.tree is None else TreeFigures.of(model.tree.stats()),
+        layer=None
+        if spec.is_plain_tree
+        else LayerFigures(name=spec.kind.name, options=dict(spec.options)),
         options=model.config(),
         versions=versions(),
         **figures,

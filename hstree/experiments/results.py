@@ -100,6 +100,14 @@ class TreeFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LayerFigures:
+    """Name and options of an output layer that is not the hierarchical softmax of a tree."""
+
+    name: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class NormaliserFigures:
     """Figures of ln Z over the test tokens, under a layer that is trained towards Z = 1.
 
@@ -144,6 +152,8 @@ class RunResult:
     vocabulary : VocabularyFigures
     tree : TreeFigures or None
         None for an output layer without a tree.
+    layer : LayerFigures or None
+        None for the hierarchical softmax.
     epochs : list of Epoch or None
         None for a saved model that is scored, as are `interrupted` and `converged`.
     interrupted, converged : bool or None
@@ -170,6 +180,7 @@ class RunResult:
     oov: dict[str, int]
     vocabulary: VocabularyFigures
     tree: TreeFigures | None
+    layer: LayerFigures | None = None
     epochs: list[Epoch] | None = None
     interrupted: bool | None = None
     converged: bool | None = None
@@ -190,7 +201,10 @@ class RunResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON object, without what is not known."""
-        optional = ("epochs", "interrupted", "converged", "out_of_time", "key", "log_normaliser")
+        optional = (
+            *("layer", "epochs", "interrupted", "converged", "out_of_time"),
+            *("key", "log_normaliser"),
+        )
         return _without_none(asdict(self), *optional)
 
 

@@ -33,8 +33,9 @@ def explorer_of(
     packed = pack(trees)
     for entry in packed["trees"]:
         entry["made"] = _how_made(row_named(rows, entry["name"]))
-    # The flat softmax has nothing to explore; where it is the answer, the best tree comes first.
-    first = best_tree(rows) if chosen is None or chosen.is_flat else chosen
+    # Where the answer has nothing to explore, as the flat softmax, the best tree comes first.
+    is_explored = chosen is not None and chosen.is_tree and not chosen.is_flat
+    first = chosen if is_explored else best_tree(rows)
     names = list(trees)
     known = set(trees[names[0]].labels)
     return {

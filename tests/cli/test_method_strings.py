@@ -30,7 +30,7 @@ def test_a_method_is_read_by_its_signature(text, given):
     ("text", "said"),
     [
         ("hufman", "did you mean 'huffman'"),
-        ("", "without a name"),
+        ("", "a name is missing"),
         ("gmm 'half", "cannot be read"),
         ("gmm --arity 3", "no option --arity for gmm, whose own options are: --epsilon, "),
         ("flat --arity 3", "no option --arity for flat, whose own options are: none"),

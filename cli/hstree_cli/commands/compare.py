@@ -1,4 +1,4 @@
-"""`hstree compare`: several trees, one model trained on each, the results in one table."""
+"""`hstree compare`: several output layers, one model trained on each, the results in one table."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ ARTEFACTS = ("results.json", "results.csv", "report.html", "runs")
 
 @examples(
     'hstree compare corpus.txt -m huffman -m "gmm --epsilon 0.4" -m flat -o runs',
+    'hstree compare corpus.txt -m huffman -m flat --layer "sampled --samples 500" -o runs',
     "hstree compare corpus.txt --tree mine.json -m flat --baseline kn5 --seeds 3 -o runs",
 )
 def compare(
@@ -48,6 +49,14 @@ def compare(
     tree: Annotated[
         list[Path] | None, option("--tree", "File of a tree; repeatable.", "TREE")
     ] = None,
+    layer: Annotated[
+        list[str] | None,
+        option(
+            "--layer",
+            'Output layer with its options, as in "sampled --samples 500"; repeatable.',
+            "LAYER",
+        ),
+    ] = None,
     baseline: Annotated[
         list[str] | None,
         option("--baseline", "Kneser-Ney model of order N, kn2 to kn7; repeatable.", "knN"),
@@ -58,12 +67,12 @@ def compare(
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:
-    """Train the same model on several trees and compare their cost and perplexity.
+    """Train the same model with several trees and output layers; compare cost and perplexity.
 
     Trees are built from the training split alone; those built from vectors take
     them from a model that was trained on a random tree. Rows are in the order
-    methods, trees, baselines; the tree named below them is chosen by validation
-    perplexity. With --tree and no option that chooses words, the words are those
+    methods, trees, layers, baselines; the row named below them is chosen by
+    validation perplexity. With --tree and no option that chooses words, the words are those
     of the first tree; all trees must have the same words.
 
     By default it compares random, huffman, semantic, gmm, gmm --epsilon 0.4 --trees
@@ -75,13 +84,13 @@ def compare(
     row. The table has the rows that this command names.
     """
     from hstree._files import recorded_name
-    from hstree.experiments.entries import Baseline, NamedOutput
+    from hstree.experiments.entries import Baseline, Layer, NamedOutput
     from hstree.models import kind_of
     from hstree.tree import load
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
-    from hstree_cli.method_strings import parse_method
+    from hstree_cli.method_strings import parse_layer, parse_method
 
-    if not (method or tree or baseline):
+    if not (method or tree or layer or baseline):
         is_language_model = kind_of(training).model.is_language_model
         method, baseline = METHODS, list(BASELINES if is_language_model else ())
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
@@ -92,10 +101,12 @@ def compare(
         if trees and words is None and not reading.selection:
             words = _words_of(next(iter(trees.values())), corpus, held_out, reading)
         splits = read_splits(corpus, held_out, reading, words)
+        parsed = [parse_layer(text) for text in layer or ()]
     warn_of_seen_lines(splits, trees)
     entries: list[Entry] = [
         *map(parse_method, method or ()),
         *(NamedOutput(name, tree) for name, tree in trees.items()),
+        *(Layer(kind.name, options, name) for kind, options, name in parsed),
         *map(Baseline.named, baseline or ()),
     ]
     run_comparison(splits, entries, output, quiet, seeds=seeds, **training)

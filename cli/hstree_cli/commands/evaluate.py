@@ -1,8 +1,7 @@
-"""`hstree evaluate`: the perplexity of a model trained on a tree."""
+"""`hstree evaluate`: the perplexity of a model trained with a tree or another output layer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hstree_cli.options import (
-    CorpusName,
+    CORPUS_KINDS,
     HeldOut,
     JsonFile,
     Quiet,
@@ -29,7 +28,9 @@ from hstree_cli.terminal import INTERRUPTED, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
+    from hstree.experiments.evaluation import Splits
     from hstree.experiments.results import RunResult
+    from hstree.layers.registry import LayerSpec
     from hstree.models import Model
 
     Evaluated = tuple[Model[Any], Corpus, RunResult]
@@ -43,13 +44,25 @@ _FOR_SCORING = {
 
 @examples(
     "hstree evaluate huffman.json corpus.txt --json result.json --save model",
+    'hstree evaluate --layer "sampled --samples 500" corpus.txt --save model',
     "hstree evaluate model other.txt --no-train",
 )
 def evaluate(
     ctx: typer.Context,
-    tree: Annotated[Path, argument("TREE", "A tree; with --no-train, a model's folder.")],
-    corpus: CorpusName,
+    tree: Annotated[
+        Path,
+        argument("TREE", "A tree; with --no-train, a model's folder; none with most layers."),
+    ],
+    corpus: Annotated[str | None, argument("CORPUS", f"A corpus: {CORPUS_KINDS}.")] = None,
     *,
+    layer: Annotated[
+        str | None,
+        option(
+            "--layer",
+            'Output layer with its options, as in "sampled --samples 500" (default: tree).',
+            "LAYER",
+        ),
+    ] = None,
     held_out: HeldOut,
     no_train: Annotated[
         bool, option("--no-train", "Score a saved model on every line of CORPUS.")
@@ -68,20 +81,32 @@ def evaluate(
     json: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model on a tree and print its perplexity.
+    """Train a model with a tree or another output layer and print its perplexity.
 
     By default, the last 10% of CORPUS's lines are the test split and the 10% before
     them the validation split; with --valid or --test alone, the other is the last
-    10%. The tree's labels are the vocabulary. Ctrl-C keeps the best weights so far.
+    10%. The tree's labels are the vocabulary; layers without a tree are over the
+    words of the training split. Ctrl-C keeps the best weights so far.
     cbow and skipgram predict a word from words on both sides: do not compare their
     perplexity with a language model's.
     """
     from hstree._files import write_json
     from hstree.data.word_files import labels_path
     from hstree.errors import HstreeError
+    from hstree.experiments.evaluation import evaluate as train
+    from hstree.layers.registry import TREE_LAYER
     from hstree.models.files import FILES, TREE_FILES
+    from hstree.tree import Tree
+    from hstree_cli.method_strings import parse_layer
     from hstree_cli.result_tables import print_evaluation
 
+    kind, layer_options, _ = parse_layer(layer or TREE_LAYER)
+    has_tree = no_train or kind.takes is Tree
+    if has_tree and corpus is None:
+        raise UsageError("Missing argument 'CORPUS'", ctx)
+    if not has_tree and corpus is not None:
+        raise UsageError(f"--layer {kind.name} is over the words of CORPUS; give no tree", ctx)
+    text_name = corpus or str(tree)
     _check_kind(ctx, tree, no_train)
     sources = [
         *(tree, *(tree / name for name in FILES), corpus),
@@ -105,9 +130,15 @@ def evaluate(
 
     with showing_progress(quiet):
         if no_train:
-            model, text, results = _score(tree, corpus, reading)
+            model, text, results = _score(tree, text_name, reading)
         else:
-            model, text, results = _train(tree, corpus, held_out, reading, training, keep)
+            output, splits = (
+                _over_tree(tree, kind.name, layer_options, text_name, held_out, reading)
+                if has_tree
+                else _over_words(kind.name, layer_options, text_name, held_out, reading)
+            )
+            evaluation = train(output, splits, trained=keep, **training)
+            model, text, results = evaluation.model, evaluation.splits.train, evaluation.result
     with written(
         (unsaved, model.save),
         (json, lambda path: write_json(path, results.as_dict())),
@@ -139,24 +170,35 @@ def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
         raise UsageError(f"{', '.join(others)}: not with --no-train, which trains nothing", ctx)
 
 
-def _train(
+def _over_tree(
     path: Path,
+    layer: str,
+    options: dict[str, Any],
     corpus: str,
     held_out: HeldOut,
     reading: Reading,
-    options: dict[str, Any],
-    keep: Callable[[Model[Any]], None],
-) -> Evaluated:
-    """Train on a tree; return the model, its training split and the results."""
-    from hstree.experiments.evaluation import evaluate
+) -> tuple[LayerSpec, Splits]:
+    """Read a tree and the splits as ids of its labels; return a layer over it, and these."""
+    from hstree.layers import layer_spec
     from hstree.tree import load
     from hstree_cli.inputs import LabelReader, warn_of_seen_lines
 
     tree = load(path)
     splits = LabelReader(tree, reading).splits(corpus, held_out)
     warn_of_seen_lines(splits, {"": tree})
-    evaluation = evaluate(tree, splits, trained=keep, **options)
-    return evaluation.model, evaluation.splits.train, evaluation.result
+    return layer_spec(tree, layer, **options), splits
+
+
+def _over_words(
+    layer: str, options: dict[str, Any], corpus: str, held_out: HeldOut, reading: Reading
+) -> tuple[LayerSpec, Splits]:
+    """Read the splits; return a layer over the words of the training split, and these."""
+    from hstree.layers import layer_spec
+    from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
+
+    splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
+    warn_of_seen_lines(splits, {})
+    return layer_spec(splits.train.counted_vocabulary(), layer, **options), splits
 
 
 def _score(path: Path, source: str, reading: Reading) -> Evaluated:

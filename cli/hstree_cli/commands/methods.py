@@ -1,4 +1,4 @@
-"""`hstree methods`: the methods to build a tree."""
+"""`hstree methods` and `hstree layers`: tree builders, output layers, and their options."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hstree_cli.terminal import say, warn
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
+    from hstree.layers.registry import LayerKind
 
 
 @examples("hstree methods", "hstree build --method huffman --help")
@@ -22,17 +23,33 @@ def methods() -> None:
     from hstree.builders import broken_builders, builders
 
     for builder in builders().values():
-        say(_description(builder))
+        say(_description(builder, builder.takes_text))
     for reason in broken_builders().values():
         warn(reason)
 
 
-def _description(builder: Builder) -> RenderableType:
-    """Return a method's summary and its options, each with its default and its help."""
-    provider = "" if builder.package == "hstree" else f", from {builder.package}"
-    heading = Text.assemble((builder.name, "bold"), f"  takes {builder.takes_text}{provider}")
-    lines: list[RenderableType] = [heading, Padding(Text(builder.summary), (0, 0, 0, 2))]
-    for option in builder.options:
+@examples("hstree layers", 'hstree evaluate --layer "sampled --samples 500" corpus.txt')
+def layers() -> None:
+    """List every output layer and its options with their defaults.
+
+    A layer over a tree is for evaluate; the others are for evaluate, compare and
+    survey.
+    """
+    from hstree.layers import LAYERS
+    from hstree.tree import Tree
+
+    for kind in LAYERS.all().values():
+        say(_description(kind, "a tree" if kind.takes is Tree else "the words of a corpus"))
+    for reason in LAYERS.broken().values():
+        warn(reason)
+
+
+def _description(kind: Builder | LayerKind, takes: str) -> RenderableType:
+    """Return a summary and the options, each with its default and its help."""
+    provider = "" if kind.package == "hstree" else f", from {kind.package}"
+    heading = Text.assemble((kind.name, "bold"), f"  takes {takes}{provider}")
+    lines: list[RenderableType] = [heading, Padding(Text(kind.summary), (0, 0, 0, 2))]
+    for option in kind.options:
         choices = "|".join(map(str, option.choices))
         usage = " ".join(filter(None, [flags(option), choices]))
         lines.append(Padding(Text(f"{usage}  [{shown_default(option)}]"), (0, 0, 0, 4)))

@@ -1,0 +1,63 @@
+"""Output layers in the program: `hstree layers`, `--layer`, and commands on saved models."""
+
+import json
+
+from hstree.layers import LAYERS
+
+QUICK = ["--epochs", "1", "--dim", "4"]
+
+
+def test_layers_lists_every_layer_with_its_options(hstree):
+    ran = hstree("layers")
+    assert (ran.status, ran.err) == (0, "")
+    for name, kind in LAYERS.all().items():
+        assert f"{name}  takes " in ran.out
+        assert all(f"--{option.name.replace('_', '-')}" in ran.out for option in kind.options)
+
+
+def test_a_model_with_a_layer_is_trained_saved_and_used(hstree, corpus, tmp_path):
+    chosen = ["--layer", "target --candidates 5"]
+    ran = hstree("evaluate", *chosen, corpus, *QUICK, "--save", "m", "--json", "r.json")
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "target, candidates 5" in ran.out
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert result["layer"]["name"] == "target"
+    assert result["layer"]["options"]["candidates"] == 5
+    assert result["tree"] is None
+    again = hstree("evaluate", "m", corpus, "--no-train", "--json", "again.json")
+    assert again.status == 0
+    assert json.loads((tmp_path / "again.json").read_text())["layer"] == result["layer"]
+    assert "w0" in hstree("predict", "m", "w1 w2").out
+    assert hstree("score", "m", corpus, "-o", "lines.tsv").status == 0
+    assert hstree("sample", "m", "--words", 5).status == 0
+
+
+def test_a_layer_over_a_tree_takes_one(hstree, tree, corpus):
+    ran = hstree("evaluate", "--layer", "tree", tree, corpus, *QUICK)
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_layers_are_rows_of_a_comparison(hstree, corpus, tmp_path):
+    rows = ["-m", "huffman", "-m", "flat", "--layer", "target --candidates 5"]
+    ran = hstree("compare", corpus, *rows, *QUICK, "-o", "c")
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "Which output layer? Of 3 output layers" in ran.out.replace("\n", " ")
+    document = json.loads((tmp_path / "c" / "results.json").read_text())
+    row = document["rows"][2]
+    assert (row["name"], row["kind"]) == ("target --candidates 5", "layer")
+    assert (row["method"], row["options"]["candidates"]) == ("target", 5)
+
+
+def test_wrong_layers_are_refused(refused, tree, corpus):
+    for arguments, message in (
+        (["evaluate", "--layer", "targt", corpus], "there is no output layer 'targt'; did you"),
+        (["evaluate", "--layer", "target", tree, corpus], "--layer target is over the words"),
+        (["evaluate", "--layer", "tree", corpus], "Missing argument 'CORPUS'"),
+        (["evaluate", "--layer", "target --samples 3", corpus], "no option --samples for target"),
+        (["evaluate", "--layer", "target --candidates 0", corpus], "--candidates is 0"),
+        (["compare", corpus, "--layer", "tree", "-o", "c"], "'tree' is over a tree"),
+        (["compare", corpus, "--layer", "", "-o", "c"], "a name is missing"),
+    ):
+        refused(*arguments, status=2, saying=message)
