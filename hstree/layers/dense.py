@@ -6,14 +6,16 @@ parameters, exact log-probabilities and top-k labels, and differ in their losses
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.base import OutputLayer, check_k
+from hstree.layers import kernels
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k
+from hstree.layers.node_groups import Scratch
 
 #: Elements of the (B, V) array of logits that are computed at a time.
 TABLE_LIMIT = 1 << 24
@@ -51,6 +53,7 @@ class DenseLayer(OutputLayer):
         self.weight: Array = np.zeros((self.n_labels, dim), dtype)
         self.bias: Array = log_unigram(vocabulary.counts if counts is None else counts)
         self.bias = self.bias.astype(dtype)
+        self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -83,6 +86,81 @@ class DenseLayer(OutputLayer):
         """Return ln Z, the log of the sum of exp(s) over all labels, a float64 array (B,)."""
         blocks = (self.logits(hidden[some]) for some in self._blocks(len(hidden)))
         return np.concatenate([np.empty(0), *map(log_sum_exp, blocks)])
+
+    def log_z_gradients(
+        self, hidden: Array, slope: Callable[[Float64], Float64]
+    ) -> tuple[Float64, Array, Array, Array]:
+        """Return ln Z, and the gradients of a loss that is a function of it, in one full pass.
+
+        The exponentials of all logits are kept as they are: what they are divided by, and the
+        slope, scale the (B, d) sides of the matrix products instead. O(B V d), three products.
+
+        Parameters
+        ----------
+        hidden : float array (B, d)
+        slope : function
+            Returns the derivatives (b,) of the losses with respect to ln Z, from ln Z (b,).
+
+        Returns
+        -------
+        log_z : float64 array (B,)
+        grad_hidden : float array (B, d)
+        grad_weight : float array (V, d)
+        grad_bias : float array (V,)
+        """
+        log_z = np.empty(len(hidden))
+        grad_hidden = np.empty_like(hidden)
+        grad_weight, grad_bias = np.empty_like(self.weight), np.empty_like(self.bias)
+        for some in self._blocks(len(hidden)):
+            h = hidden[some]
+            # (b, V) logits, then their exponentials
+            power = self._scratch.empty("logits", (len(h), self.n_labels), h.dtype)
+            np.matmul(h, self.weight.T, out=power)
+            power += self.bias
+            largest = power.max(axis=1, keepdims=True)
+            power -= largest
+            np.exp(power, out=power)
+            total = power.sum(axis=1)
+            log_z[some] = np.log(total, dtype=np.float64) + largest[:, 0]
+            # (b,) derivative of the loss with respect to each exponential
+            scale = (slope(log_z[some]) / total).astype(h.dtype)
+            grad_hidden[some] = (power @ self.weight) * scale[:, None]
+            scaled = h * scale[:, None]
+            if some.start == 0:
+                np.matmul(power.T, scaled, out=grad_weight)
+                np.matmul(scale, power, out=grad_bias)
+            else:
+                grad_weight += power.T @ scaled
+                grad_bias += scale @ power
+        return log_z, grad_hidden, grad_weight, grad_bias
+
+    def target_logits(
+        self,
+        hidden: Array,
+        targets: Integer,
+        grad_hidden: Array,
+        grad_weight: Array,
+        grad_bias: Array,
+    ) -> Array:
+        """Return the targets' logits (B,); add the gradients of minus their sum to the arrays."""
+        item, target = np.arange(len(targets) + 1), targets.astype(np.int64)
+        minus_one = np.full(len(targets), -1, self.weight.dtype)
+        by_hidden, rows, by_weight, by_bias = kernels.gather_dot_backward(
+            self.weight, hidden, item, target, minus_one
+        )
+        grad_hidden += by_hidden
+        grad_weight[rows] += by_weight
+        grad_bias[rows] += by_bias
+        return kernels.gather_dot(self.weight, self.bias, hidden, item[:-1], target)
+
+    def all_rows(self, grad_hidden: Array, grad_weight: Array, grad_bias: Array) -> Gradients:
+        """Return gradients with respect to all rows."""
+        rows = slice(0, self.n_labels)
+        parameters = [
+            ParameterGradient("weight", rows, grad_weight),
+            ParameterGradient("bias", rows, grad_bias),
+        ]
+        return Gradients(grad_hidden, parameters)
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels and their log-probabilities; ties by label id."""

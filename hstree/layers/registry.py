@@ -80,6 +80,8 @@ LAYERS = Registry(
         "flat": "hstree.layers.flat:FlatSoftmax",
         "target": "hstree.layers.target:TargetSampling",
         "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
+        "self-normalised": "hstree.layers.self_normalised:SelfNormalised",
+        "infrequent": "hstree.layers.infrequent:Infrequent",
     },
     LayerKind.of,
 )

@@ -1,0 +1,92 @@
+"""Infrequent normalisation: a self-normalised softmax that sums over all labels for few targets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import Range
+from hstree._typing import Array, Float64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.layers.base import Gradients
+from hstree.layers.self_normalised import SelfNormalised
+
+
+class Infrequent(SelfNormalised):
+    """Self-normalised softmax, trained with the sum over all labels for a fraction of the targets.
+
+    The scores are ``s = W h + b`` and ``Z = sum_w exp(s_w)``. A batch's loss has every target's
+    score, and the penalty on a random subset S of the targets, `fraction` f of them:
+
+        ``-sum_i s_i  +  (alpha / f) sum_(i in S) (ln Z_i)^2``
+
+    Nothing pushes ln Z towards 0 here: a higher score lowers the first term, and a batch's mean of
+    ln Z no longer changes the loss where ``2 alpha ln Z = 1``. Training therefore centres ln Z on
+    ``c = 1 / (2 alpha)``, where the layer starts too: its biases are log-unigram plus c. In the
+    mean over subsets the loss of one target is, with ``s = ln P + ln Z``,
+
+        ``-ln P(target) + alpha (ln Z - c)^2 - 1 / (4 alpha)``
+
+    which is the loss of `SelfNormalised` around c. `loss` leaves out the last term, a constant.
+    Unnormalised log-probabilities are ``s - c``, and `log_normaliser` is ``ln Z - c``.
+
+    Training costs f V + 1 scores a target; testing is as for `SelfNormalised`. A smaller f makes
+    the gradients noisier, as fewer targets stand for all. V (d + 1) parameters.
+
+    Source: Andreas & Klein (2015), "When and why are log-linear models self-normalizing?", NAACL;
+    Andreas, Rabinovich, Jordan, Klein (2015), "On the accuracy of self-normalized log-linear
+    models", NIPS.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    alpha : float
+        Weight of the penalty.
+    fraction : float
+        Fraction of the targets of a batch that have the penalty, at least one.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        alpha: Annotated[float, Range(0, exclude_min=True)] = 0.1,
+        fraction: Annotated[float, Range(0, 1, exclude_min=True)] = 0.1,
+    ) -> None:
+        super().__init__(vocabulary, dim, counts=counts, dtype=dtype, alpha=alpha)
+        self.fraction = fraction
+        #: c, the value of ln Z that training approaches
+        self.centre = 1 / (2 * alpha)
+        self.bias += self.bias.dtype.type(self.centre)
+
+    def loss(
+        self, hidden: Array, targets: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return minus the scores with the penalty of a subset, and the gradients of their sum."""
+        n = len(targets)
+        n_chosen = max(1, round(self.fraction * n))
+        # (S,) targets that have the penalty, and its weight: those of the others are added
+        chosen = np.sort(rng.choice(n, n_chosen, replace=False, shuffle=False))
+        weight = self.alpha * n / n_chosen
+        log_z, grad_chosen, *grad_rows = self.log_z_gradients(
+            hidden[chosen], lambda log_z: 2 * weight * log_z
+        )
+        grad_hidden = np.zeros_like(hidden)
+        grad_hidden[chosen] = grad_chosen
+        logits = self.target_logits(hidden, targets, grad_hidden, *grad_rows)
+        losses = self.centre / 2 - logits.astype(np.float64)
+        losses[chosen] += weight * log_z**2
+        return losses, self.all_rows(grad_hidden, *grad_rows)
+
+    def log_normaliser(self, hidden: Array) -> Float64:
+        """Return ln Z less the value that it is centred on, a float64 array (B,)."""
+        return super().log_normaliser(hidden) - self.centre

@@ -1,0 +1,74 @@
+"""Self-normalised softmax: trained so that its scores can be used without normalising them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import Range
+from hstree._typing import Array, Float64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.layers.base import Gradients
+from hstree.layers.dense import DenseLayer
+
+
+class SelfNormalised(DenseLayer):
+    """Softmax over all labels, trained with a penalty that keeps Z near 1.
+
+    The scores are ``s = W h + b`` and ``Z = sum_w exp(s_w)``. Training minimises
+
+        ``-ln P(target) + alpha (ln Z)^2``
+
+    The scores then are log-probabilities nearly as they are: one target's score costs d
+    multiplications in testing, not V d. A larger `alpha` brings ln Z nearer to 0 and costs some
+    perplexity. Training costs V scores a target, as the flat softmax; V (d + 1) parameters.
+
+    Source: Devlin, Zbib, Huang, Lamar, Schwartz, Makhoul (2014), "Fast and robust neural network
+    joint models for statistical machine translation", ACL.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    alpha : float
+        Weight of the penalty.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        alpha: Annotated[float, Range(0, exclude_min=True)] = 0.1,
+    ) -> None:
+        super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
+        self.alpha = alpha
+
+    def loss(
+        self, hidden: Array, targets: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return the negative log-likelihoods with the penalty, and the gradients of their sum."""
+        alpha = self.alpha
+        log_z, *gradients = self.log_z_gradients(hidden, lambda log_z: 1 + 2 * alpha * log_z)
+        logits = self.target_logits(hidden, targets, *gradients)
+        return log_z + alpha * log_z**2 - logits, self.all_rows(*gradients)
+
+    def log_normaliser(self, hidden: Array) -> Float64:
+        """Return ln Z of each hidden vector, a float64 array (B,)."""
+        return self.log_z(hidden)
+
+    def curvature(self, counts: Array) -> dict[str, Float64]:
+        """Estimate the mean curvature of the loss along each row, per parameter (V,).
+
+        The penalty adds ``2 alpha p^2`` to the softmax's ``p (1 - p)`` where ln Z is 0.
+        """
+        share = counts / counts.sum()
+        curvature = share * (1 - share) + 2 * self.alpha * share**2
+        return {"weight": curvature, "bias": curvature}

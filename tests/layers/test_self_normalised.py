@@ -1,0 +1,175 @@
+"""Softmax with a penalty on ln Z, for all targets and for a fraction of them."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import OptionError
+from hstree.layers import dense
+from hstree.layers.registry import layer_spec
+from hstree.training.adagrad import RowAdagrad
+
+WORDS = Vocabulary([f"w{i}" for i in range(9)], [5, 0, 9, 1, 30, 2, 2, 4, 1])
+DIM = 4
+
+
+def drawn(name, batch=12, **options):
+    """Return a layer with drawn parameters, hidden vectors and targets that repeat."""
+    rng = np.random.default_rng(0)
+    layer = layer_spec(WORDS, name, **options).new(DIM, dtype=np.float64)
+    for parameter in layer.parameters().values():
+        parameter += rng.standard_normal(parameter.shape)
+    return layer, rng.standard_normal((batch, DIM)), rng.integers(0, 3, batch)
+
+
+def dense_gradients(layer, gradients):
+    """Return the gradients of all parameters, and with respect to the hidden vectors, as arrays."""
+    arrays = {name: np.zeros_like(array) for name, array in layer.parameters().items()}
+    for g in gradients.parameters:
+        arrays[g.name][g.rows] += g.values
+    return arrays | {"hidden": gradients.hidden}
+
+
+def assert_close(one, two, **tolerance):
+    assert one.keys() == two.keys()
+    for name, array in one.items():
+        np.testing.assert_allclose(array, two[name], err_msg=name, **tolerance)
+
+
+def train(layer, steps, seed=0):
+    """Train on hidden vectors of three kinds, each with its own targets; return some of them."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.standard_normal((3, DIM))
+    optimisers = {name: RowAdagrad(array) for name, array in layer.parameters().items()}
+    for number in range(steps):
+        kind = rng.integers(0, 3, 100)
+        targets = (3 * kind + rng.binomial(3, 0.4, 100)) % len(WORDS)
+        _, gradients = layer.loss(kinds[kind], targets, rng)
+        for g in gradients.parameters:
+            optimisers[g.name].step(g.rows, g.values, 0.3 / (1 + number / 100))
+    return kinds
+
+
+@pytest.mark.parametrize("alpha", [0.1, 2.0])
+def test_the_loss_is_the_formula_of_devlin(alpha):
+    layer, hidden, targets = drawn("self-normalised", alpha=alpha)
+    scores = hidden @ layer.weight.T + layer.bias
+    log_z = logsumexp(scores, axis=1)
+    nll = log_z - scores[np.arange(12), targets]
+    losses, _ = layer.loss(hidden, targets, np.random.default_rng(0))
+    np.testing.assert_allclose(losses, nll + alpha * log_z**2)
+    np.testing.assert_allclose(layer.log_normaliser(hidden), log_z)
+    np.testing.assert_allclose(layer.log_prob(hidden) + log_z[:, None], scores)
+
+
+def test_gradients_are_those_of_torch():
+    torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+    layer, hidden, targets = drawn("self-normalised", alpha=0.7)
+    arrays = {"weight": layer.weight, "bias": layer.bias, "hidden": hidden}
+    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in arrays.items()}
+    scores = torch.nn.functional.linear(leaves["hidden"], leaves["weight"], leaves["bias"])
+    nll = torch.nn.functional.cross_entropy(scores, torch.tensor(targets), reduction="sum")
+    (nll + 0.7 * scores.logsumexp(1).square().sum()).backward()
+    _, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    expected = {name: leaf.grad.numpy() for name, leaf in leaves.items()}
+    assert_close(dense_gradients(layer, gradients), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["self-normalised", "infrequent"])
+def test_blocks_of_a_batch_change_nothing(name, monkeypatch):
+    layer, hidden, targets = drawn(name)
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    monkeypatch.setattr(dense, "TABLE_LIMIT", 5 * len(WORDS))
+    in_blocks, some_gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    np.testing.assert_allclose(in_blocks, losses, rtol=1e-12)
+    one, two = (dense_gradients(layer, g) for g in (gradients, some_gradients))
+    assert_close(one, two, rtol=1e-12, atol=1e-12)
+
+
+def test_large_scores_do_not_overflow():
+    layer = layer_spec(WORDS, "self-normalised").new(DIM)
+    layer.bias += 500
+    losses, gradients = layer.loss(np.ones((2, DIM), np.float32), np.array([0, 1]), None)
+    np.testing.assert_allclose(losses, -layer.log_prob(np.zeros((1, DIM)))[0, :2] + 25_000, 1e-4)
+    assert all(np.isfinite(a).all() for a in dense_gradients(layer, gradients).values())
+
+
+def test_training_brings_ln_z_to_zero():
+    """From a start that is far from it; the weaker penalty leaves it farther."""
+    spread = []
+    for alpha in (1e-6, 1.0):
+        layer = layer_spec(WORDS, "self-normalised", alpha=alpha).new(DIM, dtype=np.float64)
+        layer.bias += 2
+        spread.append(np.abs(layer.log_normaliser(train(layer, 400))).max())
+    assert spread[0] > 1
+    assert spread[1] < 0.2
+
+
+@pytest.mark.parametrize("alpha", [0.1, 2.0])
+def test_the_loss_of_a_subset_is_the_formula_of_andreas_and_klein(alpha):
+    layer, hidden, targets = drawn("infrequent", alpha=alpha, fraction=0.25)
+    losses, _ = layer.loss(hidden, targets, np.random.default_rng(5))
+    scores = hidden @ layer.weight.T + layer.bias
+    penalty = losses + scores[np.arange(12), targets] - 1 / (4 * alpha)
+    is_chosen = np.abs(penalty) > 1e-9
+    assert is_chosen.sum() == 3
+    expected = alpha / 0.25 * logsumexp(scores, axis=1) ** 2
+    np.testing.assert_allclose(penalty[is_chosen], expected[is_chosen])
+
+
+def test_with_all_targets_it_is_self_normalised_around_its_centre():
+    """The same scores, less 1 / (2 alpha): the same losses and the same gradients."""
+    layer, hidden, targets = drawn("infrequent", alpha=0.3, fraction=1.0)
+    centred, _, _ = drawn("self-normalised", alpha=0.3)
+    centred.weight[...] = layer.weight
+    centred.bias[...] = layer.bias - 1 / (2 * 0.3)
+    (losses, gradients), (expected, others) = (
+        some.loss(hidden, targets, np.random.default_rng(0)) for some in (layer, centred)
+    )
+    np.testing.assert_allclose(losses, expected, rtol=1e-9)
+    one, two = dense_gradients(layer, gradients), dense_gradients(centred, others)
+    assert_close(one, two, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(layer.log_normaliser(hidden), centred.log_normaliser(hidden))
+    np.testing.assert_allclose(layer.log_prob(hidden), centred.log_prob(hidden))
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.5])
+def test_the_mean_over_subsets_is_the_loss_of_all_targets(fraction):
+    layer, hidden, targets = drawn("infrequent", fraction=fraction)
+    every, _, _ = drawn("infrequent", fraction=1.0)
+    rng = np.random.default_rng(0)
+    passes = [layer.loss(hidden, targets, rng) for _ in range(1_500)]
+    expected, gradients = every.loss(hidden, targets, rng)
+    mean = np.mean([losses for losses, _ in passes], axis=0)
+    np.testing.assert_allclose(mean, expected, rtol=0.25)
+    found = [dense_gradients(layer, g) for _, g in passes]
+    for name, array in dense_gradients(every, gradients).items():
+        values = np.array([some[name] for some in found])
+        error = 5 * values.std(axis=0) / np.sqrt(len(values)) + 1e-9
+        assert (np.abs(values.mean(axis=0) - array) < error).all(), name
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+@pytest.mark.parametrize("start", [0.0, 3.0])
+def test_training_centres_ln_z_on_half_of_one_by_alpha(alpha, start):
+    layer = layer_spec(WORDS, "infrequent", alpha=alpha).new(DIM, dtype=np.float64)
+    assert layer.log_normaliser(np.ones((2, DIM))) == pytest.approx(0, abs=1e-12)
+    layer.bias += start - 1 / (2 * alpha)
+    kinds = train(layer, 800)
+    assert layer.log_z(kinds).mean() == pytest.approx(1 / (2 * alpha), abs=0.1)
+    assert layer.log_normaliser(kinds).mean() == pytest.approx(0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("self-normalised", {"alpha": 0}, "alpha is 0; it must be a number, above 0"),
+        ("infrequent", {"alpha": -1}, "alpha is -1; it must be a number, above 0"),
+        ("infrequent", {"fraction": 0}, "fraction is 0; it must be a number, above 0 and 1 or"),
+        ("infrequent", {"fraction": 1.5}, "fraction is 1.5; it must be"),
+    ],
+)
+def test_bad_options_are_named(name, options, said):
+    with pytest.raises(OptionError, match=said):
+        layer_spec(WORDS, name, **options)
