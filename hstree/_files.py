@@ -304,7 +304,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     with _writing(path), _temporary(target.parent, _make_file) as temporary:
         with temporary.open("wb") as file:
             yield file
-            _flush(file)
+            flush_to_disk(file)
         os.chmod(temporary, _mode_of_new_file(target))
         os.replace(temporary, target)
 
@@ -324,7 +324,7 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         for new in temporary.iterdir():
             with new.open("rb+") as file:
-                _flush(file)
+                flush_to_disk(file)
             new.chmod(_mode_of_new_file(resolved(home / new.name)))
         temporary.chmod(home.stat().st_mode & 0o777)
         _move_complete(home)  # those of a process that was killed
@@ -440,7 +440,8 @@ def _move_complete(folder: Path) -> None:
         complete.rmdir()
 
 
-def _flush(file: BinaryIO) -> None:
+def flush_to_disk(file: BinaryIO) -> None:
+    """Write what is buffered of an open file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 

@@ -69,10 +69,8 @@ class Corpus:
         n_lines = len(text.line_start) - 1
         start, stop = (0, n_lines) if lines is None else lines
         _check_lines(text.name, n_lines, start, stop)
-        self.vocabulary = vocabulary
-        self.lines = (start, stop)
-        self._text = text
-        self._only = only
+        self.vocabulary, self.lines = vocabulary, (start, stop)
+        self._text, self._only = text, only
         first, last = text.line_start[[start, stop]]
         self._types = text.ids[first:last]
 
@@ -117,22 +115,17 @@ class Corpus:
                 "a vocabulary is given, so there is none to choose: drop min_count and max_size"
             )
         text = encode(open_source(source), lower=lower, cache=cache)
-        if vocabulary is not None:
-            return cls(text, vocabulary)
-        corpus = cls(text, Vocabulary([EOS], [0]))
-        return corpus.with_vocabulary(
-            corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
-        )
+        if vocabulary is None:
+            corpus = cls(text, Vocabulary([EOS], [0]))
+            vocabulary = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
+        return cls(text, vocabulary)
 
     def __len__(self) -> int:
         return len(self._types)
 
     def __repr__(self) -> str:
-        start, stop = self.lines
-        return (
-            f"Corpus({self.name}, lines {start} to {stop}, {len(self)} tokens, "
-            f"{len(self.vocabulary)} words)"
-        )
+        lines = "lines {} to {}".format(*self.lines)
+        return f"Corpus({self.name}, {lines}, {len(self)} tokens, {len(self.vocabulary)} words)"
 
     @property
     def name(self) -> str:
@@ -152,12 +145,8 @@ class Corpus:
     @property
     def source(self) -> dict[str, Any]:
         """Name, hash and lines of the text, as recorded in tree files."""
-        source: dict[str, Any] = {
-            "kind": "corpus",
-            "name": self.name,
-            "sha256": self.sha256,
-            "lines": list(self.lines),
-        }
+        source: dict[str, Any] = {"kind": "corpus", "name": self.name, "sha256": self.sha256}
+        source["lines"] = list(self.lines)
         return {**source, "lower": True} if self._text.lower else source
 
     @property
@@ -209,8 +198,7 @@ class Corpus:
     def line_start(self) -> Int64:
         """Offset of each line among the tokens of this corpus; int64 array (lines + 1,)."""
         start, stop = self.lines
-        relative: Int64 = self._text.line_start[start : stop + 1] - self._text.line_start[start]
-        return relative
+        return np.asarray(self._text.line_start[start : stop + 1] - self._text.line_start[start])
 
     def ids(self, positions: slice | Integer) -> Int32:
         """Return the ids of the words at some positions (from 0) as int32, -1 for OOV words."""
@@ -261,14 +249,9 @@ class Corpus:
     ) -> Vocabulary:
         """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`."""
         present = np.flatnonzero(self._type_counts)
-        return Vocabulary.from_counts(
-            [self._text.types[number] for number in present.tolist()],
-            self._type_counts[present],
-            min_count=min_count,
-            max_size=max_size,
-            unk=unk,
-            source=self.source,
-        )
+        words, counts = [self._text.types[n] for n in present.tolist()], self._type_counts[present]
+        choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size, "unk": unk}
+        return Vocabulary.from_counts(words, counts, **choice, source=self.source)
 
     @cached_property
     def _id_of_type(self) -> Int32:

@@ -22,6 +22,7 @@ import platform
 import sysconfig
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from hstree import progress
@@ -29,14 +30,9 @@ from hstree.data.prose import RULES_VERSION, paragraphs, sentences_of
 from hstree.errors import InputError
 
 STANDARD_LIBRARY = "stdlib"
-PACKAGES = {
-    "networkx": "networkx",
-    "nltk": "nltk",
-    "numpy": "numpy",
-    "scikit-learn": "sklearn",
-    "scipy": "scipy",
-}
-"""Name of the package that each distribution installs."""
+#: Name of the package that each distribution installs.
+PACKAGES = {name: name for name in ("networkx", "nltk", "numpy", "scikit-learn", "scipy")}
+PACKAGES["scikit-learn"] = "sklearn"
 
 _SKIPPED_FOLDERS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 
@@ -140,12 +136,13 @@ def _strings(node: ast.AST) -> list[str]:
 def _version(package: str) -> tuple[str, str]:
     if package == STANDARD_LIBRARY:
         return "python", platform.python_version()
-    try:
+    with suppress(importlib.metadata.PackageNotFoundError):
         return package, importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise InputError(
-            f"the built-in corpus needs {package}; get it with `pip install {package}`"
-        ) from error
+    raise _missing(package)
+
+
+def _missing(package: str) -> InputError:
+    return InputError(f"the built-in corpus needs {package}; get it with `pip install {package}`")
 
 
 def _source_files(package: str) -> list[tuple[str, Path]]:
@@ -154,10 +151,8 @@ def _source_files(package: str) -> list[tuple[str, Path]]:
     sources: list[tuple[str, Path]] = []
     for folder, inner, files in os.walk(root):
         inner[:] = [name for name in inner if name not in _SKIPPED_FOLDERS]
-        for name in files:
-            path = Path(folder, name)
-            if path.suffix == ".py":
-                sources.append((f"{package}/{path.relative_to(root).as_posix()}", path))
+        paths = [Path(folder, name) for name in files if name.endswith(".py")]
+        sources += [(f"{package}/{path.relative_to(root).as_posix()}", path) for path in paths]
     if not sources:
         raise InputError(
             f"the built-in corpus reads the source files of {package}, and there are none in "
@@ -172,7 +167,5 @@ def _folder(package: str) -> Path:
     # For a name without a dot, find_spec does not import the package.
     spec = importlib.util.find_spec(PACKAGES[package])
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            f"the built-in corpus needs {package}; get it with `pip install {package}`"
-        )
+        raise _missing(package)
     return Path(spec.submodule_search_locations[0])

@@ -18,7 +18,9 @@ import hashlib
 import json
 import os
 import tempfile
+from collections import defaultdict
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -90,10 +92,8 @@ def encode(
 
 def _cache_folder(chosen: str | os.PathLike[str] | None) -> Path:
     folder = chosen or os.environ.get(CACHE_VARIABLE)
-    if folder:
-        return Path(folder)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "hstree"
+    return Path(folder or f"{base}/hstree")
 
 
 def _is_writable(folder: Path) -> bool:
@@ -112,28 +112,16 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="hstree-", ignore_cleanup_errors=True)
 
 
-class _TypeNumbers(dict[bytes, int]):
-    """Type id of each word; an unknown word gets the next id."""
-
-    def __missing__(self, word: bytes) -> int:
-        # One less than the length: the mark of line ends is a key too, but not a type.
-        number = self[word] = len(self) - 1
-        return number
-
-
 class _Encoder:
     """Encodes a text block by block."""
 
     def __init__(self, name: str, lower: bool) -> None:
-        self._name = name
-        self._lower = lower
-        self._numbers = _TypeNumbers({_LINE_END: -1, EOS.encode(): _EOS_TYPE})
-        self._rest = b""
-        self._line = 1
-        self._offset = 0
-        self._ends_a_line = True
-        self.sha256 = hashlib.sha256()
-        self.n_tokens = 0
+        self._name, self._lower = name, lower
+        # Type id of each word; an unknown word gets the next one.
+        known = {_LINE_END: -1, EOS.encode(): _EOS_TYPE}
+        self._numbers = defaultdict(count(_EOS_TYPE + 1).__next__, known)
+        self._line, self._offset, self._rest, self._ends_a_line = 1, 0, b"", True
+        self.sha256, self.n_tokens = hashlib.sha256(), 0
         self.line_starts: list[Int64] = []
 
     def encode(self, block: bytes) -> Int32:
@@ -201,8 +189,7 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
             ids_file.write(encoder.finish().tobytes())
             ids_file.seek(0)
             _write_header(ids_file, encoder.n_tokens)
-            starts = np.concatenate([[0], *encoder.line_starts]).astype(_START)
-            write_array(start_file, starts)
+            write_array(start_file, np.concatenate([[0], *encoder.line_starts]).astype(_START))
             about = {
                 "format": _FORMAT,
                 "sha256": encoder.sha256.hexdigest(),

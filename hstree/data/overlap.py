@@ -39,8 +39,7 @@ class Overlap:
 def overlap(corpus: Corpus) -> Overlap:
     """Count what a corpus shares with its vocabulary.
 
-    Raises InputError when they share no word, or the vocabulary lacks ``<eos>``, or ``<unk>`` for
-    OOV tokens.
+    Raises InputError when that is no word, or when ``<eos>`` or a needed ``<unk>`` is not in it.
     """
     vocabulary = corpus.vocabulary
     if vocabulary.eos is None:
@@ -49,13 +48,8 @@ def overlap(corpus: Corpus) -> Overlap:
             f"{corpus.name}; build the tree from a corpus, or over a vocabulary with {EOS}"
         )
     words = corpus.select_vocabulary(unk=False).words
-    counts = Overlap(
-        name=corpus.name,
-        shared=shared_words(corpus),
-        words=len(words) - (EOS in words),
-        tokens=len(corpus),
-        oov=corpus.n_oov,
-    )
+    n_words = len(words) - (EOS in words)
+    counts = Overlap(corpus.name, shared_words(corpus), n_words, len(corpus), corpus.n_oov)
     if counts.shared == 0 and counts.words > 0:
         raise InputError(
             f"no word of {counts.name} is among the {len(vocabulary):,} labels "

@@ -17,12 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+#: Version of the rules; increased whenever a docstring yields another text.
 RULES_VERSION = 2
-"""Version of the rules; increased whenever a docstring yields another text."""
-
+#: Indentation and text of a line; ``(0, "")`` separates blocks.
 Line = tuple[int, str]
-"""Indentation and text of a line; ``(0, "")`` separates blocks."""
-
 _BREAK: Line = (0, "")
 _DROPPED_SECTIONS = {"see also", "references"}
 _KEPT_DIRECTIVES = {"note", "warning", "tip", "hint", "important", "caution", "attention"}
@@ -140,10 +138,8 @@ def _block_paragraphs(block: list[Line]) -> Iterator[str]:
 
 def _without_markup(text: str) -> str:
     # A backslash replaces a formula or a control character; a sentence with one is not prose.
-    text = _FORMULA.sub(r"\\", text)
-    text = _ROLE.sub(r"\1", text)
-    text = _LITERAL.sub(r"\1", text)
-    text = _FOOTNOTE.sub("", text)
+    text = _ROLE.sub(r"\1", _FORMULA.sub(r"\\", text))
+    text = _FOOTNOTE.sub("", _LITERAL.sub(r"\1", text))
     return _EMPHASIS.sub(r"\2", text).translate(_TYPEWRITER_QUOTES)
 
 

@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,10 +40,8 @@ _NOT_TEXTS = {
 class Source(Protocol):
     """A text: UTF-8 bytes, one sentence per line, words separated by white space."""
 
-    name: str
-    """Name of the text, without a folder."""
-    versions: dict[str, str]
-    """Versions of the packages that the text was taken from; empty for a file."""
+    name: str  #: without a folder
+    versions: dict[str, str]  #: of the packages that the text was taken from; empty for a file
 
     def key(self) -> str:
         """Return a hash that changes whenever the text may have changed."""
@@ -73,7 +71,10 @@ class TextFile:
             raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
         if not os.path.isfile(path):
             raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
-        _refuse_other_endings(path)
+        for ending, (what, instead) in _NOT_TEXTS.items():  # they would be read as nonsense words
+            if path.name.lower().endswith(ending):
+                wrong = f"{path} looks like {what} ({ending})"
+                raise InputError(f"{wrong}; a corpus is {_KINDS}, and {instead}")
         self.name = recorded_name(path.name)
         self.versions: dict[str, str] = {}
         self._path = path
@@ -87,8 +88,7 @@ class TextFile:
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the (uncompressed) text, and check that its hash is the key."""
-        expected = self.key()
-        digest = hashlib.sha256()
+        expected, digest = self.key(), hashlib.sha256()
         for block in self._read():
             digest.update(block)
             yield block
@@ -103,8 +103,7 @@ class TextFile:
                 self._path.open("rb") as raw,
                 gzip.open(raw) if self._path.suffix == ".gz" else raw as file,
             ):
-                before = 0
-                skip = BYTE_ORDER_MARK
+                before, skip = 0, BYTE_ORDER_MARK
                 while block := file.read(BLOCK_BYTES):
                     if before == 0 and block.startswith(b"%PDF-"):
                         raise InputError(
@@ -118,15 +117,6 @@ class TextFile:
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"cannot read {self._path}: {reason}") from error
-
-
-def _refuse_other_endings(path: Path) -> None:
-    """Refuse files of other kinds, which would be read as nonsense words."""
-    for ending, (what, instead) in _NOT_TEXTS.items():
-        if path.name.lower().endswith(ending):
-            raise InputError(
-                f"{path} looks like {what} ({ending}); a corpus is {_KINDS}, and {instead}"
-            )
 
 
 class NltkCorpus:
@@ -156,14 +146,9 @@ class NltkCorpus:
     def key(self) -> str:
         """Return a hash of the corpus's files, its reader and the version of NLTK."""
         with self._reading():
-            paths = self._reader.abspaths()
-            return _sha256(
-                [
-                    f"{self.name}\n{self.versions}\n{type(self._reader).__name__}\n".encode(),
-                    *(f"{path}\n".encode() for path in self._reader.fileids()),
-                    *(_file_hash(path) for path in paths),
-                ]
-            )
+            about = [self.name, self.versions, type(self._reader).__name__, *self._reader.fileids()]
+            lines = (f"{line}\n".encode() for line in about)
+            return _sha256(chain(lines, map(_file_hash, self._reader.abspaths())))
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the sentences, one per line."""

@@ -86,35 +86,29 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     head = read_block()
     if not head.strip():
         raise InputError(f"{name}: the file is empty; {_KINDS}")
-    header = _HEADER.match(head)
-    if header is None:
+    if header := _HEADER.match(head):
+        n_words, d = int(header[1]), int(header[2])
+        if n_words == 0 or not 0 < 4 * d <= _LONGEST:
+            wrong = f"{n_words} words with {d} numbers each"
+            raise InputError(f"{name}, line 1: {wrong}; not a word2vec file")
+        body = head[header.end() :]
+        is_text = _is_text(body.partition(b"\n")[0], d, name)
+        parse, number = (_parse_text, 2) if is_text else (_parse_binary, n_words)
+        blocks = parse(name, body, read_block, number, d)
+    else:
         d = _count_numbers(head.partition(b"\n")[0])
         if d == 0:
             raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_OF_TEXT}")
-        return _join(_parse_text(name, head, read_block, 1, d), d)
-
-    n_words, d = int(header[1]), int(header[2])
-    if n_words == 0 or not 0 < 4 * d <= _LONGEST:
-        raise InputError(
-            f"{name}, line 1: {n_words} words with {d} numbers each; not a word2vec file"
-        )
-    body = head[header.end() :]
-    is_text = _is_text(body.partition(b"\n")[0], d, name)
-    parse, number = (_parse_text, 2) if is_text else (_parse_binary, n_words)
-    words, rows = _join(parse(name, body, read_block, number, d), d)
-    if len(words) != n_words:
-        raise InputError(
-            f"{name}: line 1 announces {n_words} words but {len(words)} follow; "
-            "the file is cut off, or its first line is wrong"
-        )
-    return words, rows
-
-
-def _join(blocks: Iterator[tuple[list[str], Float32]], d: int) -> tuple[list[str], Float32]:
+        blocks = _parse_text(name, head, read_block, 1, d)
     words, rows = [], [np.empty((0, d), np.float32)]
     for some_words, some_rows in blocks:
         words += some_words
         rows.append(some_rows)
+    if header and len(words) != n_words:
+        raise InputError(
+            f"{name}: line 1 announces {n_words} words but {len(words)} follow; "
+            "the file is cut off, or its first line is wrong"
+        )
     return words, np.concatenate(rows)
 
 
@@ -185,7 +179,13 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
     rows = _numbers(b" ".join(texts))
     if len(rows) != len(texts) * d:
         wrong = next(i for i, text in enumerate(texts) if len(_numbers(text)) != d)
-        raise InputError(_not_numbers(f"{name}, line {numbers[wrong]}", texts[wrong], d))
+        fields = texts[wrong].split()
+        odd = next((field for field in fields if not _is_number(field)), None)
+        what = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
+        if odd is not None:
+            shown = odd[:40].decode("utf-8", "backslashreplace")
+            what = f"{shown!r} is not a number; expected a word and {d} numbers"
+        raise InputError(f"{name}, line {numbers[wrong]}: {what}")
     return _decoded(words, numbers, name), rows.reshape(-1, d)
 
 
@@ -212,27 +212,15 @@ def _numbers(text: bytes) -> Float32:
             return np.empty(0, np.float32)
 
 
-def _not_numbers(where: str, text: bytes, d: int) -> str:
-    fields = text.split()
-    wrong = next((field for field in fields if not _is_number(field)), None)
-    if wrong is None:
-        return (
-            f"{where}: {len(fields)} numbers after the word, expected {d}; give every word the same"
-        )
-    shown = wrong[:40].decode("utf-8", "backslashreplace")
-    return f"{where}: {shown!r} is not a number; expected a word and {d} numbers"
-
-
 def _parse_binary(
     name: str, head: bytes, read_block: Callable[[], bytes], n_words: int, d: int
 ) -> Iterator[tuple[list[str], Float32]]:
     """Parse a word2vec binary file block by block."""
     done, data, block = 0, b"", head
     while block and done < n_words:
-        data += block
+        data, at = data + block, 0
         words: list[bytes] = []
         rows: list[bytes] = []
-        at = 0
         while done + len(words) < n_words:
             space = data.find(b" ", at)
             end = space + 1 + 4 * d
@@ -242,13 +230,11 @@ def _parse_binary(
             rows.append(data[space + 1 : end])
             at = end
         data = data[at:]
+        first, done = done + 1, done + len(words)
         if len(data) > _LONGEST:
-            raise InputError(
-                f"{name}: no end of the word after {done + len(words)} words; {_KINDS}"
-            )
+            raise InputError(f"{name}: no end of the word after {done} words; {_KINDS}")
         vectors = np.frombuffer(b"".join(rows), "<f4").astype(np.float32).reshape(-1, d)
-        yield _decoded(words, range(done + 1, done + len(words) + 1), name, "word"), vectors
-        done += len(words)
+        yield _decoded(words, range(first, done + 1), name, "word"), vectors
         block = read_block()
     if done < n_words:
         raise InputError(
@@ -273,20 +259,6 @@ def _decoded(
         ) from None
 
 
-def write_text(name: str, words: Sequence[str], vectors: Float32) -> None:
-    """Write word2vec text, with the fewest digits that give the same float32 back.
-
-    Raises InputError when a word is empty or contains white space, before anything is written, and
-    FileFormatError when the file cannot be written.
-    """
-    _write(name, words, vectors, _text_rows)
-
-
-def write_binary(name: str, words: Sequence[str], vectors: Float32) -> None:
-    """Write word2vec binary; see `write_text`."""
-    _write(name, words, vectors, _binary_rows)
-
-
 def check_words(name: str, words: Sequence[str]) -> None:
     """Refuse words that word2vec's files cannot hold: empty ones, and those with white space.
 
@@ -300,26 +272,22 @@ def check_words(name: str, words: Sequence[str]) -> None:
             )
 
 
-def _write(
-    name: str,
-    words: Sequence[str],
-    vectors: Float32,
-    rows: Callable[[Sequence[str], Float32], Iterator[bytes]],
-) -> None:
+def write_word2vec(name: str, words: Sequence[str], vectors: Float32, *, binary: bool) -> None:
+    """Write word2vec binary, or text with the fewest digits that give the same float32 back.
+
+    Raises InputError when a word is empty or contains white space, before anything is written, and
+    FileFormatError when the file cannot be written.
+    """
     check_words(name, words)
     with replacing(name) as file, progress.task(f"writing {name}", len(words), "words") as task:
         file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
         for a in range(0, len(words), BLOCK_ROWS):
-            some = words[a : a + BLOCK_ROWS]
-            file.writelines(rows(some, vectors[a : a + BLOCK_ROWS]))
+            some, rows = words[a : a + BLOCK_ROWS], vectors[a : a + BLOCK_ROWS]
+            if binary:
+                numbers = (row.tobytes() for row in rows.astype("<f4"))
+            else:
+                numbers = (" ".join(row).encode() for row in rows.astype(np.str_))
+            file.writelines(
+                b"%b %b\n" % (w.encode(), n) for w, n in zip(some, numbers, strict=True)
+            )
             task.advance(len(some))
-
-
-def _text_rows(words: Sequence[str], vectors: Float32) -> Iterator[bytes]:
-    for word, numbers in zip(words, vectors.astype(np.str_), strict=True):
-        yield f"{word} {' '.join(numbers)}\n".encode()
-
-
-def _binary_rows(words: Sequence[str], vectors: Float32) -> Iterator[bytes]:
-    for word, row in zip(words, vectors.astype("<f4"), strict=True):
-        yield word.encode() + b" " + row.tobytes() + b"\n"

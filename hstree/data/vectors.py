@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from hstree._files import naming
 from hstree._npy_format import write_array
 from hstree._text import quoted
-from hstree._typing import Array, Float32
+from hstree._typing import Float32
 from hstree.data.provenance import texts
-from hstree.data.vector_files import is_npy, read_npy, read_text_or_binary, write_binary, write_text
+from hstree.data.vector_files import is_npy, read_npy, read_text_or_binary, write_word2vec
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError
@@ -106,8 +106,7 @@ class WordVectors:
             words, rows = read_text_or_binary(name)
             with naming(name):
                 return cls(words, rows)
-        matrix = read_npy(name)
-        content = read_labels(name, labels)
+        matrix, content = read_npy(name), read_labels(name, labels)
         if content is None:
             by_index = [str(row) for row in range(len(np.atleast_1d(matrix)))]
             with naming(name):
@@ -137,10 +136,8 @@ class WordVectors:
             When a word contains white space (for ``.npy``: a tab or a line end).
         """
         name = os.fspath(path)
-        if name.endswith((".vec", ".txt")):
-            write_text(name, self.labels, self.vectors)
-        elif name.endswith(".bin"):
-            write_binary(name, self.labels, self.vectors)
+        if name.endswith((".vec", ".txt", ".bin")):
+            write_word2vec(name, self.labels, self.vectors, binary=name.endswith(".bin"))
         elif name.endswith(".npy"):
             record = texts(self._source)
             with replacing_with_labels(name, self.labels, self.counts, record) as file:
@@ -189,22 +186,16 @@ def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:
     if array.dtype.kind not in "fiu":
         raise InputError(f"vectors of type {array.dtype}; they must be real numbers")
     if array.ndim != 2 or array.size == 0:
-        raise InputError(
-            f"vectors of shape {array.shape}; expected (words, dimension), both at least 1"
-        )
+        expected = "expected (words, dimension), both at least 1"
+        raise InputError(f"vectors of shape {array.shape}; {expected}")
     if len(array) != len(labels):
         raise InputError(f"{len(labels)} labels for {len(array)} rows; give one for each row")
     with np.errstate(over="ignore"):  # reported below, apart from infinities
         matrix = np.ascontiguousarray(array, np.float32).view()
-    _check_finite(array, matrix, labels)
     matrix.setflags(write=False)
-    return matrix
-
-
-def _check_finite(array: Array, matrix: Float32, labels: tuple[str, ...]) -> None:
     finite = np.isfinite(matrix)
     if finite.all():
-        return
+        return matrix
     row, column = map(int, np.argwhere(~finite)[0])
     value = array[row, column]
     what = f"the value {value}, too large for float32" if np.isfinite(value) else f"{value}"
@@ -223,7 +214,5 @@ def _check_labels(labels: tuple[str, ...]) -> None:
     if len(set(labels)) < len(labels):
         twice = Counter(labels).most_common(1)[0][0]
         first = labels.index(twice)
-        second = labels.index(twice, first + 1)
-        raise InputError(
-            f"the word {quoted(twice)} names row {first} and row {second}; drop one of them"
-        )
+        rows = f"row {first} and row {labels.index(twice, first + 1)}"
+        raise InputError(f"the word {quoted(twice)} names {rows}; drop one of them")

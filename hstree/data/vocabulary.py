@@ -22,12 +22,10 @@ from hstree.data.provenance import texts
 from hstree.data.word_files import header, read_words, word_lines
 from hstree.errors import InputError, OptionError
 
+#: The word that replaces every word outside the vocabulary.
 UNK = "<unk>"
-"""The word that replaces every word outside the vocabulary."""
-
+#: The word that ends every line.
 EOS = "<eos>"
-"""The word that ends every line."""
-
 _LARGEST_TOTAL = np.iinfo(np.int64).max
 
 
@@ -133,28 +131,24 @@ class Vocabulary:
         is_kept = count >= min_count
         is_kept[list(special.values())] = False
         kept = np.flatnonzero(is_kept)  # words that are frequent enough, specials aside
-        has_unk = unk
-        if has_unk is None:
+        if unk is None:
             is_all_kept = n_eos + count[kept].sum() == count.sum()
-            has_unk = not is_all_kept or (max_size is not None and len(kept) + 1 > max_size)
+            unk = not is_all_kept or (max_size is not None and len(kept) + 1 > max_size)
         if max_size is not None:
-            room = max_size - 1 - has_unk
+            room = max_size - 1 - unk
             if room < 0:
-                needed = f"{EOS} and {UNK}" if has_unk else EOS
-                raise OptionError.about(
-                    "max_size", f"is {max_size}, which leaves no room for {needed}"
-                )
+                needed = f"no room for {EOS} and {UNK}" if unk else f"no room for {EOS}"
+                raise OptionError.about("max_size", f"is {max_size}, which leaves {needed}")
             # The most frequent `room` of them.
             kept = kept[_largest_first([words[i] for i in kept.tolist()], count[kept])[:room]]
         chosen = [*(words[i] for i in kept.tolist()), EOS]
         chosen_count = [*count[kept].tolist(), n_eos]
-        if has_unk:
+        if unk:
             chosen.append(UNK)
             chosen_count.append(int(count.sum()) - sum(chosen_count))
         order = _largest_first(chosen, np.array(chosen_count))
-        return cls(
-            [chosen[i] for i in order.tolist()], np.array(chosen_count)[order], source=source
-        )
+        ordered = [chosen[i] for i in order.tolist()]
+        return cls(ordered, np.array(chosen_count)[order], source=source)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -240,8 +234,7 @@ class Vocabulary:
 def _largest_first(words: Sequence[str], counts: Int64) -> Int64:
     """Return the indices by descending count, ties by word."""
     by_word = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
-    order: Int64 = by_word[np.argsort(-counts[by_word], kind="stable")]
-    return order
+    return np.asarray(by_word[np.argsort(-counts[by_word], kind="stable")])
 
 
 def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
@@ -256,10 +249,8 @@ def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
     if array.dtype.kind not in "iu":
         raise InputError(f"counts of type {array.dtype}; they must be whole numbers below 2**63")
     if int(array.min(initial=0)) < 0:
-        i = int(np.argmin(array))
-        raise InputError(
-            f"the word {quoted(words[i])} has the count {array[i]}; counts start at zero"
-        )
+        wrong = f"{quoted(words[int(array.argmin())])} has the count {array.min()}"
+        raise InputError(f"the word {wrong}; counts start at zero")
     # A sum in floats finds an overflow that a sum in int64 would hide.
     if array.sum(dtype=np.float64) > _LARGEST_TOTAL / 2 and sum(array.tolist()) > _LARGEST_TOTAL:
         raise InputError("counts whose sum is above 2**63 - 1; divide them all by the same number")

@@ -50,8 +50,7 @@ class Windows:
                 f"{corpus.n_oov:,} of {len(corpus):,} tokens of {corpus.name} are not among "
                 "the labels, which hold no <unk>; build the tree over a vocabulary with <unk>"
             )
-        self.corpus = corpus
-        self.context = context
+        self.corpus, self.context = corpus, context
         self._eos = vocabulary.index(vocabulary.eos)
         self._unk = vocabulary.index(vocabulary.unk) if vocabulary.unk is not None else -1
 
@@ -98,10 +97,9 @@ class Windows:
         """Return the expected frequency of each label as a target of `training_batches`, (V,)."""
         return self.corpus.counts.astype(np.float64)
 
-    def _block_starts(self, rng: np.random.Generator | None) -> list[int]:
+    def _block_starts(self, rng: np.random.Generator | None) -> Iterator[int]:
         starts = np.arange(0, len(self), BLOCK)
-        shuffled: list[int] = (starts if rng is None else rng.permutation(starts)).tolist()
-        return shuffled
+        return map(int, starts if rng is None else rng.permutation(starts))
 
     def _read(self, start: int, stop: int) -> tuple[Int32, Bool]:
         """Return the label ids of some tokens, and whether each is OOV."""
@@ -124,9 +122,7 @@ class SymmetricWindows(Windows):
     context : int
         Number of words on either side, n.
     sample : float, default 0
-        Sub-sampling of frequent words in `training_batches`: a token of a word with relative
-        frequency f is kept with probability ``min(1, (sqrt(f / sample) + 1) * sample / f)``;
-        0 keeps all.
+        Sub-sampling of frequent words in `training_batches`; see `keep_probability`.
     """
 
     def __init__(self, corpus: Corpus, context: int, sample: float = 0.0) -> None:
@@ -207,7 +203,8 @@ class _LineTokens:
 def keep_probability(counts: Int64, sample: float) -> Float64:
     """Return the probability with which a token of each word is kept, (V,).
 
-    The rule of the word2vec program, which differs from the paper's; 1 for all if `sample` is 0.
+    ``min(1, (sqrt(f / sample) + 1) * sample / f)`` for a relative frequency f, the rule of the
+    word2vec program, which differs from the paper's; 1 for all if `sample` is 0.
     """
     if sample == 0:
         return np.ones(len(counts))

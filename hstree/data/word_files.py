@@ -20,17 +20,22 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from hstree._files import BYTE_ORDER_MARK, open_regular, read_text, reading, replacing
+from hstree._files import (
+    BYTE_ORDER_MARK,
+    flush_to_disk,
+    open_regular,
+    read_text,
+    reading,
+    replacing,
+)
 from hstree._text import quoted
 from hstree._typing import Int64
 from hstree.data.provenance import Text, texts
 from hstree.errors import InputError
-
-C = TypeVar("C")
 
 #: Longest first line that is read as a record, in characters.
 MAX_HEADER = 1 << 20
@@ -39,14 +44,13 @@ _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
 _STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
-class WordList(NamedTuple, Generic[C]):
-    """Content of a vocabulary or labels file; C is the type of its counts."""
+class WordList(NamedTuple):
+    """Content of a vocabulary or labels file."""
 
     path: str
     words: list[str]
-    counts: C
-    #: The record of the first line; None without one.
-    record: dict[str, Any] | None
+    counts: Any  # int64 array, or None where lines have no counts
+    record: dict[str, Any] | None  # of the first line; None without one
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, str]]:
@@ -55,13 +59,7 @@ def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, 
     return [(number, line) for number, line in enumerate(lines, start=1) if line]
 
 
-@overload
-def read_words(
-    path: str | os.PathLike[str], what: str, *, counted: Literal[True]
-) -> WordList[Int64]: ...
-@overload
-def read_words(path: str | os.PathLike[str], what: str) -> WordList[Int64 | None]: ...
-def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList[Any]:
+def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:
     """Read a vocabulary or labels file; `what` it holds is for messages.
 
     If not `counted`, the first line of a word decides whether all lines have a count. Raises
@@ -99,9 +97,8 @@ def counts_array(path: str | os.PathLike[str], counts: Sequence[int]) -> Int64:
 
 def unexpected(path: str | os.PathLike[str], number: int, expected: str, line: str) -> InputError:
     """Return the error for a line that is not what it should be."""
-    return InputError(
-        f"{os.fspath(path)}, line {number}: expected {expected}, found {quoted(line)}"
-    )
+    found = f"expected {expected}, found {quoted(line)}"
+    return InputError(f"{os.fspath(path)}, line {number}: {found}")
 
 
 def word_lines(path: str | os.PathLike[str], words: Sequence[str], counts: Int64 | None) -> bytes:
@@ -169,11 +166,10 @@ def labels_path(path: str | os.PathLike[str]) -> Path:
 
 def read_labels(
     path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None
-) -> WordList[Int64 | None] | None:
-    """Read the labels of a file's rows.
+) -> WordList | None:
+    """Read the labels of a file's rows from `labels`, or from its labels file; None without one.
 
-    They are in the file `labels` (default: ``NAME.labels.tsv`` beside `path`; None if there is
-    none). Raises InputError when the labels cannot be read, or were written with another file.
+    Raises InputError when the labels cannot be read, or were written with another file.
     """
     if labels is None:
         labels = labels_path(path)
@@ -182,7 +178,16 @@ def read_labels(
     content = read_words(labels, "the labels")
     # The record of a vocabulary, which may serve as labels, has no hash.
     if content.record is not None and "file_sha256" in content.record:
-        _check_pair(content.path, content.record["file_sha256"], os.fspath(path))
+        expected = content.record["file_sha256"]
+        with reading(os.fspath(path)):
+            sha256 = _sha256(path)
+        if sha256 != expected:
+            raise InputError(
+                f"{content.path} was not written with {os.fspath(path)}, one of them has been "
+                f"replaced since (sha256 {sha256[:16]}, line 1 of the labels says "
+                f"{str(expected)[:16]!r}); write both again, or delete that line if the labels are "
+                "right"
+            )
     return content
 
 
@@ -192,32 +197,18 @@ def replacing_with_labels(
 ) -> Iterator[BinaryIO]:
     """Open a file as `hstree._files.replacing` does, and write its labels file after it.
 
-    When the file is complete and flushed to disk, the labels with its hash are put in place, and
-    then the file itself. Raises FileFormatError when a file cannot be written, and InputError when
-    a line of text cannot hold a label.
+    When the file is complete and on disk, the labels with its hash are put in place, then the file.
+    Raises FileFormatError when one cannot be written, InputError when a line cannot hold a label.
     """
     lines = word_lines(path, labels, counts)
     with replacing(path) as file:
         yield file
-        file.flush()
-        os.fsync(file.fileno())
+        flush_to_disk(file)
         record = header(file_sha256=_sha256(file.name), texts=list(texts))
         with replacing(labels_path(path)) as labels_file:
             labels_file.write(record.encode() + lines)
 
 
-def _sha256(path: str) -> str:
+def _sha256(path: str | os.PathLike[str]) -> str:
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _check_pair(labels: str, expected: object, path: str) -> None:
-    """Refuse labels that were not written with the file `path`."""
-    with reading(path):
-        sha256 = _sha256(path)
-    if sha256 != expected:
-        raise InputError(
-            f"{labels} was not written with {path}, one of them has been replaced since "
-            f"(sha256 {sha256[:16]}, line 1 of the labels says {str(expected)[:16]!r}); write both "
-            "again, or delete that line if the labels are right"
-        )
