@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from hstree._typing import Int64, Integer
@@ -29,6 +31,15 @@ def ranges(first: Int64, start: Int64) -> Int64:
     [10, 11, 7, 8, 9]
     """
     return np.arange(start[-1]) + np.repeat(first - start[:-1], np.diff(start))
+
+
+def batches(start: Int64, size: int) -> Iterator[tuple[int, int]]:
+    """Group segments, in order, into runs of up to `size` elements, or of one larger segment."""
+    first = 0
+    while first < len(start) - 1:
+        last = max(int(np.searchsorted(start, start[first] + size, "right")) - 1, first + 1)
+        yield first, last
+        first = last
 
 
 def segment_ids(start: Int64) -> Int64:

@@ -179,12 +179,7 @@ def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> Bool:
 
 
 def log_odds(
-    nodes: Nodes,
-    X: Floating,
-    second: Bool,
-    weight: Float64,
-    iterations: int,
-    shared_variance: bool,
+    nodes: Nodes, X: Floating, second: Bool, weight: Float64, iterations: int, shared_variance: bool
 ) -> Float64:
     """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
 

@@ -12,10 +12,10 @@ from scipy.cluster import hierarchy
 from hstree import progress
 from hstree._options import checked_options
 from hstree._typing import Int64
-from hstree.builders.shared.prune import reorder
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
+from hstree.tree.order import reorder
 
 #: Maximum number of labels: V (V - 1) / 2 distances are 1.6 GB of float64, and a copy.
 MAX_LABELS = 20_000

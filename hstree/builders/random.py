@@ -14,10 +14,7 @@ from hstree.tree import Tree
 
 @checked_options
 def random(
-    vocabulary: Vocabulary,
-    *,
-    arity: Annotated[int, Range(2)] = 2,
-    random_state: RandomState = 0,
+    vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2, random_state: RandomState = 0
 ) -> Tree:
     """Complete tree over the words in random order.
 

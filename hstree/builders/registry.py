@@ -26,13 +26,7 @@ from hstree.data.provenance import Text, texts
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
-from hstree.errors import (
-    FileFormatError,
-    InputError,
-    MissingExtraError,
-    OptionError,
-    PluginError,
-)
+from hstree.errors import FileFormatError, InputError, MissingExtraError, OptionError, PluginError
 from hstree.tree import Tree
 from hstree.tree.json_format import dump_meta
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -21,6 +21,7 @@ from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int64
 from hstree.errors import TreeError
 from hstree.tree.content import content_arrays
+from hstree.tree.order import sum_to_root
 from hstree.tree.rules import broken_rules
 
 T = TypeVar("T", bound=np.generic)
@@ -120,8 +121,7 @@ class TreeArrays:
     @cached_property
     def row_edge(self) -> Int64:
         """int64 array (rows,): the edge whose score each weight row gives; binary: the first."""
-        has_row = (self.edge_width > 2) | (self.edge_branch == 0)
-        return _read_only(np.flatnonzero(has_row))
+        return _read_only(np.flatnonzero((self.edge_width > 2) | (self.edge_branch == 0)))
 
     @cached_property
     def edge_node(self) -> Int64:
@@ -131,8 +131,7 @@ class TreeArrays:
     @cached_property
     def edge_branch(self) -> Int64:
         """int64 array (E,): position of each edge among those of its node, from 0."""
-        branch = np.arange(len(self.child)) - self.child_start[self.edge_node]
-        return _read_only(branch)
+        return _read_only(np.arange(len(self.child)) - self.child_start[self.edge_node])
 
     @cached_property
     def edge_width(self) -> Int64:
@@ -160,29 +159,12 @@ class TreeArrays:
     @cached_property
     def parent(self) -> Int64:
         """int64 array (N,): the parent of each node, -1 for the root."""
-        parent = np.full(self.n_nodes, -1, np.int64)
-        parent[1:] = self.edge_node[self.node_edge[1:]]
-        return _read_only(parent)
+        return _read_only(np.where(self.node_edge < 0, -1, self.edge_node[self.node_edge]))
 
     @cached_property
     def depth(self) -> Int64:
         """int64 array (N,): number of decisions before each node; 0 for the root."""
-        above = np.ones(self.n_nodes, np.int64)
-        above[:1] = 0
-        return _read_only(self.sum_to_root(above))
-
-    def sum_to_root(self, value: Array) -> Array:
-        """Sum a value of the nodes (N,) over each node and all nodes above it.
-
-        By pointer doubling: O(N log depth), so that a chain is no slower than a balanced tree.
-        """
-        # After k rounds, total is the sum over 2**k nodes up from each; jump is the node after them
-        total, jump = np.array(value), np.array(self.parent)
-        while (alive := np.flatnonzero(jump >= 0)).size:
-            above = jump[alive]
-            total[alive] += total[above]
-            jump[alive] = jump[above]
-        return total
+        return _read_only(sum_to_root((self.parent >= 0).astype(np.int64), self.parent))
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -214,8 +196,7 @@ class TreeArrays:
     @cached_property
     def codes_per_label(self) -> Int64:
         """int64 array (V,): the number of codes of each label; 0 only where V = 1."""
-        number = np.bincount(~self.child[self.child < 0], minlength=self.n_labels)
-        return _read_only(number)
+        return _read_only(np.bincount(~self.child[self.child < 0], minlength=self.n_labels))
 
     @cached_property
     def has_single_codes(self) -> bool:
@@ -244,11 +225,7 @@ class TreeArrays:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and unpickle through `__init__`, which makes read-only arrays and checks them."""
         fields = ("labels", "child_start", "child", "counts", "names", "meta")
-        return _unpickled, (type(self), {name: getattr(self, name) for name in fields})
-
-
-def _unpickled(cls: type[TreeArrays], fields: Mapping[str, Any]) -> TreeArrays:
-    return cls(**fields)
+        return partial(type(self), **{name: getattr(self, name) for name in fields}), ()
 
 
 def _read_only(array: Int64) -> Int64:

@@ -88,10 +88,8 @@ class Codes:
         O(D) time for D decisions, or O(D + depth) where codes are not cached.
         """
         first = self.label_start[labels]
-        per_label = self.label_start[labels + 1] - first
-        code_start = offsets(per_label)
-        code = ranges(first, code_start)
-        return Expansion(code_start, *self._decisions(code))
+        code_start = offsets(self.label_start[labels + 1] - first)
+        return Expansion(code_start, *self._decisions(ranges(first, code_start)))
 
     def of(self, label: int) -> list[list[tuple[int, int]]]:
         """Return one label's codes as lists of (node, branch) pairs, from the root down."""

@@ -14,10 +14,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree._ragged import offsets, segment_ids
+from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Int64, UInt8
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
+from hstree.tree.order import parents_first, reorder
 from hstree.tree.tree import Tree
 
 T = TypeVar("T", bound=np.generic)
@@ -144,12 +145,8 @@ def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
             f"the codes have {start[-1]:,} decisions, too many for {what}, which writes out each; "
             "graphml, newick, nested, linkage and napkinxc hold such trees"
         )
-    first = 0
-    while first < tree.n_labels:
-        stop = int(np.searchsorted(start, start[first] + _BATCH, "right")) - 1
-        stop = max(stop, first + 1)
+    for first, stop in batches(start, _BATCH):
         yield _paths(codes, np.arange(first, stop))
-        first = stop
 
 
 def check_binary(tree: Tree, what: str) -> None:
@@ -270,26 +267,10 @@ def tree_of_paths(
     if n_parents.max() > 1:
         name = int(number[np.argmax(n_parents)])
         raise InputError(f"two paths lead to node {name}; in a tree it is one")
-    order = _parents_first(child, int(node[0]))
-    new_number = np.empty_like(order)
-    new_number[order] = np.arange(len(order))
-    child = child[order]
-    child[child >= 0] = new_number[child[child >= 0]]
-    tree = Tree(labels, 2 * np.arange(len(order) + 1), child.ravel(), counts=counts)
-    return tree, number[order]
-
-
-def _parents_first(child: Int64, root: int) -> Int64:
-    """Return the nodes (N,) of a tree of children (N, 2), each after its parent."""
-    n_nodes = len(child)
-    parent = np.repeat(np.arange(n_nodes), 2)[child.ravel() >= 0]
-    below = child[child >= 0]
-    if np.all(below > parent):
-        return np.arange(n_nodes)
-    if np.all(below < parent):
-        return np.arange(n_nodes)[::-1]
-    levels = [np.array([root])]
-    while len(levels[-1]):
-        under = child[levels[-1]].ravel()
-        levels.append(under[under >= 0])
-    return np.concatenate(levels)
+    child_start = 2 * np.arange(len(child) + 1)
+    if np.all(child < np.arange(len(child))[:, None]):  # children before parents
+        order = np.arange(len(child))[::-1]
+    else:
+        order = parents_first(child_start, child.ravel(), int(node[0]))
+    child_start, children, _ = reorder(child_start, child.ravel(), order)
+    return Tree(labels, child_start, children, counts=counts), number[order]

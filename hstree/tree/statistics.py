@@ -11,6 +11,7 @@ from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import optimal_length
+from hstree.tree.order import sum_to_root
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     """
     codes = Codes(tree, cache_limit=0)
     # (C,) scores computed along each code; then (V,) decisions and scores of each label
-    scores = tree.sum_to_root(np.diff(tree.row_start))[tree.edge_node[codes.leaf_edge]]
+    scores = sum_to_root(np.diff(tree.row_start), tree.parent)[tree.edge_node[codes.leaf_edge]]
     length_of = np.bincount(codes.label, codes.length, tree.n_labels)
     scores_of = np.bincount(codes.label, scores, tree.n_labels)
     counts = tree.counts if counts is None else counts

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hstree.errors import TreeError
 from hstree.tree import Tree
+from hstree.tree.order import sum_to_root
 from tests.strategies import children_of, trees
 
 THREE = [[~0, 1], [~1, ~2]]
@@ -83,7 +84,7 @@ def test_codes_per_label(tree):
 @given(trees(), st.randoms(use_true_random=False))
 def test_sum_to_root_adds_up_every_ancestor(tree, random):
     value = np.array([random.randrange(100) for _ in range(tree.n_nodes)], np.int64)
-    total = tree.sum_to_root(value)
+    total = sum_to_root(value, tree.parent)
     for node in range(tree.n_nodes):
         expected, above = 0, node
         while above >= 0:

@@ -37,11 +37,7 @@ ONCE = [
     ("known node", "node 0 has the child node 9", {"children": [[~0, 1, 9], [~1, ~2]]}),
     ("child after parent", "node 1 has the child node 0", {"children": [[~0, 1], [~1, ~2, 0]]}),
     ("no child twice", "node 0 has the child -1 twice", {"children": [[~0, 1, ~0], [~1, ~2]]}),
-    (
-        "one parent",
-        "node 2 has 2 parents",
-        {"children": [[~0, 1, 2], [~1, 2], [~1, ~2]]},
-    ),
+    ("one parent", "node 2 has 2 parents", {"children": [[~0, 1, 2], [~1, 2], [~1, ~2]]}),
     ("reachable", "node 2 is not under the root", {"children": [*CHILDREN, [~0, ~1]]}),
     ("reachable", "node 1 is not under the root", {"children": [[~0, ~1, ~2], [~0, ~1]]}),
     ("every label placed", "label 2 hangs under no node", {"children": [[~0, ~1]]}),
@@ -67,11 +63,7 @@ def test_broken_offsets_are_named_and_nothing_is_read_through_them(start):
 
 @pytest.mark.parametrize(
     "children",
-    [
-        [[~0, 1], [1, ~1, ~2]],
-        [[~0, ~1, ~2, 0], [~0, ~1]],
-        [[~0, ~1, ~2], [2, ~0], [1, ~1]],
-    ],
+    [[[~0, 1], [1, ~1, ~2]], [[~0, ~1, ~2, 0], [~0, ~1]], [[~0, ~1, ~2], [2, ~0], [1, ~1]]],
 )
 def test_a_cycle_breaks_child_after_parent(children):
     assert "child after parent" in [broken.rule for broken in rules_broken_by(children=children)]
@@ -115,10 +107,7 @@ def is_a_tree(n_labels, children):
     return len(seen_nodes) == len(children) and seen_labels == set(range(n_labels))
 
 
-@given(
-    st.integers(1, 4),
-    st.lists(st.lists(st.integers(-5, 4), max_size=4), max_size=4),
-)
+@given(st.integers(1, 4), st.lists(st.lists(st.integers(-5, 4), max_size=4), max_size=4))
 def test_random_children_are_valid_when_a_walk_says_so(n_labels, children):
     labels = [str(label) for label in range(n_labels)]
     assert (rules_broken_by(labels, children) == []) == is_a_tree(n_labels, children)

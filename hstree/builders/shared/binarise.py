@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from hstree import progress
 from hstree._ragged import offsets
@@ -12,9 +10,9 @@ from hstree._typing import Floating, Int64
 from hstree.builders.kmeans import kmeans_split
 from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.nodes import normalised
-from hstree.builders.shared.prune import reorder
 from hstree.tree import Tree
 from hstree.tree.huffman_code import merge_order
+from hstree.tree.order import by_level, reorder
 
 
 def binarise_huffman(tree: Tree, counts: Int64) -> Tree:
@@ -73,17 +71,10 @@ def _assembled(tree: Tree, child_start: Int64, child: Int64, top: Int64) -> Tree
     wide_child = tree.child[~child[at_edge]]
     child[at_edge] = np.where(wide_child >= 0, top[wide_child * (wide_child >= 0)], wide_child)
 
-    # nodes in breadth-first order, so that children come after their parents
-    n_nodes = len(child_start) - 1
-    is_node = child >= 0
-    indptr = offsets(is_node.astype(np.int64))[child_start]
-    graph = csr_array(
-        (np.ones(indptr[-1], np.int8), child[is_node], indptr), shape=(n_nodes, n_nodes)
-    )
-    order = breadth_first_order(graph, int(top[0]), return_predecessors=False).astype(np.int64)
+    order = by_level(child_start, child, int(top[0]))
     start, child, number = reorder(child_start, child, order)
     names = None
     if tree.names is not None:
         name_of = dict(zip(number[top].tolist(), tree.names, strict=True))
-        names = [name_of.get(node) for node in range(n_nodes)]
+        names = [name_of.get(node) for node in range(len(order))]
     return Tree(tree.labels, start, child, counts=tree.counts, names=names)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from hstree._ragged import offsets, segment_ids
+from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Bool, Int64
 from hstree.progress import Task
 
@@ -111,19 +111,10 @@ def _split_level(
     words, bounds = word[is_split], offsets(size[large])
     branches = [
         split(words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], rng)
-        for a, b in _blocks(bounds)
+        for a, b in batches(bounds, BLOCK)
     ]
     branch[is_split] = np.concatenate(branches)
     return branch
-
-
-def _blocks(start: Int64) -> Iterator[tuple[int, int]]:
-    """Group whole nodes, in order, into blocks of at most BLOCK rows, or of one larger node."""
-    first, n_nodes = 0, len(start) - 1
-    while first < n_nodes:
-        last = max(int(np.searchsorted(start, start[first] + BLOCK, "right")) - 1, first + 1)
-        yield first, last
-        first = last
 
 
 def _double(

@@ -1,4 +1,4 @@
-"""Removal of labels and of nodes without a choice; renumbering of nodes."""
+"""Removal of labels and of nodes without a choice."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hstree._ragged import offsets, ranges
+from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.tree import Tree
+from hstree.tree.order import reorder
 
 #: Child of an edge that is left out.
 GONE = int(np.iinfo(np.int64).min)
@@ -47,21 +48,11 @@ def pruned(tree: Tree, labels: Sequence[str]) -> Tree:
 
 
 def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:
-    """Leave out nodes with one child or none, from the deepest level up.
+    """Leave out nodes with one child or none, and return the new `child`, `GONE` for no child.
 
-    A node with one child is replaced by that child; of equal children of a node the first remains.
-
-    Parameters
-    ----------
-    node, child : int64 arrays (E,)
-        Node that each edge leaves; node or ``~label`` that it leads to, `GONE` for none.
-    levels : iterable of int64 arrays
-        Edges that leave each level, the deepest first.
-
-    Returns
-    -------
-    int64 array (E,)
-        `child` of the result. Edges are left only at nodes with two children or more.
+    Edges (E,) lead from `node` to `child`, a node, ``~label`` or `GONE`; `levels` are the edges
+    that leave each level, the deepest first. A node with one child is replaced by that child; of
+    equal children of a node the first remains.
     """
     child = child.copy()
     replacement = np.full(max(node.max(), child.max()) + 1, GONE)  # (N,) of each node
@@ -79,18 +70,3 @@ def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:
         dropped[first[np.repeat(size > 1, size)]] = False
         child[edges[dropped]] = GONE
     return child
-
-
-def reorder(child_start: Int64, child: Int64, order: Int64) -> tuple[Int64, Int64, Int64]:
-    """Renumber nodes: node ``order[i]`` becomes node i, others are left out.
-
-    The children of nodes kept must be among them. Returns the new `child_start` and `child`, and
-    the new number (N,) of each node kept.
-    """
-    number = np.zeros(len(child_start) - 1, np.int64)
-    number[order] = np.arange(len(order))
-    start = offsets(np.diff(child_start)[order])
-    child = child[ranges(child_start[order], start)]
-    inner = child >= 0
-    child[inner] = number[child[inner]]
-    return start, child, number

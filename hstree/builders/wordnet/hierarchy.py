@@ -15,9 +15,10 @@ from scipy.sparse.csgraph import connected_components
 
 from hstree._ragged import offsets
 from hstree._typing import Int64
-from hstree.builders.shared.prune import GONE, collapse, reorder
+from hstree.builders.shared.prune import GONE, collapse
 from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 from hstree.tree import Tree
+from hstree.tree.order import reorder, sum_to_root
 
 #: Names of the nodes above the roots, in the order of `POS`.
 POS_NAMES = ("nouns", "verbs", "adjectives", "adverbs")
@@ -135,11 +136,4 @@ def _leads_to(start: int, end: int, parent: Int64) -> bool:
 
 
 def _depth(parent: Int64) -> Int64:
-    """Return the depth of each node below its root, by pointer doubling."""
-    depth = (parent >= 0).astype(np.int64)
-    jump = parent.copy()
-    while (alive := np.flatnonzero(jump >= 0)).size:
-        above = jump[alive]
-        depth[alive] += depth[above]
-        jump[alive] = jump[above]
-    return depth
+    return sum_to_root((parent >= 0).astype(np.int64), parent)
