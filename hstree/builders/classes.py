@@ -155,7 +155,7 @@ def _adaptive(text: ClusteredText, arrange: Arrange) -> tuple[Shape, Int64]:
     groups = np.split(words, [*range(1, n_head), *boundaries[:-1]])
     groups = [group for group in groups if len(group)]
     class_of = np.empty(len(words), np.int64)
-    class_of[words] = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    class_of[words] = np.repeat(np.arange(len(groups)), list(map(len, groups)))
     names = [f"cluster {i - n_head}" for i in range(len(groups))]
     mass = np.array([text.counts[group].sum() for group in groups])
     text.notes.update(number=len(groups) - n_head, head=n_head)
@@ -204,24 +204,25 @@ def _check_together(
     n_words: int,
 ) -> None:
     """Refuse options that do not go together."""
-    if classes_file is not None and cluster_by != "exchange":
+    by_file = classes_file is not None
+    method = "a file of classes" if by_file else f"cluster_by {cluster_by!r}"
+    if by_file and cluster_by != "exchange":
         way_out = f"drop cluster_by {cluster_by!r}, or the file"
-        reason = f"names the classes, so there are none to find: {way_out}"
-        raise OptionError.about("classes_file", reason)
-    if cluster_by == "vectors" and vectors_file is None:
+        option, reason = "classes_file", f"names the classes, so there are none to find: {way_out}"
+    elif cluster_by == "vectors" and vectors_file is None:
         reason = "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
-        raise OptionError.about("cluster_by", reason)
-    if vectors_file is not None and cluster_by != "vectors":
-        reason = "is for cluster_by 'vectors'; give that too, or drop the file"
-        raise OptionError.about("vectors_file", reason)
-    method = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
-    if levels == 3 and (classes_file is not None or cluster_by in ("brown", "adaptive")):
-        reason = f"3 does not go with {method}, which determines the levels"
-        raise OptionError.about("levels", reason)
-    if n_classes is None:
+        option = "cluster_by"
+    elif vectors_file is not None and cluster_by != "vectors":
+        option, reason = (
+            "vectors_file",
+            "is for cluster_by 'vectors'; give that too, or drop the file",
+        )
+    elif levels == 3 and (by_file or cluster_by in ("brown", "adaptive")):
+        option, reason = "levels", f"3 does not go with {method}, which determines the levels"
+    elif n_classes is not None and (by_file or cluster_by == "adaptive"):
+        option, reason = "n_classes", f"does not go with {method}, which determines it"
+    elif n_classes is not None and n_classes > n_words:
+        option, reason = "n_classes", f"is {n_classes}, more than the {n_words} words; give fewer"
+    else:
         return
-    if classes_file is not None or cluster_by == "adaptive":
-        raise OptionError.about("n_classes", f"does not go with {method}, which determines it")
-    if n_classes > n_words:
-        reason = f"is {n_classes}, more than the {n_words} words; give fewer"
-        raise OptionError.about("n_classes", reason)
+    raise OptionError.about(option, reason)

@@ -14,7 +14,7 @@ from scipy.special import expit
 from hstree import progress
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Bool, Float64, Floating, Int64
-from hstree.builders.shared.divisive import Split, divide
+from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (
     LEAST_COUNT,
@@ -106,36 +106,10 @@ def gmm(
        NIPS 2008, section 4: RANDOM, BALANCED, ADAPTIVE(epsilon).
     """
     if epsilon > 0 and split == "balanced":
-        raise OptionError.about(
-            "epsilon", "needs split 'adaptive'; a balanced split doubles no word"
-        )
-    rule = _rule(vectors, split, epsilon, iterations, shared_variance, weighted)
+        reason = "needs split 'adaptive'; a balanced split doubles no word"
+        raise OptionError.about("epsilon", reason)
     n_words = len(vectors.labels)
-    seeds = np.random.SeedSequence(random_state).spawn(trees)
-    with progress.task("building trees", total=trees * n_words, unit="words") as task:
-        divided = [
-            divide(n_words, rule, np.random.default_rng(seed), max_codes=max_codes, task=task)
-            for seed in seeds
-        ]
-    meta: dict[str, int] = {}
-    if epsilon > 0:
-        bounded = np.logical_or.reduce([tree.bounded for tree in divided])
-        meta["max_codes_reached"] = int(np.count_nonzero(bounded))
-    built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
-    tree = built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
-    return tree.with_meta(meta)
-
-
-def _rule(
-    vectors: WordVectors,
-    split: str,
-    epsilon: float,
-    iterations: int,
-    shared_variance: bool,
-    weighted: bool,
-) -> Split:
-    """Return the rule that sends words to the components of their node's mixture."""
-    weights = np.ones(len(vectors.labels))
+    weights = np.ones(n_words)
     if weighted:
         if vectors.counts is None:
             raise InputError(
@@ -166,15 +140,24 @@ def _rule(
             both &= ~full[nodes.node]
         return np.where(both, ~branch, branch)
 
-    return rule
+    seeds = np.random.SeedSequence(random_state).spawn(trees)
+    with progress.task("building trees", total=trees * n_words, unit="words") as task:
+        divided = [
+            divide(n_words, rule, np.random.default_rng(seed), max_codes=max_codes, task=task)
+            for seed in seeds
+        ]
+    bounded = np.logical_or.reduce([tree.bounded for tree in divided])
+    meta = {"max_codes_reached": int(np.count_nonzero(bounded))} if epsilon > 0 else {}
+    built = [Tree(vectors.labels, t.child_start, t.child, counts=vectors.counts) for t in divided]
+    tree = built[0] if trees == 1 else join_under_root(built, vectors.labels, counts=vectors.counts)
+    return tree.with_meta(meta)
 
 
 def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> Bool:
     """Mark the word of each child with the largest odds for that child: bool array (n,)."""
     order = np.lexsort((odds, branch, nodes.node))
     surest = np.zeros(len(order), bool)
-    surest[order[nodes.start[:-1]]] = True
-    surest[order[nodes.start[1:] - 1]] = True
+    surest[order[np.r_[nodes.start[:-1], nodes.start[1:] - 1]]] = True
     return surest
 
 
@@ -183,29 +166,11 @@ def log_odds(
 ) -> Float64:
     """Fit a mixture of two spherical Gaussians to each node by EM; return the log-odds of its rows.
 
-    Parameters
-    ----------
-    nodes : Nodes
-    X : float32 or float64 array (n, d)
-        Rows, centred within each node (`Nodes.centre`). Products are in their precision, sums in
-        float64.
-    second : bool array (n,)
-        Start: the rows of the second component; in Mnih & Hinton's tree a random half.
-    weight : float64 array (n,)
-        Weight of each row, above zero.
-    iterations : int
-        Rounds of EM after the first M-step.
-    shared_variance : bool
-        Use one variance for both components.
+    These are ``log P(second | row) - log P(first | row)`` (n,), finite where X is; their `expit` is
+    the responsibility of the second component. EM starts from the rows of the second component,
+    `second` (n,), with `iterations` rounds after the first M-step. `weight` (n,) is above zero. The
+    rows X (n, d) are centred within each node; products are in their precision, sums in float64.
 
-    Returns
-    -------
-    float64 array (n,)
-        ``log P(second | row) - log P(first | row)``; its `expit` is the responsibility of the
-        second component. Finite where X is.
-
-    Notes
-    -----
     With rows centred, the means of the components lie on a line through zero: the sums of the
     lighter component give those of the other, and one dot product per row gives both distances,
     ``4 n d`` operations per round. Summing the lighter one loses no digits in the differences.

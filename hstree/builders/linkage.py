@@ -21,16 +21,13 @@ from hstree.tree.order import reorder
 MAX_LABELS = 20_000
 
 
+Criterion = Literal["ward", "average", "complete", "single", "weighted", "centroid", "median"]
+Metric = Literal["euclidean", "cosine", "cityblock", "chebyshev", "correlation", "sqeuclidean"]
+
+
 @checked_options
 def linkage(
-    vectors: WordVectors,
-    *,
-    criterion: Literal[
-        "ward", "average", "complete", "single", "weighted", "centroid", "median"
-    ] = "ward",
-    metric: Literal[
-        "euclidean", "cosine", "cityblock", "chebyshev", "correlation", "sqeuclidean"
-    ] = "euclidean",
+    vectors: WordVectors, *, criterion: Criterion = "ward", metric: Metric = "euclidean"
 ) -> Tree:
     """Merge the two nearest clusters of words, again and again.
 

@@ -18,33 +18,19 @@ from hstree.errors import FileFormatError, InputError, OptionError, TreeError
 from hstree.formats import brown, dot, linkage, napkinxc, nested, networkx, newick
 from hstree.formats.base import CONTENT, Format
 from hstree.tree import Tree
-from hstree.tree import files as treefile
 from hstree.tree import load as load_tree
+from hstree.tree.files import ENDINGS, save
 
 __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 
-_TREE = Format(
-    "tree",
-    treefile.ENDINGS,
-    frozenset(CONTENT),
-    write=treefile.save,
-    read=lambda path, labels: load_tree(path),
-)
+_TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, labels: load_tree(path))
 
+_FORMATS: tuple[Format, ...] = (
+    *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
+    *(napkinxc.FORMAT, linkage.FORMAT, nested.FORMAT),
+)
 #: All formats by name.
-FORMATS = {
-    each.name: each
-    for each in (
-        _TREE,
-        dot.FORMAT,
-        networkx.FORMAT,
-        newick.FORMAT,
-        brown.FORMAT,
-        napkinxc.FORMAT,
-        linkage.FORMAT,
-        nested.FORMAT,
-    )
-}
+FORMATS = {each.name: each for each in _FORMATS}
 
 
 def read(

@@ -40,7 +40,7 @@ class Format:
 
     name: str
     endings: tuple[str, ...]  #: file endings that select it when no format is named
-    keeps: frozenset[str]  #: which of `CONTENT` a file keeps; it always keeps labels and codes
+    keeps: tuple[str, ...]  #: which of `CONTENT` a file keeps; it always keeps labels and codes
     write: Write
     read: Read | None = None  #: None for a write-only format
     takes_labels: bool = False  #: whether the labels are in a separate file
@@ -51,14 +51,10 @@ class Format:
 
     def losses(self, tree: Tree) -> list[str]:
         """Name the content of a tree that the format drops."""
-        has = {
-            "counts": tree.counts is not None,
-            "names": tree.names is not None,
-            "order": tree.n_labels > 1,
-            "numbers": tree.n_labels > 1,
-            "meta": bool(tree.meta),
-        }
-        return [words for key, words in CONTENT.items() if has[key] and key not in self.keeps]
+        several = tree.n_labels > 1  # the next line is in the order of `CONTENT`
+        has = (tree.counts is not None, tree.names is not None, several, several, bool(tree.meta))
+        content = zip(CONTENT.items(), has, strict=True)
+        return [words for (key, words), is_there in content if is_there and key not in self.keeps]
 
 
 def check_quotable(tree: Tree, allowed: str, why: str, *, names: bool = True) -> None:
@@ -88,10 +84,9 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str], Int64 | None]:
-    """Read the labels and counts of a file that numbers its labels.
+    """Read the labels and counts of a file that numbers its labels, as `read_labels`.
 
-    They are in the labels file that was named or that is beside it; without one, the labels are
-    their numbers. Raises InputError when the labels cannot be read.
+    Without a labels file, the labels are their numbers.
     """
     content = read_labels(path, labels)
     if content is None:
@@ -100,8 +95,5 @@ def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str
 
 
 def replacing_labelled(tree: Tree, path: Path) -> AbstractContextManager[BinaryIO]:
-    """Open the file of a tree to write; its labels and counts go into a labels file beside it.
-
-    Raises as `replacing_with_labels`.
-    """
+    """Open the file of a tree as `replacing_with_labels` does."""
     return replacing_with_labels(path, tree.labels, tree.counts, texts(tree.meta.get("input")))

@@ -54,4 +54,4 @@ def _read(path: Path, labels: Path | None) -> Tree:
     return graft(prefix_shape(strings), nodes).tree(words, counts if counts.any() else None)
 
 
-FORMAT = Format("brown", (".paths",), frozenset({"counts", "order"}), write=_write, read=_read)
+FORMAT = Format("brown", (".paths",), ("counts", "order"), _write, _read)

@@ -7,6 +7,7 @@ or numbers, labels are boxes with a ``count`` attribute, and edges are labelled 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
@@ -31,14 +32,10 @@ def dot(tree: Tree) -> Iterator[str]:
     }
     <BLANKLINE>
     """
-    check_quotable(
-        tree,
-        r"[^\0-\x08\x0b-\x1f\x7f]*",
-        "DOT quotes no control characters but tabs and line feeds",
-    )
+    why = "DOT quotes no control characters but tabs and line feeds"
+    check_quotable(tree, r"[^\0-\x08\x0b-\x1f\x7f]*", why)
     yield "digraph tree {\n"
-    names = tree.names or (None,) * tree.n_nodes
-    for node, name in enumerate(names):
+    for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         yield f"n{node} [label={_quoted(str(node) if name is None else name)}];\n"
     yield "node [shape=box];\n"
     counts = None if tree.counts is None else tree.counts.tolist()
@@ -55,9 +52,8 @@ def _quoted(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-FORMAT = Format(
-    "dot",
-    (".dot", ".gv"),
-    frozenset({"counts", "names", "order", "numbers"}),
-    write=lambda tree, path: write_lines(path, dot(tree)),
-)
+def _write(tree: Tree, path: Path) -> None:
+    write_lines(path, dot(tree))
+
+
+FORMAT = Format("dot", (".dot", ".gv"), ("counts", "names", "order", "numbers"), _write)

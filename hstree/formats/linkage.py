@@ -44,8 +44,7 @@ def to_linkage(tree: Tree) -> Float64:
     check_binary(tree, "a linkage")
     n_labels, n_nodes = tree.n_labels, tree.n_nodes
     child = tree.child.reshape(-1, 2)
-    height = np.zeros(n_nodes, np.int64)
-    size = np.zeros(n_nodes, np.int64)
+    height, size = np.zeros((2, n_nodes), np.int64)
     for nodes, _, _ in reversed(tree.levels):
         below = child[nodes]  # (n, 2) children of this level's nodes
         is_node = below >= 0
@@ -69,11 +68,4 @@ def _read(path: Path, labels: Path | None) -> Tree:
         return tree_from_linkage(merges, words, counts)
 
 
-FORMAT = Format(
-    "linkage",
-    (".npy",),
-    frozenset({"counts", "order"}),
-    write=_write,
-    read=_read,
-    takes_labels=True,
-)
+FORMAT = Format("linkage", (".npy",), ("counts", "order"), _write, _read, takes_labels=True)

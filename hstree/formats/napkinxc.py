@@ -109,10 +109,5 @@ def _checked_labels(number: Int64, n_labels: int, leaves: Int64) -> Int64:
 
 
 FORMAT = Format(
-    "napkinxc",
-    (".napkinxc",),
-    frozenset({"counts", "order", "numbers"}),
-    write=_write,
-    read=_read,
-    takes_labels=True,
+    "napkinxc", (".napkinxc",), ("counts", "order", "numbers"), _write, _read, takes_labels=True
 )

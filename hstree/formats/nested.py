@@ -59,7 +59,7 @@ def from_nested(lists: str | Sequence[Any]) -> Tree:
             _check_list(item, visited, parent, branch)
             child = len(children)
             children.append([0] * len(item))
-            stack += [(inner, child, i) for i, inner in reversed(list(enumerate(item)))]
+            stack += [(inner, child, i) for i, inner in enumerate(item)][::-1]
         if parent >= 0:
             children[parent][branch] = child
     return Tree.from_children(list(index), children)
@@ -117,10 +117,8 @@ def _read(path: Path, labels: Path | None) -> Tree:
         raise InputError(f"{path}: {error}") from error
 
 
-FORMAT = Format(
-    "nested",
-    (".nested.json",),
-    frozenset(),
-    write=lambda tree, path: write_lines(path, [to_nested(tree), "\n"]),
-    read=_read,
-)
+def _write(tree: Tree, path: Path) -> None:
+    write_lines(path, [to_nested(tree), "\n"])
+
+
+FORMAT = Format("nested", (".nested.json",), (), _write, _read)

@@ -48,8 +48,7 @@ def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
     ([(0, {}), (-1, {'label': 'a'}), (-2, {'label': 'b'})], [(0, -2, 0), (0, -1, 1)])
     """
     graph: networkx.DiGraph[int] = networkx.DiGraph()
-    names = tree.names or (None,) * tree.n_nodes
-    for node, name in enumerate(names):
+    for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         graph.add_node(node, **({} if name is None else {"name": name}))
     for i, label in enumerate(tree.labels):
         graph.add_node(~i, label=label)
@@ -129,11 +128,8 @@ def _counts(leaves: list[tuple[Any, dict[str, Any]]]) -> list[int] | None:
 
 
 def _write(tree: Tree, path: Path) -> None:
-    check_quotable(
-        tree,
-        "[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*",
-        "XML holds no control characters but tabs and line ends",
-    )
+    allowed = "[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*"
+    check_quotable(tree, allowed, "XML holds no control characters but tabs and line ends")
     write_lines(path, _graphml(tree))
 
 
@@ -183,10 +179,4 @@ def _refuse_entities(data: bytes) -> None:
     parser.Parse(data, True)
 
 
-FORMAT = Format(
-    "graphml",
-    (".graphml",),
-    frozenset({"counts", "names", "order", "numbers"}),
-    write=_write,
-    read=_read,
-)
+FORMAT = Format("graphml", (".graphml",), ("counts", "names", "order", "numbers"), _write, _read)

@@ -7,6 +7,7 @@ quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
@@ -26,30 +27,26 @@ def newick(tree: Tree) -> str:
     "(a,('it''s',c));"
     """
     check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
-    check_quotable(
-        tree,
-        r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+",
-        "Newick quotes neither control characters nor an empty string",
-    )
+    why = "Newick quotes neither control characters nor an empty string"
+    check_quotable(tree, r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+", why)
     leaf = [_quoted(label) for label in tree.labels]
     if tree.n_nodes == 0:
         return f"{leaf[0]};"
     name = ["" if name is None else _quoted(name) for name in tree.names or [None] * tree.n_nodes]
     start, child = tree.child_start.tolist(), tree.child.tolist()
     pieces: list[str] = []
-    # A stack of what is still to be written: a label (< 0), a node, or text as it is.
+    # A stack of what is still to be written: a node, or text as it is.
     stack: list[int | str] = [0]
     while stack:
         item = stack.pop()
         if isinstance(item, str):
             pieces.append(item)
-        elif item < 0:
-            pieces.append(leaf[~item])
-        else:
-            pieces.append("(")
-            stack.append(f"){name[item]}")
-            for i, below in enumerate(reversed(child[start[item] : start[item + 1]])):
-                stack += [",", below] if i else [below]
+            continue
+        pieces.append("(")
+        stack.append(f"){name[item]}")
+        for below in reversed(child[start[item] : start[item + 1]]):
+            stack += [below if below >= 0 else leaf[~below], ","]
+        stack.pop()  # no comma before the first child
     return "".join(pieces) + ";"
 
 
@@ -57,9 +54,8 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
 
-FORMAT = Format(
-    "newick",
-    (".nwk", ".newick"),
-    frozenset({"names"}),
-    write=lambda tree, path: write_lines(path, [newick(tree), "\n"]),
-)
+def _write(tree: Tree, path: Path) -> None:
+    write_lines(path, [newick(tree), "\n"])
+
+
+FORMAT = Format("newick", (".nwk", ".newick"), ("names",), _write)

@@ -12,27 +12,12 @@ from hstree.errors import InputError, OptionError
 def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
     """Return the merges of Huffman's algorithm, which joins the lightest items until one is left.
 
-    Parameters
-    ----------
-    weights : array_like of int, shape (V,)
-        Zero or more, each up to 2**63 - 1; sums are exact.
-    arity : int, default 2
-        Number of items that each merge joins, at least 2.
-
-    Returns
-    -------
-    int64 array (M, k)
-        Row i is the i-th merge, lightest item first; M = ceil((V - 1) / (arity - 1)), and
-        k = arity, or V where that is smaller (but not below 2). An item below V is a weight,
-        ``V + j`` is merge j. Only the first merge may join fewer than k items, which keeps the
-        result optimal; its row ends in -1. The last merge is the root.
-
-    Raises
-    ------
-    OptionError
-        When `arity` is below 2.
-    InputError
-        When a weight is negative or not an integer.
+    Row i of the result (M, k) is the i-th merge of V weights, lightest item first;
+    M = ceil((V - 1) / (arity - 1)), and k = arity, or V where that is smaller (but not below 2). An
+    item below V is a weight, ``V + j`` is merge j. Only the first merge may join fewer than k
+    items, which keeps the result optimal; its row ends in -1. The last merge is the root. Sums are
+    exact. Raises OptionError when `arity` is below 2, InputError when a weight is not a whole
+    number from 0 to 2**63 - 1.
 
     Notes
     -----
@@ -106,7 +91,6 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
     total = np.zeros(n_merges, single.dtype)
     if n_merges == 0:
         return merged, total
-
     filled = (n - 2) % (arity - 1) + 2  # items of the first merge, so that all others are full
     merged[0, :filled] = order[:filled]
     total[0] = single[:filled].sum()
@@ -117,10 +101,10 @@ def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
         limit = np.sort(first)[:arity].sum()
         n_single = np.searchsorted(single[next_single:], limit, "right")
         n_merge = np.searchsorted(total[next_merge:made], limit, "right")
+        # Items that are candidates for the merges of this round, and their weights
         weight = np.concatenate([single[next_single:][:n_single], total[next_merge:made][:n_merge]])
-        number = np.concatenate(
-            [order[next_single:][:n_single], n + np.arange(next_merge, next_merge + n_merge)]
-        )
+        merges = n + np.arange(next_merge, next_merge + n_merge)
+        number = np.concatenate([order[next_single:][:n_single], merges])
         # Candidates in ascending order, single items before merges; each group is one merge
         groups = len(weight) // arity
         taken = np.argsort(weight, kind="stable")[: groups * arity]

@@ -32,38 +32,22 @@ _INPUTS: dict[type, tuple[str, str]] = {
 _VECTOR_EXTENSIONS = (".npy", ".bin", ".bin.gz", ".vec", ".vec.gz")
 
 #: Parameters and options of `build` itself, here and on the command line.
-_RESERVED = frozenset(
-    [
-        *("method", "input", "output", "seed", "force", "train_split_only", "quiet", "help"),
-        *("vocabulary", "labels", "min_count", "max_size", "lower"),
-    ]
+_RESERVED = (
+    *("method", "input", "output", "seed", "force", "train_split_only", "quiet", "help"),
+    *("vocabulary", "labels", "min_count", "max_size", "lower"),
 )
 
 
 @dataclass(frozen=True)
 class Builder:
-    """A tree-building method.
-
-    Attributes
-    ----------
-    name : str
-    function : callable
-        Makes a `Tree` from the main input and keyword options.
-    takes : type
-        `Vocabulary`, `Corpus` or `WordVectors`.
-    summary : str
-        First line of the docstring.
-    options : tuple of Option
-    package : str
-        Package that provides it.
-    """
+    """A tree-building method."""
 
     name: str
-    function: Callable[..., Tree]
-    takes: type
-    summary: str
+    function: Callable[..., Tree]  #: makes a `Tree` from the main input and keyword options
+    takes: type  #: `Vocabulary`, `Corpus` or `WordVectors`
+    summary: str  #: first line of the docstring
     options: tuple[Option, ...]
-    package: str
+    package: str  #: package that provides it
 
     @property
     def takes_text(self) -> str:
@@ -125,11 +109,6 @@ def open_input(
     **reading
         Options of `Corpus.read`: `min_count`, `max_size`, `lower`, `cache`.
 
-    Returns
-    -------
-    Vocabulary, Corpus or WordVectors
-        See `convert_input`.
-
     Raises
     ------
     InputError
@@ -153,14 +132,8 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
     """Convert an input to the type that a builder takes.
 
     A corpus, or vectors with counts, serve as a vocabulary. A corpus is encoded with the words of
-    `vocabulary`; vectors stay as they are.
-
-    Raises
-    ------
-    InputError
-        When it is neither of that type nor convertible to it.
-    OptionError
-        When the input would be a vocabulary beside `vocabulary`.
+    `vocabulary`; vectors stay as they are. Raises InputError when the input is not convertible, and
+    OptionError when it would be a vocabulary beside `vocabulary`.
     """
     if isinstance(input, Corpus):
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)

@@ -20,7 +20,7 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     order : int64 array (V,)
         Word ids in the order of the leaves, from left to right.
     arity : int, default 2
-        Number of children of a node, at least 2; V and more give the same tree.
+        Number of children of a node, at least 2, else an OptionError; V and more give the same.
 
     Returns
     -------
@@ -28,11 +28,6 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
         Its ``ceil((V - 1) / (arity - 1))`` nodes are numbered level by level. Code lengths differ
         by at most one; the first words have the shorter ones. Where V does not fit the arity, the
         first node of the last level has fewer children. O(V).
-
-    Raises
-    ------
-    OptionError
-        When `arity` is below 2.
 
     Examples
     --------

@@ -41,29 +41,12 @@ def divide(
 ) -> DividedTree:
     """Split the words 0..V-1, then the words of each child, until every word is a leaf.
 
-    Parameters
-    ----------
-    n_words : int
-        V, at least one.
-    split : Split
-        Called with `rng` and whole nodes of more than `arity` words, the words of each in
-        ascending order. No branch may take all words of a node.
-    rng : Generator
-    arity : int, default 2
-        A node with no more words than this has them as its children.
-    max_codes : int, default 1
-        Maximum number of codes per word; beyond it, a word goes to one child only.
-    roots : int64 array (R + 1,), optional
-        Build R trees at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or
-        more, and its root is node r. By default one tree of all words.
-    task : Task
-        Advanced by the number of words done, V in all; a word in a node of n words counts
-        ``1 - log n / log V``.
-
-    Returns
-    -------
-    DividedTree
-        Nodes are numbered level by level, children in the order of their branches.
+    `split` gets `rng` and whole nodes of more than `arity` words, the words of each ascending; no
+    branch may take all words of a node. A node of fewer words has them as its children. A word has
+    at most `max_codes` codes; beyond it, it goes to one child only. With `roots` (R + 1,), R trees
+    are built at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or more, and
+    its root is node r. Nodes are numbered level by level, children in the order of their branches.
+    `task` advances by V in all; a word in a node of n words counts ``1 - log n / log V``.
     """
     word = np.arange(n_words)
     start = np.array([0, n_words] if n_words > 1 else [0]) if roots is None else roots

@@ -32,8 +32,8 @@ def join_under_root(
     -------
     Tree
         The children of its root are the roots of the trees, in order; a tree of one label is that
-        label, which occurs once. With one child there is no new root. Names of nodes are kept,
-        meta is not.
+        label, which occurs once. With one child there is no new root. Nodes keep their order and
+        names; meta is not kept. O(V + E).
 
     Raises
     ------
@@ -41,10 +41,6 @@ def join_under_root(
         When a label is in no tree.
     KeyError
         When a tree has a label that is not among `labels`.
-
-    Notes
-    -----
-    O(V + E). Nodes and trees keep their order.
 
     Examples
     --------
@@ -62,50 +58,30 @@ def join_under_root(
             leaf = ~int(label_number[0])
             root += [] if leaf in root else [leaf]
             continue
-        first = len(names)
-        root.append(first)
+        root.append(len(names))
         fan_out.append(tree.fan_out)
-        moved = tree.child + first
-        leaf_edge = tree.child < 0
-        moved[leaf_edge] = ~label_number[~tree.child[leaf_edge]]
-        child.append(moved)
+        to_leaf = ~label_number[~np.minimum(tree.child, -1)]  # (E,) right at edges to labels
+        child.append(np.where(tree.child < 0, to_leaf, tree.child + len(names)))
         names += tree.names or [None] * tree.n_nodes
 
     fans = np.concatenate([[len(root)], *fan_out])
     children = np.concatenate([root, *child])
     if len(root) == 1:  # the new root decides nothing
         fans, children, names = fans[1:], children[1:] - (children[1:] >= 0), names[1:]
-    return Tree(
-        labels,
-        offsets(fans),
-        children,
-        counts=counts,
-        names=names if any(name is not None for name in names) else None,
-    )
+    has_names = any(name is not None for name in names)
+    return Tree(labels, offsets(fans), children, counts=counts, names=names if has_names else None)
 
 
 def over_vocabulary(
     build: Callable[[WordVectors], Tree], vectors: WordVectors, vocabulary: Vocabulary
 ) -> tuple[Tree, dict[str, object]]:
-    """Build a tree over a vocabulary of which some words have no vector.
+    """Build a tree over a vocabulary of which some words have no vector, in its order.
 
     `build` builds the tree of the words with a vector; their counts are the vocabulary's. Words
     without a vector are in a Huffman tree, the second child of a new root; there is none where
-    every word has a vector.
-
-    Returns
-    -------
-    tree : Tree
-        Over the vocabulary, in its order.
-    coverage : dict
-        Entries of meta["input"]: ``vocabulary``, its source; ``words_without_vector``;
-        ``tokens_without_vector``, their share of all tokens (None where all counts are zero);
-        ``vectors_left_out``.
-
-    Raises
-    ------
-    InputError
-        When no word of the vocabulary has a vector.
+    every word has a vector. Returns entries of meta["input"] too; ``tokens_without_vector`` is a
+    share of all tokens, None where all counts are zero. Raises InputError when no word of the
+    vocabulary has a vector.
     """
     row_of = {label: row for row, label in enumerate(vectors.labels)}
     row = np.fromiter((row_of.get(word, -1) for word in vocabulary.words), np.int64)

@@ -37,14 +37,10 @@ def pruned(tree: Tree, labels: Sequence[str]) -> Tree:
     label_number = np.cumsum(kept) - 1
     is_leaf = child < 0
     child[is_leaf] = ~label_number[~child[is_leaf]]
-    return Tree(
-        [label for label, keep in zip(tree.labels, kept.tolist(), strict=True) if keep],
-        start,
-        child,
-        counts=None if tree.counts is None else tree.counts[kept],
-        names=None if tree.names is None else [tree.names[n] for n in nodes.tolist()],
-        meta=tree.meta,
-    )
+    labels = [label for label in tree.labels if label in wanted]
+    counts = None if tree.counts is None else tree.counts[kept]
+    names = None if tree.names is None else [tree.names[n] for n in nodes.tolist()]
+    return Tree(labels, start, child, counts=counts, names=names, meta=tree.meta)
 
 
 def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:

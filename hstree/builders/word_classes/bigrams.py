@@ -112,13 +112,9 @@ class Exchanged:
 def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
     """Cluster words by predictive exchange: move one word at a time while the likelihood rises.
 
-    Parameters
-    ----------
-    bigrams : csc_array (contexts, words) of int
-        Entry (v, w): how often w follows v. A word may have no entry.
-    n_classes : int
-        From 1 to the number of words. No class becomes empty, since a word alone in its class
-        gains nothing by joining others.
+    Entry (v, w) of the bigrams (contexts, words) is how often w follows v; a word may have none.
+    There may be as many classes as words. No class becomes empty, since a word alone in its class
+    gains nothing by joining others.
 
     Notes
     -----
@@ -152,7 +148,7 @@ def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
         return Exchanged(class_of, () if first is None else (first,), 0)
 
     perplexities, moves = [first], 0
-    state = _Counts(bigrams, class_of, n_classes, least_gain=1e-12 * n_pairs * np.log(n_pairs))
+    state = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs))
     with progress.task("exchanging words", unit="words") as task:
         while True:
             before = moves
@@ -177,13 +173,9 @@ def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
 class _Counts:
     """Counts N(v, c) and N(c), updated as words move."""
 
-    def __init__(
-        self, bigrams: csc_array, class_of: Int64, n_classes: int, least_gain: float
-    ) -> None:
-        of_context = bigrams.sum(axis=1)
-        self.of_word = bigrams.sum(axis=0)
-        self.class_of = class_of
-        self.least_gain = least_gain
+    def __init__(self, bigrams: csc_array, class_of: Int64, n_classes: int, least: float) -> None:
+        of_context, self.of_word = bigrams.sum(axis=1), bigrams.sum(axis=0)
+        self.class_of, self.least_gain = class_of, least
         repeated = csc_array(bigrams[of_context > 1])
         self.start = repeated.indptr.tolist()
         self.context = repeated.indices.astype(np.intp)
@@ -286,11 +278,9 @@ def _cheapest(N: Float64, in_rows: Float64, in_columns: Float64) -> tuple[int, i
         - (f_N + f_N.T + f_diagonal[:, None] + f_diagonal)
         - x_log_x(diagonal[:, None] + diagonal + N + N.T)
     )
-    margins = (
-        (f_left[:, None] + f_left - x_log_x(left[:, None] + left))
-        + (f_right[:, None] + f_right - x_log_x(right[:, None] + right))
-    )  # fmt: skip
-    loss = in_rows + in_columns + shared - margins
+    left_margins = f_left[:, None] + f_left - x_log_x(left[:, None] + left)
+    right_margins = f_right[:, None] + f_right - x_log_x(right[:, None] + right)
+    loss = in_rows + in_columns + shared - (left_margins + right_margins)
     loss[np.tri(len(N), dtype=bool)] = np.inf
     a, b = np.unravel_index(np.argmin(loss), loss.shape)
     return int(a), int(b)

@@ -35,13 +35,8 @@ def read_classes(path: Path) -> ClassFile:
     """Read a file of classes: UTF-8, compressed if the name ends in ``.gz``.
 
     The first line decides between ``word<TAB>class`` and ``bits<TAB>word<TAB>count``. Empty lines
-    are skipped.
-
-    Raises
-    ------
-    InputError
-        When a line is not of that form, a word occurs twice, or one bit string is a prefix of
-        another; the message names the line.
+    are skipped. Raises InputError when a line is not of that form, a word occurs twice, or one bit
+    string is a prefix of another.
     """
     class_of: dict[str, str] = {}
     line_of: dict[str, int] = {}

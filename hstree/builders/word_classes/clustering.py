@@ -80,13 +80,7 @@ def by_exchange(text: ClusteredText) -> Partition:
 
 
 def _by_vectors(text: ClusteredText, path: Path, random_state: int) -> Partition:
-    """Return the partition by k-means; words without a vector get bins of equal mass.
-
-    Raises
-    ------
-    InputError
-        When none of the words has a vector.
-    """
+    """Return the partition by k-means; words without a vector get bins of equal mass."""
     vectors = WordVectors.read(path)
     vocabulary = text.corpus.vocabulary
     row_of = {label: row for row, label in enumerate(vectors.labels)}

@@ -106,12 +106,8 @@ class _Synset:
 def read_database(read: ReadFile) -> str:
     """Read the database files of one WordNet and return the text of its taxonomy.
 
-    Two builds of the same WordNet give the same text. About 5 s for WordNet 3.0.
-
-    Raises
-    ------
-    InputError
-        When a file is missing or not of the format; the message names the line.
+    Two builds of the same WordNet give the same text. About 5 s for WordNet 3.0. Raises InputError
+    when a file is missing or not of the format.
     """
     synsets = {
         (pos, offset): synset

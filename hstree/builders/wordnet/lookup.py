@@ -78,8 +78,7 @@ def look_up(
     """
     limit = 1 if senses == "first" else max_senses
     word, synset = [], []
-    n_senses = np.zeros(len(words), np.int64)
-    lemmatised = np.zeros(len(words), bool)
+    n_senses, lemmatised = np.zeros(len(words), np.int64), np.zeros(len(words), bool)
     for number, text in enumerate(words):
         lower = text.lower()
         if lower in FUNCTION_WORDS or (len(lower) == 1 and lower.isalpha()):

@@ -35,21 +35,11 @@ FIRST_LINE = "hstree wordnet 1"
 
 @dataclass(frozen=True)
 class TableSynset:
-    """One line of a table.
+    """One line of a table; the first lemma and its sense number are the name of the synset."""
 
-    Attributes
-    ----------
-    kind : str
-        n, v, a, s or r.
-    parents : sequence of (int, str)
-        Numbers of the synsets above it, ascending, each with its pointer symbol.
-    senses : mapping of str to (int, int)
-        Lower-case lemma -> its sense number in this part of speech, its tag count. The first
-        lemma and its sense number are the name of the synset.
-    """
-
-    kind: str
-    parents: Sequence[tuple[int, str]]
+    kind: str  #: n, v, a, s or r
+    parents: Sequence[tuple[int, str]]  #: synsets above it, ascending, and the pointer symbols
+    #: Lower-case lemma -> its sense number in this part of speech, its tag count.
     senses: Mapping[str, tuple[int, int]]
 
 
@@ -68,11 +58,9 @@ def table_text(
         )
         lines.append(f"{synset.kind}\t{parents}\t{senses}")
     lines.append("")
-    lines += [
-        f"{pos}\t{form}\t{' '.join(lemmas)}"
-        for pos in POS
-        for form, lemmas in sorted(exceptions.get(pos, {}).items())
-    ]
+    for pos in POS:
+        forms = sorted(exceptions.get(pos, {}).items())
+        lines += [f"{pos}\t{form}\t{' '.join(lemmas)}" for form, lemmas in forms]
     return "".join(f"{line}\n" for line in lines)
 
 
