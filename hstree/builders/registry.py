@@ -58,15 +58,7 @@ def broken_builders() -> dict[str, str]:
 
 
 def builder(method: str) -> Builder:
-    """Return a builder by name.
-
-    Raises
-    ------
-    OptionError
-        When there is no builder of that name.
-    PluginError
-        When the builder of another package cannot be used.
-    """
+    """Return a builder by name; OptionError if there is none, PluginError if it cannot be used."""
     return BUILDERS.get(method)
 
 

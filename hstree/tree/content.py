@@ -1,7 +1,6 @@
 """Content of a tree as files store it and as the hash covers it, before it is known to be a tree.
 
-The members of an ``.npz`` file and the bytes of a tree's hash are the same arrays, so that the two
-cannot differ.
+The members of an ``.npz`` file and the bytes of a tree's hash are the same arrays.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from hstree.tree.npz_format import from_npz, to_npz
 
 #: Extensions of tree files.
 ENDINGS = (".json", ".json.gz", ".npz")
-
 _GZIP_LEVEL = 6
 
 

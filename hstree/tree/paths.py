@@ -182,8 +182,7 @@ def _paths(codes: Codes, labels: Int64) -> Paths:
         nothing = np.empty(0, np.int64)
         return Paths(np.zeros(len(labels) + 1, np.int64), nothing, nothing.astype(np.uint8), 0)
     taken = codes.expand(labels)
-    # The edges of node n are 2n and 2n + 1
-    bit = (taken.edge & 1).astype(np.uint8)
+    bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
     return Paths(taken.decision_start, taken.edge >> 1, bit, codes.tree.n_nodes)
 
 
@@ -209,26 +208,11 @@ def tree_of_paths(
 ) -> tuple[Tree, Int64]:
     """Make a tree from the paths of its labels; the inverse of `paths_of`.
 
-    Parameters
-    ----------
-    labels : sequence of str, length V
-    start : array_like of int (V + 1,)
-    point, code : array_like of int (D,)
-        As `Paths.start`, `Paths.node` in any numbering from zero up, and `Paths.bit`.
-    counts : array_like of int, shape (V,), optional
-
-    Returns
-    -------
-    tree : Tree
-        Its nodes are in the order of `point` if that puts parents first, in the opposite order
-        if that does, as in word2vec; else level by level.
-    number : int64 array (N,)
-        Number of each node in `point`.
-
-    Raises
-    ------
-    InputError
-        When the paths do not make one tree.
+    `start` (V + 1,), `point` and `code` (D,) are as `Paths.start`, `Paths.node` in any numbering
+    from zero up, and `Paths.bit`. Returns the tree and the number (N,) of each node in `point`. The
+    nodes are in the order of `point` if that puts parents first, in the opposite order if that
+    does, as in word2vec; else level by level. Raises InputError when the paths do not make one
+    tree.
     """
     first, points, bit = (np.asarray(array, np.int64) for array in (start, point, code))
     if np.any((bit != 0) & (bit != 1)):

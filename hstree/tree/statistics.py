@@ -56,11 +56,7 @@ class TreeStatistics:
 def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatistics:
     """Compute a tree's statistics in O(V log V + E log depth), without expanding codes.
 
-    Parameters
-    ----------
-    tree : Tree
-    counts : int64 array (V,), optional
-        Weights of the labels (default: the tree's counts).
+    Labels are weighted by `counts` (V,), by default those of the tree.
 
     Examples
     --------

@@ -107,3 +107,12 @@ def test_more_graphs_that_are_no_trees(tmp_path):
     (tmp_path / "x.graphml").write_text("<graphml>\n<graph>\n</graphml>")
     with pytest.raises(InputError, match=r"x\.graphml is not sound GraphML: .* line 3"):
         formats.read(tmp_path / "x.graphml")
+
+
+@pytest.mark.parametrize("rest", [[], [("root", "x"), ("root", "y")]])
+def test_a_cycle_beside_the_root_is_refused(rest):
+    graph = nx.DiGraph([(1, 2), (1, "a"), (2, 1), (2, "b"), *rest])
+    if not rest:
+        graph.add_node("alone")
+    with pytest.raises(InputError, match="the node 1 is not under the root"):
+        from_networkx(graph)

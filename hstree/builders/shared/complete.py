@@ -40,7 +40,6 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     n_leaves = len(order)
     if n_leaves == 1:
         return Tree(vocabulary.words, [0], [], counts=vocabulary.counts)
-
     arity = min(arity, n_leaves)
     # `width` positions on the deepest full level, `above` nodes on the levels over it
     width, above = 1, 0
@@ -50,7 +49,6 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     # the last positions of that level are nodes, over the leaves that are left
     split = -(-(n_leaves - width) // (arity - 1))
     shallow = width - split
-
     child = [
         np.arange(1, above),
         ~order[:shallow],
