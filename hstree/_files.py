@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any, BinaryIO, NoReturn
@@ -126,11 +127,9 @@ def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> st
         newlines = data.count(b"\n", 0, at)
         return f"line {line + newlines}, byte offset {offset + at}"
 
-    nul = data.find(b"\0")
-    if nul >= 0:
-        raise InputError(
-            f"{name}: a NUL byte at {position(nul)}: not a text file; give plain UTF-8 text"
-        )
+    if (nul := data.find(b"\0")) >= 0:
+        what = f"a NUL byte at {position(nul)}"
+        raise InputError(f"{name}: {what}: not a text file; give plain UTF-8 text")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -211,13 +210,11 @@ def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
             data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant
         )
     except UnicodeDecodeError as error:
-        raise FileFormatError(
-            f"is not UTF-8 text (byte {error.start}), so not JSON; {remedy}"
-        ) from error
+        wrong = f"is not UTF-8 text (byte {error.start}), so not JSON"
+        raise FileFormatError(f"{wrong}; {remedy}") from error
     except json.JSONDecodeError as error:
-        raise FileFormatError(
-            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; {remedy}"
-        ) from error
+        wrong = f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        raise FileFormatError(f"{wrong}; {remedy}") from error
     except RecursionError as error:
         raise FileFormatError(f"is JSON nested too deep; {remedy}") from error
     except ValueError as error:  # Python's limit on the digits of a number
@@ -244,13 +241,10 @@ def nested_too_deep(value: Any) -> bool:
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [outer for outer in level if isinstance(outer, Mapping | list | tuple)]
+        inner = (outer.values() if isinstance(outer, Mapping) else outer for outer in level)
         if not level:
             return False
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
-        ]
+        level = list(chain.from_iterable(inner))
     return True
 
 
@@ -370,12 +364,12 @@ def _writing(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
 def _temporary(folder: Path, make: Callable[[Path], str]) -> Iterator[Path]:
     """Make a temporary file or folder that is removed after the body, unless it was renamed."""
     _remove_abandoned(folder)
-    name = make(folder)
-    lock = _lock(name, wait=True)
-    while not os.path.exists(name):  # removed by another process before it was locked
-        _unlock(lock)
+    while True:
         name = make(folder)
         lock = _lock(name, wait=True)
+        if os.path.exists(name):  # else another process removed it before it was locked
+            break
+        _unlock(lock)
     try:
         yield Path(name)
     finally:

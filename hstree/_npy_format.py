@@ -58,10 +58,8 @@ def read_array(file: BinaryIO, size: int) -> Array:
     if expected > available or max(shape, default=0) > size:
         raise FileFormatError(_CUT_OFF)
     if expected < available:
-        raise FileFormatError(
-            f"its header announces {expected} bytes of numbers and {available} follow; "
-            "make or fetch it again"
-        )
+        wrong = f"its header announces {expected} bytes of numbers and {available} follow"
+        raise FileFormatError(f"{wrong}; make or fetch it again")
     data = file.read(expected)
     if len(data) != expected:
         raise FileFormatError(_CUT_OFF)
@@ -69,7 +67,7 @@ def read_array(file: BinaryIO, size: int) -> Array:
 
 
 def _header(file: BinaryIO) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    """Read the header: type, whether the order is Fortran's, and shape."""
+    """Read the header, a Python dict: type, whether the order is Fortran's, and shape."""
     magic, version = file.read(len(MAGIC)), tuple(file.read(2))
     n_bytes = _LENGTH_BYTES.get(version)
     if magic != MAGIC or n_bytes is None:
@@ -77,14 +75,9 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     length = int.from_bytes(file.read(n_bytes), "little")
     if length > _LONGEST_HEADER:
         raise FileFormatError(_UNREADABLE)
-    header = file.read(length)
+    header = file.read(length).decode("latin-1")
     if len(header) < length:
         raise FileFormatError(_CUT_OFF)
-    return _parsed(header.decode("latin-1"))
-
-
-def _parsed(header: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    """Parse a header, a Python dict of descr, fortran_order and shape."""
     values = {}
     if _HEADER.fullmatch(header):
         values = {item["key"]: item[item["key"]] for item in _ITEM.finditer(header)}

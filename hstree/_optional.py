@@ -21,18 +21,14 @@ def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleTy
     try:
         imported = importlib.import_module(module)
     except ImportError as error:
+        wrong = f"installed but cannot be imported ({one_line(error)}); try `{command}`"
         if isinstance(error, ModuleNotFoundError) and error.name == package:
-            raise MissingExtraError(
-                f"{package} is not installed; get it with `pip install 'hstree[{extra}]'`"
-            ) from error
-        raise MissingExtraError(
-            f"{package} is installed but cannot be imported ({one_line(error)}); try `{command}`"
-        ) from error
+            wrong = f"not installed; get it with `pip install 'hstree[{extra}]'`"
+        raise MissingExtraError(f"{package} is {wrong}") from error
     version = str(getattr(importlib.import_module(package), "__version__", ""))
     if at_least is not None and _numbers(version) < _numbers(at_least):
-        raise MissingExtraError(
-            f"{package} {version} is too old; get {at_least} or newer with `{command}`"
-        )
+        remedy = f"get {at_least} or newer with `{command}`"
+        raise MissingExtraError(f"{package} {version} is too old; {remedy}")
     return imported
 
 

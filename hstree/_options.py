@@ -38,11 +38,7 @@ _R = TypeVar("_R")
 class Range:
     """Legal interval of a numeric option, stated in its annotation.
 
-    Attributes
-    ----------
-    min, max : float or None
-        Bounds, which are legal values unless excluded; None where there is no bound.
-    exclude_min, exclude_max : bool
+    The bounds are legal values unless excluded; None where there is no bound.
 
     Examples
     --------
@@ -78,31 +74,15 @@ RandomState = Annotated[int, Range(0, 2**32 - 1)]
 
 @dataclass(frozen=True)
 class Option:
-    """One keyword option.
-
-    Attributes
-    ----------
-    name : str
-    type : type
-        bool, int, float, str or pathlib.Path.
-    default : object
-    choices : tuple
-        Legal values; empty where any value of the type is legal.
-    optional : bool
-        Whether it may be None.
-    range : Range or None
-        Legal numbers; None for any.
-    help : str
-        Its text in the docstring, on one line.
-    """
+    """One keyword option."""
 
     name: str
-    type: type
+    type: type  #: bool, int, float, str or pathlib.Path
     default: Any
-    choices: tuple[Any, ...] = ()
-    optional: bool = False
-    range: Range | None = None
-    help: str = ""
+    choices: tuple[Any, ...] = ()  #: legal values; empty where any value of the type is legal
+    optional: bool = False  #: whether it may be None
+    range: Range | None = None  #: legal numbers; None for any
+    help: str = ""  #: its text in the docstring, on one line
 
     @classmethod
     def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
@@ -122,10 +102,8 @@ class Option:
             kinds = {type(choice) for choice in choices}
             type_ = kinds.pop() if kinds in ({str}, {int}) else None
         if type_ not in _TYPES:
-            raise TypeError(
-                f"the option {name!r} must be annotated bool, int, float, str, Path or Literal, "
-                "perhaps with None"
-            )
+            known = "bool, int, float, str, Path or Literal, perhaps with None"
+            raise TypeError(f"the option {name!r} must be annotated {known}")
         return cls(name, type_, default, choices, optional, range_, help)
 
     @property
@@ -158,14 +136,7 @@ class Option:
 
 
 def check_value(name: str, value: object, annotation: Any) -> Any:
-    """Return the value of a single argument as its annotated type; OptionError if it is illegal.
-
-    Examples
-    --------
-    >>> check_value("random_state", 2**32, RandomState)
-    Traceback (most recent call last):
-    hstree.errors.OptionError: random_state is 4294967296; it must be a whole number from 0 to ...
-    """
+    """Return the value of a single argument as its annotated type; OptionError if it is illegal."""
     return Option.of(name, annotation).checked(value)
 
 
@@ -211,10 +182,7 @@ def effective(
 ) -> dict[str, Any]:
     """Return the value of each option, checked; its default where it is not among `values`.
 
-    Raises
-    ------
-    OptionError
-        For an unknown name, or a value that an option cannot have.
+    Raises OptionError for an unknown name, or a value that an option cannot have.
     """
     names = [option.name for option in options]
     for name in values:
@@ -254,13 +222,8 @@ def check_fields(instance: DataclassInstance) -> None:
 
 
 #: Types that options may have, in words.
-_TYPES: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    Path: "the name of a file",
-}
+_TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number"}
+_TYPES |= {str: "text", Path: "the name of a file"}
 
 
 def _converted(value: Any, type_: type) -> Any:

@@ -21,18 +21,10 @@ R = TypeVar("R")
 class Registry(Generic[R]):
     """Objects by name, each described by a record.
 
-    Parameters
-    ----------
-    noun : str
-        Kind of object, for messages: "builder".
-    group : str
-        Entry-point group in which other packages offer theirs.
-    native : mapping of str to str
-        hstree's own: name -> "module:attribute".
-    describe : callable
-        (name, object, package) -> record; raises `PluginError` for an object that cannot be used.
-    called : str, optional
-        Noun for users, if it is another: "method".
+    `noun` ("builder") is the kind of object in messages, or `called` ("method") where users know it
+    by that. Other packages offer theirs in the entry-point group `group`; `native` maps the names
+    of hstree's to "module:attribute". `describe` makes the record from name, object and package;
+    it raises PluginError for an object that cannot be used.
     """
 
     def __init__(
@@ -50,12 +42,8 @@ class Registry(Generic[R]):
     def get(self, name: str) -> R:
         """Return the record of a name.
 
-        Raises
-        ------
-        OptionError
-            When there is no object of that name.
-        PluginError
-            When another package offers one that cannot be used.
+        Raises OptionError when there is no object of that name, and PluginError when another
+        package offers one that cannot be used.
         """
         if name in self.native:
             return self._native(name)
@@ -64,8 +52,7 @@ class Registry(Generic[R]):
             known = [*self.native, *plugins]
             listed = f"{suggestion(name, known)}there are {', '.join(known)}"
             raise OptionError(f"there is no {self.called} {name!r}; {listed}")
-        record = plugins[name]
-        if isinstance(record, HstreeError):
+        if isinstance(record := plugins[name], HstreeError):
             raise record
         return record
 
@@ -100,10 +87,9 @@ class Registry(Generic[R]):
         except HstreeError as error:
             return error
         except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
-            failure = PluginError(
-                f"{titled(self.noun, entry.name, package)} cannot be loaded: {named_error(error)}; "
-                f"update or uninstall {package}"
-            )
+            wrong = f"{titled(self.noun, entry.name, package)} cannot be loaded"
+            remedy = f"update or uninstall {package}"
+            failure = PluginError(f"{wrong}: {named_error(error)}; {remedy}")
             failure.__cause__ = error
             return failure
 

@@ -43,11 +43,5 @@ def batches(start: Int64, size: int) -> Iterator[tuple[int, int]]:
 
 
 def segment_ids(start: Int64) -> Int64:
-    """Return the segment of each element, for offsets (S + 1,).
-
-    Examples
-    --------
-    >>> segment_ids(np.array([0, 2, 2, 5])).tolist()
-    [0, 0, 2, 2, 2]
-    """
+    """Return the segment of each element, for offsets (S + 1,): [0, 2, 2, 5] is [0, 0, 2, 2, 2]."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))

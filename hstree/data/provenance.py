@@ -36,7 +36,10 @@ def texts(record: object) -> list[Text]:
             stack += value.values()
             match value:
                 case {"sha256": str(sha256), "lines": [int(start), int(stop)]} if 0 <= start < stop:
-                    runs.add((_name(value.get("name")), sha256, start, stop))
+                    name = value.get("name") if isinstance(value.get("name"), str) else "a text"
+                    # without characters that UTF-8 cannot encode
+                    name = str(name).encode("utf-8", "backslashreplace").decode()
+                    runs.add((name, sha256, start, stop))
     merged: list[Text] = []
     for name, sha256, start, stop in sorted(runs):
         last = merged[-1] if merged else {}
@@ -69,9 +72,3 @@ def shared(record: object, other: object) -> str | None:
 
 def _lines(start: int, stop: int) -> str:
     return f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}"
-
-
-def _name(name: object) -> str:
-    """Return a text's name without characters that UTF-8 cannot encode."""
-    text = name if isinstance(name, str) else "a text"
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -44,25 +44,13 @@ class LogNormaliser:
 
 @dataclass(frozen=True)
 class TextScore:
-    """Score of a text under a model.
+    """Score of a text under a model."""
 
-    Attributes
-    ----------
-    nll : float
-        Total negative log-likelihood in nats over all targets.
-    tokens : int
-        Number of targets, ``<eos>`` included.
-    nll_of_oov, oov : float, int
-        The same of the targets outside the vocabulary, scored as ``<unk>``.
-    log_normaliser : LogNormaliser or None
-        None where it was not asked for, or the output layer has no ln Z.
-    """
-
-    nll: float
-    tokens: int
-    nll_of_oov: float
-    oov: int
-    log_normaliser: LogNormaliser | None = None
+    nll: float  #: total negative log-likelihood in nats over all targets
+    tokens: int  #: number of targets, ``<eos>`` included
+    nll_of_oov: float  #: as `nll`, of the targets outside the vocabulary, scored as ``<unk>``
+    oov: int  #: number of these
+    log_normaliser: LogNormaliser | None = None  #: None if not asked for, or the layer has no ln Z
 
     @property
     def perplexity(self) -> float:

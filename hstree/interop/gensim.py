@@ -114,8 +114,7 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
     """
     tree, rows = _tree_and_rows(model)
     layer = HierarchicalSoftmax(tree, int(model.layer1_size))
-    layer.weight[:] = model.syn1[rows]
-    layer.bias[:] = 0
+    layer.weight[:], layer.bias[:] = model.syn1[rows], 0
     return layer
 
 

@@ -131,27 +131,15 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         learning_rate: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
-        self.builder = builder
-        self.builder_options = builder_options
-        self.tree = tree
-        self.C = C
-        self.class_weight = class_weight
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
+        self.builder, self.builder_options, self.tree = builder, builder_options, tree
+        self.C, self.class_weight, self.random_state = C, class_weight, random_state
+        self.solver, self.max_iter, self.tol = solver, max_iter, tol
+        self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Build the tree and train on it.
 
-        Parameters
-        ----------
-        X : array_like or sparse (n, n_features)
-        y : array_like (n,)
-        sample_weight : array_like (n,), optional
+        X is array_like or sparse (n, n_features); `y` and `sample_weight` are array_like (n,).
 
         Raises
         ------
@@ -177,13 +165,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         The first call builds the tree from its samples, which should represent the classes unless
         `tree` is set. The penalty is that of a training set of as many samples as all calls had.
 
-        Parameters
-        ----------
-        X : array_like or sparse (n, n_features)
-        y : array_like (n,)
-        classes : array_like (V,)
-            All classes; required in the first call.
-        sample_weight : array_like (n,), optional
+        `classes`, array_like (V,), are all of them, for the first call; the rest is as for `fit`.
         """
         first = not hasattr(self, "classes_")
         if first and classes is None:
@@ -235,8 +217,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _best(self, X: Rows, k: int, cost: Callable[[Float64], Float64]) -> tuple[Int64, Float64]:
         """Return the numbers of the k most probable classes and their log-probabilities, (n, k).
 
-        Where the search is not certain, classes are ordered by the `cost` of their
-        log-probabilities, ties by class order.
+        Where the search is not certain, classes are ordered by the `cost` of log-probabilities.
         """
         labels, values, certain = self._model.top_k(X, k)
         best = np.argsort(self._label_of_class)[labels]

@@ -49,8 +49,7 @@ def pair_logits(inputs: Inputs, item: Tensor, row: Tensor) -> Tensor:
 def branch_log_prob(inputs: Inputs, taken: Decisions, branch: Tensor) -> Tensor:
     """Return the log-probabilities (D,) of the branches (D,) taken, at least float32.
 
-    Logits are computed again on the way back, block by block, so that memory is bounded whatever
-    the width of nodes.
+    Memory is bounded for nodes of any width: the gradient computes logits again, block by block.
     """
     *tensors, sparse = inputs
     log_prob, _ = _evaluate(_BRANCHES, sparse, *tensors, *taken, branch)
@@ -222,11 +221,8 @@ def _products(weight: Tensor, hidden: Tensor, item: Tensor, row: Tensor, start: 
         return product.values()
     block = CPU_BLOCK if weight.device.type == "cpu" else GPU_BLOCK
     step = max(1, block // max(1, weight.shape[1]))
-    parts = [
-        torch.linalg.vecdot(hidden[items], weight[rows])
-        for items, rows in zip(torch.split(item, step), torch.split(row, step), strict=True)
-    ]
-    return torch.cat(parts)
+    pairs = zip(torch.split(item, step), torch.split(row, step), strict=True)
+    return torch.cat([torch.linalg.vecdot(hidden[items], weight[rows]) for items, rows in pairs])
 
 
 def _can_sample(dtype: torch.dtype, n_pairs: int, shape: tuple[int, int]) -> bool:

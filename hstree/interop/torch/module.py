@@ -30,31 +30,17 @@ TREE_KEY = "hstree_tree"
 
 
 class TargetLogProb(NamedTuple):
-    """Result of the forward pass of `HierarchicalSoftmax`.
+    """Result of the forward pass of `HierarchicalSoftmax`, float tensors."""
 
-    Attributes
-    ----------
-    output : float tensor (...)
-        Log-probability of each target in nats; 0 where the target is ignored.
-    loss : float tensor ()
-        Mean negative log-likelihood of the targets that are not ignored; nan without any.
-    """
-
-    output: Tensor
-    loss: Tensor
+    output: Tensor  #: (...), log-probability of each target in nats; 0 where it is ignored
+    loss: Tensor  #: (), mean negative log-likelihood of the others; nan without any
 
 
 class TopK(NamedTuple):
-    """The most probable labels, most probable first.
+    """The most probable labels, most probable first."""
 
-    Attributes
-    ----------
-    labels : int64 tensor (..., k)
-    log_prob : float tensor (..., k)
-    """
-
-    labels: Tensor
-    log_prob: Tensor
+    labels: Tensor  #: int64 (..., k)
+    log_prob: Tensor  #: float (..., k)
 
 
 class _Layout(NamedTuple):
@@ -300,9 +286,8 @@ class HierarchicalSoftmax(nn.Module):
     ) -> None:
         """Save as every module does, and the tree's hash beside the versions of modules.
 
-        All binary trees over V labels have V - 1 weight rows, so that shapes cannot tell them
-        apart. The metadata are kept by ``torch.save``, and not by files of tensors alone, which
-        are accepted for any tree.
+        All binary trees over V labels have the same shapes. ``torch.save`` keeps the metadata;
+        files of tensors alone do not, and are accepted for any tree.
         """
         super()._save_to_state_dict(destination, prefix, keep_vars)
         metadata = getattr(destination, "_metadata", None)

@@ -41,7 +41,12 @@ def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_ind
     weight, bias, hidden, _ = inputs
     kept = (target != ignore_index).nonzero()[:, 0]
     target = target[kept]
-    _check(target, index.n_labels, ignore_index)
+    least, most = torch.stack(torch.aminmax(target)).tolist() if len(target) else (0, 0)
+    if not 0 <= least <= most < index.n_labels:
+        raise InputError(
+            f"target holds ids from {least} to {most}; this layer has labels 0 to "
+            f"{index.n_labels - 1}, and ignores {ignore_index}"
+        )
     if not index.widest:
         return certain(weight, bias, hidden)
     if not len(kept):  # no pairs, so that gradients are zero, and sparse where they always are
@@ -92,15 +97,6 @@ def _at_many_children(index: TreeIndex, inputs: Inputs, item: Tensor, edge: Tens
 def certain(weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
     """Return log-probabilities (N,) of zero that are differentiable."""
     return at_least_float32(hidden[:, :0].sum(1) + weight[:0].sum() + bias[:0].sum())
-
-
-def _check(target: Tensor, n_labels: int, ignore_index: int) -> None:
-    least, most = torch.stack(torch.aminmax(target)).tolist() if len(target) else (0, 0)
-    if not 0 <= least <= most < n_labels:
-        raise InputError(
-            f"target holds ids from {least} to {most}; this layer has labels 0 to {n_labels - 1}, "
-            f"and ignores {ignore_index}"
-        )
 
 
 class AllLabels:
