@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -31,7 +32,7 @@ from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
 from hstree_cli.options import UsageError, flag, option
-from hstree_cli.registered_options import register
+from hstree_cli.registered_options import register, with_flags
 from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, tracebacks
 
 app = typer.Typer(
@@ -111,8 +112,16 @@ def exit_status(arguments: Sequence[str]) -> int:
         hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
         message = str(error)
         if isinstance(error, OptionError) and error.option is not None:
-            typed = f"{flag(error.option)} {error.reason}"
-            message = message.replace(f"{error.option} {error.reason}", typed)
+            from hstree.builders import builders
+            from hstree.layers import LAYERS
+            from hstree.models import MODELS
+
+            known = [builder.options for builder in builders().values()]
+            known += [model.options for model in MODELS.all().values()]
+            known += [layer.options for layer in LAYERS.all().values()]
+            reason = with_flags(str(error.reason), chain(*known))
+            python = f"{error.option} {error.reason}"
+            message = message.replace(python, f"{flag(error.option)} {reason}")
         complain(f"{message}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 

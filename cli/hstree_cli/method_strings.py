@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hstree._options import Option
 from hstree.builders import builder
 from hstree.errors import OptionError
 from hstree.experiments.entries import Method
 from hstree.layers.registry import LAYERS, LayerKind
 from hstree_cli.options import flag
+from hstree_cli.registered_options import unknown_option
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
@@ -67,8 +67,7 @@ def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, A
         typed, equals, value = word.partition("=")
         option = by_flag.get(typed) or off.get(typed)
         if option is None:
-            known = ", ".join(sorted(by_flag)) or "none"
-            raise OptionError(f"no option {word} for {chosen.name}, whose own options are: {known}")
+            raise OptionError(unknown_option(word, chosen.name, chosen.options))
         if option.type is bool:
             if equals:
                 raise OptionError(f"{chosen.name}: {typed} is a switch, and takes no value")
@@ -77,15 +76,7 @@ def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, A
         if not equals and (value := next(rest, "")) == "":
             example = f"{typed} {option.default}"
             raise OptionError(f"{chosen.name}: {typed} wants a value, as in {example}")
-        options[option.name] = _value(option, value)
+        options[option.name] = value
+        with suppress(ValueError):  # the builder refuses what cannot be converted
+            options[option.name] = option.type(value)
     return options
-
-
-def _value(option: Option, text: str) -> Any:
-    """Return a value as the option's type; the builder refuses what cannot be converted."""
-    if option.type not in (int, float):
-        return Path(text) if option.type is Path else text
-    try:
-        return option.type(text)
-    except ValueError:
-        return text

@@ -10,17 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
 #: Error of wrong usage. Typer exports only its child; the package that defines it depends on the
 #: version of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
-
-MAX_WORDS = 10_000_000
-#: The largest random state, as in `hstree._options`.
-MAX_SEED = (1 << 32) - 1
 
 CORPUS_KINDS = (
     "a text file (.txt, .txt.gz), nltk:NAME or builtin:NAME (python, stdlib, networkx, ...)"
@@ -58,8 +54,10 @@ JsonFile = Annotated[Path | None, option("--json", "Also write the results as JS
 
 def _check_seed(seed: int) -> int:
     # Not by `min` and `max`: help pages would give the range more room than the help.
-    if not 0 <= seed <= MAX_SEED:
-        raise typer.BadParameter(f"{seed} is not from 0 to {MAX_SEED}")
+    from hstree._options import RandomState
+
+    if seed not in (legal := get_args(RandomState)[1]):
+        raise typer.BadParameter(f"{seed} is not {legal}")
     return seed
 
 
@@ -109,21 +107,15 @@ class HeldOut:
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
-#: The ends of the commands' help pages: their examples.
-EPILOGS: dict[Callable[..., Any], str] = {}
+#: Command lines at the ends of the commands' help pages.
+EXAMPLES: dict[Callable[..., Any], tuple[str, ...]] = {}
 
 
 def examples(*lines: str) -> Callable[[CommandFunction], CommandFunction]:
     """Return a decorator that attaches examples to a command's function."""
 
     def attach(command: CommandFunction) -> CommandFunction:
-        EPILOGS[command] = help_epilog(*lines)
+        EXAMPLES[command] = lines
         return command
 
     return attach
-
-
-def help_epilog(*lines: str) -> str:
-    """Return examples as the end of a help page."""
-    title = "Example" if len(lines) == 1 else "Examples"
-    return "\n\n".join([f"[bold]{title}:[/bold]", *lines])

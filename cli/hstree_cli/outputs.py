@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import typer
@@ -70,13 +71,12 @@ def check_file(
         raise OptionError(f"{option} {path}: the file's name must end in {' or '.join(endings)}")
     if path.is_dir():
         raise FileFormatError(f"{option} {path} is a folder; name a file in it")
-    target = resolved(path)
     _refuse_same([path], apart_from, path, option)
     if path.exists() and not force:
         raise FileFormatError(
             f"{path} exists; add --force to replace it, or choose another place with {option}"
         )
-    _check_writable(target.parent, path, option)
+    _check_writable(resolved(path).parent, path, option)
 
 
 def check_folder(
@@ -102,13 +102,12 @@ def _refuse_same(
     from hstree.errors import FileFormatError
 
     others = [other for other in apart_from if isinstance(other, str | Path)]
-    for target in targets:
-        for other in others:
-            if _is_or_contains(target, other):
-                raise FileFormatError(
-                    f"{option} {path} would replace {other}, which this command reads or writes, "
-                    f"too; choose another place with {option}"
-                )
+    for target, other in product(targets, others):
+        if _is_or_contains(target, other):
+            raise FileFormatError(
+                f"{option} {path} would replace {other}, which this command reads or writes, "
+                f"too; choose another place with {option}"
+            )
 
 
 def _is_or_contains(target: Path, other: str | Path) -> bool:

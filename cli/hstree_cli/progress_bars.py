@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rich import progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Task as Bar
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -19,18 +18,18 @@ from hstree.progress import Task
 PATIENCE = 0.5
 
 
-class ProgressBars(Progress):
+class ProgressBars(progress.Progress):
     """Bars of the library's running tasks; `sink` is what the library reports to."""
 
     def __init__(self, console: Console) -> None:
         title = Column(max_width=24, no_wrap=True, overflow="ellipsis")
         super().__init__(
-            TextColumn("{task.description}", markup=False, table_column=title),
-            BarColumn(bar_width=16),
-            _Percentage(),
+            progress.TextColumn("{task.description}", markup=False, table_column=title),
+            progress.BarColumn(bar_width=16),
+            progress.TaskProgressColumn("{task.percentage:>3.0f}%"),
             _Rate(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[note]}", markup=False),
+            progress.TimeRemainingColumn(compact=True),
+            progress.TextColumn("{task.fields[note]}", markup=False),
             console=console,
             transient=True,
             # Rich would send results to where the bars are, whatever standard output is.
@@ -38,22 +37,15 @@ class ProgressBars(Progress):
         )
         self.sink = _Sink(self)
 
-    def make_tasks_table(self, tasks: Iterable[Bar]) -> Table:
+    def make_tasks_table(self, tasks: Iterable[progress.Task]) -> Table:
         """Return the bars of the tasks that have lasted long enough."""
         return super().make_tasks_table([t for t in tasks if (t.elapsed or 0) > PATIENCE])
 
 
-class _Percentage(ProgressColumn):
-    """Share of the work that is done, where the total is known."""
-
-    def render(self, task: Bar) -> Text:
-        return Text("" if task.total is None else f"{task.percentage:>3.0f}%")
-
-
-class _Rate(ProgressColumn):
+class _Rate(progress.ProgressColumn):
     """Units per second."""
 
-    def render(self, task: Bar) -> Text:
+    def render(self, task: progress.Task) -> Text:
         speed, unit = task.speed, task.fields["unit"]
         if not speed or not unit:
             return Text("")
@@ -65,7 +57,7 @@ class _Rate(ProgressColumn):
 class _Running:
     """A task of the library and its bar."""
 
-    def __init__(self, bars: Progress, title: str, total: float | None, unit: str) -> None:
+    def __init__(self, bars: progress.Progress, title: str, total: float | None, unit: str) -> None:
         self._bars = bars
         self.id = bars.add_task(title, total=total, unit=unit, note="")
 
@@ -79,7 +71,7 @@ class _Running:
 class _Sink:
     """Receiver of the library's progress reports."""
 
-    def __init__(self, bars: Progress) -> None:
+    def __init__(self, bars: progress.Progress) -> None:
         self._bars = bars
 
     def start(self, title: str, total: float | None, unit: str) -> Task:

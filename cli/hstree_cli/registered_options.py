@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_type_hints
 
@@ -18,7 +19,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from hstree_cli.options import EPILOGS, UsageError, flag, help_epilog
+from hstree_cli.options import EXAMPLES, UsageError, flag
 
 if TYPE_CHECKING:
     from hstree._options import Option
@@ -45,18 +46,34 @@ def shown_default(option: Option) -> str:
     return "-" if option.default is None else str(option.default)
 
 
-def _parameter(option: Option, panel: str) -> inspect.Parameter:
+def with_flags(text: str, options: Iterable[Option]) -> str:
+    """Spell the options that a text names as they are typed: "max_codes" becomes --max-codes.
+
+    A name without an underscore may be an English word; one in quotes or in a path is a value.
+    """
+    names = {option.name for option in options if "_" in option.name}
+    bare = r"(?<![\w'\"./-])[a-z]+(?:_[a-z]+)+(?![\w'\"/-]|\.\w)"
+    return re.sub(bare, lambda name: flag(name[0]) if name[0] in names else name[0], text)
+
+
+def unknown_option(typed: str, owner: str, options: Iterable[Option]) -> str:
+    """Return the message for an option that a builder does not have."""
+    from hstree._options import suggestion
+
+    known = list(map(flags, options))
+    hint = suggestion(typed, [name for names in known for name in names.split("/")])
+    return f"no option {typed} for {owner}; {hint}its own options are: {', '.join(known) or 'none'}"
+
+
+def _parameter(option: Option, panel: str, known: Iterable[Option]) -> inspect.Parameter:
     """Return a parameter that Typer reads as the option; the library checks its range."""
     kind: Any = Literal[option.choices] if option.choices else option.type
     if option.optional:
         kind = kind | None
     described = typer.Option(
-        flags(option),
-        metavar=_metavar(option),
-        help=escape(option.help),
-        rich_help_panel=panel,
-        readable=False,
-    )
+        flags(option), metavar=_metavar(option), help=escape(with_flags(option.help, known)),
+        rich_help_panel=panel, readable=False,
+    )  # fmt: skip
     return _keyword(option.name, option.default, Annotated[kind, described])
 
 
@@ -115,19 +132,14 @@ class BuilderOptions:
         from hstree.builders import builder
 
         chosen = builder(name)
-        known = ", ".join(map(flags, chosen.options)) or "none"
-        return Choice(
-            chosen.name,
-            f"{chosen.name}: {chosen.summary} Takes {chosen.takes_text}.",
-            [
-                _parameter(option, f"Options of {chosen.name}")
-                for option in chosen.options
-                if option.name != "random_state"
-            ],
-            dict,
-            lambda option: f"no option {option} for {name}, whose own options are: {known}",
-            self.example(chosen),
-        )
+        parameters = [
+            _parameter(option, f"Options of {chosen.name}", chosen.options)
+            for option in chosen.options
+            if option.name != "random_state"
+        ]
+        summary = f"{chosen.name}: {chosen.summary} Takes {chosen.takes_text}."
+        unknown = partial(unknown_option, owner=name, options=chosen.options)
+        return Choice(chosen.name, summary, parameters, dict, unknown, self.example(chosen))
 
 
 @dataclass(frozen=True)
@@ -154,13 +166,10 @@ class ModelOptions:
         default = self.default or DEFAULT_MODEL
         name = default if self.fixed else _value_of(arguments, "--model") or default
         kind = MODELS.get(name)
-        parameters = []
+        parameters, models = [], MODELS.all().values()
         if not self.fixed:
-            names = [
-                other.name
-                for other in MODELS.all().values()
-                if self.language_models or not other.model.is_language_model
-            ]
+            with_text = self.language_models
+            names = [m.name for m in models if with_text or not m.model.is_language_model]
             if name not in names:
                 raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
             help = f"Model to train: {', '.join(names)}. The options below are its own."
@@ -170,20 +179,15 @@ class ModelOptions:
             value = self.defaults.get(option.name, option.default)
             summary = f"{option.help.partition('. ')[0].rstrip('.')}."
             shown = replace(option, default=value, help=summary)
-            parameters.append(_parameter(shown, _TRAINING))
+            parameters.append(_parameter(shown, _TRAINING, kind.options))
 
         def collect(values: dict[str, Any]) -> dict[str, Any]:
             return config_of({**values, "model": name})
 
         def unknown(option: str) -> str | None:
-            others = [
-                other.name
-                for other in MODELS.all().values()
-                if any(option in flags(theirs).split("/") for theirs in other.options)
-            ]
-            if not others or self.fixed:
-                return None
-            return f"{option}: not with --model {name}, but with {' and '.join(others)}"
+            names = [m.name for m in models if option in "/".join(map(flags, m.options)).split("/")]
+            text = f"{option}: not with --model {name}, but with {' and '.join(names)}"
+            return text if names and not self.fixed else None
 
         return Choice(kind.name, f"{kind.name}: {kind.summary}", parameters, collect, unknown)
 
@@ -220,7 +224,7 @@ def as_typer(
         if isinstance(group, type) and is_dataclass(group):
             hints = get_type_hints(group, include_extras=True)
             parameters += [_keyword(f.name, f.default, hints[f.name]) for f in fields(group)]
-            groups[name] = (_maker(group), [f.name for f in fields(group)])
+            groups[name] = (_from_fields(group), [f.name for f in fields(group)])
         elif _registered(parameter) is None:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
         elif (choice := choices.get(name)) is None:
@@ -231,14 +235,12 @@ def as_typer(
     parameters += registered
     every_name = [parameter.name for parameter in parameters]
     for choice in choices.values():
-        for parameter in choice.parameters:
-            if every_name.count(parameter.name) > 1:  # only with another package's builder or model
+        for name in (parameter.name for parameter in choice.parameters):
+            if every_name.count(name) > 1:  # only with another package's builder or model
                 from hstree.errors import PluginError
 
-                raise PluginError(
-                    f"{choice.name} cannot be used here: its option {parameter.name!r} is one of "
-                    "the command's own"
-                )
+                reason = f"its option {name!r} is one of the command's own"
+                raise PluginError(f"{choice.name} cannot be used here: {reason}")
 
     def typed(**values: Any) -> None:
         for name, (collect, names) in groups.items():
@@ -260,7 +262,7 @@ def _registered(parameter: inspect.Parameter) -> BuilderOptions | ModelOptions |
     return next((n for n in notes if isinstance(n, BuilderOptions | ModelOptions)), None)
 
 
-def _maker(group: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
+def _from_fields(group: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
     return lambda values: group(**values)
 
 
@@ -271,18 +273,19 @@ class Command(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         """Read the arguments, the options of the builder and model that they name among them."""
-        choices = {
-            name: choice
-            for name, parameter in inspect.signature(self.body, eval_str=True).parameters.items()
-            if (options := _registered(parameter)) and (choice := options.choose(args))
-        }
-        examples = [choice.example for choice in choices.values() if choice.example is not None]
-        complete = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        page_end = help_epilog(*examples) if examples else EPILOGS[self.body]
-        complete.command(epilog=page_end)(as_typer(self.body, choices))
+        choices: dict[str, Choice] = {}
         try:
+            for name, parameter in inspect.signature(self.body, eval_str=True).parameters.items():
+                if (options := _registered(parameter)) and (choice := options.choose(args)):
+                    choices[name] = choice
+            lines = [choice.example for choice in choices.values() if choice.example is not None]
+            lines = lines or list(EXAMPLES[self.body])
+            title = f"[bold]Example{'s' * (len(lines) > 1)}:[/bold]"
+            complete = typer.Typer(add_completion=False, rich_markup_mode="rich")
+            complete.command(epilog="\n\n".join([title, *lines]))(as_typer(self.body, choices))
             return typer.main.get_command(complete).make_context(info_name, args, *more, **extra)
         except UsageError as error:
+            error.ctx = error.ctx or self.context_class(self, info_name=info_name, **extra)
             if type(error).__name__ == "NoSuchOption":
                 for choice in choices.values():
                     if message := choice.unknown(error.option_name):

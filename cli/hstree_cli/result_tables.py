@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from hstree._text import plural
+from hstree.experiments.rows import at_epoch_limit, parameters_of
+from hstree.experiments.runs import build_seconds
+from hstree.experiments.significance import BLOCK, FEWEST
+from hstree.models import describe
 from hstree_cli.tables import (
     Facts,
     code_length_line,
@@ -18,7 +23,6 @@ from hstree_cli.tables import (
     figure,
     narrow,
     percent,
-    plural,
     short_figure,
     table,
     vocabulary_line,
@@ -127,9 +131,6 @@ def print_rounds(results: Mapping[str, RunResult], folder: Path, text: str) -> N
     `folder` has the rounds' folders, for the size of models and the seconds to build trees;
     `text` describes the corpus.
     """
-    from hstree.experiments.rows import at_epoch_limit, parameters_of
-    from hstree.experiments.runs import build_seconds
-
     sizes = ("code\nlength", "scores\n/target", "para-\nmeters", "\nvalid", "\ntest")
     times = ("tokens/s", "s/epoch", "s from text")
     quality = table("\nround", *sizes, text=("\nround",))
@@ -160,8 +161,6 @@ def print_rounds(results: Mapping[str, RunResult], folder: Path, text: str) -> N
 
 def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> Facts:
     """Return the best round and the conditions that all rounds share."""
-    from hstree.models import describe
-
     first = next(iter(results.values()))
     best = min(results, key=lambda name: results[name].valid)
     perplexity = results[best].perplexity
@@ -296,8 +295,6 @@ def _normaliser_comparison(rows: Sequence[Row]) -> Table:
 
 def _comparison_facts(results: Comparison, text: str) -> Facts:
     """Return the conditions of a comparison and the meaning of its signs."""
-    from hstree.models import describe
-
     options, rows = results.options, results.rows
     model, budget = describe(options)
     n_seeds = len(options["seeds"])
@@ -341,8 +338,6 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
 
 def _ratio_fact(blocks: int, tokens: int) -> tuple[str, str]:
     """Return the meaning of the intervals and p values, or why there are none."""
-    from hstree.experiments.significance import BLOCK, FEWEST
-
     if blocks < FEWEST:
         meaning = (
             f"of test perplexities; the {count(tokens)} test tokens are too few to tell it from "

@@ -58,11 +58,6 @@ def percent(part: float, whole: float) -> str:
     return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
-    """Return a number and its noun."""
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
-
-
 def shortened(word: str, width: int = 24) -> str:
     """Return a word of a corpus, printable and of at most `width` characters."""
     text = printable(word)

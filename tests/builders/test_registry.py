@@ -387,6 +387,8 @@ def test_what_cannot_serve_is_refused_with_the_way_out(files):
         hstree.build("kmeans", files / "vocab.tsv")
     with pytest.raises(InputError, match=r"kmeans takes word vectors, not a corpus.*hstree embed"):
         hstree.build("kmeans", Corpus.read(files / "text.txt"))
+    with pytest.raises(InputError, match="kmeans takes word vectors, not an int; give"):
+        hstree.build("kmeans", 3)
     with pytest.raises(InputError, match=r"line 1: no word with numbers.*hstree bootstrap"):
         hstree.build("kmeans", files / "text.txt")
     with pytest.raises(InputError, match="without counts; add them to"):

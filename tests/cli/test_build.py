@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hstree as library
+from hstree_cli.registered_options import with_flags
 
 
 def built(path):
@@ -144,11 +145,27 @@ def test_a_place_is_refused_before_the_work(refused, corpus, monkeypatch):
     refused("vocab", corpus, "-o", "missing/vocab.tsv", saying="missing")
 
 
+def test_help_spells_options_as_they_are_typed(hstree):
+    for out in (hstree("build", "-m", "gmm", "--help").out, hstree("methods").out):
+        assert "max_codes" not in out
+        assert "until they have --max-codes" in " ".join(out.replace("│", " ").split())
+
+
+def test_a_name_in_a_value_is_not_an_option():
+    options = library.builders()["gmm"].options
+    kept = "max_codes.npy, 'max_codes', /max_codes, my_max_codes"
+    assert with_flags(f"max_codes: {kept}, max_codes.", options) == (
+        f"--max-codes: {kept}, --max-codes."
+    )
+
+
 def test_wrong_usage(refused, corpus):
-    saying = "huffman, whose own options are: --arity"
+    saying = "huffman; its own options are: --arity"
     refused("build", "-m", "huffman", "--epsilon", "1", corpus, status=2, saying=saying)
     refused("build", "-m", "flat", "--arity", "3", corpus, status=2, saying="own options are: none")
     refused("build", "-m", "hufman", corpus, status=2, saying="did you mean 'huffman'?")
+    saying = "no option --aritty for huffman; did you mean '--arity'?"
+    refused("build", "-m", "huffman", "--aritty", "3", corpus, status=2, saying=saying)
     refused("build", corpus, status=2, saying="--method")
     refused("build", "-m", "huffman", status=2, saying="INPUT")
     refused("build", "-m", "huffman", "--arity", "x", corpus, status=2, saying="--arity")
@@ -231,7 +248,7 @@ def test_missing_inputs(refused):
 @pytest.mark.parametrize(
     ("options", "saying"),
     [
-        (["classes", "--cluster-by", "vectors"], "--cluster-by 'vectors' needs vectors_file"),
+        (["classes", "--cluster-by", "vectors"], "--cluster-by 'vectors' needs --vectors-file"),
         (["classes", "--n-classes", "0"], "classes: --n-classes is 0; it must be a whole"),
         (["gmm", "--epsilon", "2"], "gmm: --epsilon is 2.0; it must be a number from 0 to 0.5"),
     ],

@@ -146,8 +146,10 @@ def test_a_tree_that_saw_the_test_lines_is_called_out(hstree, corpus):
 @pytest.mark.parametrize(
     ("options", "status", "saying"),
     [
-        (("-m", "gmm --arity 3"), 2, "no option --arity for gmm, whose own options are"),
+        (("-m", "gmm --arity 3"), 2, "no option --arity for gmm; its own options are"),
         (("-m", "hufman"), 2, "did you mean 'huffman'"),
+        (("-m", "gmm --tres 4"), 2, "no option --tres for gmm; did you mean '--trees'?"),
+        (("-m", "hufman", "--valid", "none.txt"), 2, "did you mean 'huffman'"),
         (("--baseline", "kn9"), 2, "kn2 to kn7"),
         (("-m", "flat", "-m", "flat"), 2, "flat occurs twice"),
         (("-m", "flat", "--seeds", "0"), 2, "--seeds"),

@@ -62,7 +62,8 @@ def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, mon
     refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
     refused("embed", corpus, "-o", "no/v.vec", saying="no/v.vec")
     refused("embed", corpus, "-o", "v.vec", "--sample", -1, status=2, saying="sample is -1")
-    refused("embed", corpus, "-o", "v.vec", "--model", "lbl", status=2, saying="lbl")
+    saying = "--model lbl: choose cbow or skipgram here; see `hstree embed --help`"
+    refused("embed", corpus, "-o", "v.vec", "--model", "lbl", status=2, saying=saying)
     (tmp_path / "v.vec").write_text("mine")
     refused("embed", corpus, "-o", "v.vec", saying="--force")
 

@@ -93,6 +93,8 @@ def compare(
     if not (method or tree or layer or baseline):
         is_language_model = kind_of(training).model.is_language_model
         method, baseline = METHODS, list(BASELINES if is_language_model else ())
+    entries: list[Entry] = [*map(parse_method, method or ())]
+    parsed = list(map(parse_layer, layer or ()))
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
@@ -101,14 +103,10 @@ def compare(
         if trees and words is None and not reading.selection:
             words = _words_of(next(iter(trees.values())), corpus, held_out, reading)
         splits = read_splits(corpus, held_out, reading, words)
-        parsed = [parse_layer(text) for text in layer or ()]
     warn_of_seen_lines(splits, trees)
-    entries: list[Entry] = [
-        *map(parse_method, method or ()),
-        *(NamedOutput(name, tree) for name, tree in trees.items()),
-        *(Layer(kind.name, options, name) for kind, options, name in parsed),
-        *map(Baseline.named, baseline or ()),
-    ]
+    entries += [NamedOutput(name, tree) for name, tree in trees.items()]
+    entries += [Layer(kind.name, options, name) for kind, options, name in parsed]
+    entries += map(Baseline.named, baseline or ())
     run_comparison(splits, entries, output, quiet, seeds=seeds, **training)
 
 

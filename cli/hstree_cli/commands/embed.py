@@ -10,8 +10,7 @@ import typer
 from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.registered_options import ModelOptions
-from hstree_cli.result_tables import epochs_table
-from hstree_cli.tables import corpus_facts, facts, plural
+from hstree_cli.tables import corpus_facts, facts
 from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 
 if TYPE_CHECKING:
@@ -54,9 +53,11 @@ def embed(
     and .kv with KeyedVectors.load. Only .npy records the text of the training, so
     that a tree built from the vectors warns of test lines among it.
     """
+    from hstree._text import plural
     from hstree.data.vector_files import check_words
     from hstree.data.word_files import labels_path
     from hstree.models import new_model
+    from hstree_cli.result_tables import epochs_table
 
     sources = [corpus, tree, reading.vocabulary]
     check_file(output, "-o", ENDINGS, force=force, apart_from=sources)

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hstree_cli.options import examples
-from hstree_cli.registered_options import flags, shown_default
+from hstree_cli.registered_options import flags, shown_default, with_flags
 from hstree_cli.terminal import say, warn
 
 if TYPE_CHECKING:
@@ -53,5 +53,6 @@ def _description(kind: Builder | LayerKind, takes: str) -> RenderableType:
         choices = "|".join(map(str, option.choices))
         usage = " ".join(filter(None, [flags(option), choices]))
         lines.append(Padding(Text(f"{usage}  [{shown_default(option)}]"), (0, 0, 0, 4)))
-        lines.append(Padding(Text(option.help), (0, 0, 0, 8)))
+        text = Text(with_flags(option.help, kind.options))
+        lines.append(Padding(text, (0, 0, 0, 8)))
     return Group(*lines, "")

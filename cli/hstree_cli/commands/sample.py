@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hstree_cli.options import MAX_WORDS, ModelFolder, Quiet, Seed, examples, option
+from hstree_cli.options import ModelFolder, Quiet, Seed, examples, option
 from hstree_cli.terminal import printable, showing_progress
 
 
@@ -20,7 +20,7 @@ def sample(
             "Number of words to draw, including the ends of lines.",
             "N",
             min=0,
-            max=MAX_WORDS,
+            max=10_000_000,
         ),
     ] = 50,
     seed: Seed = 0,

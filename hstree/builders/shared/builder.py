@@ -157,7 +157,9 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
                 "add them to NAME.labels.tsv beside NAME.npy (word<TAB>count), or give vocab.tsv"
             )
         return Vocabulary(input.labels, input.counts, source=input.source)
-    raise _refused(method, _INPUTS.get(type(input), (f"a {type(input).__name__}",))[0])
+    kind = type(input).__name__
+    article = "an" if kind[0] in "aeiouAEIOU" else "a"
+    raise _refused(method, _INPUTS.get(type(input), (f"{article} {kind}",))[0])
 
 
 def _refused(method: Builder, what: str) -> InputError:
