@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -51,6 +51,8 @@ class TextScore:
     nll_of_oov: float  #: as `nll`, of the targets outside the vocabulary, scored as ``<unk>``
     oov: int  #: number of these
     log_normaliser: LogNormaliser | None = None  #: None if not asked for, or the layer has no ln Z
+    #: (T,) nll of each token, in the order of the text; None if not asked for
+    of_tokens: Float64 | None = field(default=None, repr=False, compare=False)
 
     @property
     def perplexity(self) -> float:

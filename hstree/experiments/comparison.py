@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from hstree import progress
 from hstree._options import RandomState, check_value
@@ -43,6 +43,7 @@ from hstree.experiments.results import (
     Row,
     RowRun,
     RunResult,
+    Split,
     TreeFigures,
     VocabularyFigures,
     finite,
@@ -135,29 +136,26 @@ def compare(
     >>> compare(corpus, entries, "runs", epochs=3).choice.best             # doctest: +SKIP
     'gmm epsilon=0.4 trees=4'
     """
-    if not 1 <= seeds <= MAX_SEEDS:
-        raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
-    splits, checked_entries = Splits.of(text), as_entries(entries)
-    config = config_of(options)
-    baselines = [entry.name for entry in checked_entries if isinstance(entry, Baseline)]
-    model = kind_of(config).model
-    if baselines and not model.is_language_model:
-        raise OptionError(
-            f"{baselines[0]} gives the perplexity of a word given the words before it, "
-            f"{model.name} that of a {model.predicts}; leave out the baselines"
-        )
-    for split in splits.as_dict().values():
-        overlap(split)
-    _check_words(checked_entries, splits.train.vocabulary)
-    first = config.pop("random_state")
-    check_value("random_state", first + seeds - 1, RandomState)
-    work = _Work(splits, Path(folder), config, range(first, first + seeds))
+    checked_entries = as_entries(entries)
+    work = Work.of(text, checked_entries, folder, seeds, options)
     with locked(work.home):
-        comparison = work.done(checked_entries)
+        work.check(checked_entries)
+        trained, fitted = work.train_all(checked_entries)
+        comparison = work.comparison(checked_entries, trained, fitted, work.speeds(checked_entries))
         if compared is not None:
             compared(comparison)
         results.save(comparison, work.home)
     return comparison
+
+
+def check_language_model(config: Mapping[str, Any], name: str) -> None:
+    """Refuse a Kneser-Ney model beside models whose perplexities are of other events."""
+    model = kind_of(config).model
+    if not model.is_language_model:
+        raise OptionError(
+            f"{name} gives the perplexity of a word given the words before it, "
+            f"{model.name} that of a {model.predicts}; leave out the baselines"
+        )
 
 
 def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
@@ -176,29 +174,75 @@ def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
 
 
 @dataclass(frozen=True)
-class _Work:
+class Work:
     """Builds trees, trains models and scores test tokens, each once.
 
-    `home` is the comparison's folder; `config` has the options of every model but its random state.
+    Attributes
+    ----------
+    splits : Splits
+    home : Path
+        Folder of the comparison.
+    config : mapping
+        Options of every model but its random state.
+    seeds : range
+    runs : str
+        Name of the folder of the runs in `home`.
+    trees : Work or None
+        The work whose trees these models are trained on; None to build them here.
+    score_train : bool
+        Whether to score the training split.
     """
 
     splits: Splits
     home: Path
     config: Mapping[str, Any]
     seeds: range
+    runs: str = "runs"
+    trees: Work | None = None
+    score_train: bool = True
 
-    def done(self, entries: Sequence[Entry]) -> Comparison:
-        """Do the work and return its figures."""
-        # Trees that need no training are built first, so that bad options are refused at once.
+    @classmethod
+    def of(
+        cls,
+        text: Splits | Corpus,
+        entries: Sequence[Entry],
+        folder: str | os.PathLike[str],
+        seeds: int,
+        options: Mapping[str, Any],
+    ) -> Self:
+        """Return the work of a comparison, its arguments checked; raises as `compare` does."""
+        if not 1 <= seeds <= MAX_SEEDS:
+            raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
+        splits, config = Splits.of(text), config_of(options)
+        baselines = [entry.name for entry in entries if isinstance(entry, Baseline)]
+        if baselines:
+            check_language_model(config, baselines[0])
+        for split in splits.as_dict().values():
+            overlap(split)
+        _check_words(entries, splits.train.vocabulary)
+        first = config.pop("random_state")
+        check_value("random_state", first + seeds - 1, RandomState)
+        return cls(splits, Path(folder), config, range(first, first + seeds))
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Build the trees that need no training, and refuse bad options of the other entries."""
         for entry in entries:
             if isinstance(entry, Method) and not entry.needs_vectors:
                 for seed in self.seeds:
                     self.tree(entry, seed)
             elif isinstance(entry, Layer | NamedOutput):
                 self.spec(entry, self.seeds[0]).new(1).check()
-        trained, fitted = self._train_all(entries)
+
+    def comparison(
+        self,
+        entries: Sequence[Entry],
+        trained: Mapping[str, Sequence[RunResult]],
+        fitted: Mapping[str, BaselineResult],
+        speeds: Mapping[str, Sequence[float]],
+    ) -> Comparison:
+        """Return all figures; `speeds` are those of `speeds`."""
         bands = rows.frequency_bands(self.splits)
-        table = self._rows(entries, trained, fitted, bands)
+        table = self._rows(entries, trained, fitted, speeds, bands)
         corpora = self.splits.as_dict()
         vocabulary = self.splits.train.vocabulary
         test = self.splits.test.with_vocabulary(vocabulary)
@@ -217,7 +261,7 @@ class _Work:
             choice=rows.choice(table),
         )
 
-    def _train_all(
+    def train_all(
         self, entries: Sequence[Entry]
     ) -> tuple[dict[str, list[RunResult]], dict[str, BaselineResult]]:
         """Return the results of each layer, one per random state, and of each baseline."""
@@ -238,7 +282,8 @@ class _Work:
     def train(self, entry: Trained, seed: int) -> RunResult:
         """Train and score one output layer, if that is not done."""
         budget = {**self.config, "random_state": seed}
-        return run(self.spec(entry, seed), self.splits, self.folder(entry, seed), **budget)
+        spec, folder = self.spec(entry, seed), self.folder(entry, seed)
+        return run(spec, self.splits, folder, score_train=self.score_train, **budget)
 
     def spec(self, entry: Trained, seed: int) -> LayerSpec:
         """Return the output layer of a row; its tree is built if it is not there."""
@@ -255,6 +300,8 @@ class _Work:
 
     def tree(self, entry: Method, seed: int) -> Tree:
         """Return a tree, built if it is not there."""
+        if self.trees is not None:
+            return self.trees.tree(entry, seed)
         options, folder = entry.seeded(seed), self.folder(entry, seed)
         if not entry.needs_vectors:
             return built_tree(self.splits.train, folder, entry.method, options)
@@ -268,46 +315,52 @@ class _Work:
 
     def relative_folder(self, entry: Entry, seed: int) -> str:
         """Return the folder of a run, relative to the comparison's."""
-        folder = f"runs/{entry.slug}"
+        folder = f"{self.runs}/{entry.slug}"
         return folder if isinstance(entry, Baseline) else f"{folder}/seed-{seed}"
 
     def folder(self, entry: Entry, seed: int) -> Path:
         """Return the folder of a run."""
         return self.home / self.relative_folder(entry, seed)
 
-    def nlls(self, entry: Entry) -> list[Float64]:
-        """Return the negative log-likelihood of every test token, an array per random state."""
+    def nlls(self, entry: Entry, split: Split = "test") -> list[Float64]:
+        """Return the negative log-likelihood of every token of a split, per random state."""
         if isinstance(entry, Baseline):
-            kept = kept_nll(self.folder(entry, 0), len(self.splits.test))
+            kept = kept_nll(self.folder(entry, 0), len(self.splits.as_dict()[split]), split)
             return [] if kept is None else [kept]
-        return [nll_of(self.folder(entry, seed), self.splits) for seed in self.seeds]
+        return [nll_of(self.folder(entry, seed), self.splits, split) for seed in self.seeds]
 
-    def _kept_spec(self, entry: Trained) -> LayerSpec:
+    def kept_spec(self, entry: Trained) -> LayerSpec:
         """Return the output layer of the first random state; a tree as its file has it."""
+        if self.trees is not None:
+            return self.trees.kept_spec(entry)
         if isinstance(entry, Method):
             return layer_spec(load(self.folder(entry, self.seeds[0]) / "tree.json"))
         return self.spec(entry, self.seeds[0])
+
+    def kept_specs(self, entries: Sequence[Entry]) -> dict[str, LayerSpec]:
+        """Return the output layers of the first random state of trained entries, by row."""
+        return {e.name: self.kept_spec(e) for e in entries if not isinstance(e, Baseline)}
+
+    def speeds(self, entries: Sequence[Entry]) -> dict[str, list[float]]:
+        """Measure the tokens per second in training, of the rows and of what they learn from."""
+        timed = self.kept_specs(entries)
+        for source in sources(entries):
+            timed.setdefault(source.name, self.kept_spec(source))
+        return throughput(timed, self.splits.train, rounds=ROUNDS, **self.config)
 
     def _rows(
         self,
         entries: Sequence[Entry],
         trained: Mapping[str, Sequence[RunResult]],
         fitted: Mapping[str, BaselineResult],
+        measured: Mapping[str, Sequence[float]],
         bands: rows.Bands,
     ) -> list[Row]:
-        """Measure speeds, and return a row for each entry."""
-        specs = {
-            entry.name: self._kept_spec(entry)
-            for entry in entries
-            if not isinstance(entry, Baseline)
-        }
+        """Return a row for each entry."""
+        specs = self.kept_specs(entries)
         flat = next((e for e in entries if e.name in specs and specs[e.name].is_flat), None)
         flat_name = None if flat is None else flat.name
         flat_nlls = None if flat is None else self.nlls(flat)
-        timed = dict(specs)
-        for source in _sources(entries):
-            timed.setdefault(source.name, self._kept_spec(source))
-        measured = throughput(timed, self.splits.train, rounds=ROUNDS, **self.config)
         tokens = len(self.splits.train)
         per_epoch = {name: tokens / statistics.median(of) for name, of in measured.items()}
         from_text = rows.seconds_from_text(
@@ -434,14 +487,15 @@ class _Work:
         the tree or its vectors came from a file, or the building was not timed.
         """
         result = self.train(entry, seed)
+        trees = self.trees or self
         built: float | None = 0.0
         if result.tree is not None:
-            built = build_seconds(self.folder(entry, seed), result.tree.sha256)
+            built = build_seconds(trees.folder(entry, seed), result.tree.sha256)
         if built is None or (isinstance(entry, Method) and entry.reads_vectors):
             return None
         vectors = 0.0
         if isinstance(entry, Method) and entry.needs_vectors:
-            learned = self._seconds_of_run(entry.vectors_from or RANDOM, seed, per_epoch)
+            learned = trees._seconds_of_run(entry.vectors_from or RANDOM, seed, per_epoch)
             if learned is None:
                 return None
             vectors = sum(learned.values())
@@ -449,7 +503,7 @@ class _Work:
         return {"vectors": vectors, "tree": built, "training": training}
 
 
-def _sources(entries: Sequence[Entry]) -> list[Method]:
+def sources(entries: Sequence[Entry]) -> list[Method]:
     """Return the rows whose models learn vectors for others, and those for these in turn."""
     sources: list[Method] = []
     waiting = [entry for entry in entries if isinstance(entry, Method) and entry.needs_vectors]

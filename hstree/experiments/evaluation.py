@@ -66,7 +66,7 @@ class Evaluation:
     splits : Splits
         Encoded by the model's labels.
     train, valid, test : TextScore
-        Scores of the trained model, without dropout.
+        Scores of the trained model, without dropout; `train` may be None.
     unigram : TextScore
         Score of the training split's unigram distribution on the test split.
     history : History
@@ -77,7 +77,7 @@ class Evaluation:
 
     model: Model[Any]
     splits: Splits
-    train: TextScore
+    train: TextScore | None
     valid: TextScore
     test: TextScore
     unigram: TextScore
@@ -87,22 +87,24 @@ class Evaluation:
     @property
     def result(self) -> RunResult:
         """All figures, as JSON files hold them; ``docs/figures.md`` describes each."""
-        scores = {"train": self.train, "valid": self.valid, "test": self.test}
+        scores = {"valid": self.valid, "test": self.test}
+        corpora = self.splits.as_dict()
         return _result(
             self.model,
             perplexity={
+                "train": None if self.train is None else finite(self.train.perplexity),
                 **{name: finite(score.perplexity) for name, score in scores.items()},
                 "test_without_oov": finite(self.test.perplexity_without_oov),
                 "unigram": finite(self.unigram.perplexity),
             },
-            tokens={name: score.tokens for name, score in scores.items()},
-            oov={name: score.oov for name, score in scores.items()},
+            tokens={name: len(text) for name, text in corpora.items()},
+            oov={name: text.n_oov for name, text in corpora.items()},
             epochs=self.history.epochs,
             interrupted=self.history.interrupted,
             converged=self.history.converged,
             out_of_time=self.history.out_of_time if "seconds" in self.model.config() else None,
             seconds=self.seconds,
-            corpus={name: dict(text.source) for name, text in self.splits.as_dict().items()},
+            corpus={name: dict(text.source) for name, text in corpora.items()},
             seen=seen(self.splits, self.model.spec),
             log_normaliser=NormaliserFigures.of(self.test.log_normaliser),
         )
@@ -148,6 +150,7 @@ def evaluate(
     text: Splits | Corpus,
     *,
     trained: Callable[[Model[Any]], object] | None = None,
+    score_train: bool = True,
     **options: Any,
 ) -> Evaluation:
     """Train a model with an output layer and score it on all three splits.
@@ -160,6 +163,8 @@ def evaluate(
         A corpus is split by `corpus_splits`.
     trained : callable, optional
         Called with the trained model before it is scored, as scoring may be interrupted.
+    score_train : bool, default True
+        Whether to score the training split, which may take longer than training on it.
     **options
         Options of `hstree.models.new_model`: `model`, default "lbl", and those of its class, such
         as dim, context, epochs, batch_size, learning_rate, random_state.
@@ -182,8 +187,8 @@ def evaluate(
     model.fit(splits.train, splits.valid)
     if trained is not None:
         trained(model)
-    train, valid = model.score(splits.train), model.score(splits.valid)
-    test = model.score(splits.test, normaliser=True)
+    train = model.score(splits.train) if score_train else None
+    valid, test = (model.score(split, details=True) for split in (splits.valid, splits.test))
     seconds = time.perf_counter() - start
     unigram = unigram_score(splits.test, splits.train.counts)
     return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds)
@@ -192,7 +197,7 @@ def evaluate(
 def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:
     """Score a trained model on every line of a corpus, as its test split."""
     start = time.perf_counter()
-    score = model.score(corpus, normaliser=True)
+    score = model.score(corpus, details=True)
     return _result(
         model,
         perplexity={

@@ -2,7 +2,7 @@
 
 The folder of a run has the tree, the trained model, the mean predicted vectors and, written last,
 ``result.json``, whose key is a hash of content, options and version; a folder with another key is
-done anew. The negative log-likelihood of each test token is computed on request and kept too.
+done anew. The negative log-likelihood of each validation and test token is kept beside it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.builders import BuilderInput, build
 from hstree.builders.registry import recorded
-from hstree.data.text_score import perplexity
+from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments.evaluation import Splits, evaluate
-from hstree.experiments.results import BaselineResult, RunResult, decode, finite
+from hstree.experiments.results import BaselineResult, RunResult, Split, decode, finite
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import config_of
 from hstree.models import load as load_model
@@ -46,8 +46,8 @@ except ImportError:  # Windows
 #: Files of a finished run, and the one that is written last.
 ARTEFACTS = ("model", "vectors.npy", "vectors.labels.tsv")
 RESULT = "result.json"
-#: Negative log-likelihood of every test token, as `nll_of` keeps it.
-NLL = "test_nll.npy"
+#: Files of the negative log-likelihood of every token of a split, as `nll_of` keeps them.
+NLL: dict[Split, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
 #: Seconds that building the tree took.
 BUILD = "build.json"
 #: File that the process at work in a folder locks.
@@ -59,7 +59,12 @@ R = TypeVar("R", RunResult, BaselineResult)
 
 
 def run(
-    output: Tree | LayerSpec, splits: Splits, folder: str | os.PathLike[str], **options: Any
+    output: Tree | LayerSpec,
+    splits: Splits,
+    folder: str | os.PathLike[str],
+    *,
+    score_train: bool = True,
+    **options: Any,
 ) -> RunResult:
     """Train and score an output layer, or return the result of a finished run of the same.
 
@@ -69,7 +74,9 @@ def run(
     splits : Splits
     folder : path
         Made if it is missing. Gets ``tree.json`` for a tree, ``model/``, ``vectors.npy`` with its
-        ``vectors.labels.tsv``, and ``result.json``.
+        ``vectors.labels.tsv``, ``valid_nll.npy``, ``test_nll.npy`` and ``result.json``.
+    score_train : bool, default True
+        Whether a new run scores the training split.
     **options
         Options of `hstree.models.new_model`.
 
@@ -87,28 +94,33 @@ def run(
     """
     home = Path(folder)
     spec = output if isinstance(output, LayerSpec) else layer_spec(output)
-    key = _hashed(
-        {
-            "hstree": __version__,
-            **spec.key(),
-            "parts": _content_of(splits),
-            "model": config_of(options),
-        }
-    )
+    key = key_of(spec, splits, **options)
     if (kept := finished(home, key)) is not None:
         return kept
-    evaluation = evaluate(spec, splits, **options)
+    evaluation = evaluate(spec, splits, score_train=score_train, **options)
     if evaluation.history.interrupted:
         raise KeyboardInterrupt
     make_folder(home)
-    for name in (RESULT, NLL):
+    for name in (RESULT, *NLL.values()):
         (home / name).unlink(missing_ok=True)  # from here on they would be of other files
     spec.write(home)
     evaluation.model.save(home / "model")
     evaluation.model.mean_predicted_vectors(evaluation.splits.train).save(home / "vectors.npy")
+    details: dict[Split, TextScore] = {"valid": evaluation.valid, "test": evaluation.test}
+    for split, score in details.items():
+        if score.of_tokens is not None:
+            _keep_nll(home, score.of_tokens, split)
     result = replace(evaluation.result, key=key)
     write_json(home / RESULT, result.as_dict())
     return result
+
+
+def key_of(spec: LayerSpec, splits: Splits, **options: Any) -> str:
+    """Return a hash of all that a run with these options of `run` depends on."""
+    config = config_of(options)
+    return _hashed(
+        {"hstree": __version__, **spec.key(), "parts": _content_of(splits), "model": config}
+    )
 
 
 def finished(folder: Path, key: str) -> RunResult | None:
@@ -130,12 +142,15 @@ def _kept_result(folder: Path, key: str, kind: type[R]) -> R | None:
 def run_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult:
     """Fit and score a Kneser-Ney model, or return the result of a finished run of the same.
 
-    The folder is made if it is missing, and gets ``test_nll.npy`` and ``result.json``.
+    The folder is made if it is missing, and gets ``valid_nll.npy``, ``test_nll.npy`` and
+    ``result.json``.
     """
     options = {"order": order, "discount": DISCOUNT}
     key = _hashed({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
     kept = _kept_result(folder, key, BaselineResult)
-    if kept is not None and kept_nll(folder, len(splits.test)) is not None:
+    if kept is not None and all(
+        kept_nll(folder, len(splits.as_dict()[split]), split) is not None for split in NLL
+    ):
         return kept
     # Imported here, so that a comparison without baselines does not wait for it.
     from hstree.ngrams.kneser_ney import KneserNey
@@ -158,7 +173,8 @@ def run_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult:
     )
     make_folder(folder)
     (folder / RESULT).unlink(missing_ok=True)
-    _keep_nll(folder, test)
+    _keep_nll(folder, valid, "valid")
+    _keep_nll(folder, test, "test")
     write_json(folder / RESULT, asdict(result))
     return result
 
@@ -168,10 +184,10 @@ def vectors_of(folder: str | os.PathLike[str]) -> WordVectors:
     return WordVectors.read(Path(folder) / "vectors.npy")
 
 
-def nll_of(folder: str | os.PathLike[str], splits: Splits) -> Float64:
-    """Return the nll of every test token of a finished run over these splits.
+def nll_of(folder: str | os.PathLike[str], splits: Splits, split: Split = "test") -> Float64:
+    """Return the nll of every token of a split under a finished run over these splits.
 
-    A ``test_nll.npy`` in the folder is read if it agrees with the run's perplexity, else written.
+    A file of them in the folder is read if it agrees with the run's perplexity, else written.
 
     Returns
     -------
@@ -179,30 +195,31 @@ def nll_of(folder: str | os.PathLike[str], splits: Splits) -> Float64:
         Negative log-likelihood in nats, in the order of the text.
     """
     home = Path(folder)
-    reported = json.loads((home / RESULT).read_bytes())["perplexity"]["test"]
-    kept = kept_nll(home, len(splits.test))
+    reported = json.loads((home / RESULT).read_bytes())["perplexity"][split]
+    text = splits.as_dict()[split]
+    kept = kept_nll(home, len(text), split)
     if (
         kept is not None
         and reported is not None
         and math.isclose(perplexity(float(kept.sum()), len(kept)), reported, rel_tol=1e-6)
     ):
         return kept
-    nll = load_model(home / "model").nll(splits.test)
-    _keep_nll(home, nll)
+    nll = load_model(home / "model").nll(text)
+    _keep_nll(home, nll, split)
     return nll
 
 
-def kept_nll(folder: Path, tokens: int) -> Float64 | None:
-    """Return the content of a ``test_nll.npy``; None if there is none for this many tokens."""
+def kept_nll(folder: Path, tokens: int, split: Split = "test") -> Float64 | None:
+    """Return the kept nll of a split's tokens; None if there is none for this many of them."""
     try:
-        kept = read_npy(os.fspath(folder / NLL))
+        kept = read_npy(os.fspath(folder / NLL[split]))
     except InputError:
         return None
     return kept if kept.shape == (tokens,) and kept.dtype == np.float64 else None
 
 
-def _keep_nll(folder: Path, nll: Float64) -> None:
-    with replacing(folder / NLL) as file:
+def _keep_nll(folder: Path, nll: Float64, split: Split) -> None:
+    with replacing(folder / NLL[split]) as file:
         write_array(file, nll)
 
 

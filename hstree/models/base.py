@@ -187,10 +187,9 @@ class Model(ABC, Generic[M]):
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
         return in_text_order(self.context_model, self.layer, self.windows(corpus))
 
-    def score(self, corpus: Corpus, *, normaliser: bool = False) -> TextScore:
-        """Score every position of a corpus; with the layer's ln Z if `normaliser` is true."""
-        windows = self.windows(corpus)
-        return score(self.context_model, self.layer, windows, normaliser=normaliser)
+    def score(self, corpus: Corpus, *, details: bool = False) -> TextScore:
+        """Score every position of a corpus; `details` add ln Z and the nll of each token."""
+        return score(self.context_model, self.layer, self.windows(corpus), details=details)
 
     def nll(self, corpus: Corpus) -> Float64:
         """Return the nll in nats of every token in the order of the text, a float64 array (T,).

@@ -46,23 +46,26 @@ class ContextModel(ABC):
 
 
 def score(
-    model: ContextModel, layer: OutputLayer, windows: Windows, *, normaliser: bool = False
+    model: ContextModel, layer: OutputLayer, windows: Windows, *, details: bool = False
 ) -> TextScore:
-    """Score every position of a text, without dropout; with its ln Z if `normaliser` is true."""
+    """Score every position of a text, without dropout; `details` add ln Z and each token's nll."""
     total = total_of_oov = 0.0
     oov_tokens = 0
-    log_z: list[Float64] = []
+    of_tokens, log_z = [np.empty(0)], list[Float64]()
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
         for contexts, targets, oov in windows.batches(BATCH):
             nll = model.nll(layer, contexts, targets)
             total += float(nll.sum())
             total_of_oov += float(nll[oov].sum())
             oov_tokens += int(oov.sum())
-            if normaliser and (of_batch := model.log_normaliser(layer, contexts)) is not None:
-                log_z.append(of_batch)
+            if details:
+                of_tokens.append(nll)
+                if (of_batch := model.log_normaliser(layer, contexts)) is not None:
+                    log_z.append(of_batch)
             task.advance(len(targets))
     figures = LogNormaliser.of(np.concatenate(log_z), total) if log_z else None
-    return TextScore(total, len(windows), total_of_oov, oov_tokens, figures)
+    every = np.concatenate(of_tokens) if details else None
+    return TextScore(total, len(windows), total_of_oov, oov_tokens, figures, every)
 
 
 def in_text_order(

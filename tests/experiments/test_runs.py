@@ -85,7 +85,10 @@ def test_a_new_run_in_a_folder_leaves_nothing_of_the_old_one(splits, tmp_path):
     home = tmp_path / "r"
     tree = hstree.build("huffman", splits.train)
     run(tree, splits, home, **SMALL)
-    nll_of(home, splits)
+    old = nll_of(home, splits)
     run(tree, splits, home, **SMALL | {"dim": 9})
-    assert not (home / "test_nll.npy").exists()
+    assert not np.array_equal(np.load(home / "test_nll.npy"), old)
+    model = hstree.LanguageModel.load(home / "model")
+    for split, text in (("valid", splits.valid), ("test", splits.test)):
+        assert np.array_equal(nll_of(home, splits, split), model.nll(text))
     assert json.loads((home / "result.json").read_text())["options"]["dim"] == 9

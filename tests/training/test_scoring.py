@@ -84,7 +84,7 @@ def test_ln_z_is_measured_with_the_score(text, kind, monkeypatch):
     given = {"dim": 4, "epochs": 1, "learning_rate": 0.1}
     model = kind(layer_spec(words, "own"), **given).fit(test)
     assert model.score(test).log_normaliser is None
-    score = model.score(test, normaliser=True)
+    score = model.score(test, details=True)
     # (T,) ln Z in each context; skip-gram's is the mean over the words of the window
     log_z = []
     for contexts, _, _ in model.windows(test).batches(1):
@@ -102,4 +102,4 @@ def test_ln_z_is_measured_with_the_score(text, kind, monkeypatch):
     assert figures.unnormalised_perplexity == pytest.approx(unnormalised, rel=1e-6)
     # Trees are normalised by design.
     tree = kind(hstree.build("huffman", test), dim=4, epochs=0).fit(test)
-    assert tree.score(test, normaliser=True).log_normaliser is None
+    assert tree.score(test, details=True).log_normaliser is None
