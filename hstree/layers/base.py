@@ -145,6 +145,14 @@ class OutputLayer(ABC):
         """Yield the batches of one training epoch; a layer may look ahead or change their order."""
         return batches
 
+    def training_parameters(self) -> dict[str, Array]:
+        """Return the arrays that a trainer updates, with the names that gradients give them.
+
+        They are `parameters` and what is trained beside the layer, such as a noise distribution:
+        arrays that saved models do without. Read after `prepare`; `curvature` has their names.
+        """
+        return self.parameters()
+
     def loss_in_context(
         self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:
@@ -221,7 +229,7 @@ class OutputLayer(ABC):
         share = counts / counts.sum()
         return {
             name: share * (1 - share) if len(array) == self.n_labels else np.full(len(array), 0.25)
-            for name, array in self.parameters().items()
+            for name, array in self.training_parameters().items()
         }
 
     @classmethod

@@ -133,24 +133,24 @@ class Unigram(Proposal):
         labels = self._draw(k if shared else (len(hidden), k), rng)
         return Samples(labels, self._log_prob[labels])
 
-    def sample_unique(self, k: int, rng: np.random.Generator) -> tuple[Samples, int]:
+    def sample_unique(self, k: int, rng: np.random.Generator) -> tuple[Samples, float]:
         """Draw until there are k different labels; all labels where there are no more.
 
         Returns
         -------
         samples : Samples
             min(k, V) different labels, in the order in which they were first drawn.
-        tries : int
-            Number of labels that were drawn for them.
+        tries : float
+            Number of labels that were drawn for them; infinite where all V are sampled.
         """
         if k >= len(self._log_prob):
-            return Samples(np.arange(len(self._log_prob)), self._log_prob), 0
+            return Samples(np.arange(len(self._log_prob)), self._log_prob), np.inf
         drawn = self._draw(2 * k, rng)
         while len(first := np.unique(drawn, return_index=True)[1]) < k:
             drawn = np.concatenate([drawn, self._draw(len(drawn), rng)])
         first = np.sort(first)[:k]
         labels = drawn[first]
-        return Samples(labels, self._log_prob[labels]), int(first[-1]) + 1
+        return Samples(labels, self._log_prob[labels]), float(first[-1] + 1)
 
     def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
         """Return the log-probabilities of labels of any shape."""

@@ -78,6 +78,9 @@ LAYERS = Registry(
     {
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
         "flat": "hstree.layers.flat:FlatSoftmax",
+        "sampled": "hstree.layers.sampled:SampledSoftmax",
+        "nce": "hstree.layers.nce:NoiseContrastive",
+        "negative": "hstree.layers.negative:NegativeSampling",
         "target": "hstree.layers.target:TargetSampling",
         "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
         "self-normalised": "hstree.layers.self_normalised:SelfNormalised",

@@ -255,7 +255,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         # Biases do not decay.
         self.output = {
             name: RowAdagrad(array, model.weight_decay if array.ndim > 1 else 0.0)
-            for name, array in self.layer.parameters().items()
+            for name, array in self.layer.training_parameters().items()
         }
         self._tokens = 0
         self._rng = np.random.default_rng([model.random_state, 1])

@@ -150,7 +150,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
         self.embedding = DampedSGD(self.model.embedding, counts / self._tokens)
         self.output = {
             name: DampedSGD(array, curvature[name])
-            for name, array in self.layer.parameters().items()
+            for name, array in self.layer.training_parameters().items()
         }
         self._rng = np.random.default_rng([model.random_state, 1])
         self._noise = np.random.default_rng([model.random_state, 2])

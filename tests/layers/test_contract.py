@@ -181,7 +181,7 @@ def test_shapes_and_curvature_are_those_of_the_parameters(spec):
     assert {name: (len(array),) for name, array in layer.parameters().items()} == {
         name: rows.shape for name, rows in curvature.items()
     }
-    assert all(0 <= c <= 0.25 for rows in curvature.values() for c in rows)
+    assert all(0 <= c <= 1 for rows in curvature.values() for c in rows)
 
 
 @pytest.mark.parametrize("counts", [COUNTS + 1, np.arange(1, 9)])

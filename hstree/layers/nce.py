@@ -1,0 +1,105 @@
+"""Noise-contrastive estimation: telling targets from labels drawn from a proposal."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import Range
+from hstree._typing import Array, Bool, Float64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.layers.noise import (
+    NoiseLayer,
+    Objective,
+    binary_curvature,
+    binary_objective,
+    softmax_objective,
+)
+
+
+class NoiseContrastive(NoiseLayer):
+    """Noise-contrastive estimation (NCE): telling each target from k labels of noise.
+
+    ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)``, ``z_w = s_w - log E(w)``, over all samples j,
+    those that are the target too; E(w) is the expected number of times that w is drawn, ``k Q(w)``
+    where labels may repeat. exp(s_w) is taken for the probability itself, as if Z were 1;
+    training drives Z there, from 1 at the start, where the biases are the log unigram. With
+    ``ranking`` it is ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))`` instead, whose minimum does
+    not depend on Z.
+
+    Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    samples : int
+        k, the number of labels drawn.
+    shared : bool
+        Draw them for the whole batch instead of for each target; a proposal that depends on the
+        context always draws for each.
+    unique : bool
+        Draw until k labels are different, or take all V where there are no more, as TensorFlow
+        does; those drawn for each target leave repeats out. Then E(w) is ``1 - (1 - Q(w))^n`` for n
+        draws.
+    ranking : bool
+        Rank the target among the samples instead of judging each by itself (Ma & Collins 2018).
+    proposal : str
+        Distribution that they are drawn from: "unigram", "uniform", or the file of a tree.
+    alpha : float
+        Power of the counts in the unigram distribution.
+
+    References
+    ----------
+    M. Gutmann & A. Hyvarinen, "Noise-contrastive estimation", AISTATS 2010; A. Mnih & Y. W. Teh,
+    "A fast and simple algorithm for training neural probabilistic language models", ICML 2012;
+    Z. Ma & M. Collins, "Noise contrastive estimation and negative sampling for conditional models:
+    consistency and statistical efficiency", EMNLP 2018.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        samples: Annotated[int, Range(1, 1 << 24)] = 100,
+        shared: bool = True,
+        unique: bool = True,
+        ranking: bool = False,
+        proposal: str = "unigram",
+        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,
+    ) -> None:
+        super().__init__(
+            vocabulary,
+            dim,
+            counts=counts,
+            dtype=dtype,
+            samples=samples,
+            shared=shared,
+            unique=unique,
+            proposal=proposal,
+            alpha=alpha,
+        )
+        self.ranking = ranking
+
+    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+        """Return the losses of telling targets from samples."""
+        objective = softmax_objective if self.ranking else binary_objective
+        return objective(target, samples)
+
+    def row_curvature(self, share: Float64, expected: Float64) -> Float64:
+        """Return the mean curvature along each label's row (V,)."""
+        if self.ranking:
+            return super().row_curvature(share, expected)
+        return binary_curvature(share, expected)
+
+    def log_normaliser(self, hidden: Array) -> Float64 | None:
+        """Return ln Z of each hidden vector (B,); None for ranking, which leaves Z free."""
+        return None if self.ranking else self.log_z(hidden)

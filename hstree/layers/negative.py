@@ -1,0 +1,103 @@
+"""Negative sampling of word2vec, as an output layer with normalised probabilities."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import Range
+from hstree._typing import Array, Bool, Float64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.layers.base import Gradients
+from hstree.layers.noise import NoiseLayer, Objective, binary_curvature, binary_objective
+
+
+class NegativeSampling(NoiseLayer):
+    """Negative sampling of word2vec: telling each target from k labels of noise, uncorrected.
+
+    ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)`` over the samples j that are not the target.
+    ``z_w = v_w h + c_w`` approaches ``log(p_w / (k Q(w)))``, so that ``s_w = z_w + log(k Q(w))``
+    are the logits of a language model, which are normalised for scoring. This layer keeps the
+    biases ``c_w + log(k Q(w))`` of s, at the log unigram at the start. Apart from hits, that is
+    noise-contrastive estimation (Dyer 2014). word2vec itself has no biases: see `biases`.
+
+    Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    samples : int
+        k, the number of labels drawn.
+    shared : bool
+        Draw them for the whole batch instead of for each target, as word2vec does.
+    biases : bool
+        Train a bias for each label. Without, z is the plain product of word2vec; then an untrained
+        layer is the distribution of the noise, not that of the counts.
+    alpha : float
+        Power of the counts in the unigram distribution, which the labels are drawn from.
+
+    References
+    ----------
+    T. Mikolov, I. Sutskever, K. Chen, G. Corrado & J. Dean, "Distributed representations of words
+    and phrases and their compositionality", NIPS 2013; C. Dyer, "Notes on noise contrastive
+    estimation and negative sampling", arXiv:1410.8251, 2014.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        samples: Annotated[int, Range(1, 1 << 24)] = 5,
+        shared: bool = False,
+        biases: bool = True,
+        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 0.75,
+    ) -> None:
+        super().__init__(
+            vocabulary,
+            dim,
+            counts=counts,
+            dtype=dtype,
+            samples=samples,
+            shared=shared,
+            unique=False,
+            proposal="unigram",
+            alpha=alpha,
+        )
+        self.biases = biases
+        if not biases:
+            log_noise = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
+            self.bias = (np.log(samples) + log_noise).astype(dtype)
+
+    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+        """Return the losses of telling targets from the samples that are not the target."""
+        samples[hits] = -np.inf
+        return binary_objective(target, samples)
+
+    def _loss(
+        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        losses, gradients = super()._loss(hidden, targets, contexts, rng)
+        if self.biases:
+            return losses, gradients
+        trained = [g for g in gradients.parameters if g.name != "bias"]
+        return losses, Gradients(gradients.hidden, trained)
+
+    def row_curvature(self, share: Float64, expected: Float64) -> Float64:
+        """Return the mean curvature along each label's row (V,)."""
+        if self.biases:
+            return binary_curvature(share, expected)
+        # Every sigmoid is 1/2 at the start.
+        return (share + expected) / 4
+
+    def log_normaliser(self, hidden: Array) -> Float64:
+        """Return ln Z of each hidden vector (B,)."""
+        return self.log_z(hidden)

@@ -1,0 +1,322 @@
+"""Base of the layers whose loss compares each target with labels drawn from a proposal.
+
+`NoiseLayer` draws the labels, computes their logits and passes the gradients on; a subclass defines
+`NoiseLayer.objective`, a function of logits. `softmax_objective` and `binary_objective` are the two
+that siblings share. Labels that the whole batch shares take a few matrix products.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.data.windows import Windows
+from hstree.layers import kernels
+from hstree.layers.base import Gradients, ParameterGradient
+from hstree.layers.dense import DenseLayer
+from hstree.layers.proposals import Unigram, proposal_of
+
+#: Smallest share of a label among the samples, for curvatures.
+TINY = 1e-12
+#: Losses (B,), and their derivatives with respect to the logits of targets and samples.
+Objective = tuple[Float64, Array, Array]
+
+
+class Noise(NamedTuple):
+    """Labels drawn for a batch, and how often each was to be expected among them.
+
+    `labels` and `log_expected` are (k,) where the items of the batch share the labels, else (B, k).
+    """
+
+    labels: Int64
+    log_expected: Float64
+    log_expected_target: Float64  # (B,)
+    is_repeat: Bool | None = None  # (B, k) labels to leave out, drawn before for the item
+
+
+class NoiseLayer(DenseLayer):
+    """Softmax whose loss compares each target with labels drawn from a proposal.
+
+    Parameters
+    ----------
+    samples : int
+        k, the number of labels drawn.
+    shared : bool
+        Draw them for the whole batch instead of for each item; a proposal that depends on the
+        context always draws for each.
+    unique : bool
+        Different labels: where the batch shares them, draw until there are k, or all V if there are
+        no more; where each item has its own, leave out repeats among k draws. E(w), the expected
+        number of times that a label is drawn, is ``1 - (1 - Q(w))^n`` for n draws, and without
+        `unique` ``k Q(w)``.
+    proposal : str
+        Distribution that they are drawn from: "unigram", "uniform", or the file of a tree.
+    alpha : float
+        Power of the counts in the unigram distribution.
+
+    Notes
+    -----
+    Training costs O(B k d) a batch of B targets, and k + B rows of the parameters change; testing
+    is that of the softmax, V scores.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None,
+        dtype: Any,
+        samples: int,
+        shared: bool,
+        unique: bool,
+        proposal: str,
+        alpha: float,
+    ) -> None:
+        super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
+        self.samples, self.shared, self.unique = samples, shared, unique
+        self.proposal = proposal_of(proposal, vocabulary, counts, alpha=alpha)
+
+    @abstractmethod
+    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+        """Return the losses and their derivatives with respect to ``z = s - log(expected count)``.
+
+        Parameters
+        ----------
+        target : float array (B,)
+            z of the targets.
+        samples : float array (B, k)
+            z of the samples, -inf for those to leave out; may be changed.
+        hits : bool array (B, k)
+            Which samples are the target.
+
+        Returns
+        -------
+        losses : float64 array (B,)
+        grad_target : float array (B,)
+        grad_samples : float array (B, k)
+        """
+
+    @property
+    def draws_for_batch(self) -> bool:
+        """Whether the items of a batch share the labels drawn."""
+        return self.shared and not self.proposal.is_conditional
+
+    def draw(
+        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    ) -> Noise:
+        """Draw labels, and compute how often they and the targets are expected."""
+        log_prob_of_target = self.proposal.log_prob(targets, hidden, contexts)
+        is_repeat, tries = None, float(self.samples)
+        if self.unique and self.shared and isinstance(self.proposal, Unigram):
+            (labels, log_prob), tries = self.proposal.sample_unique(self.samples, rng)
+        else:
+            labels, log_prob = self.proposal.sample(
+                self.samples, rng, hidden, contexts, shared=self.shared
+            )
+            if self.unique:
+                is_repeat = repeats(labels)
+        expected = log_expected if self.unique else log_expected_with_repeats
+        return Noise(
+            labels, expected(log_prob, tries), expected(log_prob_of_target, tries), is_repeat
+        )
+
+    def loss(
+        self, hidden: Array, targets: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return the losses (B,) against noise from `rng`, and the gradients of their sum."""
+        return self._loss(hidden, targets, None, rng)
+
+    def loss_in_context(
+        self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return what `loss` does, with noise that may depend on the contexts (B, n)."""
+        return self._loss(hidden, targets, contexts, rng)
+
+    def _loss(
+        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        noise = self.draw(hidden, targets, contexts, rng)
+        logits = CandidateLogits(self.weight, self.bias, hidden, targets, noise.labels)
+        target = logits.target - noise.log_expected_target.astype(hidden.dtype)
+        samples = logits.samples - noise.log_expected.astype(hidden.dtype)
+        if noise.is_repeat is not None:
+            samples[noise.is_repeat] = -np.inf
+        hits = noise.labels == targets[:, None]
+        losses, grad_target, grad_samples = self.objective(target, samples, hits)
+        gradients = logits.backward(grad_target, grad_samples)
+        of_proposal = self.proposal.gradients(hidden, targets)
+        return losses, Gradients(gradients.hidden, [*gradients.parameters, *of_proposal])
+
+    def expected_counts(self, share: Array) -> Float64:
+        """Return how often each label is expected among the labels drawn for an item (V,).
+
+        For a proposal that depends on the context, from the targets' `share` (V,), near its mean.
+        """
+        log_prob = np.log(np.maximum(share, TINY))
+        if not self.proposal.is_conditional:
+            log_prob = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
+        expected = log_expected if self.unique else log_expected_with_repeats
+        return np.exp(expected(log_prob, self.samples))
+
+    def training_parameters(self) -> dict[str, Array]:
+        """Return the trained arrays, and those of the proposal."""
+        return {**self.parameters(), **self.proposal.parameters()}
+
+    def curvature(self, counts: Array) -> dict[str, Float64]:
+        """Estimate the mean curvature of the loss along each row, per parameter.
+
+        Where the batch shares its samples, that is the mean over the batches that hold the label.
+        """
+        share = counts / counts.sum()
+        expected = self.expected_counts(share)
+        rows = self.row_curvature(share, expected)
+        if self.draws_for_batch:
+            rows = np.minimum(rows / np.minimum(expected, 1), 0.25)
+        return {"weight": rows, "bias": rows, **self.proposal.curvature(counts)}
+
+    def row_curvature(self, share: Float64, expected: Float64) -> Float64:
+        """Return the mean curvature along each label's row (V,).
+
+        From the labels' shares of the targets, and the expected number of times that each is drawn.
+        By default p (1 - p), which is that of the softmax.
+        """
+        return share * (1 - share)
+
+    def check(self) -> None:
+        """Refuse a proposal whose file cannot be used."""
+        self.proposal.check()
+
+    def prepare(self, train: Windows) -> None:
+        """Let the proposal read the training text."""
+        self.proposal.prepare(train)
+
+
+class CandidateLogits:
+    """Logits of each item's target and samples, and the gradients through them.
+
+    Parameters
+    ----------
+    weight, bias : float arrays (V, d), (V,)
+    hidden : float array (B, d)
+    targets : int array (B,)
+    labels : int array (k,) or (B, k)
+        Shared by the items, which takes matrix products, or k for each item.
+
+    Attributes
+    ----------
+    target : float array (B,)
+    samples : float array (B, k)
+    """
+
+    def __init__(
+        self, weight: Array, bias: Array, hidden: Array, targets: Integer, labels: Integer
+    ) -> None:
+        self._weight, self._hidden = weight, hidden
+        self._is_shared = labels.ndim == 1
+        if self._is_shared:
+            # (B + k,) rows of the targets, then of the samples
+            self._rows = np.concatenate([targets, labels])
+            vectors = weight.take(self._rows, axis=0)
+            self._of_targets, self._of_samples = np.split(vectors, [len(targets)])
+            self.target: Array = np.vecdot(hidden, self._of_targets) + bias[targets]
+            self.samples: Array = hidden @ self._of_samples.T
+            self.samples += bias[labels]
+        else:
+            # (B, 1 + k) rows of each item: its target, then its samples
+            self._rows = np.column_stack([targets, labels])
+            item = np.repeat(np.arange(len(targets)), self._rows.shape[1])
+            logits = kernels.gather_dot(weight, bias, hidden, item, self._rows.ravel())
+            logits = logits.reshape(self._rows.shape)
+            self.target, self.samples = logits[:, 0], logits[:, 1:]
+
+    def backward(self, grad_target: Array, grad_samples: Array) -> Gradients:
+        """Return the gradients, from those with respect to the logits (B,) and (B, k)."""
+        hidden = self._hidden
+        if self._is_shared:
+            grad_hidden = grad_samples @ self._of_samples
+            grad_hidden += grad_target[:, None] * self._of_targets
+            rows, slot = kernels.touched_rows(self._rows, len(self._weight))
+            # (B + k, d) inputs of the rows; the product below sums those of a row
+            inputs = np.concatenate([hidden, grad_samples.T @ hidden])
+            scale = np.concatenate([grad_target, np.ones(len(inputs) - len(hidden), hidden.dtype)])
+            start = np.arange(len(slot) + 1, dtype=np.int32)
+            S = scipy.sparse.csc_array((scale, slot, start), shape=(len(rows), len(slot)))
+            grad_weight = S @ inputs
+            of_logits = np.concatenate([grad_target, grad_samples.sum(axis=0)])
+            grad_bias = np.bincount(slot, of_logits, len(rows)).astype(hidden.dtype)
+        else:
+            error = np.column_stack([grad_target, grad_samples])
+            start = np.arange(len(error) + 1) * error.shape[1]
+            grad_hidden, rows, grad_weight, grad_bias = kernels.gather_dot_backward(
+                self._weight, hidden, start, self._rows.ravel(), error.ravel()
+            )
+        parameters = [
+            ParameterGradient("weight", rows, grad_weight),
+            ParameterGradient("bias", rows, grad_bias),
+        ]
+        return Gradients(grad_hidden, parameters)
+
+
+def softmax_objective(target: Array, samples: Array) -> Objective:
+    """Cross entropy of choosing the target among itself and the samples.
+
+    Logits (B,) and (B, k); a sample with the logit -inf is left out. Returns the losses (B,) and
+    their derivatives with respect to the logits.
+    """
+    largest = np.maximum(target, samples.max(axis=1))
+    grad_target = np.exp(target - largest)
+    grad_samples = np.exp(samples - largest[:, None])
+    total = grad_target + grad_samples.sum(axis=1)
+    losses = (np.log(total) + largest - target).astype(np.float64)
+    grad_target /= total
+    grad_samples /= total[:, None]
+    return losses, grad_target - 1, grad_samples
+
+
+def binary_objective(target: Array, samples: Array) -> Objective:
+    """Logistic losses of telling targets, which are true, from samples, which are not.
+
+    ``-log sigmoid(target) - sum log sigmoid(-samples)`` of logits (B,) and (B, k). Returns the
+    losses (B,) and their derivatives with respect to the logits.
+    """
+    log_prob, grad_target = kernels.binary_decision(target, np.ones(1, bool))
+    log_prob_of_samples, grad_samples = kernels.binary_decision(samples, np.zeros(1, bool))
+    losses = -log_prob - log_prob_of_samples.sum(axis=1, dtype=np.float64)
+    return losses, grad_target, grad_samples
+
+
+def binary_curvature(share: Float64, expected: Float64) -> Float64:
+    """Return the mean curvature (V,) of logistic losses along the rows of an untrained layer.
+
+    ``(p + kQ) sigmoid (1 - sigmoid)`` with ``sigmoid = p / (p + kQ)``, for labels that are the
+    target with probability p and are drawn kQ times. Whatever training learns, it can only fall.
+    """
+    return share * expected / (share + expected)
+
+
+def log_expected(log_prob: Float64, tries: float) -> Float64:
+    """Return ``log(1 - (1 - Q)^n)`` from log Q: whether n draws hold a label, on average."""
+    with np.errstate(divide="ignore"):  # Q is 1 where there is one label
+        result: Float64 = np.log(-np.expm1(tries * np.log1p(-np.exp(np.minimum(log_prob, 0)))))
+    return result
+
+
+def log_expected_with_repeats(log_prob: Float64, tries: float) -> Float64:
+    """Return ``log(n Q)`` from log Q: how often n draws hold a label, on average."""
+    result: Float64 = np.log(tries) + log_prob
+    return result
+
+
+def repeats(labels: Int64) -> Bool:
+    """Return which labels (B, k) occur before in their row, a bool array (B, k)."""
+    order = np.argsort(labels, axis=1, kind="stable")
+    in_order = np.take_along_axis(labels, order, axis=1)
+    is_repeat = np.zeros(labels.shape, bool)
+    np.put_along_axis(is_repeat, order[:, 1:], in_order[:, 1:] == in_order[:, :-1], axis=1)
+    return is_repeat

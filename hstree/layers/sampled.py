@@ -1,0 +1,79 @@
+"""Sampled softmax: the softmax over the target and a few labels drawn from a proposal."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import Range
+from hstree._typing import Array, Bool, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.layers.noise import NoiseLayer, Objective, softmax_objective
+
+
+class SampledSoftmax(NoiseLayer):
+    """Sampled softmax, as in TensorFlow: a softmax over the target and k labels drawn at random.
+
+    ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))``, ``z_w = s_w - log E(w)``, over the samples j
+    that are not the target; E(w) is the expected number of times that w is drawn. So exp(z_w),
+    summed over the draws, is on average the sum of exp(s_w): the gradient approaches that of the
+    softmax as k grows, and is that where all labels are drawn. E(w) is ``1 - (1 - Q(w))^n`` where n
+    draws gave k different labels, ``k Q(w)`` for draws that may repeat.
+
+    Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    samples : int
+        k, the number of labels drawn for each batch, which all its targets share.
+    unique : bool
+        Draw until k labels are different, or take all V where there are no more. From a proposal
+        that depends on the context, k are drawn for each target and repeats left out. Without,
+        labels with k Q(w) above 1 get too little weight as targets, as in TensorFlow.
+    proposal : str
+        Distribution that they are drawn from: "unigram", "uniform", or the file of a tree.
+    alpha : float
+        Power of the counts in the unigram distribution.
+
+    References
+    ----------
+    S. Jean, K. Cho, R. Memisevic & Y. Bengio, "On using very large target vocabulary for neural
+    machine translation", ACL 2015; `tf.nn.sampled_softmax_loss` and "Candidate sampling algorithms
+    reference" of TensorFlow.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        samples: Annotated[int, Range(1, 1 << 24)] = 100,
+        unique: bool = True,
+        proposal: str = "unigram",
+        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,
+    ) -> None:
+        super().__init__(
+            vocabulary,
+            dim,
+            counts=counts,
+            dtype=dtype,
+            samples=samples,
+            shared=True,
+            unique=unique,
+            proposal=proposal,
+            alpha=alpha,
+        )
+
+    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+        """Return the cross entropies of the target among the samples that are not it."""
+        samples[hits] = -np.inf
+        return softmax_objective(target, samples)

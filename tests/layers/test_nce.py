@@ -1,0 +1,81 @@
+"""Noise-contrastive estimation against the formulas of the papers, and its known limit."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+
+from tests.layers.test_noise import dense, drawn
+from tests.layers.test_sampled import softmax_gradients
+
+
+def samples_of(layer, hidden, seed):
+    """Return the labels (B, k) that a loss with this seed draws."""
+    labels = layer.proposal.sample(
+        layer.samples, np.random.default_rng(seed), hidden, shared=layer.shared
+    ).labels
+    return np.broadcast_to(labels, (len(hidden), layer.samples))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("ranking", [True, False])
+def test_the_loss_is_that_of_the_papers(ranking, shared):
+    """Mnih & Teh (2012), equation 8, with Z = 1; Ma & Collins (2018), section 3."""
+    options = {"samples": 5, "ranking": ranking, "shared": shared, "alpha": 0.75, "unique": False}
+    layer, hidden, targets = drawn("nce", options)
+    mass = np.array([5, 0.5, 9, 1, 30, 2, 2, 4]) ** 0.75
+    q = mass / mass.sum()
+    labels = samples_of(layer, hidden, 3)
+    assert (labels == targets[:, None]).any()  # hits are kept
+    expected = []
+    for h, t, some in zip(hidden, targets, labels, strict=True):
+        u = np.exp(layer.weight @ h + layer.bias)  # unnormalised, taken for probabilities
+        if ranking:
+            scores = np.log(u / q)[[t, *some]]
+            expected.append(logsumexp(scores) - scores[0])
+        else:
+            is_data = u / (u + 5 * q)
+            expected.append(-np.log(is_data[t]) - np.log(1 - is_data[some]).sum())
+    losses, _ = layer.loss(hidden, targets, np.random.default_rng(3))
+    np.testing.assert_allclose(losses, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("ranking", [True, False])
+def test_the_gradient_approaches_that_of_the_softmax(ranking):
+    """Where Z is 1, as the samples grow (Mnih & Teh 2012, equation 10)."""
+    distance = []
+    for k in (10, 1_000, 100_000):
+        layer, hidden, targets = drawn("nce", {"samples": k, "ranking": ranking, "unique": False})
+        hidden, targets = hidden[:1], targets[:1]
+        layer.bias -= layer.log_z(hidden)
+        wanted = softmax_gradients(layer, hidden, targets)["weight"]
+        rng = np.random.default_rng(0)
+        repeats = max(1, 2_000 // k)
+        means = [
+            dense(layer, layer.loss(hidden, targets, rng)[1])["weight"] for _ in range(repeats)
+        ]
+        distance.append(np.linalg.norm(np.mean(means, axis=0) - wanted) / np.linalg.norm(wanted))
+    assert distance[0] > distance[1] > distance[2]
+    assert distance[2] < 0.03
+
+
+def test_the_true_distribution_is_a_fixed_point():
+    """With Z = 1 and p(w|h) that of the model, the mean gradient is zero at any k."""
+    layer, hidden, _ = drawn("nce", {"samples": 2, "unique": False})
+    hidden = hidden[:1]
+    layer.bias -= layer.log_z(hidden)
+    p, rng = np.exp(layer.log_prob(hidden))[0], np.random.default_rng(0)
+    q = np.exp(layer.proposal.log_prob(np.arange(8), hidden))
+    is_data = expit(np.log(p / (2 * q)))
+    np.testing.assert_allclose(p * (is_data - 1) + 2 * q * is_data, 0, atol=1e-15)
+    targets = rng.choice(8, 40_000, p=p)
+    layer.shared = False
+    many = np.repeat(hidden, len(targets), axis=0)
+    gradient = dense(layer, layer.loss(many, targets, rng)[1])["bias"] / len(targets)
+    np.testing.assert_allclose(gradient, 0, atol=0.01)
+
+
+def test_ln_z_is_that_of_the_logits_and_free_for_ranking():
+    layer, hidden, _ = drawn("nce", {})
+    unnormalised = layer.log_prob(hidden) + layer.log_normaliser(hidden)[:, None]
+    np.testing.assert_allclose(unnormalised, hidden @ layer.weight.T + layer.bias)
+    assert drawn("nce", {"ranking": True})[0].log_normaliser(hidden) is None

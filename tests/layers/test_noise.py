@@ -1,0 +1,118 @@
+"""Layers that draw labels: what sampled, nce and negative share."""
+
+import numpy as np
+import pytest
+
+from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.experiments.evaluation import corpus_splits, evaluate
+from hstree.layers.noise import CandidateLogits, repeats
+from hstree.layers.registry import layer_spec
+from hstree.models import MODELS
+from tests.texts import corpus_of
+
+COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
+WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
+#: Layers, and options that change what they compute.
+LAYERS = [
+    ("sampled", {}),
+    ("nce", {}),
+    ("nce", {"shared": False}),
+    ("nce", {"samples": 10, "shared": False, "unique": False}),
+    ("nce", {"ranking": True, "proposal": "uniform"}),
+    ("negative", {}),
+    ("negative", {"biases": False}),
+]
+every_layer = pytest.mark.parametrize(
+    ("name", "options"), LAYERS, ids=lambda value: str(value).replace(" ", "")
+)
+
+
+def drawn(name, options, batch=7, dim=4, seed=0):
+    """Return a float64 layer with drawn vectors and biases, hidden vectors and targets."""
+    rng = np.random.default_rng(seed)
+    layer = layer_spec(WORDS, name, **options).new(dim, dtype=np.float64)
+    layer.weight[...] = rng.standard_normal(layer.weight.shape)
+    if options.get("biases", True):
+        layer.bias += rng.standard_normal(layer.bias.shape)
+    return layer, rng.standard_normal((batch, dim)), rng.integers(0, 8, batch)
+
+
+def dense(layer, gradients):
+    """Return all gradients as arrays of the parameters' shapes."""
+    arrays = {"hidden": gradients.hidden}
+    for name, array in layer.parameters().items():
+        arrays[name] = np.zeros_like(array)
+    for g in gradients.parameters:
+        arrays[g.name][g.rows] += g.values
+    return arrays
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_candidate_logits_are_those_of_all_labels(shared):
+    layer, hidden, targets = drawn("nce", {})
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 8, 5 if shared else (7, 5))
+    logits = CandidateLogits(layer.weight, layer.bias, hidden, targets, labels)
+    everything, item = layer.logits(hidden), np.arange(7)
+    each = np.broadcast_to(labels, (7, 5))
+    np.testing.assert_allclose(logits.target, everything[item, targets])
+    np.testing.assert_allclose(logits.samples, everything[item[:, None], each])
+    error, errors = rng.standard_normal(7), rng.standard_normal((7, 5))
+    of_all = np.zeros((7, 8))
+    np.add.at(of_all, (item, targets), error)
+    np.add.at(of_all, (item[:, None], each), errors)
+    gradients = logits.backward(error, errors)
+    assert gradients.parameters[0].rows.tolist() == sorted({*targets, *labels.ravel()})
+    actual = dense(layer, gradients)
+    np.testing.assert_allclose(actual["hidden"], of_all @ layer.weight)
+    np.testing.assert_allclose(actual["weight"], of_all.T @ hidden)
+    np.testing.assert_allclose(actual["bias"], of_all.sum(axis=0))
+
+
+def text(n_tokens=6_000, n_words=60):
+    """Lines of words by Zipf's law, most of which follow from the word before."""
+    rng = np.random.default_rng(0)
+    share = 1 / np.arange(1, n_words + 1)
+    after = rng.choice(n_words, n_words, p=share / share.sum())
+    words = rng.choice(n_words, n_tokens, p=share / share.sum())
+    for i in np.flatnonzero(rng.random(n_tokens) < 0.7):
+        words[i] = after[words[i - 1]]
+    return [" ".join(f"w{word}" for word in line) for line in words.reshape(-1, 20)]
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory):
+    splits = corpus_splits(corpus_of(tmp_path_factory.mktemp("text"), text()))
+    vocabulary = splits.train.select_vocabulary(unk=True)
+    parts = (splits.train, splits.valid, splits.test)
+    return type(splits)(*(part.with_vocabulary(vocabulary) for part in parts))
+
+
+@every_layer
+@pytest.mark.parametrize("model", MODELS.all())
+def test_every_model_learns(name, options, model, splits):
+    spec = layer_spec(splits.train.vocabulary, name, **options)
+    fit = {"model": model, "dim": 8, "epochs": 2, "batch_size": 64}
+    untrained = evaluate(spec, splits, **fit | {"epochs": 0}).test.perplexity
+    assert evaluate(spec, splits, **fit).test.perplexity < 0.99 * untrained
+
+
+def test_repeats_are_left_out():
+    labels = np.array([[3, 1, 3, 3, 1], [0, 1, 2, 3, 4]])
+    assert repeats(labels).tolist() == [[False, False, True, True, True], [False] * 5]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_different_labels_are_expected_as_often_as_they_are_drawn(shared):
+    layer, hidden, targets = drawn("nce", {"samples": 5, "shared": shared})
+    expected, times = np.zeros(8), np.zeros(8)
+    for seed in range(2_000 if shared else 300):
+        noise = layer.draw(hidden, targets, None, np.random.default_rng(seed))
+        kept = noise.labels if shared else noise.labels[~noise.is_repeat]
+        times += np.bincount(kept, minlength=8)
+        everything = layer.proposal.log_prob(np.arange(8), hidden)
+        q = np.exp(everything)
+        # The tries, from the expectation of one target
+        tries = np.log1p(-np.exp(noise.log_expected_target[0])) / np.log1p(-q[targets[0]])
+        expected += (1 if shared else 7) * (1 - (1 - q) ** tries)
+    np.testing.assert_allclose(times / times.sum(), expected / expected.sum(), atol=0.02)

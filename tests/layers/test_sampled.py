@@ -1,0 +1,79 @@
+"""Sampled softmax against TensorFlow's formulas, and the softmax that it approximates."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from hstree.layers.noise import log_expected
+from tests.layers.test_noise import dense, drawn
+
+
+def tensorflow_loss(weight, bias, hidden, targets, labels, expected, expected_target):
+    """`tf.nn.sampled_softmax_loss`, item by item: subtract_log_q, remove_accidental_hits."""
+    losses = []
+    for h, t, expected_t in zip(hidden, targets, expected_target, strict=True):
+        logits = [weight[t] @ h + bias[t] - np.log(expected_t)]
+        for label, count in zip(labels, expected, strict=True):
+            logit = weight[label] @ h + bias[label] - np.log(count)
+            logits.append(-np.inf if label == t else logit)
+        losses.append(logsumexp(logits) - logits[0])
+    return np.array(losses)
+
+
+@pytest.mark.parametrize("unique", [True, False])
+def test_the_loss_is_that_of_tensorflow(unique):
+    layer, hidden, targets = drawn("sampled", {"samples": 4, "unique": unique})
+    losses, _ = layer.loss(hidden, targets, np.random.default_rng(3))
+    # The same draw, and the expected counts of TensorFlow's candidate samplers.
+    q = np.exp(layer.proposal.log_prob(np.arange(8), hidden))
+    rng = np.random.default_rng(3)
+    if unique:
+        (labels, _), tries = layer.proposal.sample_unique(4, rng)
+        count = 1 - (1 - q) ** tries
+    else:
+        labels, count = layer.proposal.sample(4, rng, hidden).labels, 4 * q
+    assert np.isin(labels, targets).any()
+    expected = tensorflow_loss(
+        layer.weight, layer.bias, hidden, targets, labels, count[labels], count[targets]
+    )
+    np.testing.assert_allclose(losses, expected, rtol=1e-12)
+
+
+def test_the_expected_count_is_that_of_a_label_in_the_tries():
+    log_q = np.log([0.5, 0.25, 1e-12])
+    np.testing.assert_allclose(
+        np.exp(log_expected(log_q, 3)), [1 - 0.5**3, 1 - 0.75**3, 3e-12], rtol=1e-9
+    )
+    assert log_expected(log_q, np.inf).tolist() == [0, 0, 0]
+    assert log_expected(np.zeros(1), 3.0).tolist() == [0]
+
+
+def test_all_labels_are_the_softmax():
+    layer, hidden, targets = drawn("sampled", {"samples": 8})
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-12)
+    for name, array in softmax_gradients(layer, hidden, targets).items():
+        np.testing.assert_allclose(dense(layer, gradients)[name], array, atol=1e-12)
+
+
+def test_the_mean_gradient_approaches_that_of_the_softmax():
+    distance = []
+    for k in (1, 3, 7):
+        layer, hidden, targets = drawn("sampled", {"samples": k})
+        wanted = softmax_gradients(layer, hidden, targets)["weight"]
+        rng = np.random.default_rng(0)
+        means = [dense(layer, layer.loss(hidden, targets, rng)[1])["weight"] for _ in range(500)]
+        distance.append(np.linalg.norm(np.mean(means, axis=0) - wanted) / np.linalg.norm(wanted))
+    assert distance[0] > 1.5 * distance[1] > 3 * distance[2]
+    assert distance[2] < 0.05
+
+
+def softmax_gradients(layer, hidden, targets):
+    """Return the gradients of the summed negative log-likelihood."""
+    error = np.exp(layer.log_prob(hidden))
+    error[np.arange(len(targets)), targets] -= 1
+    return {
+        "hidden": error @ layer.weight,
+        "weight": error.T @ hidden,
+        "bias": error.sum(axis=0),
+    }
