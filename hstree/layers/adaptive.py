@@ -15,7 +15,14 @@ from hstree.errors import OptionError
 from hstree.layers import kernels
 from hstree.layers.bands import Bands, check_cutoffs, new_projection
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw
-from hstree.layers.dense import first_columns, log_sum_exp, log_unigram
+from hstree.layers.dense import (
+    first_columns,
+    forward,
+    log_sum_exp,
+    log_unigram,
+    reused,
+    row_chunks,
+)
 from hstree.layers.node_groups import Scratch
 
 #: Scores of a softmax that are computed at a time: they stay in cache.
@@ -27,8 +34,9 @@ TIE = 1e-10
 #: Batch for which cut-offs are chosen, and nanoseconds: a multiplication of all products of a
 #: training step, what else a score takes, the update of a number, and the calls of a cluster.
 BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50_000
-#: Most clusters beside the short list, ranks tried per tenfold, and the fewest labels to split.
-MOST_TAILS, CANDIDATES, LEAST_LABELS = 4, 30, 500
+#: Of cut-offs that are chosen: the short list's least share of the tokens, least length of vectors,
+#: most clusters, ranks tried per tenfold, and the fewest labels that are split.
+LEAST_SHARE, LEAST_WIDTH, MOST_TAILS, CANDIDATES, LEAST_LABELS = 0.75, 4, 4, 30, 500
 
 
 class AdaptiveSoftmax(OutputLayer):
@@ -58,7 +66,8 @@ class AdaptiveSoftmax(OutputLayer):
         Random seed of the projections.
     cutoffs : str
         Number of words in the short list, and the ranks of words by count at which further clusters
-        start: "2000,10000". "auto" chooses them by estimated time, "none" is the flat softmax.
+        start: "2000,10000". "auto" chooses them by estimated time, with three quarters of all
+        tokens in the short list; "none" is the flat softmax.
     factor : float
         Vectors of each cluster are shorter than the one before by this factor.
     tail_bias : bool
@@ -178,9 +187,10 @@ class AdaptiveSoftmax(OutputLayer):
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
         column, entry = self._entries(targets)
-        nll: Float64 = -self._head(hidden)[np.arange(len(entry)), entry]
+        nll = self._nll(self.head_weight, self.head_bias, hidden, entry)
         for i, (items, chosen) in self._items_of_tails(column):
-            nll[items] -= self._tail(i, hidden[items])[np.arange(len(items)), chosen]
+            projection, weight, bias = self.tails[i]
+            nll[items] += self._nll(weight, bias, hidden[items] @ projection.T, chosen)
         return nll
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
@@ -256,6 +266,11 @@ class AdaptiveSoftmax(OutputLayer):
         projection, weight, bias = self.tails[i]
         return _log_softmax((hidden @ projection.T) @ weight.T + bias)
 
+    def _nll(self, weight: Array, bias: Array, inputs: Array, chosen: Int64) -> Float64:
+        """Return minus the log-probabilities (n,) of rows."""
+        log_z, logit = forward(row_chunks(inputs, weight, bias), chosen, reused(self._scratch))
+        return log_z - logit
+
     def _softmax(
         self, weight: Array, bias: Array, inputs: Array, chosen: Int64
     ) -> tuple[Array, Array, Array, Array]:
@@ -318,7 +333,9 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     Returns
     -------
     list of int
-        At most `MOST_TAILS`, out of some `CANDIDATES` per tenfold; none for few labels.
+        Out of some `CANDIDATES` per tenfold; none for few labels. So that accuracy does not pay for
+        the time, the short list has at least `LEAST_SHARE` of the tokens, each cluster as many
+        words as all before it, and vectors of at least `LEAST_WIDTH` numbers.
     """
     n_labels = len(counts)
     if n_labels < LEAST_LABELS:
@@ -328,6 +345,8 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     n_candidates = int(CANDIDATES * np.log10(n_labels))
     rank = np.unique(np.geomspace(10, n_labels, n_candidates).round().astype(np.int64))
     before = np.cumsum(share)[rank - 1]
+    least = np.searchsorted(before, LEAST_SHARE)
+    rank, before = rank[least:], before[least:]
     # (n, n) words and batch items of a cluster between two ranks, infinite cost where none
     words, items = rank - rank[:, None], BATCH * (before - before[:, None])
     # (n,) lowest cost of the words before each rank, and the cut-offs that give it
@@ -337,9 +356,11 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     entry = _step_cost(1, BATCH, dim) - PER_CLUSTER  # one more row of the head
     for i in range(MOST_TAILS):
         width = _width(dim, factor, i)
+        if width < LEAST_WIDTH:
+            break
         tail = _tail_cost(words, items, dim, width)
         # (n, n) cost up to each rank with the last cluster from each other; its entry in the head
-        total = cost[:, None] + np.where(words > 0, tail, np.inf) + entry
+        total = cost[:, None] + np.where(words >= rank[:, None], tail, np.inf) + entry
         last = total.argmin(axis=0)
         cost = total.min(axis=0)
         cutoffs = [[*cutoffs[a], int(rank[a])] for a in last]

@@ -1,13 +1,15 @@
-"""Output layers with a weight vector and a bias per label, whose softmax is the distribution.
+"""Output layers that are one softmax over all labels.
 
-`DenseLayer` is the base of every layer that approximates the softmax in training alone: they share
-parameters, exact log-probabilities and top-k labels, and differ in their losses.
+`SoftmaxLayer` has their exact log-probabilities and top-k labels, from logits that are computed a
+chunk of labels at a time. `DenseLayer`, with a weight vector and a bias per label, is the base of
+every layer that approximates this softmax in training alone: they differ in their losses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +21,92 @@ from hstree.layers.node_groups import Scratch
 
 #: Elements of the (B, V) array of logits that are computed at a time.
 TABLE_LIMIT = 1 << 24
+#: Logits in a chunk, which stays in cache while all is computed from it; and its least columns.
+CHUNK, LEAST_COLUMNS = 1 << 18, 128
 
 
-class DenseLayer(OutputLayer):
+class Chunk(NamedTuple):
+    """Consecutive columns of logits, ``inputs @ weight.T + bias`` (B, c)."""
+
+    columns: slice
+    inputs: Array  # (B, w)
+    weight: Array  # (c, w)
+    bias: Array  # (c,)
+
+
+class SoftmaxLayer(OutputLayer):
+    """Softmax of logits that a subclass defines by `chunks`; it may order columns by `bands`."""
+
+    def __init__(self, n_labels: int, dim: int) -> None:
+        super().__init__(n_labels, dim)
+        self._scratch = Scratch()
+
+    @abstractmethod
+    def chunks(self, hidden: Array) -> Iterator[Chunk]:
+        """Yield the logits of all columns, as the products that give them."""
+
+    def columns(self, targets: Integer) -> Integer:
+        """Return the column of each target; its id, if not overridden."""
+        return targets
+
+    def by_label(self, values: Array) -> Array:
+        """Reorder values by column (B, V) to values by label."""
+        return values
+
+    def logits(self, hidden: Array) -> Array:
+        """Return the logits of all labels, a float array (B, V)."""
+        chunks = list(self.chunks(hidden))
+        logits = np.empty((len(hidden), self.n_labels), np.result_type(hidden, chunks[0].weight))
+        for chunk in chunks:
+            logits[:, chunk.columns] = chunk.inputs @ chunk.weight.T
+            logits[:, chunk.columns] += chunk.bias
+        return self.by_label(logits)
+
+    def log_prob(self, hidden: Array) -> Float64:
+        """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
+        result = np.empty((len(hidden), self.n_labels))
+        for some in self._blocks(len(hidden)):
+            result[some] = self.logits(hidden[some])
+        result -= log_sum_exp(result)[:, None]
+        return result
+
+    def nll(self, hidden: Array, targets: Integer) -> Float64:
+        """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
+        columns, nll = self.columns(np.asarray(targets)), np.empty(len(targets))
+        for some in self._blocks(len(targets)):
+            chunks, memory = self.chunks(hidden[some]), reused(self._scratch)
+            log_z, target_logit = forward(chunks, columns[some], memory)
+            nll[some] = log_z - target_logit
+        return nll
+
+    def log_z(self, hidden: Array) -> Float64:
+        """Return ln Z, the log of the sum of exp(s) over all labels, a float64 array (B,)."""
+        log_z, no_targets = np.empty(len(hidden)), np.full(len(hidden), -1)
+        for some in self._blocks(len(hidden)):
+            chunks, memory = self.chunks(hidden[some]), reused(self._scratch)
+            log_z[some] = forward(chunks, no_targets[some], memory)[0]
+        return log_z
+
+    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
+        """Return the k most probable labels and their log-probabilities; ties by label id."""
+        check_k(k)
+        k = min(k, self.n_labels)
+        labels = np.empty((len(hidden), k), np.int64)
+        log_prob = np.empty((len(hidden), k))
+        for some in self._blocks(len(hidden)):
+            logits = self.logits(hidden[some])
+            labels[some], value = first_columns(logits, k)
+            log_prob[some] = value - log_sum_exp(logits)[:, None]
+        return labels, log_prob
+
+    def _blocks(self, n_items: int) -> Iterator[slice]:
+        """Yield slices of a batch whose logits fit into `TABLE_LIMIT`."""
+        step = max(1, TABLE_LIMIT // self.n_labels)
+        for first in range(0, n_items, step):
+            yield slice(first, min(first + step, n_items))
+
+
+class DenseLayer(SoftmaxLayer):
     """Softmax of ``s = W h + b``; a subclass defines `loss`.
 
     Parameters
@@ -53,39 +138,14 @@ class DenseLayer(OutputLayer):
         self.weight: Array = np.zeros((self.n_labels, dim), dtype)
         self.bias: Array = log_unigram(vocabulary.counts if counts is None else counts)
         self.bias = self.bias.astype(dtype)
-        self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return {"weight": self.weight, "bias": self.bias}
 
-    def logits(self, hidden: Array) -> Array:
-        """Return ``W h + b`` of all labels, a float array (B, V)."""
-        logits: Array = hidden @ self.weight.T
-        logits += self.bias
-        return logits
-
-    def log_prob(self, hidden: Array) -> Float64:
-        """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
-        result = np.empty((len(hidden), self.n_labels))
-        for some in self._blocks(len(hidden)):
-            result[some] = self.logits(hidden[some])
-        result -= log_sum_exp(result)[:, None]
-        return result
-
-    def nll(self, hidden: Array, targets: Integer) -> Float64:
-        """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        nll = np.empty(len(targets))
-        for some in self._blocks(len(targets)):
-            logits = self.logits(hidden[some])
-            target_logit = logits[np.arange(len(logits)), targets[some]]
-            nll[some] = log_sum_exp(logits) - target_logit
-        return nll
-
-    def log_z(self, hidden: Array) -> Float64:
-        """Return ln Z, the log of the sum of exp(s) over all labels, a float64 array (B,)."""
-        blocks = (self.logits(hidden[some]) for some in self._blocks(len(hidden)))
-        return np.concatenate([np.empty(0), *map(log_sum_exp, blocks)])
+    def chunks(self, hidden: Array) -> Iterator[Chunk]:
+        """Yield the logits of all labels."""
+        return row_chunks(hidden, self.weight, self.bias)
 
     def log_z_gradients(
         self, hidden: Array, slope: Callable[[Float64], Float64]
@@ -162,24 +222,6 @@ class DenseLayer(OutputLayer):
         ]
         return Gradients(grad_hidden, parameters)
 
-    def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
-        """Return the k most probable labels and their log-probabilities; ties by label id."""
-        check_k(k)
-        k = min(k, self.n_labels)
-        labels = np.empty((len(hidden), k), np.int64)
-        log_prob = np.empty((len(hidden), k))
-        for some in self._blocks(len(hidden)):
-            logits = self.logits(hidden[some])
-            labels[some], value = first_columns(logits, k)
-            log_prob[some] = value - log_sum_exp(logits)[:, None]
-        return labels, log_prob
-
-    def _blocks(self, n_items: int) -> Iterator[slice]:
-        """Yield slices of a batch whose logits fit into `TABLE_LIMIT`."""
-        step = max(1, TABLE_LIMIT // self.n_labels)
-        for first in range(0, n_items, step):
-            yield slice(first, min(first + step, n_items))
-
 
 def log_unigram(counts: Integer) -> Float64:
     """Return the log-probabilities of labels by their counts (V,); a count of 0 is read as 1/2."""
@@ -188,11 +230,68 @@ def log_unigram(counts: Integer) -> Float64:
     return log_prob
 
 
+def row_chunks(inputs: Array, weight: Array, bias: Array, first: int = 0) -> Iterator[Chunk]:
+    """Yield the logits of rows, whose columns start at `first`, in chunks of `CHUNK` logits."""
+    step = max(LEAST_COLUMNS, CHUNK // max(1, len(inputs)))
+    for a in range(0, len(weight), step):
+        some = slice(a, min(a + step, len(weight)))
+        yield Chunk(slice(first + a, first + some.stop), inputs, weight[some], bias[some])
+
+
+class Kept(NamedTuple):
+    """Chunk of the forward pass for the backward pass: its exponentials, before division by Z."""
+
+    chunk: Chunk
+    shift: Array  # (B, 1)
+    scores: Array  # (B, c) exp(logits - shift)
+
+
+def forward(
+    chunks: Iterable[Chunk],
+    target: Integer,
+    memory: Callable[[int, int, Any], Array],
+    kept: list[Kept] | None = None,
+) -> tuple[Float64, Float64]:
+    """Return ln Z and the logits of target columns, float64 arrays (B,), in one pass over chunks.
+
+    `memory` returns an uninitialised array for the scores of a chunk, of these numbers of rows and
+    columns and this dtype; `kept` takes what the backward pass needs.
+    """
+    item = np.arange(len(target))
+    largest = np.full((len(target), 1), -np.inf)
+    total, target_logit = np.zeros(len(target)), np.zeros(len(target))
+    for chunk in chunks:
+        c, dtype = len(chunk.weight), np.result_type(chunk.inputs, chunk.weight)
+        logits = np.matmul(chunk.inputs, chunk.weight.T, out=memory(len(target), c, dtype))
+        logits += chunk.bias
+        here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
+        target_logit[here] = logits[item[here], target[here] - chunk.columns.start]
+        # (B, 1) the largest logit so far, from which all exponentials so far are counted
+        before, largest = largest, np.maximum(largest, logits.max(axis=1, keepdims=True))
+        shift = largest.astype(dtype)
+        logits -= shift
+        np.exp(logits, out=logits)
+        total *= np.exp(before - largest)[:, 0]
+        total += logits.sum(axis=1)
+        if kept is not None:
+            kept.append(Kept(chunk, shift, logits))
+    return np.log(total) + largest[:, 0], target_logit
+
+
+def reused(scratch: Scratch) -> Callable[[int, int, Any], Array]:
+    """Return memory for the scores of one chunk at a time."""
+    return lambda n, c, dtype: scratch.empty("logits", (n, c), dtype)
+
+
 def log_sum_exp(logits: Array) -> Float64:
     """Return the log of the sum of exponentials over the last axis of (B, V), a float64 (B,)."""
-    largest = logits.max(axis=1, keepdims=True)
-    total = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
-    result: Float64 = np.log(total) + largest[:, 0]
+    result = np.empty(len(logits))
+    step = max(1, CHUNK // logits.shape[1])  # rows at a time that stay in cache
+    for a in range(0, len(logits), step):
+        some = logits[a : a + step]
+        largest = some.max(axis=1, keepdims=True)
+        total = np.exp(some - largest).sum(axis=1, dtype=np.float64)
+        result[a : a + step] = np.log(total) + largest[:, 0]
     return result
 
 

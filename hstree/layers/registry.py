@@ -85,6 +85,7 @@ LAYERS = Registry(
         "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
         "self-normalised": "hstree.layers.self_normalised:SelfNormalised",
         "infrequent": "hstree.layers.infrequent:Infrequent",
+        "differentiated": "hstree.layers.differentiated:DifferentiatedSoftmax",
     },
     LayerKind.of,
 )

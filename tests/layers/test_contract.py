@@ -38,6 +38,7 @@ SOURCES = {
 #: Options with which a layer takes part too, over the same words.
 VARIANTS = {
     "adaptive": [{"cutoffs": "2,5", "factor": 2.0}],
+    "differentiated": [{"bands": "2:2,5:1,*:1", "projected": p} for p in (True, False)],
 }
 DENSE = "tests.layers.dense:DenseSoftmax"
 

@@ -1,0 +1,241 @@
+"""Differentiated softmax: shorter vectors for rarer words, under one softmax over all words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from hstree._options import RandomState
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import OptionError
+from hstree.layers import kernels
+from hstree.layers.bands import Bands, check_cutoffs, new_projection
+from hstree.layers.base import Gradients, ParameterGradient
+from hstree.layers.dense import Chunk, Kept, SoftmaxLayer, forward, log_unigram, row_chunks
+
+#: Scores of a batch kept for the backward pass; more batch items are computed in turns.
+KEPT_SCORES = 1 << 24
+
+
+class DifferentiatedSoftmax(SoftmaxLayer):
+    """Softmax over all words, whose vectors are the shorter the rarer the word.
+
+    Chen, Auli & Grangier (2016), Strategies for training large vocabulary neural language models,
+    ACL: D-softmax, or D-softmax* where `projected`. Words are in bands of falling frequency; those
+    of band i have the logits ``s_w = v_w . z_i + b_w`` with vectors of d_i numbers, and
+    ``P(w | h) = exp(s_w) / Z``. z_i is a part of h that no other band sees, or a projection
+    ``P_i h`` of the whole (h itself where d_i = d). It is the softmax whose weight matrix is
+    ``v_w P_i``: of rank d_i in band i, or zero outside of the band's part.
+
+    A target costs V exponentials and ``sum_i V_i d_i`` multiplications, in training and in testing,
+    and ``d d_i`` for each projection. Parameters: ``sum_i V_i (d_i + 1)``, and the projections'.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    random_state : int
+        Random seed of the projections.
+    bands : str
+        Rank by count at which each band ends, and length of its vectors, "2000:64,10000:32,*:16",
+        where * is the last word. "auto" gives a fifth of the words long vectors, the others short
+        ones.
+    projected : bool
+        Project the whole hidden vector for each band. Otherwise the bands share its numbers out:
+        their lengths must add up to d.
+
+    Attributes
+    ----------
+    weights : list of float arrays (V_i, d_i)
+        Output vectors of each band, zero at the start.
+    projections : list of float arrays (d_i, d) or None
+    bias : float array (V,)
+        Of words by band; log of the unigram probabilities at the start.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        random_state: RandomState = 0,
+        bands: str = "auto",
+        projected: bool = True,
+    ) -> None:
+        super().__init__(len(vocabulary), dim)
+        cutoffs, widths = _bands(self.n_labels, dim, bands, projected)
+        _check_widths(widths, dim, bands, projected)
+        self.bands, self.projected = Bands.of(vocabulary.counts, cutoffs), projected
+        log_share = log_unigram(vocabulary.counts if counts is None else counts)
+        self.bias: Array = log_share[self.bands.label].astype(dtype)
+        sizes, rng = np.diff(self.bands.start).tolist(), np.random.default_rng(random_state)
+        self.weights: list[Array] = [
+            np.zeros(shape, dtype) for shape in zip(sizes, widths, strict=True)
+        ]
+        self.projections: list[Array | None] = [
+            new_projection(width, dim, dtype, rng) if projected and width < dim else None
+            for width in widths
+        ]
+
+    def parameters(self) -> dict[str, Array]:
+        """Return the trained arrays, by the names that a saved model gives them."""
+        arrays = {"bias": self.bias}
+        for i, (weight, projection) in enumerate(zip(self.weights, self.projections, strict=True)):
+            arrays[f"band{i + 1}_weight"] = weight
+            if projection is not None:
+                arrays[f"band{i + 1}_projection"] = projection
+        return arrays
+
+    @classmethod
+    def shapes(  # type: ignore[override]
+        cls, source: Vocabulary, dim: int, *, bands: str = "auto", projected: bool = True
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of `parameters` of a layer."""
+        cutoffs, widths = _bands(len(source), dim, bands, projected)
+        shapes: dict[str, tuple[int, ...]] = {"bias": (len(source),)}
+        sizes = np.diff([0, *cutoffs, len(source)]).tolist()
+        for i, (size, width) in enumerate(zip(sizes, widths, strict=True), 1):
+            shapes[f"band{i}_weight"] = (size, width)
+            if projected and width < dim:
+                shapes[f"band{i}_projection"] = (width, dim)
+        return shapes
+
+    def chunks(self, hidden: Array) -> Iterator[Chunk]:
+        """Yield the logits of all columns, a band after another."""
+        for i, inputs in enumerate(self._inputs(hidden)):
+            first, stop = self.bands.start[i : i + 2].tolist()
+            yield from row_chunks(inputs, self.weights[i], self.bias[first:stop], first)
+
+    def columns(self, targets: Integer) -> Int64:
+        """Return the column of each target."""
+        return self.bands.column[targets]
+
+    def by_label(self, values: Array) -> Array:
+        """Reorder values by column (B, V) to values by label."""
+        return self.bands.by_label(values)
+
+    def loss(
+        self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
+    ) -> tuple[Float64, Gradients]:
+        """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
+        losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
+        gradients = {name: np.zeros_like(array) for name, array in self.parameters().items()}
+        step = max(1, KEPT_SCORES // self.n_labels)
+        for a in range(0, len(targets), step):
+            some = slice(a, a + step)
+            losses[some] = self._add_gradients(
+                hidden[some], self.columns(targets[some]), grad_hidden[some], gradients
+            )
+        return losses, Gradients(
+            grad_hidden,
+            [ParameterGradient(name, slice(0, len(g)), g) for name, g in gradients.items()],
+        )
+
+    def _add_gradients(
+        self, hidden: Array, target: Int64, grad_hidden: Array, gradients: dict[str, Array]
+    ) -> Float64:
+        """Add the gradients of some batch items to arrays; return their losses."""
+        inputs = list(self._inputs(hidden))
+        grad_inputs = [np.zeros_like(z) for z in inputs]
+        start, grad_bias = self.bands.start, gradients["bias"]
+        kept: list[Kept] = []
+        memory = self._memory(len(hidden))
+        log_z, target_logit = forward(self.chunks(hidden), target, memory, kept)
+        for chunk, shift, scores in kept:
+            # The error is scores * factor, minus one at the targets.
+            factor = np.exp(shift - log_z[:, None]).astype(scores.dtype)
+            band = int(np.searchsorted(start, chunk.columns.start, side="right")) - 1
+            rows = slice(chunk.columns.start - start[band], chunk.columns.stop - start[band])
+            gradients[f"band{band + 1}_weight"][rows] += scores.T @ (chunk.inputs * factor)
+            grad_bias[chunk.columns] += factor[:, 0] @ scores
+            grad_inputs[band] += factor * (scores @ chunk.weight)
+        for i, (z, weight, projection) in enumerate(
+            zip(inputs, self.weights, self.projections, strict=True)
+        ):
+            # Minus one at the targets of the band.
+            items = np.flatnonzero((target >= start[i]) & (target < start[i + 1]))
+            minus_one, one_each = np.full(len(items), -1, z.dtype), np.arange(len(items) + 1)
+            grad, touched, grad_weight, _ = kernels.gather_dot_backward(
+                weight, z[items], one_each, target[items] - start[i], minus_one
+            )
+            grad_inputs[i][items] += grad
+            gradients[f"band{i + 1}_weight"][touched] += grad_weight
+            if projection is None:
+                grad_hidden[:, self._part(i)] += grad_inputs[i]
+            else:
+                grad_hidden += grad_inputs[i] @ projection
+                gradients[f"band{i + 1}_projection"] += grad_inputs[i].T @ hidden
+        grad_bias -= np.bincount(target, minlength=self.n_labels).astype(grad_bias.dtype)
+        return log_z - target_logit
+
+    def curvature(self, counts: Array) -> dict[str, Float64]:
+        """Return p (1 - p) for rows of words, a quarter of its band's share for a projection."""
+        share = (counts / counts.sum())[self.bands.label]
+        curvature = {"bias": share * (1 - share)}
+        for i, of_band in enumerate(np.split(share, self.bands.start[1:-1])):
+            curvature[f"band{i + 1}_weight"] = of_band * (1 - of_band)
+            width = self.weights[i].shape[1]
+            curvature[f"band{i + 1}_projection"] = np.full(width, of_band.sum() / 4)
+        return {name: curvature[name] for name in self.parameters()}
+
+    def _inputs(self, hidden: Array) -> Iterator[Array]:
+        """Yield the input (B, d_i) of each band."""
+        for i, projection in enumerate(self.projections):
+            yield hidden[:, self._part(i)] if projection is None else hidden @ projection.T
+
+    def _part(self, i: int) -> slice:
+        """Return the part of the hidden vectors that a band without projection sees."""
+        if self.projected:
+            return slice(None)
+        first = sum(weight.shape[1] for weight in self.weights[:i])
+        return slice(first, first + self.weights[i].shape[1])
+
+    def _memory(self, n_items: int) -> Callable[[int, int, Any], Array]:
+        """Return memory for the chunks of all columns, one after another."""
+        used = 0
+
+        def memory(n: int, c: int, dtype: Any) -> Array:
+            nonlocal used
+            table = self._scratch.empty("scores", (n_items * self.n_labels,), dtype)
+            used += n * c
+            return table[used - n * c : used].reshape(n, c)
+
+        return memory
+
+
+def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[int], list[int]]:
+    """Return the cut-offs and the widths of an option; OptionError where they are not legal."""
+    if text == "auto":
+        cutoffs = [n_labels // 5] if n_labels >= 5 and dim > 1 else []
+        rare = max(1, dim // 4)
+        frequent = dim if projected else dim - rare
+        return cutoffs, [frequent, rare] if cutoffs else [dim]
+    try:
+        pairs = [band.split(":") for band in text.split(",")]
+        cutoffs, widths = [int(end) for end, _ in pairs[:-1]], [int(width) for _, width in pairs]
+        if pairs[-1][0].strip() != "*" or min(widths) < 1:
+            raise ValueError
+    except ValueError:
+        reason = f"is {text!r}; it must be ranks and lengths such as '2000:64,10000:32,*:16'"
+        raise OptionError.about("bands", f"{reason}, or 'auto'") from None
+    check_cutoffs(cutoffs, n_labels, "bands", text)
+    return cutoffs, widths
+
+
+def _check_widths(widths: list[int], dim: int, text: str, projected: bool) -> None:
+    """Refuse vectors that are longer than the hidden vectors, or parts that do not make them up."""
+    if max(widths) > dim:
+        reason = f"is {text!r}; no band can have more numbers than hidden vectors, {dim}"
+        raise OptionError.about("bands", reason)
+    if not projected and sum(widths) != dim:
+        reason = f"is {text!r}, whose lengths add up to {sum(widths)}; without projections they "
+        raise OptionError.about("bands", f"{reason}must add up to the hidden vectors' {dim}")

@@ -1,0 +1,115 @@
+"""The differentiated softmax against a masked dense softmax, whole and in blocks."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import OptionError
+from hstree.layers.differentiated import DifferentiatedSoftmax
+
+V, DIM, BATCH = 40, 16, 30
+#: Counts that do not fall with the label ids, with ties and zeros.
+COUNTS = np.random.default_rng(3).permutation(np.repeat([0, 1, 1, 5, 30], 8) * np.arange(1, V + 1))
+WORDS = Vocabulary([f"w{i}" for i in range(V)], COUNTS)
+BANDS = {True: "6:16,20:8,*:3", False: "6:9,20:4,*:3"}
+
+
+def drawn(projected, dtype=np.float64):
+    layer = DifferentiatedSoftmax(
+        WORDS, DIM, dtype=dtype, bands=BANDS[projected], projected=projected
+    )
+    rng = np.random.default_rng(0)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    hidden = rng.standard_normal((BATCH, DIM)).astype(dtype)
+    return layer, hidden, rng.integers(0, V, BATCH)
+
+
+def dense_weight(parameters, projected):
+    """Return the weights of a dense softmax (V, d) in the order of bands, with zeros outside."""
+    dense = np.zeros((V, DIM))
+    first = 0
+    for i, (a, b) in enumerate(((0, 6), (6, 20), (20, V)), 1):
+        weight = parameters[f"band{i}_weight"]
+        width = weight.shape[1]
+        if projected:
+            dense[a:b] = weight @ parameters.get(f"band{i}_projection", np.eye(DIM))
+        else:
+            dense[a:b, first : first + width] = weight
+            first += width
+    return dense
+
+
+@pytest.mark.parametrize("projected", [True, False])
+@pytest.mark.parametrize("blocks", ["whole", "in blocks"])
+def test_equals_a_masked_dense_softmax(projected, blocks, monkeypatch):
+    if blocks == "in blocks":
+        monkeypatch.setattr("hstree.layers.differentiated.KEPT_SCORES", 7 * V)
+        monkeypatch.setattr("hstree.layers.dense.CHUNK", 1)
+        monkeypatch.setattr("hstree.layers.dense.LEAST_COLUMNS", 5)
+    layer, hidden, targets = drawn(projected)
+    parameters = layer.parameters()
+    weight = dense_weight(parameters, projected)
+    by_count = layer.bands.label
+    assert set(by_count[:6]) == set(np.argsort(-COUNTS, kind="stable")[:6])
+    expected = np.empty((BATCH, V))
+    expected[:, by_count] = log_softmax(hidden @ weight.T + parameters["bias"], axis=1)
+    losses, gradients = layer.loss(hidden, targets)
+    np.testing.assert_allclose(layer.log_prob(hidden), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(losses, -expected[np.arange(BATCH), targets], rtol=1e-12)
+    np.testing.assert_allclose(layer.nll(hidden, targets), losses, rtol=1e-12)
+    labels, _ = layer.top_k(hidden, 7)
+    np.testing.assert_array_equal(labels, np.argsort(-expected, axis=1)[:, :7])
+    error = np.exp(expected)
+    error[np.arange(BATCH), targets] -= 1
+    error = error[:, by_count]
+    np.testing.assert_allclose(gradients.hidden, error @ weight, atol=1e-12)
+    grads = {g.name: g.values for g in gradients.parameters}
+    np.testing.assert_allclose(grads["bias"], error.sum(axis=0), atol=1e-12)
+    of_dense, first = error.T @ hidden, 0
+    for i, (a, b) in enumerate(((0, 6), (6, 20), (20, V)), 1):
+        name, width = f"band{i}", parameters[f"band{i}_weight"].shape[1]
+        projection = parameters.get(f"{name}_projection")
+        if projection is not None:
+            np.testing.assert_allclose(
+                grads[f"{name}_projection"],
+                parameters[f"{name}_weight"].T @ of_dense[a:b],
+                atol=1e-11,
+            )
+            of_band = of_dense[a:b] @ projection.T
+        else:
+            of_band = of_dense[a:b, first : first + width]
+            first += 0 if projected else width
+        np.testing.assert_allclose(grads[f"{name}_weight"], of_band, atol=1e-11)
+
+
+@pytest.mark.parametrize("projected", [True, False])
+def test_logits_far_apart_lose_nothing(projected):
+    """No exponential overflows, and a target far below the best keeps its gradient."""
+    layer, hidden, targets = drawn(projected, np.float32)
+    exact, hidden_64, _ = drawn(projected)
+    for one in (layer, exact):
+        one.bias[:20] += 500
+        one.bias[-3:] -= 300
+    losses, gradients = layer.loss(hidden, targets)
+    expected, exact_gradients = exact.loss(hidden_64, targets)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(gradients.hidden, exact_gradients.hidden, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("bands", "projected", "said"),
+    [
+        ("2000", True, "bands is '2000'; it must be ranks and lengths"),
+        ("6:9,20:7", True, "it must be ranks and lengths"),
+        ("6:0,*:7", True, "it must be ranks and lengths"),
+        ("20:9,6:4,*:3", False, "give ranks of words that ascend"),
+        ("40:9,*:7", False, "must be below the number of words, 40"),
+        ("6:17,*:7", True, "no band can have more numbers than hidden vectors, 16"),
+        ("6:9,*:3", False, "lengths add up to 12; without projections they must add up to .* 16"),
+    ],
+)
+def test_impossible_bands_are_refused(bands, projected, said):
+    with pytest.raises(OptionError, match=said):
+        DifferentiatedSoftmax(WORDS, DIM, bands=bands, projected=projected)
