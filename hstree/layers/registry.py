@@ -77,10 +77,12 @@ LAYERS = Registry(
     "hstree.layers",
     {
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
+        "adaptive-importance": "hstree.layers.adaptive_importance:AdaptiveImportanceSampling",
         "flat": "hstree.layers.flat:FlatSoftmax",
         "sampled": "hstree.layers.sampled:SampledSoftmax",
         "nce": "hstree.layers.nce:NoiseContrastive",
         "negative": "hstree.layers.negative:NegativeSampling",
+        "importance": "hstree.layers.importance:ImportanceSampling",
         "target": "hstree.layers.target:TargetSampling",
         "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
         "self-normalised": "hstree.layers.self_normalised:SelfNormalised",

@@ -1,0 +1,204 @@
+"""Importance sampling whose proposal, a mixture of n-gram models, is fitted to the model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from hstree._options import Range
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.data.windows import Windows
+from hstree.layers.base import Gradients
+from hstree.layers.importance import ImportanceSampling
+from hstree.layers.proposals import NGram, Proposal, Samples, Unigram
+
+#: Orders of the n-gram models of a mixture, beside the unigrams.
+ORDERS = (2, 3)
+#: Least weight of the unigrams, which bounds the importance weights of all words.
+LEAST = 0.02
+
+
+class AdaptiveImportanceSampling(ImportanceSampling):
+    """Importance sampling from n-grams whose mixture follows the model (Bengio & Senecal 2008).
+
+    `importance` with the proposal ``Q(w | h) = sum_i a_i Q_i(w | h)``: Q_1 are the unigrams, Q_2
+    and Q_3 the Kneser-Ney models of order 2 and 3. The weights a_i start equal. They are fitted
+    while the model trains, so as to minimise the Kullback-Leibler divergence from the model's
+    distribution P to Q: a_i becomes the mean of ``sum_j W_j a_i Q_i(w_j) / Q(w_j)``. That is a step
+    of the EM algorithm on the samples w_j with their normalised importance weights W_j, which
+    stand for P. Each group of contexts has weights of its own, by the frequency of the nearest word
+    in powers of 2. The paper also moves the probabilities of the n-grams towards P; here they stay.
+
+    Labels are drawn for each target: n (d + 6 log G) operations for n samples, for G n-grams in the
+    text; or V scores after `limit` samples. Testing costs V; V (d + 1) parameters. For language
+    models; without the words before a target, as in a direct call of `loss`, Q is Q_1.
+
+    Y. Bengio & J.-S. Senecal, "Adaptive importance sampling to accelerate training of a neural
+    probabilistic language model", IEEE Transactions on Neural Networks 19 (2008).
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    samples : int
+        Number of labels drawn at first for each target.
+    limit : int
+        Number of labels drawn after which a target gets the softmax over all labels.
+    effective : float
+        Effective sample size that suffices.
+    exact_target : bool
+        Compute the target's term of Z exactly.
+    memory : float
+        Share of the sums of the weights' EM algorithm that a batch keeps; 1 - `memory` of the
+        mean is of the batch.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        samples: Annotated[int, Range(1, 1 << 24)] = 50,
+        limit: Annotated[int, Range(1, 1 << 24)] = 400,
+        effective: Annotated[float, Range(1)] = 20.0,
+        exact_target: bool = True,
+        memory: Annotated[float, Range(0, 1)] = 0.99,
+    ) -> None:
+        super().__init__(
+            vocabulary,
+            dim,
+            counts=counts,
+            dtype=dtype,
+            samples=samples,
+            limit=limit,
+            effective=effective,
+            exact_target=exact_target,
+        )
+        self.proposal: NGramMixture = NGramMixture(vocabulary, counts, memory)
+
+    def adapt(self, share: Array) -> None:
+        """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
+        self.proposal.observe(share)
+
+    def _loss(
+        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        result = super()._loss(hidden, targets, contexts, rng)
+        # All samples of a batch are of the same mixture.
+        self.proposal.update()
+        return result
+
+
+class NGramMixture(Proposal):
+    """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    counts : int array (V,), optional
+        Training counts; those of the vocabulary by default.
+    memory : float
+        As for `AdaptiveImportanceSampling`.
+
+    Attributes
+    ----------
+    weights : float64 array (groups, components)
+        Rows sum to one.
+    group : int64 array (V,)
+        Group of the contexts in which each word is the nearest.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, counts: Integer | None, memory: float) -> None:
+        counts = vocabulary.counts if counts is None else counts
+        self.memory = memory
+        self.group: Int64 = np.log2(np.maximum(counts, 1)).astype(np.int64)
+        self._components: list[Proposal] = [Unigram(counts)]
+        # Of the last labels drawn: group (B,), posterior of components (components, B, k)
+        self._last: tuple[Int64, Float64] | None = None
+        self._restart()
+
+    def prepare(self, train: Windows) -> None:
+        """Count the n-grams of the training text; OptionError where no words come before."""
+        orders = [order for order in ORDERS if order <= train.context + 1]
+        models = [NGram("adaptive n-grams", order) for order in orders]
+        for model in models:
+            model.prepare(train)
+        self._components[1:] = models
+        self._restart()
+
+    def sample(
+        self,
+        k: int,
+        rng: np.random.Generator,
+        hidden: Array,
+        contexts: Integer | None = None,
+        *,
+        shared: bool = True,
+    ) -> Samples:
+        """Draw k labels for each item, each from a component that is drawn by its weight."""
+        if contexts is None:
+            self._last = None
+            return self._components[0].sample(k, rng, hidden, shared=False)
+        group = self.group[contexts[:, -1]]
+        cumulative = np.cumsum(self.weights[group], axis=1)[:, None, :-1]
+        # (B, k) component of each draw
+        chosen = (rng.random((len(contexts), k, 1)) >= cumulative).sum(axis=2)
+        labels = np.empty(chosen.shape, np.int64)
+        for number, component in enumerate(self._components):
+            item, draw = np.nonzero(chosen == number)
+            # No component reads the hidden vectors but for their number.
+            one = component.sample(1, rng, hidden[item, :0], contexts[item], shared=False)
+            labels[item, draw] = one.labels[:, 0]
+        labels.sort(axis=1)  # sorted keys are found faster
+        joint = self._joint(labels, hidden, contexts)
+        log_prob: Float64 = logsumexp(joint, axis=0)
+        self._last = group, np.exp(joint - log_prob)
+        return Samples(labels, log_prob)
+
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+        """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
+        if contexts is None:
+            return self._components[0].log_prob(labels, hidden)
+        columns = labels.reshape(len(contexts), -1)
+        log_prob: Float64 = logsumexp(self._joint(columns, hidden, contexts), axis=0)
+        return log_prob.reshape(labels.shape)
+
+    def observe(self, share: Array) -> None:
+        """Add to the sums of EM the labels drawn last, whose shares (B, k) sum to one, or are 0."""
+        if self._last is None:
+            return
+        group, posterior = self._last
+        mean = np.einsum("bk,cbk->bc", share, posterior, optimize=True)
+        present, slot = np.unique(group, return_inverse=True)
+        self._sums[present] *= self.memory
+        for number in range(len(self._components)):
+            self._sums[present, number] += np.bincount(slot, mean[:, number])
+
+    def update(self) -> None:
+        """Set the weights from the sums of EM."""
+        self.weights: Float64 = self._sums / self._sums.sum(axis=1, keepdims=True)
+        self.weights *= 1 - LEAST
+        self.weights[:, 0] += LEAST
+
+    def _joint(self, labels: Integer, hidden: Array, contexts: Integer) -> Float64:
+        """Return the log-probabilities of component and label, (components, B, k)."""
+        log_weight = np.log(self.weights[self.group[contexts[:, -1]]])
+        log_prob = [component.log_prob(labels, hidden, contexts) for component in self._components]
+        joint: Float64 = np.array(log_prob) + log_weight.T[:, :, None]
+        return joint
+
+    def _restart(self) -> None:
+        """Start with equal weights."""
+        # (groups, components) sums of posterior probabilities; at first, some for each component
+        self._sums = np.full((int(self.group.max()) + 1, len(self._components)), 10.0)
+        self._last = None
+        self.update()

@@ -1,0 +1,203 @@
+"""Importance sampling of the softmax gradient, with as many samples as each target needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+
+from hstree._options import Range
+from hstree._typing import Array, Bool, Float64, Integer
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import OptionError
+from hstree.layers.base import Gradients, ParameterGradient
+from hstree.layers.dense import TABLE_LIMIT
+from hstree.layers.kernels import segment_sums, touched_rows
+from hstree.layers.noise import CandidateLogits, NoiseLayer, Objective, softmax_objective
+from hstree.layers.proposals import Samples
+
+
+class ImportanceSampling(NoiseLayer):
+    """Biased importance sampling of the softmax, with an effective sample size.
+
+    The gradient of ln Z is the mean gradient of the logits s over the model's distribution. It is
+    estimated from samples w_1, ..., w_n of a proposal Q: each has the weight
+    ``r_j = exp(s_{w_j}) / Q(w_j)``, divided by the sum of all, which makes the estimate biased but
+    needs no Z. That is the gradient of the loss ``-s_t + ln((1 / n) sum_j r_j)``. The weights are
+    worth ``(sum r)^2 / sum r^2`` equal ones. A target gets samples until these are `effective` or
+    more; after `limit` samples it gets the softmax itself, over all V labels.
+
+    With `exact_target` (not in the paper) the target's term of Z is not estimated:
+    ``Z = exp(s_t) + (1 / n) sum_{w_j != t} r_j``. Then the loss has a minimum; without it, a
+    target that is not among the samples is raised and nothing holds it down. The paper draws
+    blocks of one size; here each block has as many samples as all before it.
+
+    Training costs n + 1 scores a target, or V; testing costs V. V (d + 1) parameters.
+
+    Y. Bengio & J.-S. Senecal, "Quick training of probabilistic neural nets by importance
+    sampling", AISTATS 2003.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    dim : int
+        d, the length of hidden vectors.
+    counts : int array (V,), optional
+        Training counts for the starting biases; those of the vocabulary by default.
+    dtype : float dtype, default float32
+    samples : int
+        Number of labels drawn at first, which all targets of a batch share.
+    limit : int
+        Number of labels drawn after which a target gets the softmax over all labels.
+    effective : float
+        Effective sample size that suffices.
+    exact_target : bool
+        Compute the target's term of Z exactly.
+    proposal : str
+        Distribution that labels are drawn from: "unigram", "uniform", "bigram", "kn", or the file
+        of a tree. Those that depend on the context draw for each target.
+    alpha : float
+        Power of the counts in the unigram distribution.
+
+    Raises
+    ------
+    OptionError
+        When `limit` is below `samples`, or there is no such proposal.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        *,
+        counts: Integer | None = None,
+        dtype: Any = np.float32,
+        samples: Annotated[int, Range(1, 1 << 24)] = 200,
+        limit: Annotated[int, Range(1, 1 << 24)] = 1600,
+        effective: Annotated[float, Range(1)] = 50.0,
+        exact_target: bool = True,
+        proposal: str = "unigram",
+        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,
+    ) -> None:
+        super().__init__(
+            vocabulary,
+            dim,
+            counts=counts,
+            dtype=dtype,
+            samples=samples,
+            shared=True,
+            unique=False,
+            proposal=proposal,
+            alpha=alpha,
+        )
+        if limit < samples:
+            reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
+            raise OptionError.about("limit", reason)
+        self.limit, self.effective, self.exact_target = limit, effective, exact_target
+
+    def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
+        """Return ``ln Z - s_t`` with Z estimated from the samples, and its derivatives."""
+        if self.exact_target:
+            samples[hits] = -np.inf
+            return softmax_objective(target, samples)
+        largest = samples.max(axis=1, keepdims=True)
+        share = np.exp(samples - largest)
+        total = share.sum(axis=1, keepdims=True)
+        losses = (np.log(total) + largest)[:, 0] - target
+        return losses.astype(np.float64), np.full_like(target, -1), share / total
+
+    def adapt(self, share: Array) -> None:
+        """Learn from the normalised weights (B, k) of the first samples of a batch."""
+
+    def _loss(
+        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
+        parts: list[Sequence[ParameterGradient]] = []
+        left = np.arange(len(targets))  # items without an estimate
+        drawn: Samples | None = None  # their samples; those of each, or of all
+        n = 0
+        while len(left):
+            is_full = n >= self.limit
+            if is_full:
+                drawn = None
+                items = left[: max(1, TABLE_LIMIT // self.n_labels)]
+            else:
+                items = left
+                size = min(max(self.samples, n), self.limit - n)
+                before = None if contexts is None else contexts[items]
+                more = self.proposal.sample(size, rng, hidden[items], before)
+                drawn = more if drawn is None else Samples(*map(_beside, drawn, more))
+                n += size
+            done, losses[items], gradients, share = self._estimate(
+                hidden[items], targets[items], drawn
+            )
+            if n == self.samples and not is_full:
+                self.adapt(share)
+            grad_hidden[items] += gradients.hidden
+            parts.append(gradients.parameters)
+            left = np.concatenate([items[~done], left[len(items) :]])
+            if drawn is not None and drawn.labels.ndim == 2:
+                drawn = Samples(drawn.labels[~done], drawn.log_prob[~done])
+        of_proposal = self.proposal.gradients(hidden, targets)
+        return losses, Gradients(grad_hidden, [*summed(parts, self.n_labels), *of_proposal])
+
+    def _estimate(
+        self, hidden: Array, targets: Integer, drawn: Samples | None
+    ) -> tuple[Bool, Float64, Gradients, Array]:
+        """Estimate losses and gradients from samples, or compute them without.
+
+        Returns whether the samples of each item suffice, (b,); losses; gradients, which are zero
+        for items whose samples do not; normalised weights of the samples.
+        """
+        times: Array = np.ones(1)  # number of draws of each label
+        if drawn is None:
+            labels, log_expected = np.arange(self.n_labels), np.zeros(1)
+        else:
+            labels, log_expected = drawn
+            log_expected = log_expected + np.log(labels.shape[-1])
+            if labels.ndim == 1:
+                labels, first, times = np.unique(labels, return_index=True, return_counts=True)
+                log_expected = log_expected[first] - np.log(times)
+        logits = CandidateLogits(self.weight, self.bias, hidden, targets, labels)
+        losses, grad_target, grad_samples = self.objective(
+            logits.target,
+            logits.samples - log_expected.astype(hidden.dtype),
+            labels == targets[:, None],
+        )
+        # (b, 1) share of the samples in Z; 0 where all are the target
+        total = grad_samples.sum(axis=1, keepdims=True)
+        share = grad_samples / np.maximum(total, np.finfo(total.dtype).tiny)
+        # (b,) effective sample size, as its inverse
+        inverse = (share**2 / times).sum(axis=1)
+        done = np.ones(len(targets), np.bool_)
+        if drawn is not None:
+            done = (inverse * self.effective <= 1) & (total[:, 0] > 0)
+        grad_samples *= done[:, None]
+        gradients = logits.backward(grad_target * done, grad_samples)
+        return done, losses, gradients, share
+
+
+def _beside(one: Array, other: Array) -> Array:
+    """Join arrays along their last axis."""
+    return np.concatenate([one, other], axis=-1)
+
+
+def summed(
+    parts: Sequence[Sequence[ParameterGradient]], n_rows: int
+) -> Sequence[ParameterGradient]:
+    """Return the sums of gradients with respect to the same parameters, which have `n_rows`."""
+    if len(parts) == 1:
+        return parts[0]
+    result = []
+    for same in zip(*parts, strict=True):
+        rows, slot = touched_rows(np.concatenate([g.rows for g in same]), n_rows)
+        values = np.concatenate([g.values for g in same])
+        # (rows, P) which values belong to each row
+        order = np.argsort(slot, kind="stable")
+        start = np.searchsorted(slot[order], np.arange(len(rows) + 1))
+        total = segment_sums(values.reshape(len(values), -1), order, start)
+        values = total.reshape(-1, *values.shape[1:])
+        result.append(ParameterGradient(same[0].name, rows, values))
+    return result

@@ -1,0 +1,248 @@
+"""Importance sampling: its formulas, effective sample sizes, the softmax as the limit."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp
+
+from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.data.windows import SymmetricWindows, Windows
+from hstree.errors import OptionError
+from hstree.layers.registry import layer_spec
+from tests.texts import corpus_of, markov_lines
+
+COUNTS = np.array([50, 20, 10, 8, 4, 4, 2, 1, 1, 0])
+WORDS = Vocabulary([EOS, *"abcdefghi"], COUNTS)
+Q = np.maximum(COUNTS, 0.5) / np.maximum(COUNTS, 0.5).sum()
+NAMES = ("importance", "adaptive-importance")
+
+
+def new(name="importance", words=WORDS, dtype=np.float64, batch=6, **options):
+    """Return a layer with drawn parameters, hidden vectors and targets."""
+    layer = layer_spec(words, name, **options).new(3, dtype=dtype)
+    rng = np.random.default_rng(1)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    hidden = rng.standard_normal((batch, 3)).astype(dtype)
+    return layer, hidden, rng.integers(0, len(words), batch)
+
+
+def dense(layer, gradients):
+    """Return the gradients with respect to the parameters as whole arrays."""
+    result = {name: np.zeros_like(array) for name, array in layer.parameters().items()}
+    for g in gradients.parameters:
+        result[g.name][g.rows] += g.values
+    return result
+
+
+def softmax_gradients(layer, hidden, targets):
+    error = np.exp(layer.log_prob(hidden))
+    error[np.arange(len(targets)), targets] -= 1
+    return {"weight": error.T @ hidden, "bias": error.sum(axis=0)}, error @ layer.weight
+
+
+def as_drawn(monkeypatch, layer):
+    """Record what the proposal of a layer draws."""
+    drawn, sample = [], layer.proposal.sample
+
+    def recorded(*arguments, **options):
+        drawn.append(sample(*arguments, **options))
+        return drawn[-1]
+
+    monkeypatch.setattr(layer.proposal, "sample", recorded)
+    return drawn
+
+
+@pytest.mark.parametrize("exact_target", [False, True])
+def test_the_estimate_is_that_of_the_paper(exact_target, monkeypatch):
+    """Weights r = exp(s) / Q, normalised; each draw counts, repeats too."""
+    layer, hidden, targets = new(samples=30, effective=1, exact_target=exact_target)
+    drawn = as_drawn(monkeypatch, layer)
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    (labels,) = (samples.labels for samples in drawn)
+    s = hidden @ layer.weight.T + layer.bias
+    error = np.zeros((6, 10))
+    for item, t in enumerate(targets):
+        kept = labels[labels != t] if exact_target else labels
+        r = np.exp(s[item, kept]) / Q[kept] / 30
+        own = np.exp(s[item, t]) if exact_target else 0
+        z = own + r.sum()
+        assert losses[item] == pytest.approx(np.log(z) - s[item, t], rel=1e-10)
+        np.add.at(error[item], kept, r / z)
+        error[item, t] += own / z - 1
+    np.testing.assert_allclose(gradients.hidden, error @ layer.weight, atol=1e-12)
+    result = dense(layer, gradients)
+    np.testing.assert_allclose(result["weight"], error.T @ hidden, atol=1e-12)
+    np.testing.assert_allclose(result["bias"], error.sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("exact_target", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_are_drawn_until_they_are_worth_enough(name, exact_target, monkeypatch):
+    options = {"samples": 20, "limit": 100, "effective": 12, "exact_target": exact_target}
+    layer, hidden, targets = new(name, batch=200, **options)
+    hidden *= 2
+    drawn = as_drawn(monkeypatch, layer)
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    s = hidden @ layer.weight.T + layer.bias
+    left, sizes = np.arange(200), []
+    labels = np.zeros((200, 0), int)
+    for samples in drawn:
+        sizes.append(samples.labels.shape[-1])
+        labels = np.hstack([labels, np.broadcast_to(samples.labels, (len(left), sizes[-1]))])
+        z = np.take_along_axis(s[left], labels, axis=1) - np.log(Q[labels])
+        own = s[left, targets[left]]
+        if exact_target:
+            z[labels == targets[left][:, None]] = -np.inf
+        worth = np.exp(2 * logsumexp(z, axis=1) - logsumexp(2 * z, axis=1))
+        log_z = logsumexp(z, axis=1) - np.log(labels.shape[1])
+        expected = (np.logaddexp(own, log_z) if exact_target else log_z) - own
+        done = worth >= 12
+        np.testing.assert_allclose(losses[left[done]], expected[done], rtol=1e-9)
+        left, labels = left[~done], labels[~done]
+    assert sizes == [20, 20, 40, 20]
+    assert 0 < len(left) < 100
+    # The others get the softmax.
+    np.testing.assert_allclose(losses[left], layer.nll(hidden[left], targets[left]), rtol=1e-9)
+    _, exact = softmax_gradients(layer, hidden[left], targets[left])
+    np.testing.assert_allclose(gradients.hidden[left], exact, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_enough_samples_it_is_the_softmax(name, monkeypatch):
+    monkeypatch.setattr("hstree.layers.importance.TABLE_LIMIT", 40)  # four items at a time
+    layer, hidden, targets = new(name, effective=1e6, samples=3, limit=5)
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    expected = -log_softmax(hidden @ layer.weight.T + layer.bias, axis=1)
+    np.testing.assert_allclose(losses, expected[np.arange(6), targets], rtol=1e-10)
+    rows, of_hidden = softmax_gradients(layer, hidden, targets)
+    np.testing.assert_allclose(gradients.hidden, of_hidden, atol=1e-12)
+    for parameter, values in dense(layer, gradients).items():
+        np.testing.assert_allclose(values, rows[parameter], atol=1e-12)
+
+
+@pytest.mark.parametrize("exact_target", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_mean_gradients_approach_those_of_the_softmax(name, exact_target):
+    distance = []
+    for samples in (20, 10_000):
+        options = {"samples": samples, "limit": 1 << 20, "effective": 1}
+        layer, hidden, targets = new(name, exact_target=exact_target, **options)
+        rows, of_hidden = softmax_gradients(layer, hidden, targets)
+        total = dict.fromkeys(("weight", "bias", "hidden"), 0)
+        for seed in range(100):
+            _, gradients = layer.loss(hidden, targets, np.random.default_rng(seed))
+            for parameter, values in dense(layer, gradients).items():
+                total[parameter] += values / 100
+            total["hidden"] += gradients.hidden / 100
+        rows["hidden"] = of_hidden
+        distance.append(max(np.abs(total[key] - rows[key]).max() for key in rows))
+    assert distance[1] < 0.03
+    assert distance[1] < distance[0] / 3
+
+
+def test_a_limit_below_the_first_samples_is_refused():
+    with pytest.raises(OptionError, match="limit is 100, below the 101 samples"):
+        new(samples=101, limit=100)
+
+
+@pytest.mark.parametrize("options", [{"samples": 5, "limit": 40, "effective": 8}, {}])
+@pytest.mark.parametrize("name", NAMES)
+def test_float32_and_few_words(name, options):
+    one = Vocabulary([EOS], [3])
+    for words in (WORDS, Vocabulary([EOS, "a"], [3, 1]), one):
+        layer, hidden, targets = new(name, words, np.float32, **options)
+        losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+        arrays = [gradients.hidden, *(g.values for g in gradients.parameters)]
+        assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+        assert np.isfinite(losses).all()
+        assert all(np.isfinite(array).all() for array in arrays)
+    np.testing.assert_allclose(losses, 0, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory):
+    return Windows(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(3_000, 0)[0]), 3)
+
+
+@pytest.mark.parametrize("kind", [("importance", "bigram"), ("importance", "kn"), NAMES[1:]])
+def test_gradients_agree_with_finite_differences_in_context(kind, windows):
+    name, *proposal = kind
+    options = {"proposal": proposal[0]} if proposal else {"memory": 0.5}
+    layer, hidden, _ = new(
+        name, windows.corpus.vocabulary, samples=5, limit=40, effective=7.5, batch=50, **options
+    )
+    layer.prepare(windows)
+    contexts, targets, _ = next(windows.batches(50, np.random.default_rng(0)))
+
+    def loss():
+        if name == "adaptive-importance":
+            layer.proposal._restart()
+        return layer.loss_in_context(hidden, targets, contexts, np.random.default_rng(0))
+
+    _, gradients = loss()
+    slopes = {"hidden": gradients.hidden, **dense(layer, gradients)}
+    for number, (parameter, array) in enumerate({"hidden": hidden, **layer.parameters()}.items()):
+        along = 1e-6 * np.random.default_rng(number).standard_normal(array.shape)
+        array += along
+        above = loss()[0].sum()
+        array -= 2 * along
+        below = loss()[0].sum()
+        array += along
+        assert 2 * (slopes[parameter] * along).sum() == pytest.approx(above - below, rel=1e-4)
+
+
+def test_the_mixture_draws_what_it_says(windows):
+    layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, batch=3)
+    layer.prepare(windows)
+    n_words = layer.n_labels
+    contexts, *_ = next(windows.batches(3, np.random.default_rng(0)))
+    mixture = layer.proposal
+    rng = np.random.default_rng(0)
+    mixture._sums = rng.random(mixture._sums.shape)
+    mixture.update()
+    np.testing.assert_allclose(mixture.weights.sum(axis=1), 1)
+    everything = np.tile(np.arange(n_words), (3, 1))
+    prob = np.exp(mixture.log_prob(everything, hidden, contexts))
+    np.testing.assert_allclose(prob.sum(axis=1), 1)
+    labels, log_prob = mixture.sample(100_000, rng, hidden, contexts)
+    np.testing.assert_allclose(np.exp(log_prob), np.take_along_axis(prob, labels, axis=1))
+    for drawn, expected in zip(labels, prob, strict=True):
+        share = np.bincount(drawn, minlength=n_words) / 100_000
+        np.testing.assert_allclose(share, expected, atol=0.01)
+
+
+def test_the_mixture_comes_near_the_model(windows):
+    """Where the model is one of the components, that gets the weight: the optimum of EM."""
+    layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, batch=64)
+    layer.prepare(windows)
+    mixture, rng = layer.proposal, np.random.default_rng(0)
+
+    def divergence(contexts, log_p):
+        everything = np.tile(np.arange(layer.n_labels), (64, 1))
+        return (np.exp(log_p) * (log_p - mixture.log_prob(everything, hidden, contexts))).sum()
+
+    for truth in (0, 1):
+        mixture._restart()
+        before = mixture.weights.copy()
+        for _ in range(200):
+            contexts, *_ = next(windows.batches(64, rng))
+            model = mixture._components[truth]
+            labels, log_q = mixture.sample(20, rng, hidden, contexts)
+            log_r = model.log_prob(labels, hidden, contexts) - log_q
+            mixture.observe(np.exp(log_softmax(log_r, axis=1)))
+            mixture.update()
+        words = np.tile(np.arange(layer.n_labels), (64, 1))
+        log_p = model.log_prob(words, hidden, contexts)
+        after = divergence(contexts, log_p)
+        fitted, mixture.weights = mixture.weights, before
+        assert after < 0.4 * divergence(contexts, log_p)
+        if truth == 0:
+            used = np.unique(mixture.group[contexts[:, -1]])
+            assert (fitted[used, 0] > 0.4).all()
+
+
+def test_n_grams_are_refused_without_the_words_before(windows):
+    around = SymmetricWindows(windows.corpus, 2)
+    for name, options in (("importance", {"proposal": "kn"}), ("adaptive-importance", {})):
+        with pytest.raises(OptionError, match="which needs a"):
+            layer_spec(windows.corpus.vocabulary, name, **options).new(3).prepare(around)
