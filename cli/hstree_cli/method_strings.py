@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hstree._files import recorded_name
+from hstree._options import suggestion
 from hstree.builders import builder
+from hstree.builders.registry import BUILDERS
 from hstree.errors import OptionError
-from hstree.experiments.entries import Method
+from hstree.experiments.entries import Baseline, Entry, Layer, Method, NamedOutput
 from hstree.layers.registry import LAYERS, LayerKind
+from hstree.tree import load
 from hstree_cli.options import flag
 from hstree_cli.registered_options import unknown_option
 
@@ -43,6 +49,38 @@ def parse_layer(text: str) -> tuple[LayerKind, dict[str, Any], str]:
     ('flat', {}, 'flat')
     """
     return _parsed(text, LAYERS.get, 'an output layer, as in "sampled --samples 500"')
+
+
+def parse_rows(text: str) -> list[Entry]:
+    """Read rows that commas separate: methods and layers with their options, and tree files.
+
+    A comma before a digit belongs to an option's value.
+
+    Examples
+    --------
+    >>> [row.name for row in parse_rows("huffman, gmm --trees 4,flat")]
+    ['huffman', 'gmm --trees 4', 'flat']
+    """
+    return [_row(one) for one in re.split(r",\s*(?!\s|\d)", text)]
+
+
+def _row(text: str) -> Entry:
+    name = text.split()[0] if text.strip() else ""
+    if name.endswith((".json", ".json.gz", ".npz")):
+        path = Path(text.strip())
+        return NamedOutput(recorded_name(path), load(path))
+    if name in BUILDERS.names():
+        return parse_method(text)
+    if re.fullmatch(r"kn\d+", name):
+        return Baseline.named(name)
+    if name and name not in LAYERS.names():
+        known = {*BUILDERS.names(), *LAYERS.names()}
+        raise OptionError(
+            f"there is no method or output layer {name!r}; {suggestion(name, sorted(known))}"
+            "`hstree methods` and `hstree layers` list them"
+        )
+    kind, options, typed = parse_layer(text)
+    return Layer(kind.name, options, name=typed)
 
 
 def _parsed(text: str, get: Callable[[str], Any], what: str) -> tuple[Any, dict[str, Any], str]:

@@ -157,6 +157,8 @@ class ModelOptions:
     language_models: bool = True
     #: Defaults that differ from the model's own.
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    #: Names of options that the command does not have.
+    without: frozenset[str] = frozenset()
 
     def choose(self, arguments: Sequence[str]) -> Choice:
         """Return the model that the arguments name, or the default."""
@@ -176,6 +178,8 @@ class ModelOptions:
             model = typer.Option("--model", help=help, metavar="MODEL", rich_help_panel=_TRAINING)
             parameters.append(_keyword("model", default, Annotated[str, model]))
         for option in kind.options:
+            if option.name in self.without:
+                continue
             value = self.defaults.get(option.name, option.default)
             summary = f"{option.help.partition('. ')[0].rstrip('.')}."
             shown = replace(option, default=value, help=summary)

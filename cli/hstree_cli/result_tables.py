@@ -172,7 +172,7 @@ def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> 
             f"{plural(len(results), 'round')}; test perplexity {figure(perplexity['test'], 1)}",
         ),
         ("perplexity", "of every token, <eos> and <unk> included; lower is better"),
-        *([_limit_fact(first.options["epochs"])] if limited else []),
+        *([at_limit_fact(first.options["epochs"])] if limited else []),
         (
             "s from text",
             "seconds to build the tree and to train all epochs on it, including all rounds before "
@@ -180,13 +180,13 @@ def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> 
         ),
         ("unigram", f"{figure(first.perplexity['unigram'], 1)} on the test split"),
         ("text", text),
-        *_split_facts(first),
+        *split_facts(first),
         ("model", model),
         ("budget", budget),
     ]
 
 
-def _limit_fact(epochs: int) -> tuple[str, str]:
+def at_limit_fact(epochs: int) -> tuple[str, str]:
     """Return the mark of rows that stopped at the limit of epochs, and its meaning."""
     return (
         "*",
@@ -199,7 +199,7 @@ def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _split_facts(results: RunResult | Comparison) -> Facts:
+def split_facts(results: RunResult | Comparison) -> Facts:
     """Return token and OOV counts of the splits, and the vocabulary."""
     tokens, words = results.tokens, results.vocabulary
     by_split = zip(tokens.items(), results.oov.values(), strict=True)
@@ -240,7 +240,7 @@ def perplexity_comparison(rows: Sequence[Row]) -> Table:
             figure(perplexity["valid"].mean, 1),
             _mean_and_sd(perplexity["test"]) + ("*" if row.at_epoch_limit else ""),
             count(perplexity["test"].n),
-            _ratio(ratio),
+            ratio_text(ratio),
             "-" if ratio is None or ratio.p is None else _p_value(ratio.p),
         )
     return narrow(filled, "valid", "test", "n", "p")
@@ -306,9 +306,9 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
             f"distribution has {figure(results.unigram, 1)} on the test split",
         ),
         *([("±", f"sample standard deviation over n = {n_seeds} seeds")] if n_seeds > 1 else []),
-        *([_limit_fact(options["epochs"])] if any(row.at_epoch_limit for row in rows) else []),
+        *([at_limit_fact(options["epochs"])] if any(row.at_epoch_limit for row in rows) else []),
         *(("read before", line) for line in results.read_before()),
-        *([] if blocks is None else [_ratio_fact(blocks, results.tokens["test"])]),
+        *([] if blocks is None else [ratio_fact(blocks, results.tokens["test"])]),
         *(
             [("in WordNet", "share of the training tokens that WordNet has")]
             if any(row.in_wordnet is not None for row in rows)
@@ -330,13 +330,13 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
             "learned its vectors, excluding validation",
         ),
         ("text", text),
-        *_split_facts(results),
+        *split_facts(results),
         ("model", model),
         ("budget", budget),
     ]
 
 
-def _ratio_fact(blocks: int, tokens: int) -> tuple[str, str]:
+def ratio_fact(blocks: int, tokens: int) -> tuple[str, str]:
     """Return the meaning of the intervals and p values, or why there are none."""
     if blocks < FEWEST:
         meaning = (
@@ -378,7 +378,8 @@ def _mean_and_sd(statistics: Spread) -> str:
     return mean if statistics.sd is None else f"{mean} ± {figure(statistics.sd, 1)}"
 
 
-def _ratio(ratio: Ratio | None) -> str:
+def ratio_text(ratio: Ratio | None) -> str:
+    """Return a ratio to flat with its interval, or that the text is too short for one."""
     if ratio is None:
         return "-"
     if ratio.low is None:

@@ -58,6 +58,14 @@ def percent(part: float, whole: float) -> str:
     return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
 
 
+def duration(seconds: float) -> str:
+    """Return a time as people say it: "45 s", "12 min", "3 h 20 min"."""
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def shortened(word: str, width: int = 24) -> str:
     """Return a word of a corpus, printable and of at most `width` characters."""
     text = printable(word)

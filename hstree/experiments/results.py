@@ -535,7 +535,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
         )
     try:
         comparison = decode(document, Comparison)
-        _check(comparison)
+        check(comparison)
     except FileFormatError as error:
         raise FileFormatError(f"{file}: {error}; compare again") from error
     return comparison
@@ -665,8 +665,11 @@ class _Source:
     lines: list[int] | None = None
 
 
-def _check(comparison: Comparison) -> None:
-    """Check what the types do not: texts, options, and that rows and choice fit together."""
+def check(comparison: Comparison) -> None:
+    """Check what the types do not: texts, options, and that rows and choice fit together.
+
+    Raises FileFormatError where they do not.
+    """
     for split, source in comparison.corpus.items():
         lines = decode(source, _Source, f'"corpus": "{split}"').lines
         if lines is not None and len(lines) != 2:

@@ -1,4 +1,4 @@
-"""Training throughput of several output layers, measured in turns.
+"""Throughput of several output layers in training and in testing, measured in turns.
 
 Only training steps are timed, not the drawing of batches or the validation. The layers take turns
 in one process, so that other load on the machine affects all of them alike.
@@ -7,19 +7,27 @@ in one process, so that other load on the machine affects all of them alike.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.layers.registry import LayerSpec
-from hstree.models import new_model
+from hstree.models import Model, new_model
+from hstree.models import load as load_model
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
 #: Minimum number of seconds that a layer trains for in one turn.
 TURN = 0.7
+#: The same of each measurement in testing.
+TESTING_TURN = 0.3
+#: Positions scored at a time; fewer where all their log-probabilities are more than this many.
+BATCH, TABLE_LIMIT = 1024, 1 << 23
+#: Number of the most probable words that `top_k` is measured with.
+TOP = 10
 
 
 def throughput(
@@ -76,3 +84,59 @@ def _endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]
     """Yield the batches of one shuffled epoch after the other."""
     while True:
         yield from trainer.epoch_batches(windows)
+
+
+def scoring_throughput(
+    models: Mapping[str, Path], corpus: Corpus, *, rounds: int = 3
+) -> dict[str, dict[str, list[float]]]:
+    """Measure the tokens per second of trained models in testing, hidden vectors included.
+
+    Parameters
+    ----------
+    models : mapping of str to Path
+        Folders of saved models.
+    corpus : Corpus
+        Text to score; its first batch is scored again and again.
+    rounds : int, default 3
+
+    Returns
+    -------
+    dict of str to dict of str to list of float
+        For ``nll`` (the probability of one word), ``log_prob`` (of all words) and ``top_k`` (of the
+        10 most probable words): the tokens per second of each model in each round.
+    """
+    measured: dict[str, dict[str, list[float]]] = {}
+    with progress.task("measuring speeds in testing", total=rounds * len(models)) as task:
+        for _ in range(rounds):
+            for name, folder in models.items():
+                task.note(name)
+                for what, speed in scoring_turn(load_model(folder), corpus).items():
+                    measured.setdefault(what, {}).setdefault(name, []).append(speed)
+                task.advance()
+    return measured
+
+
+def scoring_turn(
+    model: Model[Any], corpus: Corpus, names: Sequence[str] = ("nll", "log_prob", "top_k")
+) -> dict[str, float]:
+    """Return the tokens per second of some measurements of `scoring_throughput` in one turn."""
+    contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
+    some = max(1, TABLE_LIMIT // model.layer.n_labels)
+    hidden, layer = model.context_model.hidden, model.layer
+    work: dict[str, Callable[[], object]] = {
+        "nll": lambda: model.context_model.nll(layer, contexts, targets),
+        "log_prob": lambda: layer.log_prob(hidden(contexts[:some])),
+        "top_k": lambda: layer.top_k(hidden(contexts[:some]), TOP),
+    }
+    n_tokens = {name: len(targets[: some if name != "nll" else None]) for name in names}
+    return {name: n_tokens[name] * _times_per_second(work[name]) for name in names}
+
+
+def _times_per_second(function: Callable[[], object]) -> float:
+    """Call a function for one turn, once before it is timed; return the calls per second."""
+    function()
+    calls, began = 0, time.perf_counter()
+    while (seconds := time.perf_counter() - began) < TESTING_TURN or not calls:
+        function()
+        calls += 1
+    return calls / seconds

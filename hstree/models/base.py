@@ -42,7 +42,8 @@ DEFAULT_MODEL = "lbl"
 # Types and ranges of options that several models have.
 Size = Annotated[int, Range(1, 1 << 16)]
 Width = Annotated[int, Range(1, 1 << 12)]
-Epochs = Annotated[int, Range(0, 1_000_000)]
+MOST_EPOCHS = 1_000_000
+Epochs = Annotated[int, Range(0, MOST_EPOCHS)]
 BatchSize = Annotated[int, Range(1, 1 << 22)]
 LearningRate = Annotated[float, Range(0, exclude_min=True)]
 Seconds = Annotated[float | None, Range(0, exclude_min=True)]
@@ -338,9 +339,11 @@ def without_unset(values: Mapping[str, Any], options: Sequence[Option]) -> dict[
 
 def limits(options: Mapping[str, Any]) -> str:
     """Describe the limits of a training: "20 epochs", "20 epochs or 60 seconds"."""
-    seconds = options.get("seconds")
     epochs = plural(options["epochs"], "epoch")
-    return epochs if seconds is None else f"{epochs} or {seconds:,g} seconds of training"
+    if (seconds := options.get("seconds")) is None:
+        return epochs
+    by_time = f"{seconds:,g} seconds of training"
+    return by_time if options["epochs"] == MOST_EPOCHS else f"{epochs} or {by_time}"
 
 
 def named(model: str) -> dict[str, str]:

@@ -1,0 +1,202 @@
+"""The plan and the results of `hstree survey` as tables and name-value lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from hstree._text import plural
+from hstree_cli.result_tables import at_limit_fact, ratio_fact, ratio_text, split_facts
+from hstree_cli.tables import Facts, duration, facts, figure, narrow, table
+from hstree_cli.terminal import say
+
+if TYPE_CHECKING:
+    from hstree.experiments.results import Comparison, Row
+    from hstree.experiments.survey import Mixture, Plan, Regime, Survey, SurveyRow
+
+#: Titles of the regimes, as the first column of their tables.
+_TITLES: dict[Regime, str] = {
+    "equal_epochs": "after equal epochs",
+    "equal_seconds": "after equal seconds",
+}
+
+
+def print_plan(plan: Plan) -> None:
+    """Print what a survey is going to train, and about how long it takes."""
+    names = list(dict.fromkeys(run.entry.name for run in plan.runs))
+    regimes = list(dict.fromkeys(run.regime for run in plan.runs))
+    filled = table("to train", *(_TITLES[regime] for regime in regimes), text=("to train",))
+    for name in names:
+        cells = []
+        for regime in regimes:
+            runs = [run for run in plan.runs if (run.entry.name, run.regime) == (name, regime)]
+            seconds = sum(run.seconds for run in runs)
+            kept = bool(runs) and all(run.finished for run in runs)
+            cells.append("kept" if kept else duration(seconds) if runs else "-")
+        filled.add_row(name, *cells)
+    say(filled)
+    say(
+        facts(
+            [
+                (
+                    "time left",
+                    f"{duration(plan.seconds)}, from some batches of each row: at most, as "
+                    "trainings may converge before their last epoch; building trees is not in it",
+                )
+            ]
+        )
+    )
+
+
+def print_survey(found: Survey, text: str, folder: str) -> None:
+    """Print the results of `hstree survey`; `text` describes the corpus."""
+    for regime in found.regimes():
+        say(_perplexities(found, regime))
+    say(_speeds(found.rows))
+    for regime in found.regimes():
+        if any(found.row(regime, row.name).log_normaliser for row in found.rows):
+            say(_normalisers(found, regime))
+    say(facts([*_facts(found, text), ("written to", folder)]))
+
+
+def _perplexities(found: Survey, regime: Regime) -> Table:
+    """Return the table of perplexities in a regime."""
+    from hstree.experiments.survey import epochs_of
+
+    first = _TITLES[regime]
+    columns = ["epochs", "test", "ratio to flat", "published"]
+    if found.kneser_ney is not None:
+        columns.append(f"+ kn{found.kneser_ney.order}")
+    filled = table(first, *columns, text=(first, "ratio to flat"))
+    for row in found.rows:
+        result = found.row(regime, row.name)
+        mark = "*" if result.at_epoch_limit else ""
+        mixture = row.with_kneser_ney.get(regime)
+        figures = [
+            figure(epochs_of(result), 1),
+            figure(result.perplexity["test"].mean, 1) + mark,
+            ratio_text(result.to_flat),
+            "-" if row.published is None else str(row.published),
+            _mixture(mixture),
+        ]
+        filled.add_row(row.name, *figures[: len(columns)])
+    return narrow(filled, *(name for name in columns if name != "ratio to flat"))
+
+
+def _mixture(mixture: Mixture | None) -> str:
+    return "-" if mixture is None else figure(mixture.test, 1)
+
+
+def _speeds(rows: Sequence[SurveyRow]) -> Table:
+    """Return the table of speeds and sizes, as multiples of flat's."""
+    columns = ("train\ntokens/s", "\ntrain", "one\nword", "all\nwords", "top\n10", "para-\nmeters")
+    filled = table("\ntimes flat", *columns, text=("\ntimes flat",))
+    for row in rows:
+        speeds = (row.training, row.nll, row.log_prob, row.top_k)
+        filled.add_row(
+            row.name,
+            figure(row.training.tokens_per_second, 0),
+            *(_times(speed.times_flat) for speed in speeds),
+            f"{100 * row.parameters_to_flat:.0f}%",
+        )
+    return narrow(filled, *columns)
+
+
+def _times(value: float | None) -> str:
+    """Return a multiple in two or three digits."""
+    if value is None or value >= 100:
+        return figure(value, 0)
+    return figure(value, 1 if value >= 9.95 else 2)
+
+
+def _normalisers(found: Survey, regime: Regime) -> Table:
+    """Return the table of ln Z in a regime."""
+    first, columns = _TITLES[regime], ("mean ln Z", "sd of ln Z", "unnormalised", "test")
+    filled = table(first, *columns, text=(first,))
+    for row in found.rows:
+        result = found.row(regime, row.name)
+        if (log_z := result.log_normaliser) is not None:
+            filled.add_row(
+                row.name,
+                figure(log_z.mean, 3),
+                figure(log_z.sd, 3),
+                figure(log_z.unnormalised_perplexity, 1),
+                figure(result.perplexity["test"].mean, 1),
+            )
+    return narrow(filled, *columns)
+
+
+def _facts(found: Survey, text: str) -> Facts:
+    """Return the conditions of a survey and the meaning of its signs."""
+    from hstree.models import describe
+
+    first = next(iter(found.regimes().values()))
+    model, budget = describe(first.options)
+    epochs, seconds = found.equal_epochs, found.equal_seconds
+    limited = epochs is not None and any(row.at_epoch_limit for row in epochs.rows)
+    flat = next(row.to_flat for row in first.rows if row.to_flat is not None)
+    lines: Facts = [
+        (
+            "test",
+            f"test perplexity of every {first.predicts}, <eos> and <unk> included, normalised; "
+            f"the unigram distribution has {figure(first.unigram, 1)}",
+        ),
+        ratio_fact(flat.blocks, first.tokens["test"]),
+        *_published_facts(found.rows),
+    ]
+    if limited and epochs is not None:
+        lines.append(at_limit_fact(epochs.options["epochs"]))
+    if seconds is not None:
+        lines.append(("equal seconds", _seconds_meaning(seconds, found.budget or 0)))
+    if (ngram := found.kneser_ney) is not None:
+        alone = figure(ngram.perplexity["test"], 1)
+        meaning = f"test perplexity of the mixture with a Kneser-Ney {ngram.order}-gram model "
+        meaning += f"({alone} alone), its weight fitted on the validation split"
+        lines.append((f"+ kn{ngram.order}", meaning))
+    if any(row.log_normaliser for one in found.regimes().values() for row in one.rows):
+        lines.append(
+            ("unnormalised", "test perplexity if every score were read as a log-probability")
+        )
+    return [
+        *lines,
+        *(("read before", line) for line in first.read_before()),
+        (
+            "times flat",
+            "speed over flat's: of training steps; in testing, of the probability of one word, of "
+            "all words, of the 10 most probable; all rows in turns in one process, "
+            f"{plural(first.machine.cores, 'core')}; parameters in % of flat's",
+        ),
+        ("text", text),
+        *split_facts(first),
+        ("model", model),
+        ("budget", budget),
+    ]
+
+
+def _published_facts(rows: Sequence[SurveyRow]) -> Facts:
+    """Return the sources of the published ratios."""
+    sources: dict[str, list[str]] = {}
+    for row in rows:
+        if row.published is not None:
+            remark = f" ({row.published.remark})" if row.published.remark else ""
+            sources.setdefault(row.published.source + remark, []).append(row.name)
+    if not sources:
+        return []
+    text = "; ".join(f"{', '.join(names)}: {source}" for source, names in sources.items())
+    return [("published", f"ratios to flat on other texts, models and budgets: {text}")]
+
+
+def _seconds_meaning(comparison: Comparison, budget: float) -> str:
+    """Return what the budget of seconds counts, and which rows it did not end."""
+    text = f"{budget:,g} s of training for each row, without validations, without building trees "
+    text += "and learning their vectors"
+    ended = [row.name for row in comparison.rows if not _all_out_of_time(row)]
+    if ended:
+        text += f"; converged before it ended: {', '.join(ended)}"
+    return text
+
+
+def _all_out_of_time(row: Row) -> bool:
+    return row.out_of_time == len(row.runs)
