@@ -88,6 +88,7 @@ LAYERS = Registry(
         "self-normalised": "hstree.layers.self_normalised:SelfNormalised",
         "infrequent": "hstree.layers.infrequent:Infrequent",
         "differentiated": "hstree.layers.differentiated:DifferentiatedSoftmax",
+        "cnn": "hstree.layers.cnn:CnnSoftmax",
     },
     LayerKind.of,
 )

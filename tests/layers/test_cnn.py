@@ -1,0 +1,139 @@
+"""Output vectors from characters: the convolution, its gradients, and the vectors that are kept."""
+
+import numpy as np
+import pytest
+
+from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.errors import OptionError
+from hstree.layers.cnn import BEGIN, END
+from hstree.layers.registry import layer_spec
+from hstree.training.adagrad import RowAdagrad
+
+#: Shorter and longer than a filter, with common beginnings, repeats and rare characters.
+WORDS = Vocabulary([EOS, "a", "é", "banana", "banal", "ban", "naïve", "😀b", "nanananana"], range(9))
+DIM = 3
+
+
+def drawn(dtype=np.float64, words=WORDS, **options):
+    """Return a layer with drawn parameters."""
+    rng = np.random.default_rng(0)
+    layer = layer_spec(words, "cnn", **options).new(DIM, dtype=dtype)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    return layer
+
+
+def spelled(words, widest):
+    """Return the characters of each word as numbers, with its marks."""
+    number = {c: i for i, c in enumerate(sorted(set("".join(words))), 2)}
+    marked = ([BEGIN, *(number[c] for c in word), END] for word in words)
+    return [word + [END] * (widest - len(word)) for word in marked]
+
+
+@pytest.mark.parametrize("options", [{}, {"widest": 1}, {"widest": 9, "filters": 2}, {"rank": 0}])
+def test_vectors_are_those_of_the_formula(options):
+    """Each word alone, each filter at each of its places."""
+    layer = drawn(**options)
+    p, widest = layer.parameters(), options.get("widest", 5)
+    features = []
+    for word in spelled(WORDS.words, widest):
+        values = []
+        for n in range(1, widest + 1):
+            places = [word[t : t + n] for t in range(len(word) - n + 1)]
+            windows = np.array([p["characters"][place].ravel() for place in places])
+            values.append((windows @ p[f"filters_{n}"].T).max(axis=0))
+        features.append(np.tanh(np.concatenate(values) + p["feature_bias"]))
+    expected = features @ p["projection"] / np.sqrt(len(p["projection"]))
+    if "basis" in p:
+        expected += p["correction"] @ p["basis"]
+    np.testing.assert_allclose(layer.weight, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_gradients_are_those_of_torch():
+    torch = pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
+    layer = drawn(filters=3, characters=4)
+    rng = np.random.default_rng(1)
+    hidden, targets = rng.standard_normal((6, DIM)), rng.integers(0, len(WORDS), 6)
+    p = {k: torch.tensor(v, requires_grad=True) for k, v in layer.parameters().items()}
+    features = []
+    for word in spelled(WORDS.words, 5):
+        characters = p["characters"][word].T[None]
+        pooled = []
+        for n in range(1, 6):
+            kernel = p[f"filters_{n}"].reshape(-1, n, 4).transpose(1, 2)
+            pooled.append(torch.nn.functional.conv1d(characters, kernel)[0].amax(1))
+        features.append(torch.tanh(torch.cat(pooled) + p["feature_bias"]))
+    weight = torch.stack(features) @ p["projection"] / len(p["projection"]) ** 0.5
+    weight = weight + p["correction"] @ p["basis"]
+    h = torch.tensor(hidden, requires_grad=True)
+    scores = torch.nn.functional.linear(h, weight, p["bias"])
+    nll = torch.nn.functional.cross_entropy(scores, torch.tensor(targets), reduction="none")
+    nll.sum().backward()
+    losses, gradients = layer.loss(hidden, targets, rng)
+    np.testing.assert_allclose(losses, nll.detach().numpy())
+    np.testing.assert_allclose(gradients.hidden, h.grad.numpy(), atol=1e-12)
+    assert {g.name for g in gradients.parameters} == p.keys()
+    for g in gradients.parameters:
+        np.testing.assert_allclose(g.values, p[g.name].grad.numpy(), atol=1e-12, err_msg=g.name)
+
+
+def test_kept_vectors_follow_every_change_of_a_parameter():
+    layer = drawn()
+    assert layer.weight is layer.weight
+    for name, parameter in layer.parameters().items():
+        before = layer.weight.copy()
+        parameter.flat[-1] += 0.5
+        same = drawn()
+        for other, values in layer.parameters().items():
+            same.parameters()[other][...] = values
+        np.testing.assert_array_equal(layer.weight, same.weight)
+        assert name == "bias" or not np.array_equal(layer.weight, before)
+
+
+def test_one_character_and_one_word():
+    layer = drawn(words=Vocabulary(["a"], [3]))
+    assert layer.nll(np.ones((2, DIM)), np.array([0, 0])) == pytest.approx([0, 0])
+    losses, gradients = layer.loss(np.ones((2, DIM)), np.array([0, 0]), None)
+    assert losses == pytest.approx([0, 0])
+    assert all(g.values == pytest.approx(0) for g in gradients.parameters)
+
+
+def test_training_teaches_unseen_words_how_they_are_spelled():
+    """Words that end in b follow one hidden vector: so does one that never was a target."""
+    words = Vocabulary([f"{a}{b}" for b in "bc" for a in "klmnopqrst"], np.ones(20, int))
+    layer = layer_spec(words, "cnn", rank=0).new(DIM, dtype=np.float64)
+    optimisers = {name: RowAdagrad(array) for name, array in layer.parameters().items()}
+    rng = np.random.default_rng(0)
+    kinds = np.array([[1.0, 0, 1], [-1.0, 0, 1]])
+    for _ in range(60):
+        kind = rng.integers(0, 2, 50)
+        targets = 10 * kind + rng.integers(1, 10, 50)
+        _, gradients = layer.loss(kinds[kind], targets, rng)
+        for g in gradients.parameters:
+            optimisers[g.name].step(g.rows, g.values, 0.1)
+    log_prob = layer.log_prob(kinds)
+    assert log_prob[0, 0] > log_prob[1, 0] + 1
+    assert log_prob[1, 10] > log_prob[0, 10] + 1
+
+
+def test_parameters_are_fewer_than_those_of_the_flat_softmax():
+    words = Vocabulary([f"w{i:04}" for i in range(5_000)], np.ones(5_000, int))
+    sizes = {
+        name: sum(np.prod(shape) for shape in layer_spec(words, name).shapes(100).values())
+        for name in ("flat", "cnn")
+    }
+    assert sizes["cnn"] < 0.3 * sizes["flat"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"widest": 0}, "widest is 0; it must be a whole number, 1 or more"),
+        ({"filters": 0}, "filters is 0"),
+        ({"characters": 0}, "characters is 0"),
+        ({"rank": -1}, "rank is -1; it must be a whole number, 0 or more"),
+    ],
+)
+def test_bad_options_are_named(options, said):
+    with pytest.raises(OptionError, match=said):
+        layer_spec(WORDS, "cnn", **options)
