@@ -10,7 +10,8 @@ from hstree.layers.registry import layer_spec
 from hstree.training.adagrad import RowAdagrad
 
 #: Shorter and longer than a filter, with common beginnings, repeats and rare characters.
-WORDS = Vocabulary([EOS, "a", "é", "banana", "banal", "ban", "naïve", "😀b", "nanananana"], range(9))
+SPELLINGS = [EOS, "a", "é", "banana", "banal", "ban", "naïve", "😀b", "nanananana"]
+WORDS = Vocabulary(SPELLINGS, range(9))
 DIM = 3
 
 
