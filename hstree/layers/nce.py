@@ -50,7 +50,8 @@ class NoiseContrastive(NoiseLayer):
     ranking : bool
         Rank the target among the samples instead of judging each by itself (Ma & Collins 2018).
     proposal : str
-        Distribution that they are drawn from: "unigram", "uniform", or the file of a tree.
+        Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
+        training text), or the file of a tree, whose hierarchical softmax is trained beside.
     alpha : float
         Power of the counts in the unigram distribution.
 

@@ -55,7 +55,8 @@ class NoiseLayer(DenseLayer):
         number of times that a label is drawn, is ``1 - (1 - Q(w))^n`` for n draws, and without
         `unique` ``k Q(w)``.
     proposal : str
-        Distribution that they are drawn from: "unigram", "uniform", or the file of a tree.
+        Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
+        training text), or the file of a tree, whose hierarchical softmax is trained beside.
     alpha : float
         Power of the counts in the unigram distribution.
 
@@ -80,7 +81,7 @@ class NoiseLayer(DenseLayer):
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
         self.samples, self.shared, self.unique = samples, shared, unique
-        self.proposal = proposal_of(proposal, vocabulary, counts, alpha=alpha)
+        self.proposal = proposal_of(proposal, vocabulary, counts, alpha=alpha, dim=dim, dtype=dtype)
 
     @abstractmethod
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:

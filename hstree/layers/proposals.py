@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +19,13 @@ import numpy as np
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from hstree.layers.base import ParameterGradient
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.tree_samples import draw_labels
 from hstree.ngrams.kneser_ney import KneserNey
+from hstree.tree import Tree, load
+from hstree.tree.files import ENDINGS
 
 #: Values of the option ``proposal`` that are not files.
 NAMES = ("unigram", "uniform", "bigram", "kn")
@@ -222,20 +229,121 @@ class NGram(Proposal):
         return OptionError.about("proposal", reason)
 
 
+class TreeProposal(Proposal):
+    """Hierarchical softmax over a tree, trained beside the layer by its own likelihood.
+
+    Its hidden vectors are those of the layer, as constants. Exact probabilities, and k samples of
+    an item in at most k decisions a level: O(k d log V) for a balanced tree. Saved models do not
+    keep its parameters, which training alone needs, and do not read the file.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the tree, which is read when it is first needed.
+    vocabulary : Vocabulary
+        The words that the tree has to be over, in any order.
+    counts : int array (V,)
+        Training counts for the starting biases.
+    dim : int
+    dtype : float dtype
+
+    References
+    ----------
+    R. Bamler & S. Mandt, "Extreme classification via adversarial softmax approximation", ICLR 2020.
+    """
+
+    def __init__(
+        self, path: Path, vocabulary: Vocabulary, counts: Integer, dim: int, dtype: Any
+    ) -> None:
+        self._path, self._vocabulary, self._counts = path, vocabulary, counts
+        self._dim, self._dtype = dim, dtype
+
+    @cached_property
+    def _tree(self) -> tuple[Tree, Int64, Int64]:
+        """The tree, the vocabulary's id of each of its labels, and the inverse, all (V,)."""
+        tree = load(self._path)
+        word_of_label = self._vocabulary.ids(tree.labels).astype(np.int64)
+        n_words = len(self._vocabulary)
+        if tree.n_labels != n_words or (word_of_label < 0).any():
+            known = int((word_of_label >= 0).sum())
+            raise InputError(
+                f"the proposal {self._path} is a tree over {tree.n_labels:,} words, {known:,} of "
+                f"them among the vocabulary's {n_words:,}; build it over the vocabulary's words"
+            )
+        return tree, word_of_label, np.argsort(word_of_label)
+
+    @cached_property
+    def layer(self) -> HierarchicalSoftmax:
+        """The hierarchical softmax, whose labels are those of the tree."""
+        tree, word_of_label, _ = self._tree
+        return HierarchicalSoftmax(
+            tree, self._dim, counts=self._counts[word_of_label], dtype=self._dtype
+        )
+
+    def check(self) -> None:
+        """Read the tree; raises HstreeError when it cannot be read or is over other words."""
+        _ = self._tree
+
+    def sample(
+        self,
+        k: int,
+        rng: np.random.Generator,
+        hidden: Array,
+        contexts: Integer | None = None,
+        *,
+        shared: bool = True,
+    ) -> Samples:
+        """Draw k labels for each item, with replacement."""
+        tree, word_of_label, _ = self._tree
+        labels, log_prob = draw_labels(self.layer, hidden, k, rng)
+        words = word_of_label[labels]
+        return Samples(words, log_prob if tree.has_single_codes else self.log_prob(words, hidden))
+
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+        """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
+        label_of_word = self._tree[2]
+        each = label_of_word[labels].ravel()
+        hidden = np.repeat(hidden, len(each) // max(1, len(hidden)), axis=0)
+        return -self.layer.nll(hidden, each).reshape(labels.shape)
+
+    def parameters(self) -> dict[str, Array]:
+        """Return the node vectors and biases."""
+        return {f"proposal_{name}": array for name, array in self.layer.parameters().items()}
+
+    def gradients(self, hidden: Array, targets: Integer) -> Sequence[ParameterGradient]:
+        """Return the gradients of the negative log-likelihood of targets."""
+        gradients = self.layer.loss(hidden, self._tree[2][targets])[1]
+        return [replace(g, name=f"proposal_{g.name}") for g in gradients.parameters]
+
+    def curvature(self, counts: Array) -> dict[str, Float64]:
+        """Return the mean curvature of the loss along each row."""
+        curvature = self.layer.curvature(counts[self._tree[1]])
+        return {f"proposal_{name}": rows for name, rows in curvature.items()}
+
+
 def proposal_of(
-    name: str, vocabulary: Vocabulary, counts: Integer | None = None, *, alpha: float = 1.0
+    name: str,
+    vocabulary: Vocabulary,
+    counts: Integer | None = None,
+    *,
+    alpha: float = 1.0,
+    dim: int = 1,
+    dtype: Any = np.float32,
 ) -> Proposal:
     """Return the proposal that the option ``proposal`` of a layer names.
 
     Parameters
     ----------
     name : str
-        One of `NAMES`.
+        One of `NAMES`, or the file of a tree.
     vocabulary : Vocabulary
     counts : int array (V,), optional
         Training counts; those of the vocabulary by default.
     alpha : float, default 1
         Power of the counts, for "unigram".
+    dim : int
+    dtype : float dtype
+        Of the parameters, for a tree.
 
     Raises
     ------
@@ -250,5 +358,8 @@ def proposal_of(
             return Unigram(counts, 0.0)
         case "bigram" | "kn":
             return NGram(name, ORDERS[name])
+    if name.endswith(ENDINGS):
+        return TreeProposal(Path(name), vocabulary, counts, dim, dtype)
     known = ", ".join(map(repr, NAMES))
-    raise OptionError.about("proposal", f"is {name!r}; it must be one of {known}")
+    reason = f"is {name!r}; it must be one of {known}, or a tree file ({', '.join(ENDINGS)})"
+    raise OptionError.about("proposal", reason)

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hstree._files import current_file
+from hstree._files import current_file, read_regular
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree._typing import Int64, Integer
@@ -28,6 +28,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError
 from hstree.layers.base import OutputLayer
 from hstree.tree import Tree, load
+from hstree.tree.files import ENDINGS
 from hstree.tree.json_format import to_json
 
 #: Name of the hierarchical softmax, the default layer.
@@ -189,10 +190,14 @@ class LayerSpec:
         return self.kind.name == TREE_LAYER and not self.options
 
     def key(self) -> dict[str, Any]:
-        """Return JSON values that differ between different layers, for the key of a kept run."""
+        """Return JSON values that differ between different layers, for the key of a kept run.
+
+        An option that names a tree file enters with the hash of its content.
+        """
         if self.is_plain_tree:
             return {"tree": self.sha256}
-        return {"layer": self.kind.name, "options": dict(self.options), "source": self.sha256}
+        options = {name: _content(value) for name, value in self.options.items()}
+        return {"layer": self.kind.name, "options": options, "source": self.sha256}
 
     @property
     def file(self) -> str:
@@ -225,6 +230,13 @@ class LayerSpec:
                 file, read, _ = SOURCES[LAYERS.get(name).takes]
                 return layer_spec(read(current_file(folder, file)), name, **options)
         raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
+
+
+def _content(value: Any) -> Any:
+    """Return the value of an option; of one that names a tree file, the hash of its content."""
+    if isinstance(value, str | Path) and str(value).endswith(ENDINGS) and Path(value).is_file():
+        return hashlib.sha256(read_regular(value)).hexdigest()
+    return value
 
 
 def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> LayerSpec:

@@ -38,7 +38,8 @@ class SampledSoftmax(NoiseLayer):
         that depends on the context, k are drawn for each target and repeats left out. Without,
         labels with k Q(w) above 1 get too little weight as targets, as in TensorFlow.
     proposal : str
-        Distribution that they are drawn from: "unigram", "uniform", or the file of a tree.
+        Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
+        training text), or the file of a tree, whose hierarchical softmax is trained beside.
     alpha : float
         Power of the counts in the unigram distribution.
 

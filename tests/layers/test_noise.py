@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.experiments.evaluation import corpus_splits, evaluate
+from hstree.experiments.evaluation import evaluate
 from hstree.layers.noise import CandidateLogits, repeats
 from hstree.layers.registry import layer_spec
 from hstree.models import MODELS
-from tests.texts import corpus_of
 
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
@@ -69,32 +68,13 @@ def test_candidate_logits_are_those_of_all_labels(shared):
     np.testing.assert_allclose(actual["bias"], of_all.sum(axis=0))
 
 
-def text(n_tokens=6_000, n_words=60):
-    """Lines of words by Zipf's law, most of which follow from the word before."""
-    rng = np.random.default_rng(0)
-    share = 1 / np.arange(1, n_words + 1)
-    after = rng.choice(n_words, n_words, p=share / share.sum())
-    words = rng.choice(n_words, n_tokens, p=share / share.sum())
-    for i in np.flatnonzero(rng.random(n_tokens) < 0.7):
-        words[i] = after[words[i - 1]]
-    return [" ".join(f"w{word}" for word in line) for line in words.reshape(-1, 20)]
-
-
-@pytest.fixture(scope="module")
-def splits(tmp_path_factory):
-    splits = corpus_splits(corpus_of(tmp_path_factory.mktemp("text"), text()))
-    vocabulary = splits.train.select_vocabulary(unk=True)
-    parts = (splits.train, splits.valid, splits.test)
-    return type(splits)(*(part.with_vocabulary(vocabulary) for part in parts))
-
-
 @every_layer
 @pytest.mark.parametrize("model", MODELS.all())
-def test_every_model_learns(name, options, model, splits):
-    spec = layer_spec(splits.train.vocabulary, name, **options)
+def test_every_model_learns(name, options, model, zipf_splits):
+    spec = layer_spec(zipf_splits.train.vocabulary, name, **options)
     fit = {"model": model, "dim": 8, "epochs": 2, "batch_size": 64}
-    untrained = evaluate(spec, splits, **fit | {"epochs": 0}).test.perplexity
-    assert evaluate(spec, splits, **fit).test.perplexity < 0.99 * untrained
+    untrained = evaluate(spec, zipf_splits, **fit | {"epochs": 0}).test.perplexity
+    assert evaluate(spec, zipf_splits, **fit).test.perplexity < 0.99 * untrained
 
 
 def test_repeats_are_left_out():
