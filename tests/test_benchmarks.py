@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
-from benchmarks.layer import take_turns
+from benchmarks.layer import take_turns, timed
+from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.evaluation import Splits
+from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from tests.texts import corpus_of, markov_lines, write_lines
 
@@ -30,6 +32,24 @@ def test_layer(monkeypatch, capsys, tmp_path):
     rows = run("layer", monkeypatch, capsys, tmp_path, *sizes)
     assert {"huffman", "balanced", "flat", "NumPy softmax"} <= {row["layer"] for row in rows}
     assert all(row["targets/s"] > 0 for row in rows)
+
+
+def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
+    sizes = ("--sizes", 300, "--dim", 4, "--batch-size", 64, "--rounds", 1)
+    monkeypatch.setattr("benchmarks.approximations.TOKENS", 2_000)
+    monkeypatch.setattr("benchmarks.approximations.take_turns", one_step_each)
+    rows = run("approximations", monkeypatch, capsys, tmp_path, *sizes)
+    layers = {name for name, kind in LAYERS.all().items() if kind.takes is Vocabulary}
+    assert {row["layer"] for row in rows} == {"huffman", *layers}
+    flat = next(row for row in rows if row["layer"] == "flat")
+    for task in ("training", "one word", "all words", "top 10"):
+        assert all(row[f"{task}, ms"] > 0 for row in rows)
+        assert flat[f"{task}, times flat"] == 1
+    assert flat["parameters, % of flat"] == 100
+
+
+def one_step_each(steps, rounds):
+    return {name: [timed(step, 1)] for name, step in steps.items()}
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def _turn(output: Tree | LayerSpec, corpus: Corpus, options: Mapping[str, Any]) 
     model.layer.prepare(windows)
     trainer = model.trainer(windows)
     tokens, seconds = 0, 0.0
-    for number, (contexts, targets, _) in enumerate(_endless_batches(trainer, windows)):
+    for number, (contexts, targets, _) in enumerate(endless_batches(trainer, windows)):
         began = time.perf_counter()
         trainer.step(contexts, targets, trainer.learning_rate(0))
         if number > 0:
@@ -80,7 +80,7 @@ def _turn(output: Tree | LayerSpec, corpus: Corpus, options: Mapping[str, Any]) 
     return tokens / seconds * len(windows) / trainer.expected(windows)
 
 
-def _endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:
+def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:
     """Yield the batches of one shuffled epoch after the other."""
     while True:
         yield from trainer.epoch_batches(windows)

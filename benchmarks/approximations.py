@@ -1,0 +1,126 @@
+"""Every output layer in training and in testing, side by side in one process.
+
+The rows are all layers over a vocabulary with their default options, and the hierarchical softmax
+over a Huffman tree. Words and contexts are drawn by Zipf's law. Measured are a whole training step
+of the log-bilinear model, the drawing of its batch included, and for the hidden vectors of a batch
+the nll of one target each, the log-probabilities of all words, and the 10 most probable words.
+Medians over rounds in which the layers take turns; ratios to flat are of the same round.
+
+    python -m benchmarks.approximations [--sizes 10000 100000] [--layers NAME ...] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+import hstree
+from benchmarks import table
+from benchmarks.layer import Step, take_turns
+from hstree.data.corpus import Corpus
+from hstree.data.encoding import EncodedText
+from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.experiments.throughput import endless_batches
+from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
+from hstree.models import new_model
+
+#: Tokens of the text that is trained on.
+TOKENS = 200_000
+#: Log-probabilities of all words that are computed at a time.
+TABLE = 1 << 24
+
+
+def main() -> None:
+    parser = table.parser(__doc__)
+    layers = [name for name, kind in LAYERS.all().items() if kind.takes is Vocabulary]
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--layers", nargs="+", default=layers, metavar="NAME")
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    rows = (
+        row
+        for size in options.sizes
+        for row in compare(size, options.layers, options.dim, options.batch_size, options.rounds)
+    )
+    table.report("approximations", rows, options.json)
+
+
+def compare(
+    n_words: int, layers: Sequence[str], dim: int, batch_size: int, rounds: int
+) -> Iterator[table.Row]:
+    """Measure the Huffman tree, flat and the layers at one size of vocabulary."""
+    corpus = zipf_corpus(n_words)
+    words = corpus.vocabulary
+    specs = {"huffman": layer_spec(hstree.build("huffman", words))}
+    specs |= {name: layer_spec(words, name) for name in dict.fromkeys(["flat", *layers])}
+    steps = {name: steps_of(spec, corpus, dim, batch_size) for name, spec in specs.items()}
+    # {what is measured: {layer: seconds of each round}}
+    seconds = {
+        task: take_turns({name: of[task] for name, of in steps.items()}, rounds)
+        for task in ("training", "one word", "all words", "top 10")
+    }
+    sizes = {name: n_parameters(spec, dim) for name, spec in specs.items()}
+    for name in specs:
+        row: dict[str, object] = {"words": n_words, "layer": name}
+        for task, taken in seconds.items():
+            ratios = [a / b for a, b in zip(taken["flat"], taken[name], strict=True)]
+            row[f"{task}, ms"] = 1e3 * statistics.median(taken[name])
+            row[f"{task}, times flat"] = statistics.median(ratios)
+        row["parameters, % of flat"] = 100 * sizes[name] / sizes["flat"]
+        yield row
+
+
+def zipf_corpus(n_words: int) -> Corpus:
+    """Return a text of words that are drawn by Zipf's law."""
+    share = 1 / np.arange(1, n_words + 1)
+    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
+    types = [EOS, *(f"w{i}" for i in range(1, n_words))]
+    rng = np.random.default_rng(0)
+    ids = rng.choice(n_words, TOKENS, p=counts / counts.sum()).astype(np.int32)
+    ids[-1] = 0
+    line_start = np.append(0, np.flatnonzero(ids == 0) + 1)
+    text = EncodedText("Zipf", "", False, types, ids, line_start, {})
+    return Corpus(text, Vocabulary(types, counts))
+
+
+def steps_of(spec: LayerSpec, corpus: Corpus, dim: int, batch_size: int) -> dict[str, Step]:
+    """Return what is measured of a layer, by name."""
+    model = new_model(spec, dim=dim, batch_size=batch_size)
+    windows = model.windows(corpus)
+    layer = model.layer
+    layer.prepare(windows)
+    trainer = model.trainer(windows)
+    batches = endless_batches(trainer, windows)
+    hidden = np.random.default_rng(1).standard_normal((batch_size, dim), np.float32)
+    targets = next(windows.batches(batch_size))[1]
+    per_part = max(1, TABLE // len(corpus.vocabulary))
+    parts = np.split(hidden, range(per_part, batch_size, per_part))
+
+    def train() -> None:
+        contexts, of_contexts, _ = next(batches)
+        trainer.step(contexts, of_contexts, 0.1)
+
+    def all_words() -> None:
+        for part in parts:
+            layer.log_prob(part)
+
+    return {
+        "training": train,
+        "one word": lambda: layer.nll(hidden[: len(targets)], targets),
+        "all words": all_words,
+        "top 10": lambda: layer.top_k(hidden, 10),
+    }
+
+
+def n_parameters(spec: LayerSpec, dim: int) -> int:
+    """Return the number of a layer's parameters."""
+    return sum(math.prod(shape) for shape in spec.shapes(dim).values())
+
+
+if __name__ == "__main__":
+    main()
