@@ -20,7 +20,6 @@ from hstree.layers.dense import (
     forward,
     log_sum_exp,
     log_unigram,
-    reused,
     row_chunks,
 )
 from hstree.layers.node_groups import Scratch
@@ -268,7 +267,7 @@ class AdaptiveSoftmax(OutputLayer):
 
     def _nll(self, weight: Array, bias: Array, inputs: Array, chosen: Int64) -> Float64:
         """Return minus the log-probabilities (n,) of rows."""
-        log_z, logit = forward(row_chunks(inputs, weight, bias), chosen, reused(self._scratch))
+        log_z, logit, _ = forward(row_chunks(inputs, weight, bias), chosen, self._scratch)
         return log_z - logit
 
     def _softmax(

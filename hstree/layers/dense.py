@@ -23,6 +23,8 @@ from hstree.layers.node_groups import Scratch
 TABLE_LIMIT = 1 << 24
 #: Logits in a chunk, which stays in cache while all is computed from it; and its least columns.
 CHUNK, LEAST_COLUMNS = 1 << 18, 128
+#: Sums of exponentials below this, and above its inverse, need no shift in float32.
+LARGE = 1e30
 
 
 class Chunk(NamedTuple):
@@ -74,8 +76,9 @@ class SoftmaxLayer(OutputLayer):
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
         columns, nll = self.columns(np.asarray(targets)), np.empty(len(targets))
         for some in self._blocks(len(targets)):
-            chunks, memory = self.chunks(hidden[some]), reused(self._scratch)
-            log_z, target_logit = forward(chunks, columns[some], memory)
+            log_z, target_logit, _ = forward(
+                self.chunks(hidden[some]), columns[some], self._scratch
+            )
             nll[some] = log_z - target_logit
         return nll
 
@@ -83,8 +86,8 @@ class SoftmaxLayer(OutputLayer):
         """Return ln Z, the log of the sum of exp(s) over all labels, a float64 array (B,)."""
         log_z, no_targets = np.empty(len(hidden)), np.full(len(hidden), -1)
         for some in self._blocks(len(hidden)):
-            chunks, memory = self.chunks(hidden[some]), reused(self._scratch)
-            log_z[some] = forward(chunks, no_targets[some], memory)[0]
+            chunks = self.chunks(hidden[some])
+            log_z[some] = forward(chunks, no_targets[some], self._scratch)[0]
         return log_z
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
@@ -247,40 +250,51 @@ class Kept(NamedTuple):
 
 
 def forward(
-    chunks: Iterable[Chunk],
-    target: Integer,
-    memory: Callable[[int, int, Any], Array],
-    kept: list[Kept] | None = None,
-) -> tuple[Float64, Float64]:
+    chunks: Iterable[Chunk], target: Integer, scratch: Scratch, *, keep: bool = False
+) -> tuple[Float64, Float64, list[Kept]]:
     """Return ln Z and the logits of target columns, float64 arrays (B,), in one pass over chunks.
 
-    `memory` returns an uninitialised array for the scores of a chunk, of these numbers of rows and
-    columns and this dtype; `kept` takes what the backward pass needs.
+    Exponentials are of the logits as they are, which saves two passes. Where a sum is too large or
+    too small for its precision, they are computed again, shifted by the largest logit.
+
+    Parameters
+    ----------
+    chunks : iterable of Chunk
+        Of B rows, in the order of their columns.
+    target : int array (B,)
+    scratch : Scratch
+        Memory for the scores.
+    keep : bool
+        Whether to return what the backward pass needs: all scores, valid until the next call.
     """
-    item = np.arange(len(target))
-    largest = np.full((len(target), 1), -np.inf)
-    total, target_logit = np.zeros(len(target)), np.zeros(len(target))
-    for chunk in chunks:
-        c, dtype = len(chunk.weight), np.result_type(chunk.inputs, chunk.weight)
-        logits = np.matmul(chunk.inputs, chunk.weight.T, out=memory(len(target), c, dtype))
-        logits += chunk.bias
-        here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
-        target_logit[here] = logits[item[here], target[here] - chunk.columns.start]
-        # (B, 1) the largest logit so far, from which all exponentials so far are counted
-        before, largest = largest, np.maximum(largest, logits.max(axis=1, keepdims=True))
-        shift = largest.astype(dtype)
-        logits -= shift
-        np.exp(logits, out=logits)
-        total *= np.exp(before - largest)[:, 0]
-        total += logits.sum(axis=1)
-        if kept is not None:
-            kept.append(Kept(chunk, shift, logits))
-    return np.log(total) + largest[:, 0], target_logit
-
-
-def reused(scratch: Scratch) -> Callable[[int, int, Any], Array]:
-    """Return memory for the scores of one chunk at a time."""
-    return lambda n, c, dtype: scratch.empty("logits", (n, c), dtype)
+    chunks, n, item = list(chunks), len(target), np.arange(len(target))
+    dtype = np.result_type(chunks[0].inputs, chunks[0].weight)
+    widest = max(len(chunk.bias) for chunk in chunks)
+    table = scratch.empty("scores", (n * (chunks[-1].columns.stop if keep else widest),), dtype)
+    target_logit = np.zeros(n)
+    for shifted in (False, True):
+        # (B, 1) what is subtracted from logits: the largest so far; (B,) sum of exponentials
+        shift, total = np.full((n, 1), -np.inf if shifted else 0.0), np.zeros(n)
+        kept = []
+        for chunk in chunks:
+            c, first = len(chunk.bias), n * chunk.columns.start if keep else 0
+            scores = table[first : first + n * c].reshape(n, c)
+            np.matmul(chunk.inputs, chunk.weight.T, out=scores)
+            scores += chunk.bias
+            here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
+            target_logit[here] = scores[item[here], target[here] - chunk.columns.start]
+            if shifted:
+                before, shift = shift, np.maximum(shift, scores.max(axis=1, keepdims=True))
+                scores -= shift.astype(dtype)
+                total *= np.exp(before - shift)[:, 0]
+            with np.errstate(over="ignore"):
+                np.exp(scores, out=scores)
+                total += scores @ np.ones(c, dtype)
+            if keep:
+                kept.append(Kept(chunk, shift.astype(dtype), scores))
+        if ((total > 1 / LARGE) & (total < LARGE)).all():
+            break
+    return np.log(total) + shift[:, 0], target_logit, kept
 
 
 def log_sum_exp(logits: Array) -> Float64:

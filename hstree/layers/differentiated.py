@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from hstree.errors import OptionError
 from hstree.layers import kernels
 from hstree.layers.bands import Bands, check_cutoffs, new_projection
 from hstree.layers.base import Gradients, ParameterGradient
-from hstree.layers.dense import Chunk, Kept, SoftmaxLayer, forward, log_unigram, row_chunks
+from hstree.layers.dense import Chunk, SoftmaxLayer, forward, log_unigram, row_chunks
 
 #: Scores of a batch kept for the backward pass; more batch items are computed in turns.
 KEPT_SCORES = 1 << 24
@@ -147,9 +147,8 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         inputs = list(self._inputs(hidden))
         grad_inputs = [np.zeros_like(z) for z in inputs]
         start, grad_bias = self.bands.start, gradients["bias"]
-        kept: list[Kept] = []
-        memory = self._memory(len(hidden))
-        log_z, target_logit = forward(self.chunks(hidden), target, memory, kept)
+        chunks = self.chunks(hidden)
+        log_z, target_logit, kept = forward(chunks, target, self._scratch, keep=True)
         for chunk, shift, scores in kept:
             # The error is scores * factor, minus one at the targets.
             factor = np.exp(shift - log_z[:, None]).astype(scores.dtype)
@@ -198,18 +197,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             return slice(None)
         first = sum(weight.shape[1] for weight in self.weights[:i])
         return slice(first, first + self.weights[i].shape[1])
-
-    def _memory(self, n_items: int) -> Callable[[int, int, Any], Array]:
-        """Return memory for the chunks of all columns, one after another."""
-        used = 0
-
-        def memory(n: int, c: int, dtype: Any) -> Array:
-            nonlocal used
-            table = self._scratch.empty("scores", (n_items * self.n_labels,), dtype)
-            used += n * c
-            return table[used - n * c : used].reshape(n, c)
-
-        return memory
 
 
 def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[int], list[int]]:
