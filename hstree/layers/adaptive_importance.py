@@ -10,7 +10,8 @@ from scipy.special import logsumexp
 from hstree._options import Range
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.data.windows import Windows
+from hstree.data.windows import SymmetricWindows, Windows
+from hstree.errors import InputError
 from hstree.layers.base import Gradients
 from hstree.layers.importance import ImportanceSampling
 from hstree.layers.proposals import NGram, Proposal, Samples, Unigram
@@ -56,8 +57,13 @@ class AdaptiveImportanceSampling(ImportanceSampling):
     exact_target : bool
         Compute the target's term of Z exactly.
     memory : float
-        Share of the sums of the weights' EM algorithm that a batch keeps; 1 - `memory` of the
-        mean is of the batch.
+        Factor of the sums of the EM algorithm at each batch: 1 gives all batches so far the same
+        weight, 0 fits the mixture to the last batch alone.
+
+    Raises
+    ------
+    OptionError
+        When `limit` is below `samples`.
     """
 
     def __init__(
@@ -127,9 +133,13 @@ class NGramMixture(Proposal):
         self._restart()
 
     def prepare(self, train: Windows) -> None:
-        """Count the n-grams of the training text; OptionError where no words come before."""
-        orders = [order for order in ORDERS if order <= train.context + 1]
-        models = [NGram("adaptive n-grams", order) for order in orders]
+        """Count the n-grams of the training text; InputError where no words come before."""
+        if isinstance(train, SymmetricWindows):
+            raise InputError(
+                "the output layer adaptive-importance needs the words before each target; "
+                "train a language model, or take importance"
+            )
+        models = [NGram(f"{n}-grams", n) for n in ORDERS if n <= train.context + 1]
         for model in models:
             model.prepare(train)
         self._components[1:] = models

@@ -6,7 +6,7 @@ from scipy.special import log_softmax, logsumexp
 
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from hstree.layers.registry import layer_spec
 from tests.texts import corpus_of, markov_lines
 
@@ -243,6 +243,8 @@ def test_the_mixture_comes_near_the_model(windows):
 
 def test_n_grams_are_refused_without_the_words_before(windows):
     around = SymmetricWindows(windows.corpus, 2)
-    for name, options in (("importance", {"proposal": "kn"}), ("adaptive-importance", {})):
-        with pytest.raises(OptionError, match="which needs a"):
-            layer_spec(windows.corpus.vocabulary, name, **options).new(3).prepare(around)
+    words = windows.corpus.vocabulary
+    with pytest.raises(OptionError, match="proposal is 'kn', which needs a training text"):
+        layer_spec(words, "importance", proposal="kn").new(3).prepare(around)
+    with pytest.raises(InputError, match="adaptive-importance needs the words before"):
+        layer_spec(words, "adaptive-importance").new(3).prepare(around)
