@@ -12,10 +12,10 @@ from hstree._options import RandomState, Range
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers import kernels
 from hstree.layers.bands import Bands, check_cutoffs, new_projection
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw
 from hstree.layers.dense import (
+    backward,
     first_columns,
     forward,
     log_sum_exp,
@@ -24,8 +24,8 @@ from hstree.layers.dense import (
 )
 from hstree.layers.node_groups import Scratch
 
-#: Scores of a softmax that are computed at a time: they stay in cache.
-BLOCK_SCORES = 1 << 19
+#: Scores of a softmax kept for the backward pass; more batch items are computed in turns.
+KEPT_SCORES = 1 << 24
 #: Log-probabilities that agree in this many digits after the point are ordered by label id, ...
 TIE_DIGITS = 11
 #: ... so that a cluster this far below the best is searched too.
@@ -147,10 +147,9 @@ class AdaptiveSoftmax(OutputLayer):
     ) -> tuple[Float64, Gradients]:
         """Return the negative log-likelihoods and the gradients of their sum; `rng` is not used."""
         column, entry = self._entries(targets)
-        log_prob, grad_hidden, grad_weight, grad_bias = self._softmax(
+        losses, grad_hidden, grad_weight, grad_bias = self._softmax(
             self.head_weight, self.head_bias, hidden, entry
         )
-        losses = -log_prob.astype(np.float64)
         parameters = [
             ParameterGradient("head_weight", slice(0, len(grad_bias)), grad_weight),
             ParameterGradient("head_bias", slice(0, len(grad_bias)), grad_bias),
@@ -158,10 +157,10 @@ class AdaptiveSoftmax(OutputLayer):
         for i, (items, chosen) in self._items_of_tails(column):
             projection, weight, bias = self.tails[i]
             inputs = hidden[items]
-            log_prob, grad, grad_weight, grad_bias = self._softmax(
+            nll, grad, grad_weight, grad_bias = self._softmax(
                 weight, bias, inputs @ projection.T, chosen
             )
-            losses[items] -= log_prob
+            losses[items] += nll
             grad_hidden[items] += grad @ projection
             rows, name = slice(0, len(weight)), f"tail{i + 1}"
             parameters += [
@@ -272,21 +271,18 @@ class AdaptiveSoftmax(OutputLayer):
 
     def _softmax(
         self, weight: Array, bias: Array, inputs: Array, chosen: Int64
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return log-probabilities (n,) of rows, and gradients with respect to inputs and rows."""
-        n, k = len(inputs), len(weight)
-        log_prob, grad_inputs = np.empty(n, inputs.dtype), np.empty_like(inputs)
+    ) -> tuple[Float64, Array, Array, Array]:
+        """Return minus the log-probabilities (n,) of rows, and gradients: inputs, weight, bias."""
+        nll, grad_inputs = np.empty(len(inputs)), np.zeros_like(inputs)
         grad_weight, grad_bias = np.zeros_like(weight), np.zeros_like(bias)
-        step = max(1, BLOCK_SCORES // k)
-        for a in range(0, n, step):
-            some, into = inputs[a : a + step], grad_inputs[a : a + step]
-            errors = self._scratch.empty("errors", (len(some), k), np.result_type(inputs, weight))
-            index = np.arange(len(some)) * k + chosen[a : a + step]
-            log_prob[a : a + step], _ = kernels.block_softmax(weight, bias, some, index, errors)
-            kernels.block_softmax_backward(
-                errors, weight, some, into, grad_weight, grad_bias, accumulate=a > 0
-            )
-        return log_prob, grad_inputs, grad_weight, grad_bias
+        step = max(1, KEPT_SCORES // len(weight))
+        for a in range(0, len(inputs), step):
+            some = slice(a, a + step)
+            chunks, target = row_chunks(inputs[some], weight, bias), chosen[some]
+            log_z, logit, kept = forward(chunks, target, self._scratch, keep=True)
+            nll[some] = log_z - logit
+            backward(kept, log_z, target, 0, grad_inputs[some], grad_weight, grad_bias)
+        return nll, grad_inputs, grad_weight, grad_bias
 
 
 def _log_softmax(logits: Array) -> Float64:

@@ -297,6 +297,51 @@ def forward(
     return np.log(total) + shift[:, 0], target_logit, kept
 
 
+def backward(
+    kept: Iterable[Kept],
+    log_z: Float64,
+    target: Int64,
+    first: int,
+    grad_inputs: Array,
+    grad_weight: Array,
+    grad_bias: Array,
+) -> None:
+    """Add the gradients of the summed negative log-likelihoods through rows of one input.
+
+    The error is ``scores * exp(shift) / Z``, minus one at the targets. The factor scales the
+    (B, w) sides of the products, so that no pass over the scores is needed.
+
+    Parameters
+    ----------
+    kept : iterable of Kept
+        All chunks of the rows, from `forward`.
+    log_z : float64 array (B,)
+    target : int array (B,)
+        Columns; others than those of the rows are left out.
+    first : int
+        Column of the first row.
+    grad_inputs, grad_weight, grad_bias : float arrays (B, w), (k, w), (k,)
+    """
+    for chunk, shift, scores in kept:
+        rows = slice(chunk.columns.start - first, chunk.columns.stop - first)
+        factor = np.exp(shift - log_z[:, None]).astype(scores.dtype)
+        grad_weight[rows] += scores.T @ (chunk.inputs * factor)
+        grad_bias[rows] += factor[:, 0] @ scores
+        grad_inputs += factor * (scores @ chunk.weight)
+        here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
+        minus_one = np.full(len(here), -1, scores.dtype)
+        by_input, touched, by_weight, by_bias = kernels.gather_dot_backward(
+            chunk.weight,
+            chunk.inputs[here],
+            np.arange(len(here) + 1),
+            target[here] - chunk.columns.start,
+            minus_one,
+        )
+        grad_inputs[here] += by_input
+        grad_weight[rows][touched] += by_weight
+        grad_bias[rows][touched] += by_bias
+
+
 def log_sum_exp(logits: Array) -> Float64:
     """Return the log of the sum of exponentials over the last axis of (B, V), a float64 (B,)."""
     result = np.empty(len(logits))

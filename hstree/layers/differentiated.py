@@ -11,10 +11,9 @@ from hstree._options import RandomState
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers import kernels
 from hstree.layers.bands import Bands, check_cutoffs, new_projection
 from hstree.layers.base import Gradients, ParameterGradient
-from hstree.layers.dense import Chunk, SoftmaxLayer, forward, log_unigram, row_chunks
+from hstree.layers.dense import Chunk, SoftmaxLayer, backward, forward, log_unigram, row_chunks
 
 #: Scores of a batch kept for the backward pass; more batch items are computed in turns.
 KEPT_SCORES = 1 << 24
@@ -144,36 +143,25 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         self, hidden: Array, target: Int64, grad_hidden: Array, gradients: dict[str, Array]
     ) -> Float64:
         """Add the gradients of some batch items to arrays; return their losses."""
-        inputs = list(self._inputs(hidden))
-        grad_inputs = [np.zeros_like(z) for z in inputs]
-        start, grad_bias = self.bands.start, gradients["bias"]
-        chunks = self.chunks(hidden)
+        chunks, start = self.chunks(hidden), self.bands.start.tolist()
         log_z, target_logit, kept = forward(chunks, target, self._scratch, keep=True)
-        for chunk, shift, scores in kept:
-            # The error is scores * factor, minus one at the targets.
-            factor = np.exp(shift - log_z[:, None]).astype(scores.dtype)
-            band = int(np.searchsorted(start, chunk.columns.start, side="right")) - 1
-            rows = slice(chunk.columns.start - start[band], chunk.columns.stop - start[band])
-            gradients[f"band{band + 1}_weight"][rows] += scores.T @ (chunk.inputs * factor)
-            grad_bias[chunk.columns] += factor[:, 0] @ scores
-            grad_inputs[band] += factor * (scores @ chunk.weight)
-        for i, (z, weight, projection) in enumerate(
-            zip(inputs, self.weights, self.projections, strict=True)
-        ):
-            # Minus one at the targets of the band.
-            items = np.flatnonzero((target >= start[i]) & (target < start[i + 1]))
-            minus_one, one_each = np.full(len(items), -1, z.dtype), np.arange(len(items) + 1)
-            grad, touched, grad_weight, _ = kernels.gather_dot_backward(
-                weight, z[items], one_each, target[items] - start[i], minus_one
+        for i, projection in enumerate(self.projections):
+            first, stop = start[i : i + 2]
+            grad = np.zeros((len(hidden), self.weights[i].shape[1]), hidden.dtype)
+            backward(
+                [chunk for chunk in kept if first <= chunk.chunk.columns.start < stop],
+                log_z,
+                target,
+                first,
+                grad,
+                gradients[f"band{i + 1}_weight"],
+                gradients["bias"][first:stop],
             )
-            grad_inputs[i][items] += grad
-            gradients[f"band{i + 1}_weight"][touched] += grad_weight
             if projection is None:
-                grad_hidden[:, self._part(i)] += grad_inputs[i]
+                grad_hidden[:, self._part(i)] += grad
             else:
-                grad_hidden += grad_inputs[i] @ projection
-                gradients[f"band{i + 1}_projection"] += grad_inputs[i].T @ hidden
-        grad_bias -= np.bincount(target, minlength=self.n_labels).astype(grad_bias.dtype)
+                grad_hidden += grad @ projection
+                gradients[f"band{i + 1}_projection"] += grad.T @ hidden
         return log_z - target_logit
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
