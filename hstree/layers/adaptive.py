@@ -317,7 +317,7 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     ``c + k (B (a w + e) + u (w + 1))``: matrix products and exponentials for each score, and the
     update of all its rows. The last takes the place of the least useful batch, ``k0 B0``, in the
     cost ``max(c + lambda k0 B0, c + lambda k B)`` that the paper measured on a GPU. The constants
-    were measured on a core of an Intel Xeon (Sapphire Rapids) with AVX-512.
+    are of one core of an Intel Xeon server, rounded.
 
     Parameters
     ----------

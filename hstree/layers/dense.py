@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
 
 
 class SoftmaxLayer(OutputLayer):
-    """Softmax of logits that a subclass defines by `chunks`; it may order columns by `bands`."""
+    """Softmax of logits that a subclass defines by `chunks`, in columns of any order."""
 
     def __init__(self, n_labels: int, dim: int) -> None:
         super().__init__(n_labels, dim)
