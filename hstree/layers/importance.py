@@ -75,7 +75,7 @@ class ImportanceSampling(NoiseLayer):
         dtype: Any = np.float32,
         samples: Annotated[int, Range(1, 1 << 24)] = 200,
         limit: Annotated[int, Range(1, 1 << 24)] = 1600,
-        effective: Annotated[float, Range(1)] = 50.0,
+        effective: Annotated[float, Range(1)] = 100.0,
         exact_target: bool = True,
         proposal: str = "unigram",
         alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,

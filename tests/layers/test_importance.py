@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
+import hstree
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
@@ -248,3 +249,21 @@ def test_n_grams_are_refused_without_the_words_before(windows):
         layer_spec(words, "importance", proposal="kn").new(3).prepare(around)
     with pytest.raises(InputError, match="adaptive-importance needs the words before"):
         layer_spec(words, "adaptive-importance").new(3).prepare(around)
+
+
+def test_a_tree_is_a_proposal(tmp_path):
+    """Its exact probabilities are those of the weights; it is trained beside the layer."""
+    tree = hstree.build("huffman", WORDS)
+    tree.save(tmp_path / "tree.json")
+    layer, hidden, targets = new(
+        samples=2000, effective=1, limit=2000, proposal=str(tmp_path / "tree.json")
+    )
+    layer.check()
+    rows, of_hidden = softmax_gradients(layer, hidden, targets)
+    mean = 0
+    for seed in range(50):
+        _, gradients = layer.loss(hidden, targets, np.random.default_rng(seed))
+        mean += gradients.hidden / 50
+    np.testing.assert_allclose(mean, of_hidden, atol=0.1)
+    arrays = layer.training_parameters()
+    assert {g.name for g in gradients.parameters} == arrays.keys() > rows.keys()
