@@ -349,7 +349,8 @@ def log_sum_exp(logits: Array) -> Float64:
     for a in range(0, len(logits), step):
         some = logits[a : a + step]
         largest = some.max(axis=1, keepdims=True)
-        total = np.exp(some - largest).sum(axis=1, dtype=np.float64)
+        power = some - largest
+        total = np.exp(power, out=power).sum(axis=1, dtype=np.float64)
         result[a : a + step] = np.log(total) + largest[:, 0]
     return result
 
