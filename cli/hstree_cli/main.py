@@ -30,6 +30,7 @@ from hstree_cli.commands.sample import sample
 from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
+from hstree_cli.commands.survey import survey
 from hstree_cli.commands.vocab import vocab
 from hstree_cli.options import UsageError, flag, option
 from hstree_cli.registered_options import register, with_flags
@@ -66,7 +67,7 @@ def hstree(
 
 
 for _command in (
-    *(vocab, build, methods, layers, evaluate, embed, bootstrap, compare, report),
+    *(vocab, build, methods, layers, evaluate, embed, bootstrap, compare, survey, report),
     *(predict, sample, score, check, stats, show, convert, demo),
 ):
     register(app, _command)

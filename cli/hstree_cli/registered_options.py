@@ -191,7 +191,7 @@ class ModelOptions:
         def unknown(option: str) -> str | None:
             names = [m.name for m in models if option in "/".join(map(flags, m.options)).split("/")]
             text = f"{option}: not with --model {name}, but with {' and '.join(names)}"
-            return text if names and not self.fixed else None
+            return text if names and name not in names and not self.fixed else None
 
         return Choice(kind.name, f"{kind.name}: {kind.summary}", parameters, collect, unknown)
 

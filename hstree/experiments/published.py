@@ -51,6 +51,7 @@ PUBLISHED = {
 
 def published(layer: str, options: Mapping[str, Any]) -> Published | None:
     """Return the published ratio of a layer with these options, or None."""
-    if options.get("ranking"):  # the figure is of binary NCE
+    # The figures are of binary NCE, and of bands that are projections of the whole hidden vector.
+    if options.get("ranking") or options.get("projected") is False:
         return None
     return PUBLISHED.get(layer)

@@ -4,17 +4,18 @@ Its plots need the ``report`` extra, which nothing else does.
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from hstree import progress
 from hstree._files import replacing
 from hstree._optional import require
-from hstree.experiments import results
+from hstree.experiments import results, survey
 
-__all__ = ["PAGE", "write"]
+__all__ = ["PAGE", "SURVEY_PAGE", "write", "write_survey"]
 
-#: Name of the page in the comparison's folder.
-PAGE = "report.html"
+#: Names of the pages in the folders of a comparison and of a survey.
+PAGE, SURVEY_PAGE = "report.html", "survey.html"
 
 
 def write(folder: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> Path:
@@ -39,14 +40,32 @@ def write(folder: str | os.PathLike[str], output: str | os.PathLike[str] | None 
     FileFormatError
         When `folder` lacks results or a tree of theirs, or the page cannot be written.
     """
-    require("jinja2", "report")
-    require("bokeh", "report", at_least="3.4")
+    _require()
     from hstree.report.page import page_of
 
     comparison = results.load(folder)
-    target = Path(folder, PAGE) if output is None else Path(output)
+    return _written(Path(output or Path(folder, PAGE)), lambda: page_of(comparison, Path(folder)))
+
+
+def write_survey(
+    folder: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+) -> Path:
+    """Write the page of a survey, by default ``survey.html`` in its folder; as `write` does."""
+    _require()
+    from hstree.report.survey_page import survey_page_of
+
+    found = survey.load(folder)
+    return _written(Path(output or Path(folder, SURVEY_PAGE)), lambda: survey_page_of(found))
+
+
+def _require() -> None:
+    require("jinja2", "report")
+    require("bokeh", "report", at_least="3.4")
+
+
+def _written(target: Path, page_of: Callable[[], str]) -> Path:
     with progress.task(f"writing {target}"):
-        page = page_of(comparison, Path(folder))
+        page = page_of()
         with replacing(target) as file:
             file.write(page.encode())
     return target

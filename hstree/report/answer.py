@@ -19,13 +19,14 @@ from hstree.experiments.results import SPLITS, Choice, Comparison, Split
 from hstree.models import describe
 from hstree.report.table import (
     PageRow,
-    best_tree,
+    best_row,
     change,
     flat_row,
     number,
     p_value,
     perplexity,
     row_named,
+    rows_of,
     signed,
     three_digits,
     times,
@@ -48,24 +49,30 @@ def answers_of(results: Comparison, rows: Sequence[PageRow]) -> list[Answer]:
     """Return the questions that the results can answer, the main one first."""
     choice = results.choice
     if choice is None:
-        return [Answer("Which tree?", Markup("No tree was compared, so there is none to name."))]
+        nothing = Markup("No tree was compared, so there is none to name.")
+        return [Answer(f"Which {noun_of(rows)}?", nothing)]
     chosen, best = row_named(rows, choice.fastest), row_named(rows, choice.best)
     return [
-        Answer("Which tree?", _which(chosen, best, rows, choice)),
+        Answer(f"Which {noun_of(rows)}?", _which(chosen, best, rows, choice)),
         Answer("What does it cost?", _cost(chosen, flat_row(rows), results)),
-        Answer("And if only perplexity counts?", _only_perplexity(chosen, best)),
+        Answer("And if only perplexity counts?", _only_perplexity(chosen, best, noun_of(rows))),
         Answer("And if only speed counts?", _only_speed(chosen, rows)),
         Answer("How sure is that?", _how_sure(chosen, rows)),
     ]
 
 
+def noun_of(rows: Sequence[PageRow]) -> str:
+    """Return what the rows are: trees, or output layers if one of them has no tree."""
+    return "output layer" if any(row.result.kind == "layer" for row in rows) else "tree"
+
+
 def _which(chosen: PageRow, best: PageRow, rows: Sequence[PageRow], choice: Choice) -> Markup:
-    trees = plural(choice.among, "tree")
+    among = plural(choice.among, noun_of(rows))
     if chosen.is_flat:
-        return _flat_itself(chosen, rows, trees, choice.within)
+        return _flat_itself(chosen, rows, among, choice.within)
     text = _html(
         "Use <strong>{}</strong>: test perplexity <strong>{}</strong>, chosen from {} by "
-        "validation perplexity: ", chosen.name, perplexity(chosen.perplexity()), trees,
+        "validation perplexity: ", chosen.name, perplexity(chosen.perplexity()), among,
     )  # fmt: skip
     if chosen.index == best.index:
         text += _html(
@@ -77,18 +84,19 @@ def _which(chosen: PageRow, best: PageRow, rows: Sequence[PageRow], choice: Choi
             _valid(chosen), choice.within, _valid(best), best.name,
         )  # fmt: skip
     text += _compared_with_flat(chosen)
-    if baselines := [f"{r.name} {perplexity(r.perplexity())}" for r in rows if not r.is_tree]:
+    if baselines := [f"{r.name} {perplexity(r.perplexity())}" for r in rows if not r.is_trained]:
         text += _html(" N-gram models, for comparison: {}.", ", ".join(baselines))
     return text
 
 
-def _flat_itself(flat: PageRow, rows: Sequence[PageRow], trees: str, within: float) -> Markup:
+def _flat_itself(flat: PageRow, rows: Sequence[PageRow], among: str, within: float) -> Markup:
     text = _html(
         "None: use the <strong>flat softmax</strong>, test perplexity <strong>{}</strong>, chosen "
-        "from {} by validation perplexity: no tree that is faster comes within {:.0%} of the "
-        "lowest, {}.", perplexity(flat.perplexity()), trees, within, _valid(flat),
+        "from {} by validation perplexity: no {} that is faster comes within {:.0%} of the "
+        "lowest, {}.",
+        perplexity(flat.perplexity()), among, noun_of(rows), within, _valid(flat),
     )  # fmt: skip
-    if (nearest := best_tree(rows)) is not None:
+    if (nearest := best_row(rows)) is not None:
         text += _html(
             " The nearest, {}, has a test perplexity {}.", nearest.name, _change(nearest, flat)
         )
@@ -115,11 +123,11 @@ def _compared_with_flat(chosen: PageRow) -> Markup:
 
 def _cost(chosen: PageRow, flat: PageRow | None, results: Comparison) -> Markup:
     row, tree = chosen.result, chosen.tree
-    if tree is None:
-        return Markup("")
-    text = f"{three_digits(tree.scores_per_target)} node scores for each word predicted"
-    if not chosen.is_flat:
-        text += f", where a flat softmax takes {number(results.vocabulary.size)}"
+    text = "No tree"
+    if tree is not None:
+        text = f"{three_digits(tree.scores_per_target)} node scores for each word predicted"
+        if not chosen.is_flat:
+            text += f", where a flat softmax takes {number(results.vocabulary.size)}"
     if row.seconds_per_epoch is not None:
         text += f"; {three_digits(row.seconds_per_epoch)} seconds per epoch, "
         text += f"{number(row.tokens_per_second)} tokens/s"
@@ -134,6 +142,8 @@ def _cost(chosen: PageRow, flat: PageRow | None, results: Comparison) -> Markup:
             text += f" ({times(from_text.speed_up)} flat\u2019s speed)"
     if row.parameters is not None:
         text += f"; {number(row.parameters)} parameters"
+    if tree is None:
+        return Markup(f"{text}.")
     length = tree.code_length.weighted or tree.code_length.uniform
     text += ". A word of running text takes "
     text += "one decision" if length == 1 else f"{three_digits(length)} decisions"
@@ -142,9 +152,9 @@ def _cost(chosen: PageRow, flat: PageRow | None, results: Comparison) -> Markup:
     return Markup(f"{text}.")  # figures alone, nothing to escape
 
 
-def _only_perplexity(chosen: PageRow, best: PageRow) -> Markup:
+def _only_perplexity(chosen: PageRow, best: PageRow, noun: str) -> Markup:
     if chosen.index == best.index:
-        return Markup("The same tree: no other has a lower validation perplexity.")
+        return Markup(f"The same {noun}: no other has a lower validation perplexity.")
     text = _html(
         "<strong>{}</strong> has the lowest validation perplexity, {}; its test perplexity, {}, "
         "is {}", best.name, _valid(best), perplexity(best.perplexity()),
@@ -157,12 +167,12 @@ def _only_perplexity(chosen: PageRow, best: PageRow) -> Markup:
 
 
 def _only_speed(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
-    timed = [row for row in rows if row.is_tree and row.tokens_per_second]
+    timed = [row for row in rows if row.is_trained and row.tokens_per_second]
     if not timed or not chosen.tokens_per_second:
         return Markup("Speeds were not measured.")
     fastest = max(timed, key=lambda row: row.tokens_per_second or 0.0)
     if fastest.index == chosen.index:
-        return Markup("The same tree: no other trains faster.")
+        return Markup(f"The same {noun_of(rows)}: no other trains faster.")
     speed = fastest.tokens_per_second or 0.0
     return _html(
         "<strong>{}</strong>: {} tokens/s, {} the speed of {}, with a test perplexity {} ({}).",
@@ -172,19 +182,19 @@ def _only_speed(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
 
 
 def _how_sure(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
-    rival = best_tree([row for row in rows if row.index != chosen.index])
+    rival = best_row([row for row in rows if row.index != chosen.index])
     if rival is None:
-        return Markup("There was no other tree to compare it with.")
+        return Markup(f"There was no other {noun_of(rows)} to compare it with.")
     text = _html(
-        "The best of the other trees, {}, has a test perplexity {}",
-        rival.name, _change(rival, chosen),
+        "The best of the other {}s, {}, has a test perplexity {}",
+        noun_of(rows), rival.name, _change(rival, chosen),
     )  # fmt: skip
     p = _p_over_seeds(chosen, rival)
     if p is None:
-        several = any(row.result.perplexity["test"].n > 1 for row in rows if row.is_tree)
+        several = any(row.result.perplexity["test"].n > 1 for row in rows if row.is_trained)
         return text + (
-            f"; {'not every' if several else 'no'} tree was trained with several seeds, so it is "
-            "not known whether other seeds would change their order (three would tell)."
+            f"; {'not every' if several else 'no'} {noun_of(rows)} was trained with several seeds, "
+            "so it is not known whether other seeds would change their order (three would tell)."
         )
     more = "more" if p < SIGNIFICANT else "no more"
     value = Markup.escape(p_value(p) if p < 0.001 else f"= {p_value(p)}")
@@ -233,10 +243,10 @@ def conditions_of(results: Comparison) -> list[tuple[str, str]]:
         f"{name} {number(oov)} ({f'{oov / n:.2%}' if n else 'none'})"
         for name, oov, n in ((_SPLIT_NAMES[s], results.oov[s], results.tokens[s]) for s in SPLITS)
     )
-    trees = [row for row in results.rows if row.kind == "tree"]
-    limited = sum(bool(row.at_epoch_limit) for row in trees)
-    limit = f"{limited} of {plural(len(trees), 'tree')}, marked *, stopped at it; more epochs may "
-    limit += "lower their perplexity"
+    trained = [row for row in rows_of(results) if row.is_trained]
+    limited = sum(bool(row.result.at_epoch_limit) for row in trained)
+    limit = f"{limited} of {plural(len(trained), noun_of(trained))}, marked *, stopped at it; more "
+    limit += "epochs may lower their perplexity"
     return [
         *[(f"{_SPLIT_NAMES[split]} text", _text(results, split)) for split in SPLITS],
         ("tokens", f"{', '.join(tokens)}; <eos> at the end of every line included"),

@@ -19,7 +19,7 @@ from hstree._typing import Int64
 from hstree.builders.registry import builder
 from hstree.data.vectors import WordVectors
 from hstree.errors import HstreeError, InputError
-from hstree.report.table import PageRow, best_tree, row_named
+from hstree.report.table import PageRow, best_row, row_named
 from hstree.tree import Tree
 
 #: Words with several senses; the first that is in the vocabulary is proposed.
@@ -35,7 +35,7 @@ def explorer_of(
         entry["made"] = _how_made(row_named(rows, entry["name"]))
     # Where the answer has nothing to explore, as the flat softmax, the best tree comes first.
     is_explored = chosen is not None and chosen.is_tree and not chosen.is_flat
-    first = chosen if is_explored else best_tree(rows)
+    first = chosen if is_explored else best_row([row for row in rows if row.is_tree])
     names = list(trees)
     known = set(trees[names[0]].labels)
     return {

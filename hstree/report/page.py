@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from bokeh.resources import Resources
 from jinja2 import Environment, StrictUndefined
@@ -20,9 +21,9 @@ from markupsafe import Markup
 from hstree._version import __version__
 from hstree.errors import FileFormatError
 from hstree.experiments.results import Comparison
-from hstree.report.answer import answers_of, conditions_of
+from hstree.report.answer import answers_of, conditions_of, noun_of
 from hstree.report.explorer import explorer_of
-from hstree.report.plots import plots_of
+from hstree.report.plots import Plot, plots_of
 from hstree.report.table import PageRow, columns_of, row_named, rows_of
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
@@ -36,28 +37,39 @@ def page_of(results: Comparison, folder: Path) -> str:
     rows, choice = rows_of(results), results.choice
     trees = {row.name: _tree(row, folder) for row in rows if row.is_tree}
     chosen = None if choice is None else row_named(rows, choice.fastest)
-    plots = plots_of(results, rows)
+    return render(
+        # the name of the text
+        title=str(results.corpus["train"].get("name") or "this text"),
+        question=f"Which {noun_of(rows)}",
+        caption="Every row was trained on the same text with the same starting vectors, batches "
+        "and schedule.",
+        answers=answers_of(results, rows),
+        rows=rows,
+        columns=columns_of(rows, oov=bool(results.oov["test"])),
+        chosen=None if chosen is None else chosen.index,
+        conditions=conditions_of(results),
+        plots=plots_of(results, rows),
+        explorer=explorer_of(rows, trees, chosen) if trees else None,
+    )
+
+
+def render(*, plots: Sequence[Plot], explorer: dict[str, Any] | None, **values: Any) -> str:
+    """Return the page of a table and its plots; `values` are the other names of the template."""
     bokeh = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     scripts = [bokeh, *map(_asset, _SCRIPTS)]
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     page: str = environment.from_string(_asset("page.html")).render(
-        # the name of the text
-        title=str(results.corpus["train"].get("name") or "this text"),
         version=__version__,
         policy=_policy(scripts),
         scripts=[Markup(script) for script in scripts],
         style=Markup(_asset("page.css")),
-        answers=answers_of(results, rows),
-        rows=rows,
-        columns=columns_of(rows, oov=bool(results.oov["test"])),
-        chosen=None if chosen is None else chosen.index,
-        conditions=conditions_of(results),
         plots=plots,
         plot_items=_embedded([plot.item for plot in plots]),
-        has_explorer=bool(trees),
-        explorer=_embedded(explorer_of(rows, trees, chosen) if trees else None),
+        has_explorer=explorer is not None,
+        explorer=_embedded(explorer),
+        **values,
     )
     return page
 

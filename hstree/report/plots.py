@@ -20,7 +20,7 @@ from bokeh.plotting import figure
 
 from hstree._typing import Float64, Int64
 from hstree.experiments.results import Band, Comparison, LengthCount
-from hstree.report.table import PageRow, best_tree, flat_row
+from hstree.report.table import PageRow, best_row, flat_row
 
 #: Ticks of a log axis per decade, from the coarsest: the first that gives it enough ticks.
 _MANTISSAS = ([1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 7], [*np.arange(10, 100, 5) / 10])
@@ -48,7 +48,7 @@ class Plot:
 def plots_of(results: Comparison, rows: Sequence[PageRow]) -> list[Plot]:
     """Return the plots that the results have figures for."""
     bands, flat = results.bands, flat_row(rows)
-    level = flat if flat is not None and flat.result.by_band else best_tree(rows)
+    level = flat if flat is not None and flat.result.by_band else best_row(rows)
     drawn = [
         (
             "epochs", "Perplexity against epochs",
@@ -59,8 +59,8 @@ def plots_of(results: Comparison, rows: Sequence[PageRow]) -> list[Plot]:
         (
             "seconds", "Perplexity against time",
             "The same runs against the seconds of their training passes, without validation: at "
-            "a given time, the lowest line is the best tree. These are the seconds of the "
-            "training runs; the table\u2019s speeds were measured afterwards, all trees in turns.",
+            "a given time, the lowest line is the best row. These are the seconds of the "
+            "training runs; the table\u2019s speeds were measured afterwards, all rows in turns.",
             _learning(rows, "seconds", "training time, seconds (log scale)", x_axis_type="log"),
         ),
         (
@@ -84,12 +84,48 @@ def plots_of(results: Comparison, rows: Sequence[PageRow]) -> list[Plot]:
             _by_band(rows, bands, None),
         ),
         (
-            "bands-level", "Which words each tree helps",
+            "bands-level", "Which words each row helps",
             f"The same as a multiple of {level.name if level else 'the level'}, the dashed "
-            "line: below it a tree predicts the words of a band better, above it worse.",
+            "line: below it a row predicts the words of a band better, above it worse.",
             _by_band(rows, bands, level) if level else None,
         ),
     ]  # fmt: skip
+    return _plots(drawn)
+
+
+def plots_of_survey(
+    rows: Sequence[PageRow], compared: Sequence[PageRow], bands: Sequence[Band]
+) -> list[Plot]:
+    """Return the plots of a survey.
+
+    `rows` have the runs of all regimes, `compared` are those of one, in the same order.
+    """
+    flat = flat_row(compared)
+    drawn = [
+        (
+            "seconds", "Perplexity against training seconds",
+            "One line per run, after equal epochs and after equal seconds; each point is a "
+            "validation. The seconds are those of the training steps: the training of the vectors "
+            "that a tree is built from is not in them.",
+            _learning(rows, "seconds", "training time, seconds (log scale)", x_axis_type="log"),
+        ),
+        (
+            "speed", "Perplexity against speed",
+            "Down and to the right is better. The dashed staircase is the Pareto front: no row "
+            "on it is beaten in both training speed and perplexity.",
+            _against_speed(compared, 480),
+        ),
+        (
+            "bands-level", "Which words each row helps",
+            "Test perplexity over the words of each training count, as a multiple of flat\u2019s: "
+            "below the dashed line a row predicts them better, above it worse.",
+            _by_band(compared, bands, flat) if flat else None,
+        ),
+    ]  # fmt: skip
+    return _plots(drawn)
+
+
+def _plots(drawn: Sequence[tuple[str, str, str, figure | None]]) -> list[Plot]:
     return [
         Plot(f"plot-{name}", title, caption, _embedded(plot))
         for name, title, caption, plot in drawn
@@ -184,7 +220,7 @@ def _learning(
     curves = [(row, curve) for row in rows for curve in _curves(row)]
     if not curves:
         return None
-    baselines = [row for row in rows if not row.is_tree and row.perplexity("valid")]
+    baselines = [row for row in rows if not row.is_trained and row.perplexity("valid")]
     lowest = [min(curve["valid"]) for _, curve in curves]
     lowest += [row.perplexity("valid") or 0.0 for row in baselines]
     highest = max(max(curve["valid"]) for _, curve in curves)

@@ -43,13 +43,20 @@ class PageRow:
 
     @property
     def is_tree(self) -> bool:
-        """Whether it is a tree (the flat softmax included), not a baseline."""
+        """Whether it is a tree (the flat softmax included), not another layer or a baseline."""
         return self.result.kind == "tree"
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it is an output layer, tree or not; baselines are not."""
+        return self.result.kind != "baseline"
 
     @property
     def is_flat(self) -> bool:
         """Whether it is the flat softmax: all labels under the root."""
-        return self.tree is not None and self.tree.nodes == 1
+        if self.tree is None:
+            return self.result.kind == "layer" and self.result.method == "flat"
+        return self.tree.nodes == 1
 
     @property
     def colour(self) -> str:
@@ -64,7 +71,7 @@ class PageRow:
     @property
     def dash(self) -> str:
         """Line style: dashed for a baseline, dotted where colours repeat."""
-        if not self.is_tree:
+        if not self.is_trained:
             return "dashed"
         return "solid" if self.index < len(COLOURS) else "dotted"
 
@@ -83,9 +90,9 @@ def rows_of(comparison: Comparison) -> list[PageRow]:
     return [PageRow(index, result) for index, result in enumerate(comparison.rows)]
 
 
-def best_tree(rows: Sequence[PageRow]) -> PageRow | None:
-    """Return the tree of lowest validation perplexity but flat; the first of equals."""
-    scored = [row for row in rows if row.is_tree and not row.is_flat and row.perplexity("valid")]
+def best_row(rows: Sequence[PageRow]) -> PageRow | None:
+    """Return the output layer of lowest validation perplexity but flat; the first of equals."""
+    scored = [row for row in rows if row.is_trained and not row.is_flat and row.perplexity("valid")]
     return min(scored, key=lambda row: row.perplexity("valid") or 0.0, default=None)
 
 
@@ -191,7 +198,7 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
         Column("parameters", "", "trained numbers",
                lambda row: _cell(_millions, row.result.parameters)),
         *([wordnet] if any(row.result.in_wordnet is not None for row in rows) else []),
-        Column("valid", "perplexity", "lower is better; trees are chosen by it",
+        Column("valid", "perplexity", "lower is better; the answer is chosen by it",
                lambda row: _cell(perplexity, row.perplexity("valid"))),
         Column("test", "perplexity", "lower is better; ± is the standard deviation over n seeds; "
                "* stopped at the limit of epochs, before the validation perplexity had stopped "
@@ -199,7 +206,7 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
         *([without] if oov else []),
         Column("to flat", "% perplexity", "difference from the flat softmax, with its 95% interval "
                f"over blocks of {BLOCK:,} test tokens or more; fewer than {FEWEST} blocks are too "
-               "few to tell", _to_flat),
+               "few to tell", of_to_flat),
         Column("p", "", "p value of no difference from the flat softmax: paired t-test over test "
                "blocks", _p),
         *(log_z if any(row.result.log_normaliser for row in rows) else []),
@@ -227,11 +234,12 @@ def _test(row: PageRow) -> Cell:
     test = row.result.perplexity["test"]
     spread = "" if test.sd is None else f"± {test.sd:.2f}, "
     mark = "*" if row.result.at_epoch_limit else ""
-    note = f"{spread}n = {test.n}" if row.is_tree else ""
+    note = f"{spread}n = {test.n}" if row.is_trained else ""
     return Cell(perplexity(test.mean) + mark, test.mean, note)
 
 
-def _to_flat(row: PageRow) -> Cell:
+def of_to_flat(row: PageRow) -> Cell:
+    """Return the cell of a row's ratio to flat."""
     ratio, interval = row.result.to_flat, "too short to tell"
     if ratio is None:
         return Cell(DASH, None)

@@ -19,6 +19,7 @@ COMMANDS = [
     "embed",
     "bootstrap",
     "compare",
+    "survey",
     "predict",
     "sample",
     "score",

@@ -216,5 +216,6 @@ def test_every_registered_layer_is_a_row_by_default():
 def test_published_ratios_are_of_the_same_layer():
     assert (published("nce", {}).low, published("nce", {}).source) == (1.045, "Mnih & Teh 2012")
     assert published("nce", {"ranking": True}) is None
+    assert published("differentiated", {"projected": False}) is None
     assert published("tree", {}) is None
     assert [str(published(name, {})) for name in ("nce", "adaptive")] == ["1.045", "0.99-1.02"]

@@ -1,0 +1,131 @@
+"""`hstree survey`: trees and every approximation of the softmax in one measured table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, option
+from hstree_cli.outputs import check_folder, written
+from hstree_cli.registered_options import ModelOptions
+from hstree_cli.tables import origin
+from hstree_cli.terminal import INTERRUPTED, complain, printable, say, showing_progress
+
+if TYPE_CHECKING:
+    from hstree.errors import FileFormatError
+    from hstree.experiments.survey import Survey
+
+#: Files in the folder of a survey.
+ARTEFACTS = ("survey.json", "survey.csv", "survey.html", "runs")
+
+
+@examples(
+    "hstree survey corpus.txt -o survey --budget 600",
+    'hstree survey corpus.txt -o survey --rows "huffman, nce --samples 100, flat" --epochs 3',
+)
+def survey(
+    corpus: CorpusName,
+    *,
+    output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
+    rows: Annotated[
+        list[str] | None,
+        option(
+            "--rows -r",
+            "Output layers, methods and tree files, separated by commas, with their options as in "
+            '"gmm --trees 4, nce --samples 100, mine.json"; repeatable.',
+            "ROWS",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        option("--budget", "Also train every row for this many seconds.", "SECONDS"),
+    ] = None,
+    equal_epochs: Annotated[
+        bool,
+        option(
+            "--equal-epochs/--no-equal-epochs",
+            "Train every row for the same number of epochs, or only for the budget.",
+        ),
+    ] = True,
+    kneser_ney: Annotated[
+        int | None,
+        option("--kneser-ney", "Mix every row with a Kneser-Ney model of this order.", "N"),
+    ] = None,
+    seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
+    held_out: HeldOut,
+    training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["seconds"]))],
+    reading: Reading,
+    quiet: Quiet = False,
+) -> None:
+    """Measure every output layer: trees, sampled losses, adaptive softmaxes, flat.
+
+    Each row trains the same model, for the same number of epochs and, with --budget,
+    for the same number of seconds. The tables give perplexities with their ratio to
+    the flat softmax, speeds in training and in testing, parameters and, for layers
+    that are trained towards it, how far their scores are normalised.
+
+    By default the rows are huffman, gmm, gmm --epsilon 0.4 --trees 4, classes and
+    every registered output layer; flat is always one. The program first prints how
+    long it will take, from some batches of each row. On a large vocabulary flat is
+    slow: --no-equal-epochs with a budget bounds the time.
+
+    DIR gets survey.json, survey.csv and every run. Finished runs in DIR are not done
+    again: an interrupted survey continues, and a new row only adds its own runs.
+    """
+    from hstree.errors import FileFormatError, MissingExtraError
+    from hstree.experiments.survey import survey as measure
+    from hstree.report import SURVEY_PAGE, write_survey
+    from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
+    from hstree_cli.method_strings import parse_rows
+    from hstree_cli.survey_tables import print_plan, print_survey
+
+    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
+    check_folder(output, "-o", ARTEFACTS, apart_from=sources)
+    with showing_progress(quiet):
+        entries = None if rows is None else [entry for text in rows for entry in parse_rows(text)]
+        splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
+    warn_of_seen_lines(splits, {})
+    results: list[Survey] = []
+    failure: FileFormatError | None = None
+    page: list[str] = []
+
+    def write_page(_: Path) -> None:
+        """Write the page if its plots can be drawn; note where it is, or why there is none."""
+        if failure is not None:
+            raise failure
+        try:
+            with showing_progress(quiet):
+                page.append(f"A page to look at: {printable(str(write_survey(output)))}")
+        except MissingExtraError as error:
+            page.append(f"There is no page to look at: {error}; then `hstree report {output}`")
+
+    try:
+        with showing_progress(quiet):
+            measure(
+                splits,
+                entries,
+                output,
+                budget=budget,
+                equal_epochs=equal_epochs,
+                kneser_ney=kneser_ney,
+                seeds=seeds,
+                planned=print_plan,
+                surveyed=results.append,
+                **training,
+            )
+    except FileFormatError as error:
+        if not results:
+            raise
+        failure = error
+    except KeyboardInterrupt:
+        complain(
+            f"interrupted; every finished run is kept in {output}, "
+            "and the same command goes on from there"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    with written((output / SURVEY_PAGE, write_page)):
+        print_survey(results[0], origin(splits.train), f"{output}/")
+        for line in page:
+            say(f"\n{line}")
