@@ -67,7 +67,7 @@ class SoftmaxLayer(OutputLayer):
     def log_prob(self, hidden: Array) -> Float64:
         """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
         result = np.empty((len(hidden), self.n_labels))
-        for some in self._blocks(len(hidden)):
+        for some in batch_blocks(len(hidden), self.n_labels):
             result[some] = self.logits(hidden[some])
         result -= log_sum_exp(result)[:, None]
         return result
@@ -75,7 +75,7 @@ class SoftmaxLayer(OutputLayer):
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
         columns, nll = self.columns(np.asarray(targets)), np.empty(len(targets))
-        for some in self._blocks(len(targets)):
+        for some in batch_blocks(len(targets), self.n_labels):
             log_z, target_logit, _ = forward(
                 self.chunks(hidden[some]), columns[some], self._scratch
             )
@@ -85,7 +85,7 @@ class SoftmaxLayer(OutputLayer):
     def log_z(self, hidden: Array) -> Float64:
         """Return ln Z, the log of the sum of exp(s) over all labels, a float64 array (B,)."""
         log_z, no_targets = np.empty(len(hidden)), np.full(len(hidden), -1)
-        for some in self._blocks(len(hidden)):
+        for some in batch_blocks(len(hidden), self.n_labels):
             chunks = self.chunks(hidden[some])
             log_z[some] = forward(chunks, no_targets[some], self._scratch)[0]
         return log_z
@@ -96,17 +96,11 @@ class SoftmaxLayer(OutputLayer):
         k = min(k, self.n_labels)
         labels = np.empty((len(hidden), k), np.int64)
         log_prob = np.empty((len(hidden), k))
-        for some in self._blocks(len(hidden)):
+        for some in batch_blocks(len(hidden), self.n_labels):
             logits = self.logits(hidden[some])
             labels[some], value = first_columns(logits, k)
             log_prob[some] = value - log_sum_exp(logits)[:, None]
         return labels, log_prob
-
-    def _blocks(self, n_items: int) -> Iterator[slice]:
-        """Yield slices of a batch whose logits fit into `TABLE_LIMIT`."""
-        step = max(1, TABLE_LIMIT // self.n_labels)
-        for first in range(0, n_items, step):
-            yield slice(first, min(first + step, n_items))
 
 
 class DenseLayer(SoftmaxLayer):
@@ -174,7 +168,7 @@ class DenseLayer(SoftmaxLayer):
         log_z = np.empty(len(hidden))
         grad_hidden = np.empty_like(hidden)
         grad_weight, grad_bias = np.empty_like(self.weight), np.empty_like(self.bias)
-        for some in self._blocks(len(hidden)):
+        for some in batch_blocks(len(hidden), self.n_labels):
             h = hidden[some]
             # (b, V) logits, then their exponentials
             power = self._scratch.empty("logits", (len(h), self.n_labels), h.dtype)
@@ -224,6 +218,13 @@ class DenseLayer(SoftmaxLayer):
             ParameterGradient("bias", rows, grad_bias),
         ]
         return Gradients(grad_hidden, parameters)
+
+
+def batch_blocks(n_items: int, n_labels: int) -> Iterator[slice]:
+    """Yield slices of a batch whose (b, V) logits fit into `TABLE_LIMIT`."""
+    step = max(1, TABLE_LIMIT // n_labels)
+    for first in range(0, n_items, step):
+        yield slice(first, min(first + step, n_items))
 
 
 def log_unigram(counts: Integer) -> Float64:

@@ -16,6 +16,7 @@ import numpy as np
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.dense import batch_blocks, log_sum_exp
 from hstree.layers.node_groups import (
     CROWDED,
     NARROW,
@@ -71,6 +72,12 @@ class HierarchicalSoftmax(OutputLayer):
         self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
         self._scratch = Scratch()
 
+    @property
+    def _is_one_softmax(self) -> bool:
+        """Whether all labels are under a root that is wide, each once."""
+        tree = self.tree
+        return tree.n_nodes == 1 and tree.has_single_codes and tree.n_labels > 2
+
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return {"node_weight": self.weight, "node_bias": self.bias}
@@ -103,6 +110,16 @@ class HierarchicalSoftmax(OutputLayer):
         One dense product for all logits, then one pass per level: O(B (R d + E)).
         """
         result = np.empty((len(hidden), self.n_labels))
+        if self._is_one_softmax:
+            columns = self.codes.leaf_edge
+            in_order = bool((columns == np.arange(self.n_labels)).all())
+            for some in batch_blocks(len(hidden), self.n_labels):
+                # (b, V) logits of the root's children
+                logits = hidden[some] @ self.weight.T
+                logits += self.bias
+                result[some] = logits if in_order else logits[:, columns]
+            result -= log_sum_exp(result)[:, None]
+            return result
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
         for a in range(0, len(hidden), step):
             logits = self.weight @ hidden[a : a + step].T + self.bias[:, None]

@@ -40,6 +40,9 @@ EDGES_PER_ROUND = 4096
 #: ... up to this many.
 MOST_EDGES = 32
 
+#: Costs of labels that are computed at a time where there is no search.
+TABLE = 1 << 22
+
 #: Cost and id of a label.
 CostedLabel = tuple[float, int]
 
@@ -75,6 +78,12 @@ def top_k(
         return np.zeros((len(hidden), 1), np.int64), np.zeros((len(hidden), 1))
     labels = np.empty((len(hidden), k), np.int64)
     values = np.empty((len(hidden), k))
+    if tree.n_nodes == 1:  # nothing to search
+        step = max(1, TABLE // tree.n_labels)
+        for a in range(0, len(hidden), step):
+            for i, cost in enumerate(-log_prob(hidden[a : a + step]), a):
+                labels[i], values[i] = _first_of_all(cost, k)
+        return labels, values
     most_codes = int(tree.codes_per_label.max())
     for i in range(len(hidden)):
         paths = _PathCosts(codes, weight, bias, hidden[i])
