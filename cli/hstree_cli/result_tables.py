@@ -336,7 +336,7 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
     ]
 
 
-def ratio_fact(blocks: int, tokens: int) -> tuple[str, str]:
+def ratio_fact(blocks: int, tokens: int, *, with_p: bool = True) -> tuple[str, str]:
     """Return the meaning of the intervals and p values, or why there are none."""
     if blocks < FEWEST:
         meaning = (
@@ -344,10 +344,11 @@ def ratio_fact(blocks: int, tokens: int) -> tuple[str, str]:
             f"1: an interval takes {FEWEST} blocks of {count(BLOCK)} tokens"
         )
     else:
+        p = "; p, the chance of such a ratio if it were 1" if with_p else ""
         meaning = (
-            "of test perplexities, with its 95% interval over texts of this kind; p, the chance "
-            f"of such a ratio if it were 1: paired t-test over {count(blocks)} test blocks of "
-            f"{count(tokens // blocks)} tokens; neither covers other seeds"
+            f"of test perplexities, with its 95% interval over texts of this kind{p}: paired "
+            f"t-test over {count(blocks)} test blocks of {count(tokens // blocks)} tokens; "
+            f"{'neither covers' if with_p else 'it does not cover'} other seeds"
         )
     return ("ratio to flat", meaning)
 

@@ -156,7 +156,7 @@ def _facts(found: Survey, text: str) -> Facts:
             f"test perplexity of every {first.predicts}, <eos> and <unk> included, normalised; "
             f"the unigram distribution has {figure(first.unigram, 1)}",
         ),
-        ratio_fact(flat.blocks, first.tokens["test"]),
+        ratio_fact(flat.blocks, first.tokens["test"], with_p=False),
         *_published_facts(found.rows),
     ]
     if limited and epochs is not None:
