@@ -95,8 +95,10 @@ _TIMES = {
     *("seconds", "fit_seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "choice"),
     *("from_text", "seconds_from_text", "speed_up_from_text"),
 }
+#: Arrays that are not word vectors.
+_NLLS = {"test_nll.npy", "valid_nll.npy"}
 #: What a run removes first, so that it never speaks of the files of another one.
-_REMOVED_FIRST = {"result.json", "test_nll.npy"}
+_REMOVED_FIRST = {"result.json", *_NLLS}
 _EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
 #: What takes time to import; only then does most of a command's time go to its work.
 _PRELOADED = [
@@ -203,7 +205,7 @@ class _Subject:
             ):
                 model = tuple(_content(current_file(path.parent, file)) for file in TREE_FILES)
                 found[f"{Path(name).parent}/"] = model
-            elif name.endswith((".labels.tsv", pair)) and path.name != "test_nll.npy":
+            elif name.endswith((".labels.tsv", pair)) and path.name not in _NLLS:
                 stem = name.removesuffix(".labels.tsv").removesuffix(pair)
                 both = (f"{stem}{pair}", f"{stem}.labels.tsv")
                 found[both[0]] = tuple(_content(folder / file) for file in both)
@@ -274,7 +276,7 @@ def _read(path: Path) -> None:
         LanguageModel.load(path)
     elif path.suffix == ".napkinxc" or path.name == "l.npy":
         formats.read(path, "napkinxc" if path.suffix == ".napkinxc" else "linkage")
-    elif path.suffix == ".npy" and path.name != "test_nll.npy":
+    elif path.suffix == ".npy" and path.name not in _NLLS:
         WordVectors.read(path)
 
 

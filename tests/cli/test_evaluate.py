@@ -38,6 +38,7 @@ def test_the_json_has_every_key(hstree, tree, corpus, tmp_path):
         "seconds",
         "tokens_per_second",
         "learning_rate",
+        "share",
     }
     assert found["seconds"] > 0
     assert found["options"]["dim"] == 8

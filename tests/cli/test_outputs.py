@@ -137,8 +137,8 @@ def test_scored_lines_that_cannot_be_written_lose_no_figures(
 
     hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
     assert hstree("score", "m", corpus, "--json", "whole.json").status == 0
-    flushed = iter([full, files._flush])  # the lines, then the figures
-    monkeypatch.setattr(files, "_flush", lambda file: next(flushed)(file))
+    flushed = iter([full, files.flush_to_disk])  # the lines, then the figures
+    monkeypatch.setattr(files, "flush_to_disk", lambda file: next(flushed)(file))
     ran = hstree("score", "m", corpus, "-o", "lines.tsv", "--json", "x.json")
     assert ran.status == 1
     assert ran.errors == [
