@@ -26,7 +26,9 @@ class NoiseContrastive(NoiseLayer):
     where labels may repeat. exp(s_w) is taken for the probability itself, as if Z were 1;
     training drives Z there, from 1 at the start, where the biases are the log unigram. With
     ``ranking`` it is ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))`` instead, whose minimum does
-    not depend on Z.
+    not depend on Z. Among different labels (`unique`) the target then occurs once, as it would
+    count twice otherwise: that is the loss of sampled softmax. Draws that repeat, which are those
+    of the paper, keep it.
 
     Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
 
@@ -92,8 +94,11 @@ class NoiseContrastive(NoiseLayer):
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
         """Return the losses of telling targets from samples."""
-        objective = softmax_objective if self.ranking else binary_objective
-        return objective(target, samples)
+        if not self.ranking:
+            return binary_objective(target, samples)
+        if self.unique:
+            samples[hits] = -np.inf
+        return softmax_objective(target, samples)
 
     def row_curvature(self, share: Float64, expected: Float64) -> Float64:
         """Return the mean curvature along each label's row (V,)."""

@@ -74,6 +74,15 @@ def test_the_true_distribution_is_a_fixed_point():
     np.testing.assert_allclose(gradient, 0, atol=0.01)
 
 
+def test_ranking_among_all_labels_is_the_softmax():
+    """Among different labels the target occurs once: it would count twice otherwise."""
+    layer, hidden, targets = drawn("nce", {"samples": 8, "ranking": True})
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-12)
+    for name, wanted in softmax_gradients(layer, hidden, targets).items():
+        np.testing.assert_allclose(dense(layer, gradients)[name], wanted, atol=1e-12)
+
+
 def test_ln_z_is_that_of_the_logits_and_free_for_ranking():
     layer, hidden, _ = drawn("nce", {})
     unnormalised = layer.log_prob(hidden) + layer.log_normaliser(hidden)[:, None]
