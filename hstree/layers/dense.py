@@ -144,6 +144,12 @@ class DenseLayer(SoftmaxLayer):
         """Yield the logits of all labels."""
         return row_chunks(hidden, self.weight, self.bias)
 
+    def logits(self, hidden: Array) -> Array:
+        """Return the logits of all labels, a float array (B, V)."""
+        logits = hidden @ self.weight.T
+        logits += self.bias
+        return logits
+
     def log_z_gradients(
         self, hidden: Array, slope: Callable[[Float64], Float64]
     ) -> tuple[Float64, Array, Array, Array]:

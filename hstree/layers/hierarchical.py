@@ -16,7 +16,7 @@ import numpy as np
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
-from hstree.layers.dense import batch_blocks, log_sum_exp
+from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
 from hstree.layers.node_groups import (
     CROWDED,
     NARROW,
@@ -95,6 +95,13 @@ class HierarchicalSoftmax(OutputLayer):
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
+        if self._is_one_softmax:
+            columns, nll = self.codes.leaf_edge[targets], np.empty(len(targets))
+            for some in batch_blocks(len(targets), self.n_labels):
+                chunks = row_chunks(hidden[some], self.weight, self.bias)
+                log_z, logit, _ = forward(chunks, columns[some], self._scratch)
+                nll[some] = log_z - logit
+            return nll
         return _Pass(self, hidden, targets).nll
 
     def loss(

@@ -318,3 +318,16 @@ def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
     assert "the vocabulary of the output layer was made from" in seen(splits, spec)
     assert read_by_model(new_model(spec), splits.test) == seen(splits, spec)
     assert seen(splits, layer_spec(splits.train.vocabulary, "dense")) is None
+
+
+def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_alone():
+    """Their speeds in testing are compared: one may not have another pass over its scores."""
+    words = Vocabulary([f"w{i}" for i in range(50)], range(50, 0, -1))
+    rng = np.random.default_rng(0)
+    flat, dense = (layer_spec(words, name).new(8) for name in ("flat", "sampled"))
+    for mine, theirs in zip(flat.parameters().values(), dense.parameters().values(), strict=True):
+        mine[...] = theirs[...] = rng.standard_normal(mine.shape)
+    hidden = rng.standard_normal((64, 8), np.float32)
+    targets = rng.integers(0, 50, 64)
+    np.testing.assert_array_equal(flat.nll(hidden, targets), dense.nll(hidden, targets))
+    np.testing.assert_array_equal(flat.log_prob(hidden), dense.log_prob(hidden))

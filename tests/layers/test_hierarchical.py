@@ -98,7 +98,7 @@ def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
         expected = -layer.log_prob(hidden)[np.arange(9), targets]
         np.testing.assert_allclose(layer.nll(hidden, targets), expected, rtol=1e-10, atol=1e-12)
         losses, _ = layer.loss(hidden, targets)
-        np.testing.assert_array_equal(losses, layer.nll(hidden, targets))
+        np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-12, atol=1e-12)
 
 
 @given(trees(plain_labels=True), st.integers(0, 99), st.booleans())
