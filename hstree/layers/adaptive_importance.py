@@ -194,8 +194,10 @@ class NGramMixture(Proposal):
             self._sums[present, number] += np.bincount(slot, mean[:, number])
 
     def update(self) -> None:
-        """Set the weights from the sums of EM."""
-        self.weights: Float64 = self._sums / self._sums.sum(axis=1, keepdims=True)
+        """Set the weights from the sums of EM; equal ones where these are 0."""
+        sums = self._sums.copy()
+        sums[sums.sum(axis=1) < np.finfo(np.float64).tiny] = 1
+        self.weights: Float64 = sums / sums.sum(axis=1, keepdims=True)
         self.weights *= 1 - LEAST
         self.weights[:, 0] += LEAST
 

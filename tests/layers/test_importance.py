@@ -192,6 +192,19 @@ def test_gradients_agree_with_finite_differences_in_context(kind, windows):
         assert 2 * (slopes[parameter] * along).sum() == pytest.approx(above - below, rel=1e-4)
 
 
+def test_a_mixture_without_memory_survives_samples_that_are_all_the_target(windows):
+    """Such samples say nothing about the mixture: their weights are 0."""
+    layer, *_ = new("adaptive-importance", windows.corpus.vocabulary, samples=1, memory=0.0)
+    layer.prepare(windows)
+    mixture = layer.proposal
+    contexts = next(windows.batches(4, np.random.default_rng(0)))[0]
+    mixture.sample(1, np.random.default_rng(0), np.zeros((4, 3)), contexts)
+    mixture.observe(np.zeros((4, 1)))
+    mixture.update()
+    np.testing.assert_allclose(mixture.weights.sum(axis=1), 1)
+    mixture.sample(1, np.random.default_rng(0), np.zeros((4, 3)), contexts)
+
+
 def test_the_mixture_draws_what_it_says(windows):
     layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, batch=3)
     layer.prepare(windows)
