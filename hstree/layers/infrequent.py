@@ -12,6 +12,9 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
 from hstree.layers.self_normalised import SelfNormalised
 
+#: Smallest weight of the penalty: float32 biases near ``1 / (2 alpha)`` have an error of 3e-5 then.
+LEAST_ALPHA = 1e-3
+
 
 class Infrequent(SelfNormalised):
     """Self-normalised softmax, trained with the sum over all labels for a fraction of the targets.
@@ -47,7 +50,7 @@ class Infrequent(SelfNormalised):
         Training counts for the starting biases; those of the vocabulary by default.
     dtype : float dtype, default float32
     alpha : float
-        Weight of the penalty.
+        Weight of the penalty; at least 0.001, as biases near 1 / (2 alpha) lose digits.
     fraction : float
         Fraction of the targets of a batch that have the penalty, at least one.
     """
@@ -59,7 +62,7 @@ class Infrequent(SelfNormalised):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        alpha: Annotated[float, Range(0, exclude_min=True)] = 0.1,
+        alpha: Annotated[float, Range(LEAST_ALPHA)] = 0.1,
         fraction: Annotated[float, Range(0, 1, exclude_min=True)] = 0.1,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype, alpha=alpha)

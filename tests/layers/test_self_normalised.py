@@ -165,7 +165,8 @@ def test_training_centres_ln_z_on_half_of_one_by_alpha(alpha, start):
     ("name", "options", "said"),
     [
         ("self-normalised", {"alpha": 0}, "alpha is 0; it must be a number, above 0"),
-        ("infrequent", {"alpha": -1}, "alpha is -1; it must be a number, above 0"),
+        ("infrequent", {"alpha": -1}, "alpha is -1; it must be a number, 0.001 or more"),
+        ("infrequent", {"alpha": 1e-9}, "alpha is 1e-09; it must be a number, 0.001 or more"),
         ("infrequent", {"fraction": 0}, "fraction is 0; it must be a number, above 0 and 1 or"),
         ("infrequent", {"fraction": 1.5}, "fraction is 1.5; it must be"),
     ],
@@ -173,3 +174,10 @@ def test_training_centres_ln_z_on_half_of_one_by_alpha(alpha, start):
 def test_bad_options_are_named(name, options, said):
     with pytest.raises(OptionError, match=said):
         layer_spec(WORDS, name, **options)
+
+
+def test_the_smallest_alpha_still_starts_as_the_unigram_distribution_in_float32():
+    layer = layer_spec(WORDS, "infrequent", alpha=1e-3).new(DIM)
+    mass = np.maximum(WORDS.counts, 0.5)
+    start = np.exp(layer.log_prob(np.zeros((1, DIM), np.float32)))[0]
+    np.testing.assert_allclose(start, mass / mass.sum(), rtol=1e-4)
