@@ -180,7 +180,8 @@ def _facts(found: Survey, text: str) -> Facts:
             "times flat",
             "speed over flat's: of training steps; in testing, of the probability of one word, of "
             "all words, of the 10 most probable; all rows in turns in one process, "
-            f"{plural(first.machine.cores, 'core')}; parameters in % of flat's",
+            f"{plural(first.machine.cores, 'core')}; parameters of the whole model in % of the "
+            "model's with flat",
         ),
         ("text", text),
         *split_facts(first),

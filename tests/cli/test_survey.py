@@ -72,5 +72,7 @@ def test_what_is_refused_before_anything_is_trained(hstree, corpus, tmp_path, ar
 def test_commas_separate_rows_but_not_the_digits_of_a_value():
     rows = parse_rows("huffman, gmm --trees 4,flat")
     assert [row.name for row in rows] == ["huffman", "gmm --trees 4", "flat"]
+    bands = parse_rows("differentiated --bands 10:4,*:2,flat")
+    assert [row.slug for row in bands] == ["layer-differentiated-bands-10-4-2", "flat"]
     with pytest.raises(OptionError, match="100,200"):
         parse_rows("gmm --trees 100,200")
