@@ -342,10 +342,15 @@ class Work:
         return {e.name: self.kept_spec(e) for e in entries if not isinstance(e, Baseline)}
 
     def speeds(self, entries: Sequence[Entry]) -> dict[str, list[float]]:
-        """Measure the tokens per second in training, of the rows and of what they learn from."""
-        timed = self.kept_specs(entries)
-        for source in sources(entries):
-            timed.setdefault(source.name, self.kept_spec(source))
+        """Measure the tokens per second in training, of the rows and of what they learn from.
+
+        Their trained models go on training, as the cost of a step may depend on what is learned.
+        """
+        trained = [entry for entry in entries if not isinstance(entry, Baseline)]
+        timed = {
+            entry.name: self.folder(entry, self.seeds[0]) / "model"
+            for entry in [*trained, *sources(entries)]
+        }
         return throughput(timed, self.splits.train, rounds=ROUNDS, **self.config)
 
     def _rows(

@@ -178,6 +178,7 @@ class Plan:
     """The trainings of a survey in their order, and the seconds that measuring speeds takes.
 
     Predictions are upper bounds of trainings that may converge; trees are built on top of them.
+    They are of untrained models: importance sampling becomes slower while it learns.
     """
 
     runs: list[PlannedRun]

@@ -31,25 +31,31 @@ TOP = 10
 
 
 def throughput(
-    outputs: Mapping[str, Tree | LayerSpec], corpus: Corpus, *, rounds: int = 3, **options: Any
+    outputs: Mapping[str, Tree | LayerSpec | Path],
+    corpus: Corpus,
+    *,
+    rounds: int = 3,
+    **options: Any,
 ) -> dict[str, list[float]]:
     """Measure the tokens per second of whole training steps.
 
     Parameters
     ----------
-    outputs : mapping of str to Tree or LayerSpec
+    outputs : mapping of str to Tree, LayerSpec or Path
+        The folder of a trained model is trained on: layers that draw until their samples suffice
+        are faster before they have learned anything. Otherwise a new model is trained.
     corpus : Corpus
         Training text, read in shuffled batches.
     rounds : int, default 3
         Number of turns of each layer, each of `TURN` seconds and two batches or more.
     **options
-        Options of `hstree.models.new_model`.
+        Options of `hstree.models.new_model`, for new models.
 
     Returns
     -------
     dict of str to list of float
-        Tokens per second of each layer in each round. Every turn begins with a new model, so that
-        only one is in memory, and with a step that is not counted.
+        Tokens per second of each layer in each round. Every turn begins with the same model, so
+        that only one is in memory, and with a step that is not counted.
     """
     measured: dict[str, list[float]] = {name: [] for name in outputs}
     with progress.task("measuring speeds", total=rounds * len(outputs)) as task:
@@ -61,9 +67,9 @@ def throughput(
     return measured
 
 
-def _turn(output: Tree | LayerSpec, corpus: Corpus, options: Mapping[str, Any]) -> float:
+def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str, Any]) -> float:
     """Return the tokens per second of one turn."""
-    model = new_model(output, **options)
+    model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
     model.layer.prepare(windows)
     trainer = model.trainer(windows)

@@ -5,8 +5,30 @@ import pytest
 import hstree
 from hstree.experiments import throughput as module
 from hstree.experiments.throughput import throughput
+from hstree.layers.registry import layer_spec
+from hstree.models import new_model
 from hstree.models.lbl import LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
+
+
+def test_a_trained_model_goes_on_training(text, tmp_path, monkeypatch):
+    """Layers that draw until their samples suffice are faster before they have learned."""
+    spec = layer_spec(text.counted_vocabulary(), "importance", samples=4, effective=3.5)
+    model = new_model(spec, dim=4, batch_size=32)
+    model.layer.weight[...] = 0.5
+    model.save(tmp_path / "model")
+    seen, step = [], LogBilinearTrainer.step
+
+    def recorded(self, *arguments):
+        seen.append(float(self.layer.weight.mean()))
+        return step(self, *arguments)
+
+    monkeypatch.setattr(LogBilinearTrainer, "step", recorded)
+    monkeypatch.setattr(module, "TURN", 0)
+    found = throughput({"trained": tmp_path / "model", "new": spec}, text, rounds=1, dim=4)
+    assert set(found) == {"trained", "new"}
+    assert seen[0] == 0.5
+    assert 0 in seen
 
 
 @pytest.fixture
