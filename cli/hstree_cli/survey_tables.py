@@ -205,7 +205,7 @@ def _published_facts(rows: Sequence[SurveyRow]) -> Facts:
 
 def _seconds_meaning(comparison: Comparison, budget: float) -> str:
     """Return what the budget of seconds counts, and which rows it did not end."""
-    text = f"{budget:,g} s of training for each row, without validations"
+    text = f"{budget:,g} s of training for each row, without validations or counting n-grams"
     ended = [row.name for row in comparison.rows if not _all_out_of_time(row)]
     if ended:
         text += f"; converged before it ended: {', '.join(ended)}"

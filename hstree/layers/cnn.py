@@ -59,11 +59,11 @@ class CnnSoftmax(DenseLayer):
     characters : int
         Length of the vectors of characters.
     filters : int
-        Number of filters per width: n times as many of width n.
+        Number of filters of width 1; there are n times as many of width n.
     widest : int
         Filters have widths from 1 to this number of characters.
     rank : int
-        Rank of the correction; 0 for none.
+        Rank of the part of the output vectors that is not tied to the spelling; 0 for none.
     """
 
     def __init__(

@@ -47,8 +47,8 @@ class NoiseContrastive(NoiseLayer):
         context always draws for each.
     unique : bool
         Draw until k labels are different, or take all V where there are no more, as TensorFlow
-        does; those drawn for each target leave repeats out. Then E(w) is ``1 - (1 - Q(w))^n`` for n
-        draws.
+        does; those drawn for each target leave repeats out. Then the expected number of times that
+        a label is drawn is ``1 - (1 - Q)^n`` for n draws, Q being its probability.
     ranking : bool
         Rank the target among the samples instead of judging each by itself (Ma & Collins 2018).
     proposal : str

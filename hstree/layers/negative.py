@@ -35,7 +35,7 @@ class NegativeSampling(NoiseLayer):
     samples : int
         k, the number of labels drawn.
     shared : bool
-        Draw them for the whole batch instead of for each target, as word2vec does.
+        Draw them for the whole batch; word2vec draws for each target.
     biases : bool
         Train a bias for each label. Without, z is the plain product of word2vec; then an untrained
         layer is the distribution of the noise, not that of the counts.

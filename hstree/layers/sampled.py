@@ -36,7 +36,8 @@ class SampledSoftmax(NoiseLayer):
     unique : bool
         Draw until k labels are different, or take all V where there are no more. From a proposal
         that depends on the context, k are drawn for each target and repeats left out. Without,
-        labels with k Q(w) above 1 get too little weight as targets, as in TensorFlow.
+        labels that are drawn more than once on average get too little weight as targets, as in
+        TensorFlow.
     proposal : str
         Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
         training text), or the file of a tree, whose hierarchical softmax is trained beside.
