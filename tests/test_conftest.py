@@ -56,6 +56,7 @@ def test_skips_are_counted_by_what_lets_them_run(project):
     ran.stdout.fnmatch_lines(SUMMARY, consecutive=True)
 
 
+@pytest.mark.slow
 def test_workers_count_the_same_and_may_skip_no_more(project):
     ran = project.runpytest_subprocess("--only-skip", "needs a GPU")
     assert ran.ret == 1

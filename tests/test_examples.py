@@ -38,6 +38,7 @@ def test_own_vectors(printed, tmp_path):
     assert load(tmp_path / "own_vectors.json").labels == tuple(codes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("printed", ["language_model"], indirect=True)
 def test_language_model(printed, tmp_path):
     assert printed[0][0] == "perplexity"

@@ -231,6 +231,7 @@ def saved(tree, folder):
     return (folder / "first.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_debians_wordnet_gives_the_same_taxonomy():
     if not Path("/usr/share/wordnet/data.noun").exists():
         pytest.skip(needs.WORDNET)

@@ -197,6 +197,7 @@ def test_ctrl_c_says_how_to_go_on(hstree, corpus, tmp_path, monkeypatch):
     assert hstree(*given).status == 0
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_ends_with_the_same_table(hstree, corpus, tmp_path, program):
     command, environment = program
     given = ("compare", str(corpus), "-m", "random", "-m", "gmm", "-m", "flat", "--seeds", "2")

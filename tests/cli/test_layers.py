@@ -38,7 +38,8 @@ def test_a_layer_over_a_tree_takes_one(hstree, tree, corpus):
     assert (ran.status, ran.err) == (0, "")
 
 
-def test_layers_are_rows_of_a_comparison(hstree, corpus, tmp_path):
+def test_layers_are_rows_of_a_comparison(hstree, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
     rows = ["-m", "huffman", "-m", "flat", "--layer", "target --candidates 5"]
     ran = hstree("compare", corpus, *rows, *QUICK, "-o", "c")
     assert (ran.status, ran.err) == (0, "")

@@ -56,6 +56,7 @@ def test_standard_output_loses_nothing_of_a_training(
     assert len(library.WordVectors.read(tmp_path / "v.npy")) == library.load(tree).n_labels
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize(
     ("arguments", "left"),

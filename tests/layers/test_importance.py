@@ -225,6 +225,7 @@ def test_the_mixture_draws_what_it_says(windows):
         np.testing.assert_allclose(share, expected, atol=0.01)
 
 
+@pytest.mark.slow
 def test_the_mixture_comes_near_the_model(windows):
     """Where the model is one of the components, that gets the weight: the optimum of EM."""
     layer, hidden, _ = new("adaptive-importance", windows.corpus.vocabulary, batch=64)

@@ -68,6 +68,7 @@ def test_candidate_logits_are_those_of_all_labels(shared):
     np.testing.assert_allclose(actual["bias"], of_all.sum(axis=0))
 
 
+@pytest.mark.slow
 @every_layer
 @pytest.mark.parametrize("model", MODELS.all())
 def test_every_model_learns(name, options, model, zipf_splits):

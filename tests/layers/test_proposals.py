@@ -161,6 +161,7 @@ def test_a_tree_starts_as_the_unigram_and_learns_by_its_likelihood(tmp_path):
         assert 2 * (g.values * along).sum() == pytest.approx(above - below, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "samples"), [("nce", 3), ("sampled", 3)])
 @pytest.mark.parametrize("model", MODELS.all())
 def test_a_tree_is_trained_beside_and_not_saved(name, samples, model, zipf_splits, tmp_path):
