@@ -615,3 +615,5 @@ def _check(found: Survey) -> None:
         results.check(comparison)
         if [row.name for row in comparison.rows] != names:
             raise FileFormatError(f'"{regime}" has other rows than the survey')
+        if not all(row.runs for row in comparison.rows):
+            raise FileFormatError(f'"{regime}" has a row without runs')

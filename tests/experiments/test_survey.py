@@ -173,11 +173,14 @@ def test_the_files_are_what_was_returned(surveyed):
 def test_damaged_surveys_are_refused(surveyed, tmp_path):
     home, _, _ = surveyed
     document = json.loads((home / "survey.json").read_text())
+    epochs = document["equal_epochs"]
+    without_runs = [{**row, "runs": []} for row in epochs["rows"]]
     for change, said in (
         ({"format": "hstree results"}, "is not what `hstree survey`"),
         ({"rows": []}, "has no rows"),
         ({"rows": document["rows"][:1]}, "has other rows than the survey"),
         ({"equal_epochs": {}}, "has no"),
+        ({"equal_epochs": {**epochs, "rows": without_runs}}, "has a row without runs"),
     ):
         (tmp_path / "survey.json").write_text(json.dumps(document | change))
         with pytest.raises(FileFormatError, match=said):
