@@ -42,8 +42,9 @@ def print_plan(plan: Plan) -> None:
             [
                 (
                     "time left",
-                    f"{duration(plan.seconds)}, from some batches of each row: at most, as "
-                    "trainings may converge before their last epoch; building trees is not in it",
+                    f"about {duration(plan.seconds)}, from some batches of each row, without "
+                    "building trees; trainings may converge before their last epoch, and "
+                    "importance sampling slows as the model learns",
                 )
             ]
         )

@@ -139,7 +139,7 @@ def compare(
     checked_entries = as_entries(entries)
     work = Work.of(text, checked_entries, folder, seeds, options)
     with locked(work.home):
-        work.check(checked_entries)
+        work.build_trees(checked_entries)
         trained, fitted = work.train_all(checked_entries)
         comparison = work.comparison(checked_entries, trained, fitted, work.speeds(checked_entries))
         if compared is not None:
@@ -222,16 +222,18 @@ class Work:
         _check_words(entries, splits.train.vocabulary)
         first = config.pop("random_state")
         check_value("random_state", first + seeds - 1, RandomState)
-        return cls(splits, Path(folder), config, range(first, first + seeds))
+        work = cls(splits, Path(folder), config, range(first, first + seeds))
+        for entry in entries:
+            if isinstance(entry, Layer | NamedOutput):
+                work.spec(entry, first).new(1).check()
+        return work
 
-    def check(self, entries: Sequence[Entry]) -> None:
-        """Build the trees that need no training, and refuse bad options of the other entries."""
+    def build_trees(self, entries: Sequence[Entry]) -> None:
+        """Build the trees that need no training, so that bad options are refused at once."""
         for entry in entries:
             if isinstance(entry, Method) and not entry.needs_vectors:
                 for seed in self.seeds:
                     self.tree(entry, seed)
-            elif isinstance(entry, Layer | NamedOutput):
-                self.spec(entry, self.seeds[0]).new(1).check()
 
     def comparison(
         self,

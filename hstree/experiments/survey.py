@@ -253,7 +253,7 @@ def survey(
         check_language_model(first.config, f"kn{kneser_ney}")
     mixed_with = None if kneser_ney is None else Baseline.named(f"kn{kneser_ney}")
     with locked(first.home):
-        first.check(rows_of_survey)
+        first.build_trees(rows_of_survey)
         plan = _plan(works, rows_of_survey)
         if planned is not None:
             planned(plan)

@@ -10,6 +10,7 @@ from hstree._options import Range
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.noise import (
+    SAMPLES,
     NoiseLayer,
     Objective,
     binary_curvature,
@@ -72,7 +73,7 @@ class NoiseContrastive(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Annotated[int, Range(1, 1 << 24)] = 100,
+        samples: Annotated[int, Range(1, 1 << 24)] = SAMPLES,
         shared: bool = True,
         unique: bool = True,
         ranking: bool = False,

@@ -13,14 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from hstree._text import plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
+from hstree.errors import OptionError
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import DenseLayer
 from hstree.layers.proposals import Unigram, proposal_of
 
+#: Number of samples by default; a smaller vocabulary is drawn whole.
+SAMPLES = 100
 #: Smallest share of a label among the samples, for curvatures.
 TINY = 1e-12
 #: Losses (B,), and their derivatives with respect to the logits of targets and samples.
@@ -190,7 +194,12 @@ class NoiseLayer(DenseLayer):
         return share * (1 - share)
 
     def check(self) -> None:
-        """Refuse a proposal whose file cannot be used."""
+        """Refuse a proposal whose file cannot be used, and more different samples than labels."""
+        if self.unique and self.samples > max(self.n_labels, SAMPLES):
+            labels = plural(self.n_labels, "label")
+            raise OptionError.about(
+                "samples", f"is {self.samples}, but there are {labels} to draw from; draw fewer"
+            )
         self.proposal.check()
 
     def prepare(self, train: Windows) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from hstree._options import Range
 from hstree._typing import Array, Bool, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.noise import NoiseLayer, Objective, softmax_objective
+from hstree.layers.noise import SAMPLES, NoiseLayer, Objective, softmax_objective
 
 
 class SampledSoftmax(NoiseLayer):
@@ -58,7 +58,7 @@ class SampledSoftmax(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Annotated[int, Range(1, 1 << 24)] = 100,
+        samples: Annotated[int, Range(1, 1 << 24)] = SAMPLES,
         unique: bool = True,
         proposal: str = "unigram",
         alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,

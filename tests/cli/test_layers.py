@@ -60,5 +60,8 @@ def test_wrong_layers_are_refused(refused, tree, corpus):
         (["evaluate", "--layer", "target --candidates 0", corpus], "--candidates is 0"),
         (["compare", corpus, "--layer", "tree", "-o", "c"], "'tree' is over a tree"),
         (["compare", corpus, "--layer", "", "-o", "c"], "a name is missing"),
+        (["compare", corpus, "--layer", "sampled --samples 999", "-o", "c"], "--samples is 999, "),
+        (["evaluate", "--layer", "nce --samples 999", corpus], "--samples is 999, but there are"),
+        (["evaluate", "--layer", "target", "--epochs", "1"], "Missing argument 'CORPUS'"),
     ):
         refused(*arguments, status=2, saying=message)

@@ -50,9 +50,9 @@ _FOR_SCORING = {
 def evaluate(
     ctx: typer.Context,
     tree: Annotated[
-        Path,
+        Path | None,
         argument("TREE", "A tree; with --no-train, a model's folder; none with most layers."),
-    ],
+    ] = None,
     corpus: Annotated[str | None, argument("CORPUS", f"A corpus: {CORPUS_KINDS}.")] = None,
     *,
     layer: Annotated[
@@ -102,8 +102,9 @@ def evaluate(
 
     kind, layer_options, _ = parse_layer(layer or TREE_LAYER)
     has_tree = no_train or kind.takes is Tree
-    if has_tree and corpus is None:
-        raise UsageError("Missing argument 'CORPUS'", ctx)
+    if tree is None or (has_tree and corpus is None):
+        missing = "TREE" if has_tree and tree is None else "CORPUS"
+        raise UsageError(f"Missing argument '{missing}'", ctx)
     if not has_tree and corpus is not None:
         raise UsageError(f"--layer {kind.name} is over the words of CORPUS; give no tree", ctx)
     text_name = corpus or str(tree)
