@@ -12,10 +12,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 
-from hstree_cli.terminal import BAD_INPUT, complain
+from hstree_cli.terminal import (
+    BAD_INPUT,
+    INTERRUPTED,
+    complain,
+    printable,
+    say,
+    showing_progress,
+)
+
+R = TypeVar("R")
 
 
 @contextmanager
@@ -47,6 +57,58 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
             raise
     if failed:
         raise typer.Exit(BAD_INPUT)
+
+
+def show_kept(
+    work: Callable[[Callable[[R], object]], object],
+    show: Callable[[R], object],
+    page: Path,
+    write_page: Callable[[Path], Path],
+    *,
+    runs: Path,
+    quiet: bool,
+) -> None:
+    """Do work whose finished runs are kept, print its result and write the result's page.
+
+    `work` calls its argument with the result before it writes the files. `write_page` writes the
+    page of a folder, if its plots can be drawn, and returns its path. `runs` is what messages name
+    as the place of finished runs. End the program after Ctrl-C, and after the result was printed if
+    its files could not be written.
+    """
+    from hstree.errors import FileFormatError, MissingExtraError
+
+    results: list[R] = []
+    failure: FileFormatError | None = None
+    lines: list[str] = []
+
+    def write(page: Path) -> None:
+        """Write the page if its plots can be drawn; note where it is, or why there is none."""
+        if failure is not None:
+            raise failure
+        folder = page.parent
+        try:
+            with showing_progress(quiet):
+                lines.append(f"A page to look at: {printable(str(write_page(folder)))}")
+        except MissingExtraError as error:
+            lines.append(f"There is no page to look at: {error}; then `hstree report {folder}`")
+
+    try:
+        with showing_progress(quiet):
+            work(results.append)
+    except FileFormatError as error:
+        if not results:
+            raise
+        failure = error
+    except KeyboardInterrupt:
+        complain(
+            f"interrupted; every finished run is kept in {runs}, "
+            "and the same command goes on from there"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    with written((page, write)):
+        show(results[0])
+        for line in lines:
+            say(f"\n{line}")
 
 
 def check_file(

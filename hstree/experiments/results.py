@@ -12,7 +12,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -459,12 +459,16 @@ def save(comparison: Comparison, folder: Path) -> None:
     """
     document = {"format": FORMAT, "version": VERSION, **comparison.as_dict()}
     write_json(folder / JSON, document)
-    lines = [_csv_line(row) for row in comparison.rows]
+    write_csv(folder / CSV, [_csv_line(row) for row in comparison.rows])
+
+
+def write_csv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Write lines with the same keys, below these; FileFormatError when it cannot be written."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
-    with replacing(folder / CSV) as file:
+    with replacing(path) as file:
         file.write(text.getvalue().encode())
 
 

@@ -7,8 +7,6 @@ goes on where it stopped; before the first training it predicts how long all of 
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 import statistics
@@ -22,7 +20,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from hstree import progress
-from hstree._files import DEEPEST, nested_too_deep, read_json, replacing, write_json
+from hstree._files import DEEPEST, nested_too_deep, read_json, write_json
 from hstree._options import check_value
 from hstree._typing import Float64
 from hstree.builders import builder
@@ -99,9 +97,10 @@ class SurveyRow:
     parameters_to_flat : float
         Divided by those of the flat softmax.
     training : Speed
-        Of training steps.
+        Speed of training steps.
     nll, log_prob, top_k : Speed
-        Of the probability of one word in its context, of all words, and of the 10 most probable.
+        Speed of computing the probability of one word in its context, of all words, and of the
+        10 most probable words.
     published : Published or None
         Published ratio of perplexities to the flat softmax.
     with_kneser_ney : dict of str to Mixture
@@ -524,13 +523,7 @@ def save(found: Survey, folder: Path) -> None:
         **{regime: one.as_dict() for regime, one in found.regimes().items()},
     }
     write_json(folder / JSON, document)
-    lines = [_csv_line(found, row) for row in found.rows]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    with replacing(folder / CSV) as file:
-        file.write(text.getvalue().encode())
+    results.write_csv(folder / CSV, [_csv_line(found, row) for row in found.rows])
 
 
 def _csv_line(found: Survey, row: SurveyRow) -> dict[str, Any]:

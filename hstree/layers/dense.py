@@ -218,12 +218,7 @@ class DenseLayer(SoftmaxLayer):
 
     def all_rows(self, grad_hidden: Array, grad_weight: Array, grad_bias: Array) -> Gradients:
         """Return gradients with respect to all rows."""
-        rows = slice(0, self.n_labels)
-        parameters = [
-            ParameterGradient("weight", rows, grad_weight),
-            ParameterGradient("bias", rows, grad_bias),
-        ]
-        return Gradients(grad_hidden, parameters)
+        return row_gradients(slice(0, self.n_labels), grad_hidden, grad_weight, grad_bias)
 
 
 def batch_blocks(n_items: int, n_labels: int) -> Iterator[slice]:
@@ -231,6 +226,17 @@ def batch_blocks(n_items: int, n_labels: int) -> Iterator[slice]:
     step = max(1, TABLE_LIMIT // n_labels)
     for first in range(0, n_items, step):
         yield slice(first, min(first + step, n_items))
+
+
+def row_gradients(
+    rows: Int64 | slice, grad_hidden: Array, grad_weight: Array, grad_bias: Array
+) -> Gradients:
+    """Return the gradients of a `DenseLayer` with respect to some rows."""
+    parameters = [
+        ParameterGradient("weight", rows, grad_weight),
+        ParameterGradient("bias", rows, grad_bias),
+    ]
+    return Gradients(grad_hidden, parameters)
 
 
 def log_unigram(counts: Integer) -> Float64:

@@ -19,8 +19,8 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import OptionError
 from hstree.layers import kernels
-from hstree.layers.base import Gradients, ParameterGradient
-from hstree.layers.dense import DenseLayer
+from hstree.layers.base import Gradients
+from hstree.layers.dense import DenseLayer, row_gradients
 from hstree.layers.proposals import Unigram, proposal_of
 
 #: Number of samples by default; a smaller vocabulary is drawn whole.
@@ -266,11 +266,7 @@ class CandidateLogits:
             grad_hidden, rows, grad_weight, grad_bias = kernels.gather_dot_backward(
                 self._weight, hidden, start, self._rows.ravel(), error.ravel()
             )
-        parameters = [
-            ParameterGradient("weight", rows, grad_weight),
-            ParameterGradient("bias", rows, grad_bias),
-        ]
-        return Gradients(grad_hidden, parameters)
+        return row_gradients(rows, grad_hidden, grad_weight, grad_bias)
 
 
 def softmax_objective(target: Array, samples: Array) -> Objective:

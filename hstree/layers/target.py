@@ -11,8 +11,8 @@ from hstree._options import Range
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Batch, Windows
-from hstree.layers.base import Gradients, ParameterGradient
-from hstree.layers.dense import DenseLayer
+from hstree.layers.base import Gradients
+from hstree.layers.dense import DenseLayer, row_gradients
 from hstree.layers.kernels import block_softmax, block_softmax_backward
 
 
@@ -107,11 +107,9 @@ class TargetSampling(DenseLayer):
         grad_hidden, grad_weight = np.empty_like(hidden), np.empty_like(weight)
         grad_bias = np.empty_like(bias)
         block_softmax_backward(error, weight, hidden, grad_hidden, grad_weight, grad_bias, False)
-        parameters = [
-            ParameterGradient("weight", rows, grad_weight),
-            ParameterGradient("bias", rows, grad_bias),
-        ]
-        return -log_prob.astype(np.float64), Gradients(grad_hidden, parameters)
+        return -log_prob.astype(np.float64), row_gradients(
+            rows, grad_hidden, grad_weight, grad_bias
+        )
 
     def _select(self, is_candidate: Bool, n_tokens: int) -> None:
         """Make these words (V,) the candidates of a partition of `n_tokens`."""

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, option
-from hstree_cli.outputs import check_folder, written
+from hstree_cli.outputs import check_folder, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
-from hstree_cli.terminal import INTERRUPTED, complain, printable, say, showing_progress
+from hstree_cli.terminal import showing_progress
 
 if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
-    from hstree.errors import FileFormatError
     from hstree.experiments.entries import Entry
     from hstree.experiments.evaluation import Splits
     from hstree.experiments.results import Comparison
@@ -113,47 +110,22 @@ def compare(
 def run_comparison(
     splits: Splits, entries: Sequence[Entry], output: Path, quiet: bool, **options: Any
 ) -> None:
-    """Compare, print the results and write their page; `options` are those of `compare`.
-
-    End the program after Ctrl-C, with a message that names what is kept, and after the table if
-    its files could not be written.
-    """
-    from hstree.errors import FileFormatError, MissingExtraError
+    """Compare, print the results and write their page; `options` are those of `compare`."""
     from hstree.experiments import compare
     from hstree.report import PAGE, write
     from hstree_cli.result_tables import print_comparison
 
-    results: list[Comparison] = []
-    failure: FileFormatError | None = None
-    page: list[str] = []
+    def show(results: Comparison) -> None:
+        print_comparison(results, origin(splits.train), f"{output}/")
 
-    def write_page(_: Path) -> None:
-        """Write the page if its plots can be drawn; note where it is, or why there is none."""
-        if failure is not None:
-            raise failure
-        try:
-            with showing_progress(quiet):
-                page.append(f"A page to look at: {printable(str(write(output)))}")
-        except MissingExtraError as error:
-            page.append(f"There is no page to look at: {error}; then `hstree report {output}`")
-
-    try:
-        with showing_progress(quiet):
-            compare(splits, entries, output, compared=results.append, **options)
-    except FileFormatError as error:
-        if not results:
-            raise
-        failure = error
-    except KeyboardInterrupt:
-        complain(
-            f"interrupted; every finished run is kept in {output / 'runs'}, "
-            "and the same command goes on from there"
-        )
-        raise typer.Exit(INTERRUPTED) from None
-    with written((output / PAGE, write_page)):
-        print_comparison(results[0], origin(splits.train), f"{output}/")
-        for line in page:
-            say(f"\n{line}")
+    show_kept(
+        lambda keep: compare(splits, entries, output, compared=keep, **options),
+        show,
+        output / PAGE,
+        write,
+        runs=output / "runs",
+        quiet=quiet,
+    )
 
 
 def _words_of(tree: Tree, corpus: str, held_out: HeldOut, reading: Reading) -> Vocabulary:

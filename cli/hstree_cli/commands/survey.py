@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, option
-from hstree_cli.outputs import check_folder, written
+from hstree_cli.outputs import check_folder, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
-from hstree_cli.terminal import INTERRUPTED, complain, printable, say, showing_progress
+from hstree_cli.terminal import showing_progress
 
 if TYPE_CHECKING:
-    from hstree.errors import FileFormatError
     from hstree.experiments.survey import Survey
 
 #: Files in the folder of a survey.
@@ -74,7 +71,6 @@ def survey(
     DIR gets survey.json, survey.csv and every run. Finished runs in DIR are not done
     again: an interrupted survey continues, and a new row only adds its own runs.
     """
-    from hstree.errors import FileFormatError, MissingExtraError
     from hstree.experiments.survey import survey as measure
     from hstree.report import SURVEY_PAGE, write_survey
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
@@ -87,45 +83,26 @@ def survey(
         entries = None if rows is None else [entry for text in rows for entry in parse_rows(text)]
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
     warn_of_seen_lines(splits, {})
-    results: list[Survey] = []
-    failure: FileFormatError | None = None
-    page: list[str] = []
 
-    def write_page(_: Path) -> None:
-        """Write the page if its plots can be drawn; note where it is, or why there is none."""
-        if failure is not None:
-            raise failure
-        try:
-            with showing_progress(quiet):
-                page.append(f"A page to look at: {printable(str(write_survey(output)))}")
-        except MissingExtraError as error:
-            page.append(f"There is no page to look at: {error}; then `hstree report {output}`")
+    def show(found: Survey) -> None:
+        print_survey(found, origin(splits.train), f"{output}/")
 
-    try:
-        with showing_progress(quiet):
-            measure(
-                splits,
-                entries,
-                output,
-                budget=budget,
-                equal_epochs=equal_epochs,
-                kneser_ney=kneser_ney,
-                seeds=seeds,
-                planned=print_plan,
-                surveyed=results.append,
-                **training,
-            )
-    except FileFormatError as error:
-        if not results:
-            raise
-        failure = error
-    except KeyboardInterrupt:
-        complain(
-            f"interrupted; every finished run is kept in {output}, "
-            "and the same command goes on from there"
-        )
-        raise typer.Exit(INTERRUPTED) from None
-    with written((output / SURVEY_PAGE, write_page)):
-        print_survey(results[0], origin(splits.train), f"{output}/")
-        for line in page:
-            say(f"\n{line}")
+    show_kept(
+        lambda keep: measure(
+            splits,
+            entries,
+            output,
+            budget=budget,
+            equal_epochs=equal_epochs,
+            kneser_ney=kneser_ney,
+            seeds=seeds,
+            planned=print_plan,
+            surveyed=keep,
+            **training,
+        ),
+        show,
+        output / SURVEY_PAGE,
+        write_survey,
+        runs=output,
+        quiet=quiet,
+    )
