@@ -287,7 +287,7 @@ class _Spelling:
         ----------
         n : int
         values : float array (U, filters)
-            Of each n-gram.
+            Values of each n-gram.
         out : float array (V, filters)
         source : int32 array (V, filters)
         """

@@ -56,7 +56,8 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         Output vectors of each band, zero at the start.
     projections : list of float arrays (d_i, d) or None
     bias : float array (V,)
-        Of words by band; log of the unigram probabilities at the start.
+        Biases of the words in the order of the bands; log of the unigram probabilities at the
+        start.
     """
 
     def __init__(
