@@ -13,6 +13,7 @@ from hstree._options import RandomState, Range
 from hstree._ragged import offsets
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
+from hstree.data.windows import Windows
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import DenseLayer, log_unigram
 from hstree.layers.node_groups import Scratch
@@ -37,10 +38,12 @@ class CnnSoftmax(DenseLayer):
 
     Parameters of a word are `rank` numbers and a bias, of d + 1 in the flat softmax: at V = 10,000
     and d = 100, 23% of the flat softmax's. Training costs V scores a target as the flat softmax
-    does, and once a batch the features of all words and their gradients, which takes as long as
-    thousands of scores a word: distinct n-grams are multiplied with the filters once, and words
-    with a common beginning share its maximum. In testing the vectors are kept until a parameter
-    changes, so that it costs what the flat softmax costs.
+    does, and once every `delay` batches the features of all words and their gradients, which takes
+    as long as thousands of scores a word: distinct n-grams are multiplied with the filters once,
+    and words with a common beginning share its maximum. Between these batches the network keeps
+    its parameters and its gradients are summed; the correction and the biases move in every batch.
+    In testing the vectors are kept until a parameter changes, so that it costs what the flat
+    softmax costs.
 
     Source: Kim, Jernite, Sontag, Rush (2016), "Character-aware neural language models", AAAI (the
     network, here without highway layers); Jozefowicz, Vinyals, Schuster, Shazeer, Wu (2016),
@@ -64,6 +67,8 @@ class CnnSoftmax(DenseLayer):
         Filters have widths from 1 to this number of characters.
     rank : int
         Rank of the part of the output vectors that is not tied to the spelling; 0 for none.
+    delay : int
+        Batches of training in one update of the network.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class CnnSoftmax(DenseLayer):
         filters: Annotated[int, Range(1)] = 25,
         widest: Annotated[int, Range(1)] = 5,
         rank: Annotated[int, Range(0)] = 16,
+        delay: Annotated[int, Range(1)] = 1,
     ) -> None:
         OutputLayer.__init__(self, len(vocabulary), dim)
         self._scratch = Scratch()
@@ -91,52 +97,84 @@ class CnnSoftmax(DenseLayer):
         self._n_features = filters * widest * (widest + 1) // 2
         arrays["feature_bias"] = np.zeros(self._n_features)
         arrays["projection"] = np.zeros((self._n_features, dim))
+        #: the network's parameters, and those of the correction
+        self._network: dict[str, Array] = {k: array.astype(dtype) for k, array in arrays.items()}
+        self._correction: dict[str, Array] = {}
         if rank > 0:
-            arrays["correction"] = np.zeros((self.n_labels, rank))
-            arrays["basis"] = draw((rank, dim)) / rank**0.5
-        #: what the output vectors are computed from
-        self._sources: dict[str, Array] = {k: array.astype(dtype) for k, array in arrays.items()}
-        self._kept: _Vectors | None = None
+            self._correction = {
+                "correction": np.zeros((self.n_labels, rank), dtype),
+                "basis": (draw((rank, dim)) / rank**0.5).astype(dtype),
+            }
+        self.delay = delay
+        #: batches since the network's last update, and the sum of their gradients
+        self._waiting, self._grad_spelled = 0, np.zeros((self.n_labels, dim), dtype)
+        self._kept: _Features | None = None
+        self._kept_weight: _Weight | None = None
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
-        return {**self._sources, "bias": self.bias}
+        return {**self._network, **self._correction, "bias": self.bias}
 
     @property
     def weight(self) -> Array:  # type: ignore[override]
-        """The output vectors (V, d), computed from the present parameters; do not change them."""
-        return self._vectors().weight
+        """The output vectors (V, d), computed from the present parameters; do not change them.
+
+        Trainers change parameters in place: they are compared with copies of those that the kept
+        vectors were computed from, which takes far less time than computing the vectors.
+        """
+        features, kept = self._features(), self._kept_weight
+        if (
+            kept is None
+            or kept.features is not features
+            or not _equal(self._correction, kept.sources)
+        ):
+            weight = features.spelled
+            if self._correction:
+                weight = weight + self._correction["correction"] @ self._correction["basis"]
+            kept = self._kept_weight = _Weight(_copies(self._correction), features, weight)
+        return kept.weight
+
+    def prepare(self, train: Windows) -> None:
+        """Start a training: gradients of an earlier one are dropped."""
+        self._waiting = 0
+        self._grad_spelled.fill(0)
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:
-        """Return the negative log-likelihoods, and the gradients of their sum."""
-        vectors = self._vectors()
+        """Return the negative log-likelihoods, and the gradients of their sum.
+
+        With `delay` n, the gradients of the network are those of the last n batches together in
+        every n-th batch, and left out in the others.
+        """
         log_z, grad_hidden, grad_weight, grad_bias = self.log_z_gradients(hidden, np.ones_like)
         logits = self.target_logits(hidden, targets, grad_hidden, grad_weight, grad_bias)
-        gradients = {**self._backward(vectors, grad_weight), "bias": grad_bias}
+        gradients = {"bias": grad_bias}
+        if self._correction:
+            gradients["correction"] = grad_weight @ self._correction["basis"].T
+            gradients["basis"] = self._correction["correction"].T @ grad_weight
+        self._grad_spelled += grad_weight
+        self._waiting += 1
+        if self._waiting >= self.delay:
+            gradients |= self._network_gradients(self._features(), self._grad_spelled)
+            self._waiting = 0
+            self._grad_spelled.fill(0)
         parameters = [
             ParameterGradient(name, slice(0, len(values)), values)
             for name, values in gradients.items()
         ]
         return log_z - logits, Gradients(grad_hidden, parameters)
 
-    def _vectors(self) -> _Vectors:
-        """Return the output vectors of the present parameters.
-
-        Trainers change parameters in place: they are compared with copies of those that the kept
-        vectors were computed from, which takes far less time than computing the vectors.
-        """
+    def _features(self) -> _Features:
+        """Return the features of all words under the present parameters of the network."""
         kept = self._kept
-        if kept is None or not all(
-            np.array_equal(array, kept.sources[name]) for name, array in self._sources.items()
-        ):
+        if kept is None or not _equal(self._network, kept.sources):
             kept = self._kept = self._forward()
         return kept
 
-    def _forward(self) -> _Vectors:
-        """Compute the output vectors of all words."""
-        p, spelling = self._sources, self._spelling
+    def _forward(self) -> _Features:
+        """Compute the features of all words, and the part of their vectors that these give."""
+        p, spelling = self._network, self._spelling
         features = np.empty((self.n_labels, self._n_features), self.bias.dtype)
         source = np.empty(features.shape, np.int32)
         for n, columns in self._widths():
@@ -146,33 +184,27 @@ class CnnSoftmax(DenseLayer):
             spelling.largest(n, values, features[:, columns], source[:, columns])
         features += p["feature_bias"]
         np.tanh(features, out=features)
-        weight = features @ p["projection"]
-        weight *= self._scale
-        if "basis" in p:
-            weight += p["correction"] @ p["basis"]
-        sources = {name: array.copy() for name, array in p.items()}
-        return _Vectors(sources, features, source, weight)
+        spelled = features @ p["projection"]
+        spelled *= self._scale
+        return _Features(_copies(p), features, source, spelled)
 
-    def _backward(self, vectors: _Vectors, grad_weight: Array) -> dict[str, Array]:
-        """Return the gradients of what vectors are computed from, from that of the vectors."""
-        p, spelling, dtype = self._sources, self._spelling, self.bias.dtype
-        features = vectors.features
+    def _network_gradients(self, kept: _Features, grad_spelled: Array) -> dict[str, Array]:
+        """Return the gradients of the network, from that of the vectors that it computes."""
+        p, spelling, dtype = self._network, self._spelling, self.bias.dtype
+        features = kept.features
         # (V, features) gradients of the features, then of the largest values
-        grad = grad_weight @ (p["projection"].T * self._scale)
+        grad = grad_spelled @ (p["projection"].T * self._scale)
         grad *= 1 - features * features
         grad_characters = np.zeros_like(p["characters"])
         gradients = {
             "characters": grad_characters,
             "feature_bias": grad.sum(axis=0),
-            "projection": (features.T @ grad_weight) * self._scale,
+            "projection": (features.T @ grad_spelled) * self._scale,
         }
-        if "basis" in p:
-            gradients["correction"] = grad_weight @ p["basis"].T
-            gradients["basis"] = p["correction"].T @ grad_weight
         for n, columns in self._widths():
             ngrams, filters = spelling.ngrams[n], p[f"filters_{n}"]
             # (U, filters) gradients of the values of each n-gram: those of which it is the largest
-            cell = vectors.source[:, columns] * np.int64(len(filters)) + np.arange(len(filters))
+            cell = kept.source[:, columns] * np.int64(len(filters)) + np.arange(len(filters))
             size = len(ngrams) * len(filters)
             grad_values = np.bincount(cell.ravel(), grad[:, columns].ravel(), size).astype(dtype)
             grad_values = grad_values.reshape(len(ngrams), len(filters))
@@ -191,7 +223,7 @@ class CnnSoftmax(DenseLayer):
         """Yield each width of filters, and the columns of its features."""
         first = 0
         for n in self._spelling.ngrams:
-            stop = first + len(self._sources[f"filters_{n}"])
+            stop = first + len(self._network[f"filters_{n}"])
             yield n, slice(first, stop)
             first = stop
 
@@ -202,13 +234,30 @@ class CnnSoftmax(DenseLayer):
 
 
 @dataclass(frozen=True)
-class _Vectors:
-    """Output vectors, and what they were computed from."""
+class _Features:
+    """Features of all words, and what they were computed from."""
 
-    sources: dict[str, Array]  # copies of the parameters
+    sources: dict[str, Array]  # copies of the network's parameters
     features: Array  # (V, features)
     source: Int32  # (V, features) n-gram that has the largest value
+    spelled: Array  # (V, d) projection of the features
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """Output vectors, and what they were computed from."""
+
+    sources: dict[str, Array]  # copies of the correction's parameters
+    features: _Features
     weight: Array  # (V, d)
+
+
+def _copies(arrays: dict[str, Array]) -> dict[str, Array]:
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+def _equal(arrays: dict[str, Array], others: dict[str, Array]) -> bool:
+    return all(np.array_equal(array, others[name]) for name, array in arrays.items())
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,25 @@ def test_gradients_are_those_of_torch():
         np.testing.assert_allclose(g.values, p[g.name].grad.numpy(), atol=1e-12, err_msg=g.name)
 
 
+def test_a_delay_sums_the_gradients_of_the_network_over_batches():
+    delayed, each = drawn(delay=3), drawn()
+    rng = np.random.default_rng(1)
+    batches = [(rng.standard_normal((4, DIM)), rng.integers(0, len(WORDS), 4)) for _ in range(3)]
+    network = set(each.parameters()) - {"correction", "basis", "bias"}
+    delayed.loss(*batches[0], rng)
+    delayed.prepare(None)  # a new training starts to count anew
+    expected = dict.fromkeys(network, 0)
+    for number, batch in enumerate(batches):
+        _, gradients = delayed.loss(*batch, rng)
+        found = {g.name: g.values for g in gradients.parameters}
+        wanted = {g.name: g.values for g in each.loss(*batch, rng)[1].parameters}
+        expected = {name: expected[name] + wanted[name] for name in network}
+        assert network.isdisjoint(found) == (number < 2)
+        for name in found:
+            values = expected[name] if name in network else wanted[name]
+            np.testing.assert_allclose(found[name], values, atol=1e-12, err_msg=name)
+
+
 def test_kept_vectors_follow_every_change_of_a_parameter():
     layer = drawn()
     assert layer.weight is layer.weight
