@@ -30,6 +30,9 @@ from typing import Any, BinaryIO, NoReturn
 
 from hstree.errors import FileFormatError, HstreeError, InputError
 
+#: Environment variable that names the folder of what can be computed again.
+CACHE_VARIABLE = "HSTREE_CACHE"
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -346,6 +349,23 @@ def make_folder(folder: Path) -> None:
     """Make a folder and its parents, if they are missing; raises FileFormatError if that fails."""
     with explained(f"make the folder {folder}", FileFormatError):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
+    """Return `chosen`, else ``$HSTREE_CACHE``, ``$XDG_CACHE_HOME/hstree``, ``~/.cache/hstree``."""
+    folder = chosen or os.environ.get(CACHE_VARIABLE)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(folder or f"{base}/hstree")
+
+
+def is_writable(folder: Path) -> bool:
+    """Make a folder if it is missing, and try to write to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def recorded_name(path: str | os.PathLike[str]) -> str:

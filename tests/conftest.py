@@ -1,7 +1,9 @@
 """What every test needs: a cache folder, as many threads as cores; what a run says of skips."""
 
 import os
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,6 +12,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Each worker has a core; more threads than cores would make all of them slow.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Workers share the machine code of compiled kernels, so that it is made once.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir(), "hstree-kernels")))
 
 # A busy machine must not fail a test: what is too slow, the benchmarks tell.
 settings.register_profile("hstree", deadline=None)

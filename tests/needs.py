@@ -7,3 +7,4 @@ CHROMIUM = "needs Chromium and its driver: apt-get install chromium chromium-dri
 WORDNET = "needs WordNet in /usr/share/wordnet: apt-get install wordnet-base"
 NLTK = "needs NLTK's corpora: set NLTK_DATA to their folder"
 DATA = "needs data that cannot be shipped: set HSTREE_TEST_DATA to its folder"
+NUMBA = "needs numba: pip install 'hstree[fast]'"

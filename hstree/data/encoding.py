@@ -26,14 +26,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from hstree._files import replacing, strict_text
+from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
 from hstree._npy_format import write_array
 from hstree._typing import Array, Int32, Int64
 from hstree.data.sources import BLOCK_BYTES, Source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
-
-CACHE_VARIABLE = "HSTREE_CACHE"
 
 _FORMAT = 2
 _ID = np.dtype("<i4")
@@ -74,9 +72,9 @@ def encode(
         When the disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
-    folder = _cache_folder(cache)
+    folder = cache_folder(cache)
     text = _opened(folder / name, source, lower)
-    if text is None and not _is_writable(folder):
+    if text is None and not is_writable(folder):
         folder = Path(_temporary_folder().name)
         text = _opened(folder / name, source, lower)
     if text is None:
@@ -88,22 +86,6 @@ def encode(
             f"set {CACHE_VARIABLE} to a folder on another disk"
         )
     return text
-
-
-def _cache_folder(chosen: str | os.PathLike[str] | None) -> Path:
-    folder = chosen or os.environ.get(CACHE_VARIABLE)
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(folder or f"{base}/hstree")
-
-
-def _is_writable(folder: Path) -> bool:
-    """Make the folder if it is missing, and try to write to it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 @functools.cache

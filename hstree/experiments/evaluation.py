@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree._compiled import kernels
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
@@ -214,8 +215,13 @@ def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a figure depends on."""
-    return {"python": platform.python_version(), "numpy": np.__version__, "hstree": __version__}
+    """Return the versions that a figure depends on, and what computed it (`kernels`)."""
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "hstree": __version__,
+        "kernels": kernels(),
+    }
 
 
 def seen(splits: Splits, tree: Tree | LayerSpec | None = None) -> str | None:

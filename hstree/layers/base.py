@@ -142,7 +142,7 @@ class OutputLayer(ABC):
         """
 
     def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches of one training epoch; a layer may look ahead or change their order."""
+        """Yield the batches of one training epoch in their order; a layer may look ahead."""
         return batches
 
     def training_parameters(self) -> dict[str, Array]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree._compiled import takes, twins
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
@@ -37,6 +38,8 @@ from hstree.tree.weight_rows import row_curvature, unigram_bias
 
 #: Elements of the (E, batch) table of edge log-probabilities that `log_prob` holds at a time.
 TABLE_LIMIT = 1 << 24
+#: Scores of a batch that a compiled pass keeps.
+MOST_SCORES = 1 << 26
 
 
 class HierarchicalSoftmax(OutputLayer):
@@ -70,6 +73,7 @@ class HierarchicalSoftmax(OutputLayer):
         self.bias: Array = bias.astype(dtype)
         # (E,) group of the node that each edge leaves: 0 binary, 1 narrow, 2 wide
         self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
+        self._tree_pass: Any = None
         self._scratch = Scratch()
 
     @property
@@ -102,14 +106,37 @@ class HierarchicalSoftmax(OutputLayer):
                 log_z, logit, _ = forward(chunks, columns[some], self._scratch)
                 nll[some] = log_z - logit
             return nll
+        if (compiled := self.compiled(len(hidden), hidden)) is not None:
+            losses: Float64 = compiled.losses(self.weight, self.bias, hidden, targets)
+            return losses
         return _Pass(self, hidden, targets).nll
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
         """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
+        if (compiled := self.compiled(len(hidden), hidden)) is not None:
+            losses, grad_hidden, *gradient = compiled.gradients(
+                self.weight, self.bias, hidden, targets
+            )
+            return losses, Gradients(grad_hidden, _of_rows(*gradient))
         forward = _Pass(self, hidden, targets)
         return forward.nll, forward.gradients()
+
+    def compiled(self, n_items: int, *arrays: Array) -> Any:
+        """Return the compiled pass of a batch of `n_items`; None where it is NumPy's to compute.
+
+        That is where no numba is, where it does not take the arrays, for one softmax over all
+        labels, and where the scores of a batch need too much memory.
+        """
+        module = twins("layers")
+        if module is None or self.tree.n_nodes == 0 or self._is_one_softmax:
+            return None
+        if not takes(self.weight, self.bias, *arrays):
+            return None
+        if self._tree_pass is None:
+            self._tree_pass = module.TreePass(self.codes)
+        return self._tree_pass if n_items * self._tree_pass.most_scores <= MOST_SCORES else None
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
@@ -265,8 +292,15 @@ class _Pass:
         for decisions, backward in self.backwards:
             grad, rows, weight, bias = backward(None if share is None else share[decisions])
             grad_hidden = grad if grad_hidden is None else grad_hidden + grad
-            parameters.append(ParameterGradient("node_weight", rows, weight))
-            parameters.append(ParameterGradient("node_bias", rows, bias))
+            parameters += _of_rows(rows, weight, bias)
         if grad_hidden is None:
             grad_hidden = np.zeros_like(self.hidden)
         return Gradients(grad_hidden, parameters)
+
+
+def _of_rows(rows: Int64 | slice, weight: Array, bias: Array) -> list[ParameterGradient]:
+    """Return the gradients with respect to some rows of both parameters."""
+    return [
+        ParameterGradient("node_weight", rows, weight),
+        ParameterGradient("node_bias", rows, bias),
+    ]

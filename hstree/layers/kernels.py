@@ -1,7 +1,8 @@
 """Array kernels: the functions in which training, scoring and search spend their time.
 
 Each is a function of plain, contiguous arrays, without trees or layers, so that a compiled version
-can replace it. They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or tables
+can replace it: the function of the same name in `hstree.layers.compiled`, of those that are marked
+as twins. They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or tables
 of the sigmoid. "Error" is the gradient of ``-log_prob`` with respect to the logits.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from hstree._compiled import twin
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
 
@@ -194,6 +196,59 @@ def segment_sums(values: Array, index: Integer, start: Int64) -> Array:
     return total
 
 
+# Sums of the vectors of windows, each times a vector of its position.
+
+
+@twin
+def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
+    """Return ``sum_i position[i] * embedding[contexts[:, i]]``, a float array (B, d).
+
+    Parameters
+    ----------
+    embedding : float array (V, d)
+    position : float array (n, d)
+    contexts : int array (B, n)
+
+    Returns
+    -------
+    hidden : float array (B, d)
+    vectors : float array
+        For `window_sum_backward`.
+    """
+    vectors = embedding.take(contexts, axis=0)
+    return np.einsum("bnd,nd->bd", vectors, position), vectors
+
+
+@twin
+def window_sum_backward(
+    embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
+) -> tuple[Int64, Array, Array]:
+    """Gradients through `window_sum`.
+
+    Returns
+    -------
+    words : int64 array (w,)
+        The words that occur, each once.
+    grad_words : float array (w, d)
+    grad_position : float array (n, d)
+    """
+    grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
+    words, grad_words = sum_by_word(contexts, grad_hidden[:, None] * position, len(embedding))
+    return words, grad_words, grad_position
+
+
+def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64, Array]:
+    """Return the words (w,) that occur in contexts (B, n), and the sums (w, d) of their vectors.
+
+    `vectors` (B, n, d) holds one for each place; words ascend and are below `n_words`.
+    """
+    words, slot = touched_rows(contexts, n_words)
+    # (words, B n) which word each context position holds
+    ones, start = np.ones(slot.size, vectors.dtype), np.arange(slot.size + 1, dtype=np.int32)
+    S = scipy.sparse.csc_array((ones, slot.ravel(), start), shape=(len(words), slot.size))
+    return words, S @ vectors.reshape(slot.size, -1)
+
+
 # The softmax of one node over the batch items that pass it, as matrix products.
 
 
@@ -241,6 +296,7 @@ def block_softmax_backward(
 # Updates of rows.
 
 
+@twin
 def adagrad_rows(
     parameter: Array,
     squares: Array,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
@@ -246,8 +247,14 @@ def _small_blocks_last(blocks: Iterable[_Block]) -> Iterator[_Block]:
         else:
             small.append(block)
     if small:  # waiting for a second thread would take longer than it saves
-        with _blas().limit(limits=1, user_api="blas"):  # takes about 10 us to enter
+        with one_blas_thread():
             yield from small
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Hold BLAS to one thread in a ``with`` statement, which takes about 10 us to enter."""
+    limiter: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limiter
 
 
 @cache

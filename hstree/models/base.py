@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from hstree._compiled import numpy_alone
 from hstree._options import Option, Range, check_fields, options_of
 from hstree._text import one_line, plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
@@ -151,7 +152,7 @@ class Model(ABC, Generic[M]):
         """The labels in their order, with their counts."""
         return self.spec.vocabulary
 
-    def fit(self, train: Corpus, valid: Corpus | None = None) -> Self:
+    def fit(self, train: Corpus, valid: Corpus | None = None, *, fast: bool = True) -> Self:
         """Train from the start; without epochs, the model is the unigram distribution of `train`.
 
         Parameters
@@ -159,6 +160,9 @@ class Model(ABC, Generic[M]):
         train : Corpus
         valid : Corpus, optional
             Decides which weights are kept, and for some models the learning rate and when to stop.
+        fast : bool, default True
+            Whether to train by compiled kernels, where numba is installed; by NumPy otherwise.
+            Their sums are rounded otherwise, so that weights differ in the last digits.
 
         Raises
         ------
@@ -175,7 +179,8 @@ class Model(ABC, Generic[M]):
         self.texts = texts([part.record for part in (train, valid) if part is not None])
         self.layer.check()
         self.layer.prepare(windows)
-        self.history_ = self.trainer(windows).fit(windows, valid_windows)
+        with numpy_alone(not fast):
+            self.history_ = self.trainer(windows).fit(windows, valid_windows)
         return self
 
     def reencode(self, corpus: Corpus) -> Corpus:

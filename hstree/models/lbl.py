@@ -8,14 +8,15 @@ the random seed and the text alone, so that all output layers get the same.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 
 from hstree import progress
+from hstree._compiled import twins
 from hstree._options import RandomState, Range, check_value
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
@@ -24,7 +25,8 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
-from hstree.layers.kernels import touched_rows
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.kernels import sum_by_word, window_sum, window_sum_backward
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -216,32 +218,42 @@ class LogBilinear(ContextModel):
         return self.forward(contexts)[0]
 
     def forward(self, contexts: Integer) -> tuple[Array, Array]:
-        """Return the hidden vectors (B, d), and the word vectors (B, n, d) for `backward`."""
+        """Return the hidden vectors (B, d), and what `backward` takes beside them."""
+        if not self.full:
+            return window_sum(self.embedding, self.position, contexts)
         vectors = self.embedding.take(contexts, axis=0)
-        if self.full:
-            return np.einsum("bnd,ned->be", vectors, self.position, optimize=True), vectors
-        return np.einsum("bnd,nd->bd", vectors, self.position), vectors
+        return np.einsum("bnd,ned->be", vectors, self.position, optimize=True), vectors
 
     def backward(
         self, contexts: Integer, vectors: Array, grad_hidden: Array
     ) -> tuple[ParameterGradient, Array]:
         """Return the gradients with respect to the vectors of the words that occur, and `position`.
 
-        `vectors` (B, n, d) are those that `forward` returned for the contexts (B, n); `grad_hidden`
-        (B, d) is the gradient with respect to the hidden vectors. Words are ascending.
+        `vectors` are those that `forward` returned for the contexts (B, n); `grad_hidden` (B, d) is
+        the gradient with respect to the hidden vectors.
         """
         if self.full:
             grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
             grad_vectors = np.einsum("be,ned->bnd", grad_hidden, self.position, optimize=True)
+            words, grad_words = sum_by_word(contexts, grad_vectors, len(self.embedding))
         else:
-            grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
-            grad_vectors = grad_hidden[:, None] * self.position
-        words, slot = touched_rows(contexts, len(self.embedding))
-        # (words, B n) which word each context position holds
-        ones, start = np.ones(slot.size, np.float32), np.arange(slot.size + 1, dtype=np.int32)
-        S = scipy.sparse.csc_array((ones, slot.ravel(), start), shape=(len(words), slot.size))
-        grad_words = S @ grad_vectors.reshape(slot.size, -1)
+            words, grad_words, grad_position = window_sum_backward(
+                self.embedding, self.position, contexts, vectors, grad_hidden
+            )
         return ParameterGradient("embedding", words, grad_words), grad_position
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a step needs of a batch, beside parameters and words.
+
+    `keep` (B, d) scales every element of the hidden vectors, by 0 where dropout leaves it out;
+    `plan` is that of a compiled step.
+    """
+
+    targets: Integer
+    keep: Array
+    plan: Any
 
 
 class LogBilinearTrainer(Trainer[LogBilinear]):
@@ -258,13 +270,37 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             for name, array in self.layer.training_parameters().items()
         }
         self._tokens = 0
+        self._compiled = self._compiled_step(model.batch_size)
+        #: what was drawn and laid out for the batches that come next
+        self._prepared: deque[_Prepared] = deque()
         self._rng = np.random.default_rng([model.random_state, 1])
         self._noise = np.random.default_rng([model.random_state, 2])
         self._rate, self._since_best = model.learning_rate, 0
 
+    def _compiled_step(self, n_items: int) -> Any:
+        """Return the compiled step of batches of `n_items`; None where there is none."""
+        module, layer = twins("models"), self.layer
+        if module is None or self.model.full or type(layer) is not HierarchicalSoftmax:
+            return None
+        tree = layer.compiled(n_items, self.model.embedding)
+        if tree is None:
+            return None
+        return module.LogBilinearStep(tree, self.embedding, self.position, *self.output.values())
+
     def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, in random order."""
-        return train.batches(self._batch_size, self._rng)
+        """Yield the batches of one epoch, in random order; what a step draws is drawn with each."""
+        self._prepared.clear()
+        for batch in train.batches(self._batch_size, self._rng):
+            self._prepared.append(self._prepare(*batch[:2]))
+            yield batch
+
+    def _prepare(self, contexts: Integer, targets: Integer) -> _Prepared:
+        rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
+        keep = np.ones(shape, np.float32)
+        if rate > 0:
+            keep = (self._rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
+        plan = None if self._compiled is None else self._compiled.plan(contexts, targets)
+        return _Prepared(targets, keep, plan)
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate, which is the same all through an epoch.
@@ -284,8 +320,15 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
         self._tokens += len(targets)
+        if self._prepared and self._prepared[0].targets is targets:
+            prepared = self._prepared.popleft()
+        else:
+            prepared = self._prepare(contexts, targets)
+        keep = prepared.keep
+        if self._compiled is not None:
+            loss: float = self._compiled(contexts, keep, prepared.plan, learning_rate, self._tokens)
+            return loss
         hidden, vectors = self.model.forward(contexts)
-        keep = self._dropout(hidden.shape)
         losses, gradients = self.layer.loss_in_context(
             hidden * keep, targets, contexts, self._noise
         )
@@ -296,10 +339,3 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         for g in gradients.parameters:
             self.output[g.name].step(g.rows, g.values, learning_rate, self._tokens)
         return float(losses.sum())
-
-    def _dropout(self, shape: tuple[int, ...]) -> Array | np.float32:
-        """Return the scale of every element of the hidden vectors, 0 where it is left out."""
-        rate = self._dropout_rate
-        if rate == 0:
-            return np.float32(1)
-        return (self._rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))

@@ -31,7 +31,7 @@ class RowAdagrad:
         self.weight_decay = weight_decay
         self.squares = np.zeros(len(parameter), np.float32)
         # (R,) tokens up to which the weight decay of each row is done
-        self._decayed = np.zeros(len(parameter) if weight_decay else 0, np.int64)
+        self.decayed = np.zeros(len(parameter) if weight_decay else 0, np.int64)
 
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int = 0
@@ -49,6 +49,6 @@ class RowAdagrad:
         """
         owed = None
         if self.weight_decay:
-            owed = (self.weight_decay * (tokens - self._decayed[rows])).astype(np.float32)
-            self._decayed[rows] = tokens
+            owed = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
+            self.decayed[rows] = tokens
         adagrad_rows(self.parameter, self.squares, rows, gradient, learning_rate, owed)

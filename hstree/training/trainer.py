@@ -21,6 +21,7 @@ from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
 from hstree.errors import TrainingError
 from hstree.layers.base import OutputLayer
+from hstree.training.ahead import ahead
 from hstree.training.scoring import ContextModel, score
 
 M = TypeVar("M", bound=ContextModel)
@@ -98,7 +99,7 @@ class Trainer(ABC, Generic[M]):
 
     @abstractmethod
     def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, in random order."""
+        """Yield the batches of one epoch, in random order; a thread may ask ahead of `step`."""
 
     @abstractmethod
     def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
@@ -120,7 +121,7 @@ class Trainer(ABC, Generic[M]):
 
     def epoch_batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch in the order that the output layer wants."""
-        return self.layer.arrange(self.batches(train))
+        return self.layer.arrange(ahead(self.batches(train)))
 
     def expected(self, train: Windows) -> float:
         """Return the expected number of targets in an epoch."""

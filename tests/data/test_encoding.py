@@ -260,7 +260,7 @@ def test_a_temporary_folder_replaces_one_that_cannot_be_used(tmp_path):
 def test_an_entry_in_a_folder_that_cannot_be_written_is_used(tmp_path, monkeypatch):
     source = Given([b"a b\n"])
     encode(source, cache=tmp_path)
-    monkeypatch.setattr(encoding, "_is_writable", lambda folder: False)
+    monkeypatch.setattr(encoding, "is_writable", lambda folder: False)
     encode(source, cache=tmp_path)
     assert source.n_reads == 1
 

@@ -1,0 +1,196 @@
+"""Compiled twins of array functions, by numba, where the extra `fast` is installed.
+
+A room of the house keeps its twins in a module ``compiled``, under the names of the functions in
+NumPy that they replace. That module, and numba with it, is imported when the first twin is asked
+for. The environment variable ``HSTREE_FAST=0`` and `numpy_alone` switch twins off.
+
+Machine code is kept in the folder of `cache_folder`, so that a function is compiled once for each
+version of numba and kind of processor; where nothing can be written there, once in each process.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hstree import progress
+from hstree._files import cache_folder, is_writable
+from hstree._typing import Int32
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Environment variable that switches twins off when it is 0.
+VARIABLE = "HSTREE_FAST"
+#: Oldest numba that is used.
+OLDEST = (0, 61)
+#: What compiled sums may do that Python's may not: add in another order, and round once less.
+FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
+
+_alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
+
+
+@contextmanager
+def numpy_alone(alone: bool = True) -> Iterator[None]:
+    """Compute without compiled twins while the body runs; `alone` False changes nothing."""
+    token = _alone.set(alone or _alone.get())
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
+def kernels() -> str:
+    """Return what array functions are computed by: "numpy", or numba and its version."""
+    numba = None if _is_off() else _numba()
+    return "numpy" if numba is None else f"numba {numba.__version__}"
+
+
+def n_threads() -> int:
+    """Return the number of threads that may compute: cores of the process, or OMP_NUM_THREADS."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return min(cores, max(1, int(wanted))) if wanted.isdecimal() else cores
+
+
+def twins(room: str) -> Any:
+    """Return the module of a room's twins ("layers"); None where NumPy computes alone."""
+    return None if _is_off() else _twins(room)
+
+
+def twin(reference: F) -> F:
+    """Decorate a function in NumPy so that its twin, of the same name, is called where there is."""
+    room, name = reference.__module__.split(".")[1], reference.__name__
+
+    @functools.wraps(reference)
+    def either(*args: Any) -> Any:
+        module = twins(room)
+        if module is None or not takes(*args):
+            return reference(*args)
+        return getattr(module, name)(*args)
+
+    return either  # type: ignore[return-value]
+
+
+def takes(*args: Any) -> bool:
+    """Return whether twins take these arguments: floats are C-contiguous arrays of float32."""
+    for arg in args:
+        if (
+            isinstance(arg, np.ndarray)
+            and arg.dtype.kind == "f"
+            and not (arg.dtype.char == "f" and arg.flags.c_contiguous)
+        ):
+            return False
+    return True
+
+
+def jit(function: F) -> F:
+    """Compile a function when it is first called; it runs without the lock of the interpreter."""
+    numba = _numba()
+    assert numba is not None, "twins are imported by `twins` alone"
+    compiled: F = numba.njit(
+        function, nogil=True, fastmath=FAST_MATH, error_model="numpy", cache=_can_cache()
+    )
+    return compiled
+
+
+def _is_off() -> bool:
+    return _alone.get() or not _is_wanted()
+
+
+@functools.cache
+def _is_wanted() -> bool:
+    return os.environ.get(VARIABLE) != "0"
+
+
+@functools.cache
+def _twins(room: str) -> ModuleType | None:
+    return None if _numba() is None else importlib.import_module(f"hstree.{room}.compiled")
+
+
+@functools.cache
+def _numba() -> Any:
+    """Return numba, or None where it is not installed, too old or broken; says so in a warning."""
+    try:
+        import numba
+    except ModuleNotFoundError as error:
+        if error.name == "numba":
+            return None
+        why = str(error)
+    except Exception as error:  # it refuses some versions of NumPy
+        why = str(error)
+    else:
+        if numba.version_info[:2] >= OLDEST:
+            _watch(numba)
+            return numba
+        why = f"version {numba.__version__} is older than {'.'.join(map(str, OLDEST))}"
+    warnings.warn(
+        f"numba is installed but not used: {why}; upgrade it, or set {VARIABLE}=0",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def _watch(numba: Any) -> None:
+    """Report compilations to `hstree.progress`, and keep machine code in the cache folder."""
+    events = numba.core.event
+    running = threading.local()
+
+    class Compilations(events.Listener):  # type: ignore[name-defined, misc]
+        """Shows one task while functions are compiled, which call each other."""
+
+        def on_start(self, event: Any) -> None:
+            running.depth = getattr(running, "depth", 0) + 1
+            if running.depth == 1:
+                running.task = progress.task("compiling kernels, once for this machine")
+                running.task.__enter__()
+
+        def on_end(self, event: Any) -> None:
+            running.depth -= 1
+            if running.depth == 0:
+                running.task.__exit__(None, None, None)
+
+    events.register("numba:compile", Compilations())
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        numba.config.CACHE_DIR = str(_folder())
+
+
+def _folder() -> Path:
+    return cache_folder() / "kernels"
+
+
+@functools.cache
+def _can_cache() -> bool:
+    return "NUMBA_CACHE_DIR" in os.environ or is_writable(_folder())
+
+
+class Slots(threading.local):
+    """Tables of -1, one for each length and thread, in which twins number the rows they touch.
+
+    A function that takes one leaves it as it found it, which is faster than a new one.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[int, Int32] = {}
+
+    def of(self, length: int) -> Int32:
+        """Return the table (length,) of this thread."""
+        table = self._tables.get(length)
+        if table is None:
+            table = self._tables[length] = np.full(length, -1, np.int32)
+        return table
+
+
+SLOTS = Slots()

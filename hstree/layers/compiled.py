@@ -1,0 +1,624 @@
+"""Compiled twins of `hstree.layers.kernels`, and the pass of a batch through a tree.
+
+Twins take C-contiguous arrays, of float32 where they hold floats (`hstree._compiled`). Sums run in
+the order of the batch, so that results do not depend on the number of threads. Functions of
+arrays alone come first; what calls them with the arguments of the twins in NumPy is below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from hstree._compiled import SLOTS, jit
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.layers.kernels import TINY
+from hstree.layers.node_groups import NARROW, one_blas_thread
+from hstree.tree.codes import Codes
+
+ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
+TINY32 = np.float32(TINY)
+#: exp below this is zero in float32
+_LEAST = np.float32(-87)
+_LOG2_E = np.float32(np.log2(np.e))
+#: ln 2 in two parts: the first has few digits, so that its multiples are exact
+_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.693359375)
+
+
+#: Items computed together: the rows of their scores stay in the first-level cache.
+BLOCK = 8
+
+
+# Functions of one number, without branches and calls, so that loops over them are vectorised.
+
+
+@jit
+def exp(x):
+    """Return exp(x) for x of at most 88, within 1e-7 of it; 0 below -87.
+
+    ``2**n exp(r)`` with |r| <= ln 2 / 2: the power by its exponent bits, the rest by its series.
+    """
+    is_zero = x < _LEAST
+    x = max(x, _LEAST)
+    n = np.float32(np.floor(x * _LOG2_E + np.float32(0.5)))
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    p = np.float32(1 / 5040)
+    p = p * r + np.float32(1 / 720)
+    p = p * r + np.float32(1 / 120)
+    p = p * r + np.float32(1 / 24)
+    p = p * r + np.float32(1 / 6)
+    p = p * r + np.float32(1 / 2)
+    p = p * r * r + r + _ONE
+    power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return ZERO if is_zero else p * power
+
+
+@jit
+def _log1p(x):
+    """Return log(1 + x) for x from 0 to 1: ``2 artanh(t)`` with ``t = x / (2 + x)``, by series."""
+    t = x / (_TWO + x)
+    u = t * t
+    p = np.float32(2 / 15)
+    p = p * u + np.float32(2 / 13)
+    p = p * u + np.float32(2 / 11)
+    p = p * u + np.float32(2 / 9)
+    p = p * u + np.float32(2 / 7)
+    p = p * u + np.float32(2 / 5)
+    p = p * u + np.float32(2 / 3)
+    return t * (p * u + _TWO)
+
+
+# Sums over rows of a matrix, four at a time: each number of the vector is read once for the four.
+
+
+@jit
+def _dot_rows(matrix, bias, row, vector, out):
+    """Write ``matrix[row] @ vector + bias[row]`` (P,)."""
+    n = len(row)
+    for p in range(0, n - n % 4, 4):
+        a, b = np.uint64(row[p]), np.uint64(row[p + 1])
+        c, d = np.uint64(row[p + 2]), np.uint64(row[p + 3])
+        of_a = of_b = of_c = of_d = ZERO
+        for j in range(len(vector)):
+            x = vector[j]
+            of_a += matrix[a, j] * x
+            of_b += matrix[b, j] * x
+            of_c += matrix[c, j] * x
+            of_d += matrix[d, j] * x
+        out[p], out[p + 1] = of_a + bias[a], of_b + bias[b]
+        out[p + 2], out[p + 3] = of_c + bias[c], of_d + bias[d]
+    for p in range(n - n % 4, n):
+        a = np.uint64(row[p])
+        of_a = ZERO
+        for j in range(len(vector)):
+            of_a += matrix[a, j] * vector[j]
+        out[p] = of_a + bias[a]
+
+
+@jit
+def add_rows(matrix, row, scale, total):
+    """Add ``scale @ matrix[row]`` to `total` (d,)."""
+    n = len(row)
+    for p in range(0, n - n % 4, 4):
+        a, b = np.uint64(row[p]), np.uint64(row[p + 1])
+        c, d = np.uint64(row[p + 2]), np.uint64(row[p + 3])
+        of_a, of_b, of_c, of_d = scale[p], scale[p + 1], scale[p + 2], scale[p + 3]
+        for j in range(len(total)):
+            total[j] += (
+                of_a * matrix[a, j]
+                + of_b * matrix[b, j]
+                + of_c * matrix[c, j]
+                + of_d * matrix[d, j]
+            )
+    for p in range(n - n % 4, n):
+        a, of_a = np.uint64(row[p]), scale[p]
+        for j in range(len(total)):
+            total[j] += of_a * matrix[a, j]
+
+
+# Windows.
+
+
+@jit
+def add_window(embedding, position, words, total):
+    """Add the vectors of words (n,), each times that of its position, to `total` (d,)."""
+    n = len(words)
+    for i in range(0, n - n % 4, 4):
+        a, b = np.uint64(words[i]), np.uint64(words[i + 1])
+        c, d = np.uint64(words[i + 2]), np.uint64(words[i + 3])
+        for j in range(len(total)):
+            total[j] += (
+                position[i, j] * embedding[a, j]
+                + position[i + 1, j] * embedding[b, j]
+                + position[i + 2, j] * embedding[c, j]
+                + position[i + 3, j] * embedding[d, j]
+            )
+    for i in range(n - n % 4, n):
+        a = np.uint64(words[i])
+        for j in range(len(total)):
+            total[j] += position[i, j] * embedding[a, j]
+
+
+@jit
+def _window_sum(embedding, position, contexts, hidden):
+    for b in range(len(contexts)):
+        hidden[b] = 0
+        add_window(embedding, position, contexts[b], hidden[b])
+
+
+@jit
+def _window_sum_backward(embedding, position, contexts, grad_hidden, slot_of):
+    (n_items, n), d = contexts.shape, embedding.shape[1]
+    words = np.empty(n_items * n, np.int64)
+    n_words = 0
+    for b in range(n_items):
+        for i in range(n):
+            word = contexts[b, i]
+            if slot_of[word] < 0:
+                slot_of[word] = n_words
+                words[n_words] = word
+                n_words += 1
+    grad_words = np.zeros((n_words, d), np.float32)
+    grad_position = np.zeros((n, d), np.float32)
+    for b in range(n_items):
+        grad = grad_hidden[b]
+        for i in range(n):
+            word = contexts[b, i]
+            vector, scale = embedding[word], position[i]
+            of_word, of_position = grad_words[slot_of[word]], grad_position[i]
+            for j in range(d):
+                of_word[j] += grad[j] * scale[j]
+                of_position[j] += grad[j] * vector[j]
+    for slot in range(n_words):
+        slot_of[words[slot]] = -1
+    return words[:n_words], grad_words, grad_position
+
+
+# Trees.
+
+
+@jit
+def _plan(targets, label_start, leaf_edge, edges, slot_of):
+    """Lay out the decisions of all codes of a batch's targets.
+
+    Decisions at nodes of at most `NARROW` children are sets of scores, each with a weight row: one
+    at a binary node, k at a node of k children. Those at wide nodes are grouped by their nodes.
+
+    Returns
+    -------
+    by_item : tuple
+        item_start (B + 1,), code_start (C + 1,): offsets of the codes of items, and of the scores
+        of codes. row (S,): weight row of each score. sign (S,): 1 where the first child of a
+        binary node is taken, -1 where the second is, 0 for scores of other nodes. width, branch
+        (S,): at the first score of a decision at another node, its number of children and the one
+        taken; 0 elsewhere.
+    by_row : tuple
+        rows (R,), row_start (R + 1,): rows of the scores, and the offsets of each in score (S,)
+        and item (S,): its scores in the order of the batch, and their items.
+    by_node : tuple
+        rows (N,), width (N,): first weight row of each wide node, and number of children; start
+        (N + 1,), score_start (N + 1,): its offsets among the decisions, and among their scores;
+        code (D,), item (D,), branch (D,) of each decision.
+    """
+    n_codes = n_scores = n_wide = 0
+    for target in targets:
+        n_codes += label_start[target + 1] - label_start[target]
+        for code in range(label_start[target], label_start[target + 1]):
+            edge = leaf_edge[code]
+            while edge >= 0:
+                k = edges[edge, 3]
+                if k > NARROW:
+                    n_wide += 1
+                else:
+                    n_scores += 1 if k == 2 else k
+                edge = edges[edge, 0]
+    item_start = np.empty(len(targets) + 1, np.int64)
+    code_start = np.empty(n_codes + 1, np.int64)
+    row, slot = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
+    item_of = np.empty(n_scores, np.int32)
+    sign = np.zeros(n_scores, np.float32)
+    width, branch = np.zeros(n_scores, np.int32), np.zeros(n_scores, np.int32)
+    rows, row_start = np.empty(n_scores, np.int64), np.zeros(n_scores + 1, np.int64)
+    wide_rows, wide_width = np.empty(n_wide, np.int64), np.empty(n_wide, np.int64)
+    wide_start, wide_slot = np.zeros(n_wide + 1, np.int64), np.empty(n_wide, np.int32)
+    wide = np.empty((n_wide, 3), np.int32)  # code, item and branch
+    c = s = n_rows = w = n_nodes = 0
+    for b in range(len(targets)):
+        item_start[b] = c
+        for code in range(label_start[targets[b]], label_start[targets[b] + 1]):
+            code_start[c] = s
+            edge = leaf_edge[code]
+            while edge >= 0:
+                first, k = edges[edge, 1], edges[edge, 3]
+                if k > NARROW:
+                    if slot_of[first] < 0:
+                        slot_of[first] = n_nodes
+                        wide_rows[n_nodes], wide_width[n_nodes] = first, k
+                        n_nodes += 1
+                    wide_slot[w] = slot_of[first]
+                    wide_start[wide_slot[w] + 1] += 1
+                    wide[w, 0], wide[w, 1], wide[w, 2] = c, b, edges[edge, 2]
+                    w += 1
+                    k = 0
+                elif k == 2:
+                    sign[s] = 1 - 2 * edges[edge, 2]
+                    k = 1
+                else:
+                    width[s], branch[s] = k, edges[edge, 2]
+                for r in range(first, first + k):
+                    if slot_of[r] < 0:
+                        slot_of[r] = n_rows
+                        rows[n_rows] = r
+                        n_rows += 1
+                    row[s], slot[s], item_of[s] = r, slot_of[r], b
+                    row_start[slot_of[r] + 1] += 1
+                    s += 1
+                edge = edges[edge, 0]
+            c += 1
+    item_start[len(targets)], code_start[n_codes] = n_codes, n_scores
+    for i in range(n_rows):
+        slot_of[rows[i]] = -1
+        row_start[i + 1] += row_start[i]
+    score, item = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
+    place = row_start[:n_rows].copy()
+    for s in range(n_scores):
+        score[place[slot[s]]], item[place[slot[s]]] = s, item_of[s]
+        place[slot[s]] += 1
+    score_start = np.zeros(n_nodes + 1, np.int64)
+    for i in range(n_nodes):
+        slot_of[wide_rows[i]] = -1
+        score_start[i + 1] = score_start[i] + wide_start[i + 1] * wide_width[i]
+        wide_start[i + 1] += wide_start[i]
+    by_place, place = np.empty((3, n_wide), np.int32), wide_start[:n_nodes].copy()
+    for w in range(n_wide):
+        by_place[:, place[wide_slot[w]]] = wide[w]
+        place[wide_slot[w]] += 1
+    return (
+        (item_start, code_start, row, sign, width, branch),
+        (rows[:n_rows], row_start[: n_rows + 1], score, item),
+        (
+            wide_rows[:n_nodes],
+            wide_width[:n_nodes],
+            wide_start[: n_nodes + 1],
+            score_start,
+            by_place[0],
+            by_place[1],
+            by_place[2],
+        ),
+    )
+
+
+@jit
+def _decide(logits, sign, width, branch, log_prob):
+    """Turn logits (S,) into errors, in place, and write the log-probabilities (S,) of decisions.
+
+    That of a decision with several scores is at the first of them, and 0 at the others.
+    """
+    # two loops: LLVM vectorises each, but not both in one
+    for s in range(len(logits)):
+        log_prob[s] = exp(-abs(logits[s]))
+    is_binary = True
+    for s in range(len(logits)):
+        z, small = sign[s] * logits[s], log_prob[s]
+        log_prob[s] = min(z, ZERO) - _log1p(small)
+        # the error is sigmoid(logit) less 1 where the first child is taken: -sign sigmoid(-z)
+        error = -sign[s] * (small if z >= 0 else _ONE) / (_ONE + small)
+        logits[s] = logits[s] if sign[s] == 0 else error
+        is_binary &= sign[s] != 0
+    s = 0
+    while not is_binary and s < len(logits):
+        k = width[s]
+        if k == 0:
+            s += 1
+            continue
+        largest = logits[s]
+        for i in range(s + 1, s + k):
+            largest = max(largest, logits[i])
+        total = ZERO
+        chosen = logits[s + branch[s]] - largest
+        for i in range(s, s + k):
+            logits[i] = exp(logits[i] - largest)
+            total += logits[i]
+            log_prob[i] = 0
+        log_prob[s] = chosen - np.log(total)
+        for i in range(s, s + k):
+            logits[i] /= total
+        logits[s + branch[s]] -= 1
+        s += k
+
+
+@jit
+def _share_codes(log_prob, code_start, first, stop, error, of_code):
+    """Return the loss of an item of codes `first` to `stop`; scale their errors by their shares.
+
+    `of_code` (C,) holds the log-probability of a code's decisions at wide nodes, and gets its share
+    of the target's probability.
+    """
+    for c in range(first, stop):
+        for s in range(code_start[c], code_start[c + 1]):
+            of_code[c] += log_prob[s]
+    if stop - first == 1:
+        loss = -of_code[first]
+        of_code[first] = 1
+        return loss
+    largest = of_code[first:stop].max()
+    loss = -largest - np.log(np.exp(of_code[first:stop] - largest).sum())
+    for c in range(first, stop):
+        of_code[c] = np.exp(of_code[c] + loss)
+        share = np.float32(of_code[c])
+        for s in range(code_start[c], code_start[c + 1]):
+            error[s] *= share
+    return loss
+
+
+@jit
+def tree_items(
+    weight, bias, hidden, first, stop, by_item, losses, error, log_prob, of_code, grad_hidden
+):
+    """Write the losses of some items, the errors of their scores and the gradients, if wanted.
+
+    Nothing is written to a `grad_hidden` without rows. `of_code` is as `_share_codes` has it.
+    """
+    item_start, code_start, row, sign, width, branch = by_item
+    for b in range(first, stop):
+        scores = slice(code_start[item_start[b]], code_start[item_start[b + 1]])
+        _dot_rows(weight, bias, row[scores], hidden[b], error[scores])
+    scores = slice(code_start[item_start[first]], code_start[item_start[stop]])
+    _decide(error[scores], sign[scores], width[scores], branch[scores], log_prob[scores])
+    for b in range(first, stop):
+        losses[b] = _share_codes(
+            log_prob, code_start, item_start[b], item_start[b + 1], error, of_code
+        )
+        if len(grad_hidden) > 0:
+            grad_hidden[b] = 0
+            scores = slice(code_start[item_start[b]], code_start[item_start[b + 1]])
+            add_rows(weight, row[scores], error[scores], grad_hidden[b])
+
+
+@jit
+def wide_forward(weight, bias, hidden, by_node, of_code, error):
+    """Add the log-probabilities of decisions at wide nodes to their codes; write their errors."""
+    rows, width, start, score_start, code, item, branch = by_node
+    for i in range(len(rows)):
+        n, k = start[i + 1] - start[i], width[i]
+        of_node = slice(rows[i], rows[i] + k)
+        # (n, k) logits, then errors
+        table = error[score_start[i] : score_start[i + 1]].reshape(n, k)
+        np.dot(hidden[item[start[i] : start[i + 1]]], weight[of_node].T, table)
+        for p in range(n):
+            logits, of_bias = table[p], bias[of_node]
+            largest = np.float32(-np.inf)
+            for j in range(k):
+                logits[j] += of_bias[j]
+                largest = max(largest, logits[j])
+            chosen = branch[start[i] + p]
+            log_prob = np.float64(logits[chosen] - largest)
+            total = ZERO
+            for j in range(k):
+                logits[j] = exp(logits[j] - largest)
+            for j in range(k):
+                total += logits[j]
+            of_code[code[start[i] + p]] += log_prob - np.log(np.float64(total))
+            scale = _ONE / total
+            for j in range(k):
+                logits[j] *= scale
+            logits[chosen] -= 1
+
+
+@jit
+def wide_errors(i, by_node, of_code, error):
+    """Return the errors (n, k) of the decisions at wide node i, scaled by their codes' shares."""
+    _, width, start, score_start, code, _, _ = by_node
+    n = start[i + 1] - start[i]
+    table = error[score_start[i] : score_start[i + 1]].reshape(n, width[i])
+    for p in range(n):
+        share = np.float32(of_code[code[start[i] + p]])
+        if share != 1:
+            for j in range(width[i]):
+                table[p, j] *= share
+    return table
+
+
+@jit
+def add_to_items(grad, item, grad_hidden):
+    """Add the gradients (n, d) of decisions to those of their items (n,)."""
+    for p in range(len(item)):
+        for j in range(grad.shape[1]):
+            grad_hidden[item[p], j] += grad[p, j]
+
+
+@jit
+def _tree_losses(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
+    by_item, _, by_node = _plan(targets, label_start, leaf_edge, edges, slot_of)
+    losses, of_code = np.empty(len(targets)), np.zeros(len(by_item[1]) - 1)
+    wide_error = np.empty(by_node[3][-1], np.float32)
+    wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
+    n_scores = len(by_item[2])
+    error, log_prob = np.empty(n_scores, np.float32), np.empty(n_scores, np.float32)
+    for first in range(0, len(targets), BLOCK):
+        stop = min(first + BLOCK, len(targets))
+        tree_items(
+            weight, bias, hidden, first, stop, by_item, losses, error, log_prob, of_code, hidden[:0]
+        )
+    return losses
+
+
+@jit
+def _tree_gradients(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
+    by_item, (rows, row_start, score, item), by_node = _plan(
+        targets, label_start, leaf_edge, edges, slot_of
+    )
+    losses, of_code = np.empty(len(targets)), np.zeros(len(by_item[1]) - 1)
+    wide_error = np.empty(by_node[3][-1], np.float32)
+    wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
+    grad_hidden = np.empty_like(hidden)
+    error, log_prob = np.empty(len(score), np.float32), np.empty(len(score), np.float32)
+    for first in range(0, len(targets), BLOCK):
+        stop = min(first + BLOCK, len(targets))
+        tree_items(
+            weight,
+            bias,
+            hidden,
+            first,
+            stop,
+            by_item,
+            losses,
+            error,
+            log_prob,
+            of_code,
+            grad_hidden,
+        )
+    n_rows = len(rows) + by_node[1].sum()
+    touched = np.empty(n_rows, np.int64)
+    touched[: len(rows)] = rows
+    grad_weight = np.zeros((n_rows, hidden.shape[1]), np.float32)
+    grad_bias = np.empty(n_rows, np.float32)
+    error = error[score]
+    for i in range(len(rows)):
+        scores = slice(row_start[i], row_start[i + 1])
+        grad_bias[i] = error[scores].sum()
+        add_rows(hidden, item[scores], error[scores], grad_weight[i])
+    first = len(rows)
+    for i in range(len(by_node[0])):
+        of_node = slice(first, first + by_node[1][i])
+        row, items = by_node[0][i], by_node[5][by_node[2][i] : by_node[2][i + 1]]
+        table = wide_errors(i, by_node, of_code, wide_error)
+        add_to_items(np.dot(table, weight[row : row + by_node[1][i]]), items, grad_hidden)
+        np.dot(table.T, hidden[items], grad_weight[of_node])
+        grad_bias[of_node] = table.sum(axis=0)
+        touched[of_node] = np.arange(row, row + by_node[1][i])
+        first += by_node[1][i]
+    return losses, grad_hidden, touched, grad_weight, grad_bias
+
+
+# Optimisers.
+
+
+@jit
+def adagrad_row(parameter, squares, decayed, row, grad, learning_rate, decay, tokens):
+    """Step of Adagrad for one row; with weight decay for the tokens since it was last touched."""
+    values = parameter[row]
+    total = ZERO
+    for j in range(len(grad)):
+        total += grad[j] * grad[j]
+    total = squares[row] + total / np.float32(len(grad))
+    squares[row] = total
+    rate = learning_rate / np.sqrt(total + TINY32)
+    kept = _ONE
+    if decay > 0:
+        kept = exp(-rate * np.float32(decay * (tokens - decayed[row])))
+        decayed[row] = tokens
+    for j in range(len(grad)):
+        values[j] = kept * values[j] - rate * grad[j]
+
+
+@jit
+def _adagrad_rows(parameter, squares, rows, gradient, learning_rate, owed):
+    for i in range(len(rows)):
+        values, grad = parameter[rows[i]], gradient[i]
+        total = ZERO
+        for j in range(len(grad)):
+            total += grad[j] * grad[j]
+        total = squares[rows[i]] + total / np.float32(len(grad))
+        squares[rows[i]] = total
+        rate = learning_rate / np.sqrt(total + TINY32)
+        kept = _ONE if len(owed) == 0 else exp(-rate * owed[i])
+        for j in range(len(grad)):
+            values[j] = kept * values[j] - rate * grad[j]
+
+
+# The twins: arguments and results as in `hstree.layers.kernels`.
+
+
+def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
+    """Twin of `kernels.window_sum`."""
+    hidden = np.empty((len(contexts), embedding.shape[1]), np.float32)
+    _window_sum(embedding, position, contexts, hidden)
+    return hidden, hidden
+
+
+def window_sum_backward(
+    embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
+) -> tuple[Int64, Array, Array]:
+    """Twin of `kernels.window_sum_backward`."""
+    slots = SLOTS.of(len(embedding))
+    found: tuple[Int64, Array, Array] = _window_sum_backward(
+        embedding, position, contexts, grad_hidden, slots
+    )
+    return found
+
+
+def adagrad_rows(
+    parameter: Array,
+    squares: Array,
+    rows: Int64 | slice,
+    gradient: Array,
+    learning_rate: float,
+    owed: Array | None = None,
+) -> None:
+    """Twin of `kernels.adagrad_rows`."""
+    if isinstance(rows, slice):
+        rows = np.arange(*rows.indices(len(parameter)))
+    _adagrad_rows(
+        parameter.reshape(len(parameter), -1),
+        squares,
+        rows,
+        gradient.reshape(len(gradient), -1),
+        np.float32(learning_rate),
+        squares[:0] if owed is None else owed,
+    )
+
+
+class TreePass:
+    """Losses and gradients of the batches of a tree.
+
+    Matrix products of wide nodes run on one BLAS thread: results would depend on their number.
+
+    Parameters
+    ----------
+    codes : Codes
+    """
+
+    def __init__(self, codes: Codes) -> None:
+        tree = codes.tree
+        # (E, 4) of each edge: the one above it or -1, the first weight row of its node, its
+        # branch, and the node's number of children
+        columns = tree.parent_edge, tree.edge_row, tree.edge_branch, tree.edge_width
+        edges = np.stack(columns, axis=1).astype(np.int32)
+        self._codes = codes.label_start, codes.leaf_edge, edges
+        #: limits the threads of BLAS where there is anything for it to do
+        self.one_thread: Callable[[], AbstractContextManager[object]] = (
+            one_blas_thread if int(tree.edge_width.max()) > NARROW else nullcontext
+        )
+        scores = np.where(tree.edge_width == 2, 1, tree.edge_width).astype(np.float64)
+        tree.sum_down(scores)
+        #: largest number of scores of one target
+        self.most_scores = float(
+            np.add.reduceat(scores[codes.leaf_edge], codes.label_start[:-1]).max()
+        )
+
+    def plan(self, targets: Integer, n_rows: int) -> tuple[Any, Any, Any]:
+        """Return the decisions of a batch by item, by row and by node (`_plan`)."""
+        plan: tuple[Any, Any, Any] = _plan(targets, *self._codes, SLOTS.of(n_rows))
+        return plan
+
+    def losses(self, weight: Array, bias: Array, hidden: Array, targets: Integer) -> Float64:
+        """Return the negative log-likelihoods (B,)."""
+        with self.one_thread():
+            losses: Float64 = _tree_losses(
+                weight, bias, hidden, targets, *self._codes, SLOTS.of(len(weight))
+            )
+        return losses
+
+    def gradients(
+        self, weight: Array, bias: Array, hidden: Array, targets: Integer
+    ) -> tuple[Float64, Array, Int64, Array, Array]:
+        """Return the losses, and their sum's gradients: hidden (B, d); rows, weights and biases."""
+        with self.one_thread():
+            found: tuple[Float64, Array, Int64, Array, Array] = _tree_gradients(
+                weight, bias, hidden, targets, *self._codes, SLOTS.of(len(weight))
+            )
+        return found

@@ -1,0 +1,156 @@
+"""Compiled kernels against those in NumPy, and against formulas in more digits."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hstree._compiled import numpy_alone, twins
+from hstree.layers import hierarchical, kernels
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.node_groups import NARROW
+from hstree.tree import Tree
+from tests.needs import NUMBA
+from tests.strategies import random_children, trees
+
+pytest.importorskip("numba", reason=NUMBA)
+
+
+def wide_tree(rng):
+    """Return a tree with binary, narrow and wide nodes, whose labels have one to three codes."""
+    wide = 2 * NARROW
+    first = [1, 2, 3, *(~label for label in range(wide))]
+    second = [4, *(~label for label in range(wide, 2 * wide))]
+    third = [~label for label in rng.permutation(2 * wide)[: NARROW + 5].tolist()]
+    children = [first, second, third, [~0, ~1, ~2], [~3, ~4]]
+    return Tree.from_children([f"w{i}" for i in range(2 * wide)], children)
+
+
+def drawn(tree, rng, *, dim=7, items=40):
+    """Return a layer with drawn parameters, hidden vectors and targets, in float32."""
+    layer = HierarchicalSoftmax(tree, dim)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    hidden = rng.standard_normal((items, dim)).astype(np.float32)
+    return layer, hidden, rng.integers(0, tree.n_labels, items)
+
+
+def dense(layer, gradients):
+    """Return the gradients of all rows by name, those that are left out zero."""
+    result = {name: np.zeros_like(array) for name, array in layer.parameters().items()}
+    for g in gradients.parameters:
+        rows = np.arange(len(layer.bias))[g.rows]
+        assert len(np.unique(rows)) == len(rows)
+        result[g.name][rows] += g.values
+    return result
+
+
+def check_tree(tree, seed):
+    layer, hidden, targets = drawn(tree, np.random.default_rng(seed))
+    assert (layer.compiled(len(hidden), hidden) is None) == (
+        layer._is_one_softmax or not tree.n_nodes
+    )
+    losses, gradients = layer.loss(hidden, targets)
+    with numpy_alone():
+        assert layer.compiled(len(hidden), hidden) is None
+        expected, of_numpy = layer.loss(hidden, targets)
+        nll = layer.nll(hidden, targets)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(layer.nll(hidden, targets), nll, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(gradients.hidden, of_numpy.hidden, rtol=1e-5, atol=2e-5)
+    found, wanted = dense(layer, gradients), dense(layer, of_numpy)
+    for name, values in wanted.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=2e-5, err_msg=name)
+
+
+@given(trees(plain_labels=True), st.integers(0, 99))
+@settings(deadline=None, max_examples=40)
+def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
+    check_tree(tree, seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_nodes_have_the_losses_and_gradients_of_numpy(seed):
+    check_tree(wide_tree(np.random.default_rng(seed)), seed)
+
+
+def test_a_chain_deeper_than_any_code_of_a_text():
+    n = 3000
+    children = [[~i, i + 1] for i in range(n - 2)] + [[~(n - 2), ~(n - 1)]]
+    check_tree(Tree.from_children([f"w{i}" for i in range(n)], children), 0)
+
+
+def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
+    tree = Tree.from_children(
+        [f"w{i}" for i in range(50)], random_children(Random(0), 50, wide=False)
+    )
+    layer, hidden, targets = drawn(tree, np.random.default_rng(0))
+    losses = layer.nll(hidden, targets)
+    longest = layer.codes.length.max()
+    monkeypatch.setattr(hierarchical, "MOST_SCORES", len(hidden) * longest)
+    assert layer.compiled(len(hidden), hidden) is not None
+    monkeypatch.setattr(hierarchical, "MOST_SCORES", len(hidden) * longest - 1)
+    assert layer.compiled(len(hidden), hidden) is None
+    assert layer.nll(hidden, targets) == pytest.approx(losses, rel=1e-5)
+
+
+def test_large_and_small_logits_lose_no_digits():
+    tree = Tree.from_children(list("abcd"), [[1, ~0], [~1, ~2, ~3]])
+    layer, hidden, targets = drawn(tree, np.random.default_rng(0), items=200)
+    for scale in (1e-6, 1e-2, 30.0, 3e3):
+        with numpy_alone():
+            expected = layer.nll(hidden * np.float32(scale), targets)
+        found = layer.nll(hidden * np.float32(scale), targets)
+        # logits of that size are rounded by as much
+        np.testing.assert_allclose(found, expected, rtol=3e-6, atol=1e-6 * max(1, scale))
+
+
+def test_exponentials_and_logarithms_are_those_of_float64():
+    compiled = twins("layers")
+    x = np.concatenate([-np.logspace(-9, 1.93, 999), [0], np.logspace(-9, 1.93, 999)])
+    x = x.astype(np.float32)
+    found = np.array([compiled.exp(value) for value in x])
+    np.testing.assert_allclose(found, np.exp(x.astype(np.float64)), rtol=4e-7)
+    assert compiled.exp(np.float32(-104)) == compiled.exp(np.float32(-np.inf)) == 0
+    x = np.concatenate([[0], np.logspace(-20, 0, 999)]).astype(np.float32)
+    found = np.array([compiled._log1p(value) for value in x])
+    np.testing.assert_allclose(found, np.log1p(x.astype(np.float64)), rtol=3e-7)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 9])
+def test_windows_are_those_of_numpy(n):
+    rng = np.random.default_rng(n)
+    embedding = rng.standard_normal((30, 6)).astype(np.float32)
+    position = rng.standard_normal((n, 6)).astype(np.float32)
+    contexts, grad = rng.integers(0, 30, (11, n)), rng.standard_normal((11, 6)).astype(np.float32)
+    hidden, vectors = kernels.window_sum(embedding, position, contexts)
+    words, *found = kernels.window_sum_backward(embedding, position, contexts, vectors, grad)
+    with numpy_alone():
+        expected, vectors = kernels.window_sum(embedding, position, contexts)
+        ascending, *wanted = kernels.window_sum_backward(
+            embedding, position, contexts, vectors, grad
+        )
+    np.testing.assert_allclose(hidden, expected, rtol=1e-5, atol=1e-6)
+    order = np.argsort(words)
+    np.testing.assert_array_equal(words[order], ascending)
+    np.testing.assert_allclose(found[0][order], wanted[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [slice(2, 9), slice(None), np.array([4, 0, 7])])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
+@pytest.mark.parametrize("decays", [False, True])
+def test_adagrad_is_that_of_numpy(rows, shape, decays):
+    rng = np.random.default_rng(0)
+    parameter = rng.standard_normal((9, *shape)).astype(np.float32)
+    squares = rng.random(9).astype(np.float32)
+    gradient = rng.standard_normal(parameter[rows].shape).astype(np.float32)
+    owed = rng.random(len(gradient)).astype(np.float32) if decays else None
+    expected, sums = parameter.copy(), squares.copy()
+    with numpy_alone():
+        kernels.adagrad_rows(expected, sums, rows, gradient, 0.1, owed)
+    kernels.adagrad_rows(parameter, squares, rows, gradient, 0.1, owed)
+    np.testing.assert_allclose(parameter, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(squares, sums, rtol=1e-6)

@@ -1,0 +1,148 @@
+"""Compiled training steps against those in NumPy: parameters, losses, perplexity, bytes."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from hstree.builders import build
+from hstree.experiments.evaluation import versions
+from hstree.models.lbl import LanguageModel
+from hstree.tree import Tree
+from tests.layers.test_compiled import wide_tree
+from tests.needs import NUMBA
+from tests.texts import corpus_of
+
+numba = pytest.importorskip("numba", reason=NUMBA)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Text over the labels of every tree below, in which a word depends on the one before it."""
+    rng = np.random.default_rng(0)
+    words, lines = 126, []
+    for _ in range(400):
+        ids = [int(rng.integers(words))]
+        for _ in range(11):
+            ids.append((3 * ids[-1] + int(rng.integers(4))) % words)
+        lines.append(" ".join(f"w{i}" for i in ids))
+    return corpus_of(tmp_path_factory.mktemp("text"), lines)
+
+
+def tree(kind, corpus):
+    vocabulary = corpus.vocabulary
+    if kind == "wide":
+        drawn = wide_tree(np.random.default_rng(0))
+        assert drawn.n_labels >= len(vocabulary)
+        labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
+        return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)
+    if kind == "forest":
+        trees = [build("random", vocabulary, random_state=i) for i in range(2)]
+        return join(trees)
+    return build(kind, vocabulary)
+
+
+def join(trees):
+    """Return a tree whose root chooses one of several trees over the same labels."""
+    children, first = [[]], 1
+    for one in trees:
+        children[0].append(first)
+        for a, b in zip(one.child_start[:-1], one.child_start[1:], strict=True):
+            children.append([c + first if c >= 0 else c for c in one.child[a:b].tolist()])
+        first = len(children)
+    return Tree.from_children(trees[0].labels, children)
+
+
+KINDS = ["huffman", "balanced", "forest", "wide"]
+
+
+def trained(corpus, kind, *, steps=5, fast=True, **options):
+    """Return the parameters and losses of some steps from drawn weights.
+
+    At weights of zero a forest's gate has a gradient of rounding errors alone, which Adagrad turns
+    into steps.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not fast:
+            patch.setattr("hstree._compiled._is_wanted", lambda: False)
+        model = LanguageModel(tree(kind, corpus), dim=13, batch_size=50, **options)
+        for parameter in model.layer.parameters().values():
+            parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
+        windows = model.windows(corpus)
+        trainer = model.trainer(windows)
+        assert (trainer._compiled is not None) == fast
+        batches = trainer.epoch_batches(windows)
+        losses = [trainer.step(c, t, 0.1) for c, t, _ in islice(batches, steps)]
+        batches.close()
+    return model.parameters(), losses
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"dropout": 0, "weight_decay": 1e-3}])
+@pytest.mark.parametrize("context", [1, 5])
+def test_steps_are_those_of_numpy(corpus, kind, options, context):
+    found, losses = trained(corpus, kind, context=context, **options)
+    expected, of_numpy = trained(corpus, kind, fast=False, context=context, **options)
+    assert losses == pytest.approx(of_numpy, rel=1e-5)
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_training_reaches_the_perplexity_of_numpy(corpus, kind):
+    fast, slow = (
+        LanguageModel(tree(kind, corpus), dim=13, batch_size=50, epochs=2).fit(
+            corpus, corpus, fast=fast
+        )
+        for fast in (True, False)
+    )
+    for one, other in zip(fast.history_.epochs, slow.history_.epochs, strict=True):
+        assert one.train == pytest.approx(other.train, rel=2e-3)
+        assert one.valid == pytest.approx(other.valid, rel=2e-3)
+    assert fast.history_.epochs[-1].valid < 0.8 * len(corpus.vocabulary)
+
+
+@pytest.mark.parametrize("kind", ["huffman", "wide"])
+def test_the_number_of_threads_changes_no_bit(corpus, kind, monkeypatch):
+    results = []
+    for threads in (1, 2):
+        monkeypatch.setattr("hstree.training.ahead.n_threads", lambda n=threads: n)
+        parameters, losses = trained(corpus, kind, steps=40)
+        results.append((losses, {name: array.tobytes() for name, array in parameters.items()}))
+    assert results[0] == results[1]
+
+
+def test_without_kernels_a_fit_has_the_bytes_of_numpy(corpus):
+    models = [LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus, fast=False)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hstree._compiled._is_wanted", lambda: False)
+        models.append(LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus))
+    models.append(LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus))
+    one, same, fast = (model.context_model.embedding.tobytes() for model in models)
+    assert one == same != fast
+
+
+def test_a_batch_that_was_not_announced_is_trained_on_too(corpus):
+    """A caller may take batches from anywhere: dropout and layout are of the batch at hand."""
+    model = LanguageModel(tree("huffman", corpus), dim=5, batch_size=50)
+    windows = model.windows(corpus)
+    trainer = model.trainer(windows)
+    announced = trainer.batches(windows)
+    contexts, targets, _ = next(announced)
+    loss = trainer.step(contexts[:7].copy(), targets[:7].copy(), 0.1)
+    assert 0 < loss < 7 * 2 * np.log(len(corpus.vocabulary))
+    assert trainer.step(contexts, targets, 0.1) > loss
+
+
+def test_layers_and_matrices_without_a_compiled_step_train_by_their_own(corpus):
+    for options, layer in (({"full": True}, "huffman"), ({}, "flat")):
+        model = LanguageModel(tree(layer, corpus), dim=5, epochs=1, **options).fit(corpus)
+        assert model.trainer(model.windows(corpus))._compiled is None
+        assert model.history_.epochs[0].train < len(corpus.vocabulary)
+
+
+def test_results_say_what_computed_them(monkeypatch):
+    assert versions()["kernels"] == f"numba {numba.__version__}"
+    monkeypatch.setattr("hstree._compiled._is_wanted", lambda: False)
+    assert versions()["kernels"] == "numpy"

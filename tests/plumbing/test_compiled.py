@@ -1,0 +1,143 @@
+"""When compiled kernels are used: what is installed, what is asked for, where they are kept."""
+
+import os
+import stat
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from hstree import _compiled
+from tests.needs import NUMBA
+
+#: Prints what kernels are used, and whether numba was imported before that was asked.
+REPORT = """
+import sys
+import hstree, hstree_cli
+before = "numba" in sys.modules
+from hstree._compiled import kernels, twins
+print(before, kernels(), twins("layers") is not None)
+"""
+STEP = """
+import numpy as np
+from hstree.layers.kernels import adagrad_rows
+adagrad_rows(np.ones((2, 3), "f"), np.ones(2, "f"), slice(0, 2), np.ones((2, 3), "f"), 0.1, None)
+"""
+
+
+def run(code, **environment):
+    answer = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return answer.stdout.strip(), answer.stderr
+
+
+@pytest.fixture
+def fresh():
+    """Forget whether numba is there, before and after."""
+    cached = (_compiled._numba, _compiled._twins, _compiled._is_wanted, _compiled._can_cache)
+    for function in cached:
+        function.cache_clear()
+    yield
+    for function in cached:
+        function.cache_clear()
+
+
+def test_without_numba_numpy_computes_alone(fresh, monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "numba")
+    monkeypatch.setattr(sys, "meta_path", [_Missing(), *sys.meta_path])
+    for name in [name for name in sys.modules if name.startswith("numba.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _compiled.kernels() == "numpy"
+    assert _compiled.twins("layers") is None
+
+
+class _Missing:
+    """An import hook under which numba is not installed."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba":
+            raise ModuleNotFoundError("No module named 'numba'", name="numba")
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        ("raise ImportError('Numba needs NumPy 1.5 or less')", "Numba needs NumPy 1.5 or less"),
+        ("raise SystemError('initialization failed')", "initialization failed"),
+        ("version_info, __version__ = (0, 60, 0), '0.60.0'", "version 0.60.0 is older than 0.61"),
+    ],
+)
+def test_a_numba_that_cannot_be_used_is_said_once(tmp_path, module, why):
+    (tmp_path / "numba.py").write_text(module)
+    path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    printed, warned = run(REPORT + "\nkernels()", PYTHONPATH=path)
+    assert printed == "False numpy False"
+    assert warned.count("RuntimeWarning") == 1
+    assert f"numba is installed but not used: {why}; upgrade it, or set HSTREE_FAST=0" in warned
+
+
+def test_numba_is_imported_when_it_is_first_needed():
+    numba = pytest.importorskip("numba", reason=NUMBA)
+    assert run(REPORT)[0] == f"False numba {numba.__version__} True"
+    assert run(REPORT, HSTREE_FAST="0")[0] == "False numpy False"
+
+
+def test_machine_code_is_kept_in_the_cache_folder(tmp_path):
+    pytest.importorskip("numba", reason=NUMBA)
+    environment = {"HSTREE_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": ""}
+    code = "import os; del os.environ['NUMBA_CACHE_DIR']\n" + STEP
+    run(code, **environment)
+    kept = sorted((tmp_path / "kernels").rglob("*.nbc"))
+    assert kept
+    times = [file.stat().st_mtime_ns for file in kept]
+    run(code, **environment)
+    assert [file.stat().st_mtime_ns for file in kept] == times
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+def test_a_read_only_home_is_no_fault(tmp_path):
+    pytest.importorskip("numba", reason=NUMBA)
+    (tmp_path / "file").write_text("")
+    code = "import os; del os.environ['NUMBA_CACHE_DIR']\n" + STEP + "print('done')"
+    printed, warned = run(code, HSTREE_CACHE=str(tmp_path / "file" / "x"), NUMBA_CACHE_DIR="")
+    assert (printed, warned) == ("done", "")
+    assert not stat.S_ISDIR((tmp_path / "file").stat().st_mode)
+
+
+def test_numpy_alone_ends_with_its_block_and_can_be_nested():
+    pytest.importorskip("numba", reason=NUMBA)
+    assert _compiled.twins("layers") is not None
+    with _compiled.numpy_alone():
+        assert _compiled.kernels() == "numpy"
+        with _compiled.numpy_alone(False):
+            assert _compiled.twins("layers") is None
+    with _compiled.numpy_alone(False):
+        assert _compiled.twins("layers") is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "cores"), [("", None), ("1", 1), ("1,4", 1), ("many", None), ("100000", None)]
+)
+def test_threads_are_those_of_openmp_and_at_most_the_cores(monkeypatch, value, cores):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    all_cores = _compiled.n_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert _compiled.n_threads() == (cores or all_cores)
+
+
+def test_twins_take_contiguous_float32_alone():
+    single, double = np.ones((4, 4), np.float32), np.ones((4, 4))
+    assert _compiled.takes(single, np.arange(3)[::2], 0.5, None)
+    assert not _compiled.takes(double)
+    assert not _compiled.takes(single.T[:2])
+    assert not _compiled.takes(single[:, :2])

@@ -1,0 +1,66 @@
+"""Batches made in a second thread: the same, in the same order, and stopped with their reader."""
+
+import threading
+import time
+
+import pytest
+
+from hstree.training import ahead
+from hstree.training.ahead import TOGETHER, WAITING
+
+
+@pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
+def cores(request, monkeypatch):
+    """Run with kernels on one core, where nothing is made ahead, and on two."""
+    monkeypatch.setattr(ahead, "kernels", lambda: "numba 1")
+    monkeypatch.setattr(ahead, "n_threads", lambda: request.param)
+    return request.param
+
+
+def running():
+    return [thread for thread in threading.enumerate() if thread.name == "batches"]
+
+
+@pytest.mark.parametrize("n", [0, 1, TOGETHER, 10 * TOGETHER + 3])
+def test_the_order_is_the_same(cores, n):
+    assert list(ahead.ahead(iter(range(n)))) == list(range(n))
+    assert not running()
+
+
+def test_an_error_is_raised_in_its_place(cores):
+    def faulty():
+        yield from range(TOGETHER)
+        raise ValueError("no more")
+
+    items = ahead.ahead(faulty())
+    assert [next(items) for _ in range(TOGETHER)] == list(range(TOGETHER))
+    with pytest.raises(ValueError, match="no more"):
+        next(items)
+    assert not running()
+
+
+def test_a_reader_that_leaves_stops_the_thread_and_the_items(cores):
+    made, closed = [], []
+
+    def endless():
+        try:
+            while True:
+                made.append(len(made))
+                yield made[-1]
+        finally:
+            closed.append(True)
+
+    items = ahead.ahead(endless())
+    assert next(items) == 0
+    time.sleep(0.05)
+    assert len(made) <= TOGETHER * (WAITING + 3)
+    items.close()
+    assert not running()
+    assert closed
+
+
+def test_numpy_makes_nothing_ahead(monkeypatch):
+    monkeypatch.setattr(ahead, "kernels", lambda: "numpy")
+    monkeypatch.setattr(ahead, "n_threads", lambda: 2)
+    items = iter(range(3))
+    assert ahead.ahead(items) is items
