@@ -355,14 +355,13 @@ def _share_codes(log_prob, code_start, first, stop, error, of_code):
 
 
 @jit
-def tree_items(
-    weight, bias, hidden, first, stop, by_item, losses, error, log_prob, of_code, grad_hidden
-):
+def tree_items(weight, bias, hidden, first, stop, by_item, of_items):
     """Write the losses of some items, the errors of their scores and the gradients, if wanted.
 
     Nothing is written to a `grad_hidden` without rows. `of_code` is as `_share_codes` has it.
     """
     item_start, code_start, row, sign, width, branch = by_item
+    losses, error, log_prob, of_code, grad_hidden = of_items
     for b in range(first, stop):
         scores = slice(code_start[item_start[b]], code_start[item_start[b + 1]])
         _dot_rows(weight, bias, row[scores], hidden[b], error[scores])
@@ -409,41 +408,48 @@ def wide_forward(weight, bias, hidden, by_node, of_code, error):
 
 
 @jit
-def wide_errors(i, by_node, of_code, error):
-    """Return the errors (n, k) of the decisions at wide node i, scaled by their codes' shares."""
-    _, width, start, score_start, code, _, _ = by_node
-    n = start[i + 1] - start[i]
-    table = error[score_start[i] : score_start[i + 1]].reshape(n, width[i])
-    for p in range(n):
-        share = np.float32(of_code[code[start[i] + p]])
-        if share != 1:
-            for j in range(width[i]):
-                table[p, j] *= share
-    return table
+def tree_pass(weight, bias, hidden, by_item, by_node, grad_hidden):
+    """Return the losses (B,), shares of codes, and errors of scores; write what `tree_items` does.
+
+    The gradient of the decisions at wide nodes is not in `grad_hidden`: `wide_gradient` adds it.
+    """
+    n_items, n_scores = len(hidden), len(by_item[2])
+    losses, of_code = np.empty(n_items), np.zeros(len(by_item[1]) - 1)
+    wide_error = np.empty(by_node[3][-1], np.float32)
+    wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
+    error, log_prob = np.empty(n_scores, np.float32), np.empty(n_scores, np.float32)
+    of_items = losses, error, log_prob, of_code, grad_hidden
+    for first in range(0, n_items, BLOCK):
+        stop = min(first + BLOCK, n_items)
+        tree_items(weight, bias, hidden, first, stop, by_item, of_items)
+    return losses, of_code, error, wide_error
 
 
 @jit
-def add_to_items(grad, item, grad_hidden):
-    """Add the gradients (n, d) of decisions to those of their items (n,)."""
-    for p in range(len(item)):
-        for j in range(grad.shape[1]):
-            grad_hidden[item[p], j] += grad[p, j]
+def wide_gradient(i, weight, hidden, by_node, of_code, error, grad_hidden):
+    """Return the gradients (k, d), (k,) of wide node i; add that of its items to `grad_hidden`."""
+    rows, width, start, score_start, code, item, _ = by_node
+    n, k = start[i + 1] - start[i], width[i]
+    items = item[start[i] : start[i + 1]]
+    # (n, k) errors, scaled by the shares of their codes
+    table = error[score_start[i] : score_start[i + 1]].reshape(n, k)
+    grad_bias = np.zeros(k, np.float32)
+    for p in range(n):
+        share = np.float32(of_code[code[start[i] + p]])
+        for j in range(k):
+            table[p, j] *= share
+            grad_bias[j] += table[p, j]
+    of_items = np.dot(table, weight[rows[i] : rows[i] + k])
+    for p in range(n):
+        for j in range(hidden.shape[1]):
+            grad_hidden[items[p], j] += of_items[p, j]
+    return np.dot(table.T, hidden[items]), grad_bias
 
 
 @jit
 def _tree_losses(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
     by_item, _, by_node = _plan(targets, label_start, leaf_edge, edges, slot_of)
-    losses, of_code = np.empty(len(targets)), np.zeros(len(by_item[1]) - 1)
-    wide_error = np.empty(by_node[3][-1], np.float32)
-    wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
-    n_scores = len(by_item[2])
-    error, log_prob = np.empty(n_scores, np.float32), np.empty(n_scores, np.float32)
-    for first in range(0, len(targets), BLOCK):
-        stop = min(first + BLOCK, len(targets))
-        tree_items(
-            weight, bias, hidden, first, stop, by_item, losses, error, log_prob, of_code, hidden[:0]
-        )
-    return losses
+    return tree_pass(weight, bias, hidden, by_item, by_node, hidden[:0])[0]
 
 
 @jit
@@ -451,46 +457,30 @@ def _tree_gradients(weight, bias, hidden, targets, label_start, leaf_edge, edges
     by_item, (rows, row_start, score, item), by_node = _plan(
         targets, label_start, leaf_edge, edges, slot_of
     )
-    losses, of_code = np.empty(len(targets)), np.zeros(len(by_item[1]) - 1)
-    wide_error = np.empty(by_node[3][-1], np.float32)
-    wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
     grad_hidden = np.empty_like(hidden)
-    error, log_prob = np.empty(len(score), np.float32), np.empty(len(score), np.float32)
-    for first in range(0, len(targets), BLOCK):
-        stop = min(first + BLOCK, len(targets))
-        tree_items(
-            weight,
-            bias,
-            hidden,
-            first,
-            stop,
-            by_item,
-            losses,
-            error,
-            log_prob,
-            of_code,
-            grad_hidden,
-        )
+    losses, of_code, error, wide_error = tree_pass(
+        weight, bias, hidden, by_item, by_node, grad_hidden
+    )
     n_rows = len(rows) + by_node[1].sum()
     touched = np.empty(n_rows, np.int64)
     touched[: len(rows)] = rows
     grad_weight = np.zeros((n_rows, hidden.shape[1]), np.float32)
-    grad_bias = np.empty(n_rows, np.float32)
+    grad_bias = np.zeros(n_rows, np.float32)
     error = error[score]
     for i in range(len(rows)):
         scores = slice(row_start[i], row_start[i + 1])
-        grad_bias[i] = error[scores].sum()
+        for p in range(row_start[i], row_start[i + 1]):
+            grad_bias[i] += error[p]
         add_rows(hidden, item[scores], error[scores], grad_weight[i])
     first = len(rows)
     for i in range(len(by_node[0])):
-        of_node = slice(first, first + by_node[1][i])
-        row, items = by_node[0][i], by_node[5][by_node[2][i] : by_node[2][i + 1]]
-        table = wide_errors(i, by_node, of_code, wide_error)
-        add_to_items(np.dot(table, weight[row : row + by_node[1][i]]), items, grad_hidden)
-        np.dot(table.T, hidden[items], grad_weight[of_node])
-        grad_bias[of_node] = table.sum(axis=0)
-        touched[of_node] = np.arange(row, row + by_node[1][i])
-        first += by_node[1][i]
+        row, k = by_node[0][i], by_node[1][i]
+        of_node = slice(first, first + k)
+        grad_weight[of_node], grad_bias[of_node] = wide_gradient(
+            i, weight, hidden, by_node, of_code, wide_error, grad_hidden
+        )
+        touched[of_node] = np.arange(row, row + k)
+        first += k
     return losses, grad_hidden, touched, grad_weight, grad_bias
 
 

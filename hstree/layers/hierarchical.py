@@ -224,6 +224,11 @@ class HierarchicalSoftmax(OutputLayer):
         return label
 
 
+def compiled_pass(layer: OutputLayer, n_items: int, *arrays: Array) -> Any:
+    """Return `HierarchicalSoftmax.compiled`; None for other layers, subclasses among them."""
+    return layer.compiled(n_items, *arrays) if type(layer) is HierarchicalSoftmax else None
+
+
 class _Pass:
     """Forward and backward pass of one batch."""
 

@@ -12,21 +12,19 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import SLOTS, jit
-from hstree._typing import Array, Integer
+from hstree._typing import Array, Float64, Integer
 from hstree.layers.compiled import (
-    BLOCK,
     TINY32,
     ZERO,
     TreePass,
     adagrad_row,
     add_rows,
-    add_to_items,
     add_window,
-    tree_items,
-    wide_errors,
-    wide_forward,
+    tree_pass,
+    wide_gradient,
 )
 from hstree.training.adagrad import RowAdagrad
+from hstree.training.sgd import DampedSGD
 
 Plan = tuple[Any, Any, Any, Any]
 
@@ -92,21 +90,11 @@ def _update_wide_nodes(
 ):
     weight, bias = parameters
     squares, squares_of_bias, decayed = sums
-    rows, width, start, _, _, item, _ = by_node
-    for i in range(len(rows)):
-        of_node, items = slice(rows[i], rows[i] + width[i]), item[start[i] : start[i + 1]]
-        table = wide_errors(i, by_node, of_code, error)
-        add_to_items(np.dot(table, weight[of_node]), items, grad_hidden)
-        grad = np.dot(table.T, hidden[items])
-        for j in range(width[i]):
-            row = rows[i] + j
+    for i in range(len(by_node[0])):
+        grad, grad_bias = wide_gradient(i, weight, hidden, by_node, of_code, error, grad_hidden)
+        for j in range(len(grad_bias)):
+            row = by_node[0][i] + j
             adagrad_row(weight, squares, decayed, row, grad[j], rate, decay, tokens)
-        grad_bias = np.zeros(width[i], np.float32)
-        for p in range(len(items)):
-            for j in range(width[i]):
-                grad_bias[j] += table[p, j]
-        for j in range(width[i]):
-            row = rows[i] + j
             squares_of_bias[row] += grad_bias[j] * grad_bias[j]
             bias[row] -= rate / np.sqrt(squares_of_bias[row] + TINY32) * grad_bias[j]
 
@@ -137,27 +125,10 @@ def _step(parameters, sums, decays, contexts, keep, plan, rate, tokens):
     of_words, of_nodes = sums
     by_word, by_item, by_row, by_node = plan
     hidden = _hidden(embedding, position, keep, contexts)
-    of_code = np.zeros(len(by_item[1]) - 1)
-    wide_error = np.empty(by_node[3][-1], np.float32)
-    wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
-    n_items, n_scores = len(keep), len(by_row[3])
-    losses, grad_hidden = np.empty(n_items), np.empty_like(keep)
-    error, log_prob = np.empty(n_scores, np.float32), np.empty(n_scores, np.float32)
-    for first in range(0, n_items, BLOCK):
-        stop = min(first + BLOCK, n_items)
-        tree_items(
-            weight,
-            bias,
-            hidden,
-            first,
-            stop,
-            by_item,
-            losses,
-            error,
-            log_prob,
-            of_code,
-            grad_hidden,
-        )
+    grad_hidden = np.empty_like(hidden)
+    losses, of_code, error, wide_error = tree_pass(
+        weight, bias, hidden, by_item, by_node, grad_hidden
+    )
     _update_nodes((weight, bias), of_nodes, by_row, error, hidden, rate, decays[1], tokens)
     _update_wide_nodes(
         (weight, bias),
@@ -171,11 +142,159 @@ def _step(parameters, sums, decays, contexts, keep, plan, rate, tokens):
         decays[1],
         tokens,
     )
-    for b in range(n_items):
+    for b in range(len(keep)):
         for j in range(keep.shape[1]):
             grad_hidden[b, j] *= keep[b, j]
     _update_words(embedding, position, of_words, by_word, grad_hidden, rate, decays[0], tokens)
     return losses.sum()
+
+
+# word2vec: hidden vectors are means over windows, steps are those of damped gradient descent.
+
+
+@jit
+def _plan_windows(contexts, slot_of):
+    """Return the words of each context, -1 left out, as a sparse matrix and its transpose.
+
+    Every item has weights that sum to 1, over its words; no words, no weights. Both matrices are
+    tuples: offsets of their rows, columns, and weights. The rows of the transpose are `words` (w,).
+    """
+    n_items, n = contexts.shape
+    start, column = np.zeros(n_items + 1, np.int64), np.empty(n_items * n, np.int32)
+    share = np.empty(n_items * n, np.float32)
+    words, word_start = np.empty(n_items * n, np.int64), np.zeros(n_items * n + 1, np.int64)
+    slot = np.empty(n_items * n, np.int32)
+    p = n_words = 0
+    for b in range(n_items):
+        for i in range(n):
+            word = contexts[b, i]
+            if word < 0:
+                continue
+            if slot_of[word] < 0:
+                slot_of[word] = n_words
+                words[n_words] = word
+                n_words += 1
+            column[p], slot[p] = word, slot_of[word]
+            word_start[slot[p] + 1] += 1
+            p += 1
+        start[b + 1] = p
+        for q in range(start[b], p):
+            share[q] = np.float32(1) / np.float32(p - start[b])
+    for w in range(n_words):
+        slot_of[words[w]] = -1
+        word_start[w + 1] += word_start[w]
+    item, share_of_item = np.empty(p, np.int32), np.empty(p, np.float32)
+    place = word_start[:n_words].copy()
+    for b in range(n_items):
+        for q in range(start[b], start[b + 1]):
+            item[place[slot[q]]], share_of_item[place[slot[q]]] = b, share[q]
+            place[slot[q]] += 1
+    by_item = start, column[:p], share[:p]
+    return by_item, (words[:n_words], word_start[: n_words + 1], item, share_of_item)
+
+
+@jit
+def _damped(rate, s):
+    """Return ``rate (1 - exp(-s)) / s``."""
+    return np.float32(rate * -np.expm1(-s) / s) if s > 0 else np.float32(rate)
+
+
+@jit
+def _squared_length(vector):
+    total = ZERO
+    for j in range(len(vector)):
+        total += vector[j] * vector[j]
+    return np.float64(total)
+
+
+@jit
+def _descend(values, rate, grad):
+    for j in range(len(grad)):
+        values[j] -= rate * grad[j]
+
+
+@jit
+def _window_step(parameters, curvatures, plan, rate):
+    """Train on a batch; return the losses of its predictions."""
+    embedding, weight, bias = parameters
+    of_words, of_nodes, of_biases = curvatures
+    (start, column, share), by_word, by_item, by_row, by_node = plan
+    n_items, d = len(start) - 1, embedding.shape[1]
+    hidden, grad_hidden = np.zeros((n_items, d), np.float32), np.empty((n_items, d), np.float32)
+    squares = shares = 0.0
+    for b in range(n_items):
+        of_item = slice(start[b], start[b + 1])
+        add_rows(embedding, column[of_item], share[of_item], hidden[b])
+        squares += _squared_length(hidden[b])
+        shares += _squared_length(share[of_item])
+    losses, of_code, error, wide_error = tree_pass(
+        weight, bias, hidden, by_item, by_node, grad_hidden
+    )
+    rows, row_start, score, item = by_row
+    curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
+    for row in rows:
+        curvature += of_nodes[row] * _squared_length(weight[row])
+    for i in range(len(by_node[0])):
+        for row in range(by_node[0][i], by_node[0][i] + by_node[1][i]):
+            curvature += of_nodes[row] * _squared_length(weight[row])
+    grad, error = np.empty(d, np.float32), error[score]
+    for i in range(len(rows)):
+        row, scores = rows[i], slice(row_start[i], row_start[i + 1])
+        grad[:] = 0
+        add_rows(hidden, item[scores], error[scores], grad)
+        _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad)
+        of_bias = ZERO
+        for p in range(row_start[i], row_start[i + 1]):
+            of_bias += error[p]
+        bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * of_bias
+    for i in range(len(by_node[0])):
+        grad_weight, grad_bias = wide_gradient(
+            i, weight, hidden, by_node, of_code, wide_error, grad_hidden
+        )
+        for j in range(len(grad_bias)):
+            row = by_node[0][i] + j
+            _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad_weight[j])
+            bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * grad_bias[j]
+    words, word_start, item, share_of_item = by_word
+    for w in range(len(words)):
+        word, of_word = words[w], slice(word_start[w], word_start[w + 1])
+        grad[:] = 0
+        add_rows(grad_hidden, item[of_word], share_of_item[of_word], grad)
+        _descend(embedding[word], _damped(rate, rate * shares * curvature * of_words[word]), grad)
+    return losses
+
+
+class WindowStep:
+    """Training step of CBOW or skip-gram over a tree.
+
+    Parameters
+    ----------
+    tree : TreePass
+    embedding, weight, bias : DampedSGD
+        Of the word vectors, and of the parameters of the layer.
+    """
+
+    def __init__(
+        self, tree: TreePass, embedding: DampedSGD, weight: DampedSGD, bias: DampedSGD
+    ) -> None:
+        self._tree = tree
+        optimisers = (embedding, weight, bias)
+        self._parameters = tuple(o.parameter for o in optimisers)
+        self._curvatures = tuple(o.curvature for o in optimisers)
+
+    def plan(self, contexts: Integer, targets: Integer) -> Any:
+        """Return what a step needs to know of predictions, which depends on no parameter."""
+        embedding, weight, _ = self._parameters
+        windows = _plan_windows(contexts, SLOTS.of(len(embedding)))
+        return (*windows, *self._tree.plan(targets, len(weight)))
+
+    def __call__(self, plan: Any, learning_rate: float) -> Float64:
+        """Train on a batch; return the losses of its predictions."""
+        with self._tree.one_thread():
+            losses: Float64 = _window_step(
+                self._parameters, self._curvatures, plan, float(learning_rate)
+            )
+        return losses
 
 
 class LogBilinearStep:

@@ -8,7 +8,6 @@ the random seed and the text alone, so that all output layers get the same.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Annotated, Any, ClassVar
@@ -25,7 +24,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.hierarchical import compiled_pass
 from hstree.layers.kernels import sum_by_word, window_sum, window_sum_backward
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
@@ -243,19 +242,6 @@ class LogBilinear(ContextModel):
         return ParameterGradient("embedding", words, grad_words), grad_position
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """What a step needs of a batch, beside parameters and words.
-
-    `keep` (B, d) scales every element of the hidden vectors, by 0 where dropout leaves it out;
-    `plan` is that of a compiled step.
-    """
-
-    targets: Integer
-    keep: Array
-    plan: Any
-
-
 class LogBilinearTrainer(Trainer[LogBilinear]):
     """Trains a log-bilinear model and its output layer, in place."""
 
@@ -271,36 +257,33 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         }
         self._tokens = 0
         self._compiled = self._compiled_step(model.batch_size)
-        #: what was drawn and laid out for the batches that come next
-        self._prepared: deque[_Prepared] = deque()
         self._rng = np.random.default_rng([model.random_state, 1])
         self._noise = np.random.default_rng([model.random_state, 2])
         self._rate, self._since_best = model.learning_rate, 0
 
     def _compiled_step(self, n_items: int) -> Any:
         """Return the compiled step of batches of `n_items`; None where there is none."""
-        module, layer = twins("models"), self.layer
-        if module is None or self.model.full or type(layer) is not HierarchicalSoftmax:
-            return None
-        tree = layer.compiled(n_items, self.model.embedding)
-        if tree is None:
+        module = None if self.model.full else twins("models")
+        tree = compiled_pass(self.layer, n_items, self.model.embedding)
+        if module is None or tree is None:
             return None
         return module.LogBilinearStep(tree, self.embedding, self.position, *self.output.values())
 
     def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, in random order; what a step draws is drawn with each."""
-        self._prepared.clear()
-        for batch in train.batches(self._batch_size, self._rng):
-            self._prepared.append(self._prepare(*batch[:2]))
-            yield batch
+        """Yield the batches of one epoch, in random order."""
+        return train.batches(self._batch_size, self._rng)
 
-    def _prepare(self, contexts: Integer, targets: Integer) -> _Prepared:
+    def prepare(self, contexts: Integer, targets: Integer) -> tuple[Array, Any]:
+        """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.
+
+        The scale is 0 where dropout leaves an element out. The second value is the plan of the
+        compiled step, None without one.
+        """
         rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
         keep = np.ones(shape, np.float32)
         if rate > 0:
             keep = (self._rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
-        plan = None if self._compiled is None else self._compiled.plan(contexts, targets)
-        return _Prepared(targets, keep, plan)
+        return keep, None if self._compiled is None else self._compiled.plan(contexts, targets)
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate, which is the same all through an epoch.
@@ -320,13 +303,9 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
         self._tokens += len(targets)
-        if self._prepared and self._prepared[0].targets is targets:
-            prepared = self._prepared.popleft()
-        else:
-            prepared = self._prepare(contexts, targets)
-        keep = prepared.keep
+        keep, plan = self.prepared(contexts, targets)
         if self._compiled is not None:
-            loss: float = self._compiled(contexts, keep, prepared.plan, learning_rate, self._tokens)
+            loss: float = self._compiled(contexts, keep, plan, learning_rate, self._tokens)
             return loss
         hidden, vectors = self.model.forward(contexts)
         losses, gradients = self.layer.loss_in_context(

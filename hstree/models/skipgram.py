@@ -15,7 +15,7 @@ from hstree._typing import Float64, Int64, Integer
 from hstree.layers.base import OutputLayer
 from hstree.models.base import LearningRate
 from hstree.models.cbow import MeanOfWindow
-from hstree.models.word2vec import WindowLoss, Word2Vec
+from hstree.models.word2vec import WindowLoss, Word2Vec, mean_of_items
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,39 +48,35 @@ class EachOfWindow(MeanOfWindow):
     word, and what users of word2vec take for one of several.
     """
 
+    def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
+        """Return the item of each pair (P,), and its word (P, 1): -1 for an item without a word."""
+        is_pair = contexts >= 0
+        is_pair[~is_pair.any(axis=1), 0] = True
+        item, column = np.nonzero(is_pair)
+        return item, contexts[item, column][:, None]
+
+    def most_predictions(self, window: int) -> int:
+        """Return the largest number of pairs of one target."""
+        return 2 * window
+
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the mean nll in nats over the pairs of each target, (B,).
 
         A target without a word around it is one pair, with a hidden vector of zero.
         """
-        item, single = _pairs(contexts)
-        return _mean_of_items(super().nll(layer, single, targets[item]), item, len(targets))
+        item, single = self.predictions(contexts)
+        return mean_of_items(super().nll(layer, single, targets[item]), item, len(targets))
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
         """Return the mean ln Z over the pairs of each target, (B,); None where there is none."""
-        item, single = _pairs(contexts)
+        item, single = self.predictions(contexts)
         log_z = super().log_normaliser(layer, single)
-        return None if log_z is None else _mean_of_items(log_z, item, len(contexts))
+        return None if log_z is None else mean_of_items(log_z, item, len(contexts))
 
     def loss(
         self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
     ) -> WindowLoss:
         """Return the mean loss over the pairs of each target, and the gradients of their sum."""
-        item, single = _pairs(contexts)
+        item, single = self.predictions(contexts)
         of_pairs = super().loss(layer, single, targets[item], rng)
-        return replace(of_pairs, nll=_mean_of_items(of_pairs.nll, item, len(targets)))
-
-
-def _pairs(contexts: Integer) -> tuple[Int64, Integer]:
-    """Return the item of each pair (P,), and its word (P, 1): -1 for an item without a word."""
-    is_pair = contexts >= 0
-    is_pair[~is_pair.any(axis=1), 0] = True
-    item, column = np.nonzero(is_pair)
-    return item, contexts[item, column][:, None]
-
-
-def _mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:
-    """Return the mean over the pairs of each item; every item has one or more."""
-    total = np.bincount(item, nll, minlength=n_items)
-    mean: Float64 = total / np.bincount(item, minlength=n_items)
-    return mean
+        return replace(of_pairs, nll=mean_of_items(of_pairs.nll, item, len(targets)))

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hstree._compiled import twins
 from hstree._options import RandomState, Range
 from hstree._text import plural
 from hstree._typing import Array, Float64, Int64, Integer
@@ -22,6 +23,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import OutputLayer, ParameterGradient
+from hstree.layers.hierarchical import compiled_pass
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -60,6 +62,14 @@ class WindowLoss:
 
 class WindowModel(ContextModel):
     """Context model of the words around a position; -1 in a context means no word."""
+
+    def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
+        """Return the item of each prediction (P,), and the words that it is made from (P, m)."""
+        return np.arange(len(contexts)), contexts
+
+    def most_predictions(self, window: int) -> int:
+        """Return the largest number of predictions of one target."""
+        return 1
 
     @abstractmethod
     def loss(
@@ -127,6 +137,13 @@ class Word2Vec(Model[WindowModel]):
         return ids
 
 
+def mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:
+    """Return the mean over the predictions of each item; every item has one or more."""
+    total = np.bincount(item, nll, minlength=n_items)
+    mean: Float64 = total / np.bincount(item, minlength=n_items)
+    return mean
+
+
 class Word2VecTrainer(Trainer[WindowModel]):
     """Trains CBOW or skip-gram and its output layer, in place.
 
@@ -154,6 +171,16 @@ class Word2VecTrainer(Trainer[WindowModel]):
         }
         self._rng = np.random.default_rng([model.random_state, 1])
         self._noise = np.random.default_rng([model.random_state, 2])
+        self._compiled = self._compiled_step(model.window)
+
+    def _compiled_step(self, window: int) -> Any:
+        """Return the compiled step; None where there is none."""
+        module = twins("models")
+        most = self._batch_size * self.model.most_predictions(window)
+        tree = compiled_pass(self.layer, most, self.model.embedding)
+        if module is None or tree is None:
+            return None
+        return module.WindowStep(tree, self.embedding, *self.output.values())
 
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""
@@ -168,8 +195,20 @@ class Word2VecTrainer(Trainer[WindowModel]):
         left = 1 - done / max(1, self.epochs)
         return self._rate * max(left, LOWEST)
 
+    def prepare(self, contexts: Integer, targets: Integer) -> Any:
+        """Return the item of each prediction and the plan of the compiled step; None without it."""
+        if self._compiled is None:
+            return None
+        item, words = self.model.predictions(contexts)
+        return item, self._compiled.plan(words, targets[item])
+
     def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
+        if self._compiled is not None:
+            item, plan = self.prepared(contexts, targets)
+            losses = self._compiled(plan, learning_rate)
+            return float(mean_of_items(losses, item, len(targets)).sum())
+        self.prepared(contexts, targets)
         loss = self.model.loss(self.layer, contexts, targets, self._noise)
         words = loss.embedding
         scale = loss.shares * self._curvature_of_hidden(loss)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -96,10 +97,12 @@ class Trainer(ABC, Generic[M]):
         self, model: M, layer: OutputLayer, epochs: int, seconds: float | None = None
     ) -> None:
         self.model, self.layer, self.epochs, self.seconds = model, layer, epochs, seconds
+        #: the targets of batches that come next, and what was prepared for these
+        self._ready: deque[tuple[Integer, Any]] = deque()
 
     @abstractmethod
     def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, in random order; a thread may ask ahead of `step`."""
+        """Yield the batches of one epoch, in random order."""
 
     @abstractmethod
     def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
@@ -120,8 +123,28 @@ class Trainer(ABC, Generic[M]):
         return False
 
     def epoch_batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch in the order that the output layer wants."""
-        return self.layer.arrange(ahead(self.batches(train)))
+        """Yield the batches of one epoch, with what steps on them need prepared."""
+        self._ready.clear()
+        return self.layer.arrange(ahead(self._announced(self.batches(train))))
+
+    def prepare(self, contexts: Integer, targets: Integer) -> Any:
+        """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
+
+        It is called in the order of the batches, maybe in another thread and ahead of `step`.
+        """
+        return None
+
+    def prepared(self, contexts: Integer, targets: Integer) -> Any:
+        """Return what was prepared for a batch, or prepare it now."""
+        if self._ready and self._ready[0][0] is targets:
+            return self._ready.popleft()[1]
+        return self.prepare(contexts, targets)
+
+    def _announced(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            contexts, targets, _ = batch
+            self._ready.append((targets, self.prepare(contexts, targets)))
+            yield batch
 
     def expected(self, train: Windows) -> float:
         """Return the expected number of targets in an epoch."""

@@ -7,7 +7,9 @@ import pytest
 
 from hstree.builders import build
 from hstree.experiments.evaluation import versions
+from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
+from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree
 from tests.layers.test_compiled import wide_tree
 from tests.needs import NUMBA
@@ -56,7 +58,7 @@ def join(trees):
 KINDS = ["huffman", "balanced", "forest", "wide"]
 
 
-def trained(corpus, kind, *, steps=5, fast=True, **options):
+def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, **options):
     """Return the parameters and losses of some steps from drawn weights.
 
     At weights of zero a forest's gate has a gradient of rounding errors alone, which Adagrad turns
@@ -65,7 +67,7 @@ def trained(corpus, kind, *, steps=5, fast=True, **options):
     with pytest.MonkeyPatch.context() as patch:
         if not fast:
             patch.setattr("hstree._compiled._is_wanted", lambda: False)
-        model = LanguageModel(tree(kind, corpus), dim=13, batch_size=50, **options)
+        model = of(tree(kind, corpus), dim=13, batch_size=50, **options)
         for parameter in model.layer.parameters().values():
             parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
         windows = model.windows(corpus)
@@ -85,6 +87,18 @@ def test_steps_are_those_of_numpy(corpus, kind, options, context):
     expected, of_numpy = trained(corpus, kind, fast=False, context=context, **options)
     assert losses == pytest.approx(of_numpy, rel=1e-5)
     assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("of", [CBOW, SkipGram])
+@pytest.mark.parametrize("options", [{}, {"window": 1, "sample": 1e-2}])
+def test_steps_of_word2vec_are_those_of_numpy(corpus, kind, of, options):
+    """Windows at the ends of lines are shorter; sub-sampling leaves some without a word."""
+    found, losses = trained(corpus, kind, of=of, **options)
+    expected, of_numpy = trained(corpus, kind, of=of, fast=False, **options)
+    assert losses == pytest.approx(of_numpy, rel=1e-5)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
 
