@@ -48,6 +48,23 @@ def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
     assert flat["parameters, % of flat"] == 100
 
 
+def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
+    lines = [" ".join(f"w{(7 * i + 3 * j) % 50}" for j in range(20)) for i in range(60)]
+    corpus = write_lines(tmp_path / "text.txt", lines)
+    sizes = ("--tokens", 300, "--rounds", 1, "--sizes", 400)
+    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes)
+    assert {row["work"] for row in rows} == {
+        *(f"{work}, {tree}" for work in ("lbl", "scoring") for tree in TREES_OF_FAST),
+        "cbow, huffman",
+        "skipgram, huffman",
+        "layer alone, huffman, 400 labels",
+    }
+    assert all(row["lowest"] <= row["ratio"] <= row["highest"] for row in rows)
+
+
+TREES_OF_FAST = ("huffman", "classes", "short list")
+
+
 def one_step_each(steps, rounds):
     return {name: [timed(step, 1)] for name, step in steps.items()}
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from hstree import progress
+from hstree._compiled import twins
 from hstree._typing import Float64, Int64, Integer
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
@@ -155,11 +156,8 @@ def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
             perplexity = perplexities[-1]
             for start in range(0, len(order), _BLOCK_WORDS):
                 block = order[start : start + _BLOCK_WORDS]
-                gain = 0.0
-                for word in block.tolist():
-                    gained = state.move(word)
-                    gain += gained
-                    moves += gained > 0
+                gain, moved = state.move_all(block)
+                moves += moved
                 perplexity *= float(np.exp(-gain / n_pairs))
                 task.advance(len(block))
                 task.note(f"sweep {len(perplexities)}, {moves:,} moves, {perplexity:.2f}")
@@ -177,7 +175,7 @@ class _Counts:
         of_context, self.of_word = bigrams.sum(axis=1), bigrams.sum(axis=0)
         self.class_of, self.least_gain = class_of, least
         repeated = csc_array(bigrams[of_context > 1])
-        self.start = repeated.indptr.tolist()
+        self.start = repeated.indptr
         self.context = repeated.indices.astype(np.intp)
         self.count = repeated.data.astype(np.int64)
         largest = int(of_context.max())
@@ -188,6 +186,19 @@ class _Counts:
         for word in range(len(class_of)):
             here = slice(self.start[word], self.start[word + 1])
             self.table[self.context[here], class_of[word]] += self.count[here]
+
+    def move_all(self, words: Int64) -> tuple[float, int]:
+        """Move words one after the other; return the gain of log-likelihood, and how many moved."""
+        if (module := twins("builders")) is not None:
+            rows = max(1, _BLOCK_ENTRIES // self.table.shape[1])
+            arrays = (self.start, self.context, self.count, self.x_log_x, self.table)
+            counts = (self.of_class, self.of_word, self.class_of)
+            moved: tuple[float, int] = module.move_words(
+                words, *arrays, *counts, self.least_gain, rows
+            )
+            return moved
+        gains = [self.move(word) for word in words.tolist()]
+        return sum(gains), sum(gain > 0 for gain in gains)
 
     def move(self, word: int) -> float:
         """Move a word to its best class; return the gain of log-likelihood, 0 if it stays."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 from hstree import progress
+from hstree._compiled import numpy_alone
 from hstree.builders.word_classes import bigrams
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
@@ -25,6 +26,7 @@ from tests.builders.word_classes.brute import (
     mutual_information,
     perplexity,
 )
+from tests.needs import NUMBA
 from tests.texts import corpus_of
 
 LINES = ["a b a", "", "b b <unk> c", "a"]
@@ -158,6 +160,22 @@ def test_blocks_of_the_counts_do_not_matter(monkeypatch):
     parts = exchange(counts, 5)
     assert parts.class_of.tolist() == whole.class_of.tolist()
     assert exchange(counts, 5).perplexities == parts.perplexities
+
+
+@pytest.mark.parametrize("n_classes", [2, 7, 40])
+@pytest.mark.parametrize("block", [1 << 16, 100])
+def test_compiled_moves_are_those_of_numpy(monkeypatch, n_classes, block):
+    """The same words move, for the same gains, with counts of many sizes and in any blocks."""
+    pytest.importorskip("numba", reason=NUMBA)
+    monkeypatch.setattr(bigrams, "_BLOCK_ENTRIES", block)
+    rng = np.random.default_rng(n_classes)
+    pairs = csc_array((rng.pareto(0.7, (60, 300)) * (rng.random((60, 300)) < 0.2)).astype(np.int64))
+    fast = exchange(pairs, n_classes)
+    with numpy_alone():
+        slow = exchange(pairs, n_classes)
+    assert fast.moves == slow.moves > 100
+    assert fast.class_of.tolist() == slow.class_of.tolist()
+    assert fast.perplexities == pytest.approx(slow.perplexities, rel=1e-12)
 
 
 def test_progress_tells_the_perplexity():
