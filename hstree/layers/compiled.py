@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import SLOTS, jit
-from hstree._typing import Array, Float64, Int64, Integer
+from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.layers.kernels import TINY
 from hstree.layers.node_groups import NARROW, one_blas_thread
+from hstree.layers.top_k import MASS_MARGIN, TIE
+from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
 ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
@@ -482,6 +484,136 @@ def _tree_gradients(weight, bias, hidden, targets, label_start, leaf_edge, edges
         touched[of_node] = np.arange(row, row + k)
         first += k
     return losses, grad_hidden, touched, grad_weight, grad_bias
+
+
+# Search of the most probable labels, as in `hstree.layers.top_k`, for trees with one code a label.
+
+
+@jit
+def _push(cost, child, n, new_cost, new_child):
+    """Add an entry to a heap of n, whose least cost is first."""
+    at = n
+    while at > 0 and cost[(at - 1) // 2] > new_cost:
+        above = (at - 1) // 2
+        cost[at], child[at] = cost[above], child[above]
+        at = above
+    cost[at], child[at] = new_cost, new_child
+
+
+@jit
+def _pop(cost, child, n):
+    """Take the first entry out of a heap of n; return it."""
+    first_cost, first_child = cost[0], child[0]
+    last_cost, last_child = cost[n - 1], child[n - 1]
+    at = 0
+    while 2 * at + 1 < n - 1:
+        below = 2 * at + 1
+        if below + 1 < n - 1 and cost[below + 1] < cost[below]:
+            below += 1
+        if cost[below] >= last_cost:
+            break
+        cost[at], child[at] = cost[below], child[below]
+        at = below
+    cost[at], child[at] = last_cost, last_child
+    return first_cost, first_child
+
+
+@jit
+def _is_apart(cost, higher):
+    return higher - cost > TIE * max(1.0, higher)
+
+
+@jit
+def _search(weight, bias, hidden, k, child_start, children, row_start, patience, labels, values):
+    """Write the k most probable labels of a hidden vector; return whether patience sufficed."""
+    cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
+    best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
+    cost[0], child[0] = 0.0, 0
+    n, n_best, left_over, spent, last = 1, 0, 1.0, 0, k
+    while n > 0:
+        if n_best >= k:
+            while last < n_best and not _is_apart(best[last - 1], best[last]):
+                last += 1
+            least = max(cost[0], -np.log(max(left_over, 0.0) + MASS_MARGIN))
+            if _is_apart(best[k - 1], least) and _is_apart(best[last - 1], least):
+                break
+        path, node = _pop(cost, child, n)
+        n -= 1
+        if node < 0:
+            best[n_best], label[n_best] = path, ~node
+            n_best += 1
+            left_over -= np.exp(-path)
+            continue
+        first, width = child_start[node], child_start[node + 1] - child_start[node]
+        spent += width
+        if spent > patience:
+            return False
+        row = row_start[node]
+        if width == 2:
+            logit = ZERO
+            for j in range(len(hidden)):
+                logit += weight[row, j] * hidden[j]
+            z = np.float64(logit + bias[row])
+            likelier = path + np.log1p(np.exp(-abs(z)))
+            _push(cost, child, n, likelier + max(-z, 0.0), children[first])
+            _push(cost, child, n + 1, likelier + max(z, 0.0), children[first + 1])
+            n += 2
+            continue
+        logits = np.empty(width)
+        for i in range(width):
+            logit = ZERO
+            for j in range(len(hidden)):
+                logit += weight[row + i, j] * hidden[j]
+            logits[i] = logit + bias[row + i]
+        largest = logits.max()
+        log_z = np.log(np.exp(logits - largest).sum()) + largest
+        for i in range(width):
+            _push(cost, child, n, path + log_z - logits[i], children[first + i])
+            n += 1
+    # labels that tie are in the order of their ids; only whole groups of ties are sorted
+    first = 0
+    while first < k:
+        stop = first + 1
+        while stop < n_best and not _is_apart(best[stop - 1], best[stop]):
+            stop += 1
+        order = np.argsort(label[first:stop])
+        for i in range(first, min(stop, k)):
+            labels[i], values[i] = label[first + order[i - first]], -best[first + order[i - first]]
+        first = stop
+    return True
+
+
+@jit
+def _search_all(weight, bias, hidden, k, child_start, children, row_start, patience):
+    labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
+    found = np.empty(len(hidden), np.bool_)
+    for b in range(len(hidden)):
+        found[b] = _search(
+            weight,
+            bias,
+            hidden[b],
+            k,
+            child_start,
+            children,
+            row_start,
+            patience,
+            labels[b],
+            values[b],
+        )
+    return labels, values, found
+
+
+def search_all(
+    tree: TreeArrays, weight: Array, bias: Array, hidden: Array, k: int, patience: int
+) -> tuple[Int64, Float64, Bool]:
+    """Search the k most probable labels of hidden vectors (B, d), in trees with one code a label.
+
+    Returns labels and log-probabilities (B, k), and whether each search ended before it had scored
+    `patience` edges (B,); otherwise its row has no meaning.
+    """
+    arrays = tree.child_start, tree.child, tree.row_start
+    found: tuple[Int64, Float64, Bool] = _search_all(weight, bias, hidden, k, *arrays, patience)
+    return found
 
 
 # Optimisers.

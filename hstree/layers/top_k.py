@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hstree._compiled import takes, twins
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
 from hstree.layers import kernels
@@ -27,6 +28,8 @@ from hstree.tree.codes import Codes
 #: A search of one vector gives way to a dense pass when it has scored this share of the edges (an
 #: edge costs the search about 60 times as much as the dense pass) ...
 PATIENCE = 1 / 64
+#: ... or this share, where the search is compiled (2 to 3 times as much) ...
+COMPILED_PATIENCE = 1 / 4
 #: ... and this many more, which is what the dense pass costs on the smallest trees.
 LEAST_PATIENCE = 96
 #: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
@@ -83,6 +86,13 @@ def top_k(
         for a in range(0, len(hidden), step):
             for i, cost in enumerate(-log_prob(hidden[a : a + step]), a):
                 labels[i], values[i] = _first_of_all(cost, k)
+        return labels, values
+    module = twins("layers")
+    if module is not None and tree.has_single_codes and takes(weight, bias, hidden):
+        patience = int(LEAST_PATIENCE + COMPILED_PATIENCE * len(tree.child))
+        labels, values, found = module.search_all(tree, weight, bias, hidden, k, patience)
+        for i in np.flatnonzero(~found).tolist():
+            labels[i], values[i] = _first_of_all(-log_prob(hidden[i : i + 1])[0], k)
         return labels, values
     most_codes = int(tree.codes_per_label.max())
     for i in range(len(hidden)):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstree._compiled import numpy_alone, twins
-from hstree.layers import hierarchical, kernels
+from hstree.layers import hierarchical, kernels, top_k
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import NARROW
 from hstree.tree import Tree
@@ -94,6 +94,46 @@ def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
     monkeypatch.setattr(hierarchical, "MOST_SCORES", len(hidden) * longest - 1)
     assert layer.compiled(len(hidden), hidden) is None
     assert layer.nll(hidden, targets) == pytest.approx(losses, rel=1e-5)
+
+
+@given(
+    trees(plain_labels=True, several_codes=False, max_labels=60),
+    st.integers(0, 99),
+    st.sampled_from([0.0, 0.3, 30.0]),
+)
+@settings(deadline=None, max_examples=40)
+def test_the_most_probable_labels_are_those_of_a_full_sort(tree, seed, scale):
+    """With weights of zero many labels tie: they are in the order of their ids."""
+    layer, hidden, _ = drawn(tree, np.random.default_rng(seed), items=5)
+    for parameter in layer.parameters().values():
+        parameter *= np.float32(scale)
+    log_prob = layer.log_prob(hidden)
+    for k in (1, 3, tree.n_labels):
+        labels, values = layer.top_k(hidden, k)
+        with numpy_alone():
+            expected, wanted = layer.top_k(hidden, k)
+        np.testing.assert_allclose(values, wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            np.take_along_axis(log_prob, labels, axis=1), values, rtol=1e-5, atol=1e-5
+        )
+        assert all(len(set(row)) == len(row) for row in labels.tolist())
+        if scale == 0:
+            assert labels.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("patience", [0, 1])
+def test_a_search_that_becomes_long_gives_way_to_a_dense_pass(monkeypatch, patience):
+    tree = Tree.from_children(
+        [f"w{i}" for i in range(300)], random_children(Random(1), 300, wide=True)
+    )
+    layer, hidden, _ = drawn(tree, np.random.default_rng(0))
+    with numpy_alone():
+        expected = layer.top_k(hidden, 5)
+    monkeypatch.setattr(top_k, "LEAST_PATIENCE", patience)
+    monkeypatch.setattr(top_k, "COMPILED_PATIENCE", 0)
+    labels, values = layer.top_k(hidden, 5)
+    np.testing.assert_array_equal(labels, expected[0])
+    np.testing.assert_allclose(values, expected[1], rtol=1e-5)
 
 
 def test_large_and_small_logits_lose_no_digits():
