@@ -658,7 +658,7 @@ def _adagrad_rows(parameter, squares, rows, gradient, learning_rate, owed):
 def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
     """Twin of `kernels.window_sum`."""
     hidden = np.empty((len(contexts), embedding.shape[1]), np.float32)
-    _window_sum(embedding, position, contexts, hidden)
+    _window_sum(embedding, position, np.ascontiguousarray(contexts, np.int32), hidden)
     return hidden, hidden
 
 
@@ -667,8 +667,9 @@ def window_sum_backward(
 ) -> tuple[Int64, Array, Array]:
     """Twin of `kernels.window_sum_backward`."""
     slots = SLOTS.of(len(embedding))
+    ids = np.ascontiguousarray(contexts, np.int32)
     found: tuple[Int64, Array, Array] = _window_sum_backward(
-        embedding, position, contexts, grad_hidden, slots
+        embedding, position, ids, grad_hidden, slots
     )
     return found
 
@@ -724,14 +725,16 @@ class TreePass:
 
     def plan(self, targets: Integer, n_rows: int) -> tuple[Any, Any, Any]:
         """Return the decisions of a batch by item, by row and by node (`_plan`)."""
-        plan: tuple[Any, Any, Any] = _plan(targets, *self._codes, SLOTS.of(n_rows))
+        ids = np.ascontiguousarray(targets, np.int32)
+        plan: tuple[Any, Any, Any] = _plan(ids, *self._codes, SLOTS.of(n_rows))
         return plan
 
     def losses(self, weight: Array, bias: Array, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods (B,)."""
+        ids = np.ascontiguousarray(targets, np.int32)
         with self.one_thread():
             losses: Float64 = _tree_losses(
-                weight, bias, hidden, targets, *self._codes, SLOTS.of(len(weight))
+                weight, bias, hidden, ids, *self._codes, SLOTS.of(len(weight))
             )
         return losses
 
@@ -739,8 +742,9 @@ class TreePass:
         self, weight: Array, bias: Array, hidden: Array, targets: Integer
     ) -> tuple[Float64, Array, Int64, Array, Array]:
         """Return the losses, and their sum's gradients: hidden (B, d); rows, weights and biases."""
+        ids = np.ascontiguousarray(targets, np.int32)
         with self.one_thread():
             found: tuple[Float64, Array, Int64, Array, Array] = _tree_gradients(
-                weight, bias, hidden, targets, *self._codes, SLOTS.of(len(weight))
+                weight, bias, hidden, ids, *self._codes, SLOTS.of(len(weight))
             )
         return found

@@ -26,7 +26,7 @@ from hstree.layers.compiled import (
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.sgd import DampedSGD
 
-Plan = tuple[Any, Any, Any, Any]
+Plan = tuple[Any, Any, Any, Any, Any]
 
 
 @jit
@@ -120,10 +120,10 @@ def _update_words(embedding, position, sums, by_word, grad_hidden, rate, decay, 
 
 
 @jit
-def _step(parameters, sums, decays, contexts, keep, plan, rate, tokens):
+def _step(parameters, sums, decays, keep, plan, rate, tokens):
     embedding, position, weight, bias = parameters
     of_words, of_nodes = sums
-    by_word, by_item, by_row, by_node = plan
+    contexts, by_word, by_item, by_row, by_node = plan
     hidden = _hidden(embedding, position, keep, contexts)
     grad_hidden = np.empty_like(hidden)
     losses, of_code, error, wide_error = tree_pass(
@@ -285,7 +285,8 @@ class WindowStep:
     def plan(self, contexts: Integer, targets: Integer) -> Any:
         """Return what a step needs to know of predictions, which depends on no parameter."""
         embedding, weight, _ = self._parameters
-        windows = _plan_windows(contexts, SLOTS.of(len(embedding)))
+        ids = np.ascontiguousarray(contexts, np.int32)
+        windows = _plan_windows(ids, SLOTS.of(len(embedding)))
         return (*windows, *self._tree.plan(targets, len(weight)))
 
     def __call__(self, plan: Any, learning_rate: float) -> Float64:
@@ -328,12 +329,11 @@ class LogBilinearStep:
     def plan(self, contexts: Integer, targets: Integer) -> Plan:
         """Return what a step needs to know of a batch, which depends on no parameter."""
         embedding, _, weight, _ = self._parameters
-        by_word = _plan_words(contexts, SLOTS.of(len(embedding)))
-        return (by_word, *self._tree.plan(targets, len(weight)))
+        ids = np.ascontiguousarray(contexts, np.int32)
+        by_word = _plan_words(ids, SLOTS.of(len(embedding)))
+        return (ids, by_word, *self._tree.plan(targets, len(weight)))
 
-    def __call__(
-        self, contexts: Integer, keep: Array, plan: Plan, learning_rate: float, tokens: int
-    ) -> float:
+    def __call__(self, plan: Plan, keep: Array, learning_rate: float, tokens: int) -> float:
         """Train on a batch; return its summed loss.
 
         `keep` (B, d) is the scale of each element of the hidden vectors.
@@ -343,7 +343,6 @@ class LogBilinearStep:
                 self._parameters,
                 self._sums,
                 self._decays,
-                contexts,
                 keep,
                 plan,
                 np.float32(learning_rate),

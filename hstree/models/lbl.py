@@ -257,6 +257,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         }
         self._tokens = 0
         self._compiled = self._compiled_step(model.batch_size)
+        self._compile(model.context)
         self._rng = np.random.default_rng([model.random_state, 1])
         self._noise = np.random.default_rng([model.random_state, 2])
         self._rate, self._since_best = model.learning_rate, 0
@@ -268,6 +269,22 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         if module is None or tree is None:
             return None
         return module.LogBilinearStep(tree, self.embedding, self.position, *self.output.values())
+
+    def _compile(self, context: int) -> None:
+        """Compile what steps call, on a batch of nothing: no epoch's seconds are of that then."""
+        if twins("models") is None:
+            return
+        contexts, targets = np.empty((0, context), np.int32), np.empty(0, np.int32)
+        if self._compiled is not None:
+            keep = np.empty((0, self.model.embedding.shape[1]), np.float32)
+            self._compiled(self._compiled.plan(contexts, targets), keep, 0.0, 0)
+            return
+        hidden, vectors = self.model.forward(contexts)
+        words, grad_position = self.model.backward(contexts, vectors, hidden)
+        self.embedding.step(words.rows, words.values, 0.0)
+        self.position.step(slice(None), grad_position, 0.0)
+        for optimiser in self.output.values():
+            optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""
@@ -305,7 +322,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self._tokens += len(targets)
         keep, plan = self.prepared(contexts, targets)
         if self._compiled is not None:
-            loss: float = self._compiled(contexts, keep, plan, learning_rate, self._tokens)
+            loss: float = self._compiled(plan, keep, learning_rate, self._tokens)
             return loss
         hidden, vectors = self.model.forward(contexts)
         losses, gradients = self.layer.loss_in_context(

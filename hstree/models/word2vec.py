@@ -172,6 +172,11 @@ class Word2VecTrainer(Trainer[WindowModel]):
         self._rng = np.random.default_rng([model.random_state, 1])
         self._noise = np.random.default_rng([model.random_state, 2])
         self._compiled = self._compiled_step(model.window)
+        if self._compiled is not None:
+            # Compiled now, on a batch of nothing, so that no epoch's seconds are of that.
+            contexts = np.empty((0, 2 * model.window), np.int32)
+            _, plan = self.prepare(contexts, contexts[:, 0].copy())
+            self._compiled(plan, 0.0)
 
     def _compiled_step(self, window: int) -> Any:
         """Return the compiled step; None where there is none."""

@@ -16,6 +16,7 @@ from tests.needs import NUMBA
 from tests.texts import corpus_of
 
 numba = pytest.importorskip("numba", reason=NUMBA)
+compiled = pytest.importorskip("hstree.models.compiled")
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +161,18 @@ def test_results_say_what_computed_them(monkeypatch):
     assert versions()["kernels"] == f"numba {numba.__version__}"
     monkeypatch.setattr("hstree._compiled._is_wanted", lambda: False)
     assert versions()["kernels"] == "numpy"
+
+
+@pytest.mark.parametrize("of", [LanguageModel, CBOW, SkipGram])
+def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
+    model = of(tree("wide", corpus), dim=13, batch_size=50)
+    windows = model.windows(corpus)
+    before = {name: array.copy() for name, array in model.parameters().items()}
+    trainer = model.trainer(windows)
+    for name, array in model.parameters().items():
+        np.testing.assert_array_equal(array, before[name])
+    functions = (compiled._step, compiled._window_step, compiled._plan_words)
+    n_signatures = [len(function.signatures) for function in functions]
+    for contexts, targets, _ in islice(trainer.epoch_batches(windows), 3):
+        trainer.step(contexts, targets, 0.1)
+    assert [len(function.signatures) for function in functions] == n_signatures
