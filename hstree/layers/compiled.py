@@ -7,6 +7,7 @@ arrays alone come first; what calls them with the arguments of the twins in NumP
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -685,11 +686,12 @@ def adagrad_rows(
     """Twin of `kernels.adagrad_rows`."""
     if isinstance(rows, slice):
         rows = np.arange(*rows.indices(len(parameter)))
+    width = math.prod(parameter.shape[1:])
     _adagrad_rows(
-        parameter.reshape(len(parameter), -1),
+        parameter.reshape(-1, width),
         squares,
         rows,
-        gradient.reshape(len(gradient), -1),
+        gradient.reshape(-1, width),
         np.float32(learning_rate),
         squares[:0] if owed is None else owed,
     )

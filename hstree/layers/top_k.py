@@ -89,7 +89,8 @@ def top_k(
         return labels, values
     module = twins("layers")
     if module is not None and tree.has_single_codes and takes(weight, bias, hidden):
-        patience = int(LEAST_PATIENCE + COMPILED_PATIENCE * len(tree.child))
+        n_edges = len(tree.child)
+        patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
         labels, values, found = module.search_all(tree, weight, bias, hidden, k, patience)
         for i in np.flatnonzero(~found).tolist():
             labels[i], values[i] = _first_of_all(-log_prob(hidden[i : i + 1])[0], k)

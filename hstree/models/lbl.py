@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import twins
+from hstree._compiled import takes, twins
 from hstree._options import RandomState, Range, check_value
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
@@ -272,7 +272,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
 
     def _compile(self, context: int) -> None:
         """Compile what steps call, on a batch of nothing: no epoch's seconds are of that then."""
-        if twins("models") is None:
+        if twins("models") is None or not takes(self.model.embedding):
             return
         contexts, targets = np.empty((0, context), np.int32), np.empty(0, np.int32)
         if self._compiled is not None:
