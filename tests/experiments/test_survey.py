@@ -54,8 +54,11 @@ def test_every_row_is_in_both_regimes_and_flat_is_one(surveyed):
         assert len(row.runs[0].epochs) == 2
         assert row.out_of_time == 0
     for row in found.equal_seconds.rows:
-        assert row.out_of_time == 1
+        # a fast machine may see a small tree converge before the time is over
+        seconds = sum(epoch.seconds for epoch in row.runs[0].epochs)
+        assert row.out_of_time == (seconds >= 0.05)
         assert row.to_flat.ratio > 0
+    assert any(row.out_of_time for row in found.equal_seconds.rows)
     assert found.equal_seconds.options["seconds"] == found.budget == 0.05
     assert "seconds" not in found.equal_epochs.options
 
