@@ -42,7 +42,8 @@ BLOCK = 8
 def exp(x):
     """Return exp(x) for x of at most 88, within 1e-7 of it; 0 below -87.
 
-    ``2**n exp(r)`` with |r| <= ln 2 / 2: the power by its exponent bits, the rest by its series.
+    ``2**n exp(r)`` with r from ``-ln 2 / 2`` to ``ln 2 / 2``: the power by its exponent bits, the
+    rest by its series.
     """
     is_zero = x < _LEAST
     x = max(x, _LEAST)
