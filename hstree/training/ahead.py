@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextvars
 import queue
 import threading
+import time
 from collections.abc import Iterator
-from itertools import islice
 from typing import TypeVar
 
 from hstree._compiled import kernels, n_threads
 
 T = TypeVar("T")
 
-#: Items that are handed over together, which costs less than each alone.
+#: Items that are handed over together at most, which costs less than each alone; ...
 TOGETHER = 8
+#: ... and seconds of making them after which no more are: large items are few in memory.
+ENOUGH = 0.002
 #: Hand-overs that wait at most.
-WAITING = 4
+WAITING = 2
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
@@ -28,6 +30,16 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
     if kernels() == "numpy" or n_threads() == 1:
         return items
     return _in_thread(items)
+
+
+def _together(items: Iterator[T]) -> list[T]:
+    """Return the next items, as many as are handed over together; none at the end."""
+    some, began = [], time.perf_counter()
+    for item in items:
+        some.append(item)
+        if len(some) == TOGETHER or time.perf_counter() - began > ENOUGH:
+            break
+    return some
 
 
 def _in_thread(items: Iterator[T]) -> Iterator[T]:
@@ -44,7 +56,7 @@ def _in_thread(items: Iterator[T]) -> Iterator[T]:
 
     def make() -> None:
         try:
-            while not stopped.is_set() and (some := list(islice(items, TOGETHER))):
+            while not stopped.is_set() and (some := _together(items)):
                 put(some)
             put(None)
         except BaseException as error:

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from hstree.training import ahead
-from hstree.training.ahead import TOGETHER, WAITING
+from hstree.training.ahead import ENOUGH, TOGETHER, WAITING
 
 
 @pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
@@ -57,6 +57,25 @@ def test_a_reader_that_leaves_stops_the_thread_and_the_items(cores):
     items.close()
     assert not running()
     assert closed
+
+
+def test_items_that_take_long_are_handed_over_one_by_one(monkeypatch):
+    """So that few of them are in memory: those that wait, the one at hand and the next."""
+    monkeypatch.setattr(ahead, "kernels", lambda: "numba 1")
+    monkeypatch.setattr(ahead, "n_threads", lambda: 2)
+    made = []
+
+    def slow():
+        while True:
+            time.sleep(2 * ENOUGH)
+            made.append(len(made))
+            yield made[-1]
+
+    items = ahead.ahead(slow())
+    assert next(items) == 0
+    time.sleep(40 * ENOUGH)
+    assert len(made) <= WAITING + 3
+    items.close()
 
 
 def test_numpy_makes_nothing_ahead(monkeypatch):
