@@ -79,10 +79,10 @@ def _log1p(x):
 
 
 @jit
-def _dot_rows(matrix, bias, row, vector, out):
-    """Write ``matrix[row] @ vector + bias[row]`` (P,)."""
-    n = len(row)
-    for p in range(0, n - n % 4, 4):
+def _dot_rows(matrix, bias, row, first, stop, vector, out):
+    """Write ``matrix[row] @ vector + bias[row]`` for the rows from `first` to `stop`."""
+    of_four = stop - (stop - first) % 4
+    for p in range(first, of_four, 4):
         a, b = np.uint64(row[p]), np.uint64(row[p + 1])
         c, d = np.uint64(row[p + 2]), np.uint64(row[p + 3])
         of_a = of_b = of_c = of_d = ZERO
@@ -94,7 +94,7 @@ def _dot_rows(matrix, bias, row, vector, out):
             of_d += matrix[d, j] * x
         out[p], out[p + 1] = of_a + bias[a], of_b + bias[b]
         out[p + 2], out[p + 3] = of_c + bias[c], of_d + bias[d]
-    for p in range(n - n % 4, n):
+    for p in range(of_four, stop):
         a = np.uint64(row[p])
         of_a = ZERO
         for j in range(len(vector)):
@@ -103,10 +103,10 @@ def _dot_rows(matrix, bias, row, vector, out):
 
 
 @jit
-def add_rows(matrix, row, scale, total):
-    """Add ``scale @ matrix[row]`` to `total` (d,)."""
-    n = len(row)
-    for p in range(0, n - n % 4, 4):
+def add_rows(matrix, row, scale, first, stop, total):
+    """Add ``scale @ matrix[row]`` to `total` (d,), for the rows from `first` to `stop`."""
+    of_four = stop - (stop - first) % 4
+    for p in range(first, of_four, 4):
         a, b = np.uint64(row[p]), np.uint64(row[p + 1])
         c, d = np.uint64(row[p + 2]), np.uint64(row[p + 3])
         of_a, of_b, of_c, of_d = scale[p], scale[p + 1], scale[p + 2], scale[p + 3]
@@ -117,7 +117,7 @@ def add_rows(matrix, row, scale, total):
                 + of_c * matrix[c, j]
                 + of_d * matrix[d, j]
             )
-    for p in range(n - n % 4, n):
+    for p in range(of_four, stop):
         a, of_a = np.uint64(row[p]), scale[p]
         for j in range(len(total)):
             total[j] += of_a * matrix[a, j]
@@ -367,8 +367,8 @@ def tree_items(weight, bias, hidden, first, stop, by_item, of_items):
     item_start, code_start, row, sign, width, branch = by_item
     losses, error, log_prob, of_code, grad_hidden = of_items
     for b in range(first, stop):
-        scores = slice(code_start[item_start[b]], code_start[item_start[b + 1]])
-        _dot_rows(weight, bias, row[scores], hidden[b], error[scores])
+        begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
+        _dot_rows(weight, bias, row, begin, end, hidden[b], error)
     scores = slice(code_start[item_start[first]], code_start[item_start[stop]])
     _decide(error[scores], sign[scores], width[scores], branch[scores], log_prob[scores])
     for b in range(first, stop):
@@ -377,8 +377,8 @@ def tree_items(weight, bias, hidden, first, stop, by_item, of_items):
         )
         if len(grad_hidden) > 0:
             grad_hidden[b] = 0
-            scores = slice(code_start[item_start[b]], code_start[item_start[b + 1]])
-            add_rows(weight, row[scores], error[scores], grad_hidden[b])
+            begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
+            add_rows(weight, row, error, begin, end, grad_hidden[b])
 
 
 @jit
@@ -472,10 +472,9 @@ def _tree_gradients(weight, bias, hidden, targets, label_start, leaf_edge, edges
     grad_bias = np.zeros(n_rows, np.float32)
     error = error[score]
     for i in range(len(rows)):
-        scores = slice(row_start[i], row_start[i + 1])
         for p in range(row_start[i], row_start[i + 1]):
             grad_bias[i] += error[p]
-        add_rows(hidden, item[scores], error[scores], grad_weight[i])
+        add_rows(hidden, item, error, row_start[i], row_start[i + 1], grad_weight[i])
     first = len(rows)
     for i in range(len(by_node[0])):
         row, k = by_node[0][i], by_node[1][i]

@@ -73,9 +73,9 @@ def _update_nodes(parameters, sums, by_row, error, hidden, rate, decay, tokens):
     rows, row_start, score, item = by_row
     grad, error = np.empty(weight.shape[1], np.float32), error[score]
     for i in range(len(rows)):
-        row, scores = rows[i], slice(row_start[i], row_start[i + 1])
+        row = rows[i]
         grad[:] = 0
-        add_rows(hidden, item[scores], error[scores], grad)
+        add_rows(hidden, item, error, row_start[i], row_start[i + 1], grad)
         adagrad_row(weight, squares, decayed, row, grad, rate, decay, tokens)
         of_bias = ZERO
         for p in range(row_start[i], row_start[i + 1]):
@@ -221,12 +221,11 @@ def _window_step(parameters, curvatures, plan, rate):
     (start, column, share), by_word, by_item, by_row, by_node = plan
     n_items, d = len(start) - 1, embedding.shape[1]
     hidden, grad_hidden = np.zeros((n_items, d), np.float32), np.empty((n_items, d), np.float32)
-    squares = shares = 0.0
+    squares = 0.0
     for b in range(n_items):
-        of_item = slice(start[b], start[b + 1])
-        add_rows(embedding, column[of_item], share[of_item], hidden[b])
+        add_rows(embedding, column, share, start[b], start[b + 1], hidden[b])
         squares += _squared_length(hidden[b])
-        shares += _squared_length(share[of_item])
+    shares = _squared_length(share)
     losses, of_code, error, wide_error = tree_pass(
         weight, bias, hidden, by_item, by_node, grad_hidden
     )
@@ -239,9 +238,9 @@ def _window_step(parameters, curvatures, plan, rate):
             curvature += of_nodes[row] * _squared_length(weight[row])
     grad, error = np.empty(d, np.float32), error[score]
     for i in range(len(rows)):
-        row, scores = rows[i], slice(row_start[i], row_start[i + 1])
+        row = rows[i]
         grad[:] = 0
-        add_rows(hidden, item[scores], error[scores], grad)
+        add_rows(hidden, item, error, row_start[i], row_start[i + 1], grad)
         _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad)
         of_bias = ZERO
         for p in range(row_start[i], row_start[i + 1]):
@@ -257,9 +256,9 @@ def _window_step(parameters, curvatures, plan, rate):
             bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * grad_bias[j]
     words, word_start, item, share_of_item = by_word
     for w in range(len(words)):
-        word, of_word = words[w], slice(word_start[w], word_start[w + 1])
+        word = words[w]
         grad[:] = 0
-        add_rows(grad_hidden, item[of_word], share_of_item[of_word], grad)
+        add_rows(grad_hidden, item, share_of_item, word_start[w], word_start[w + 1], grad)
         _descend(embedding[word], _damped(rate, rate * shares * curvature * of_words[word]), grad)
     return losses
 
