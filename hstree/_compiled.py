@@ -97,19 +97,26 @@ def takes(*args: Any) -> bool:
 
 def jit(function: F) -> F:
     """Compile a function when it is first called; it runs without the lock of the interpreter."""
-    numba = _numba()
-    assert numba is not None, "twins are imported by `twins` alone"
-    compiled: F = numba.njit(
-        function, nogil=True, fastmath=FAST_MATH, error_model="numpy", cache=_can_cache()
-    )
-    return compiled
+    return _njit(function, fastmath=FAST_MATH)
 
 
 def jit_exact(function: F) -> F:
     """Compile a function as `jit` does, but with the sums of Python, in its order."""
+    return _njit(function)
+
+
+def _njit(function: F, **options: Any) -> F:
     numba = _numba()
     assert numba is not None, "twins are imported by `twins` alone"
-    compiled: F = numba.njit(function, nogil=True, error_model="numpy", cache=_can_cache())
+    of_others = numba.config.CACHE_DIR
+    can_cache = _can_cache()
+    numba.config.CACHE_DIR = of_others or str(_folder())
+    try:
+        compiled: F = numba.njit(
+            function, nogil=True, error_model="numpy", cache=can_cache, **options
+        )
+    finally:
+        numba.config.CACHE_DIR = of_others
     return compiled
 
 
@@ -140,7 +147,7 @@ def _numba() -> Any:
         why = str(error)
     else:
         if numba.version_info[:2] >= OLDEST:
-            _watch(numba)
+            _watch(numba.core.event)
             return numba
         why = f"version {numba.__version__} is older than {'.'.join(map(str, OLDEST))}"
     warnings.warn(
@@ -151,28 +158,32 @@ def _numba() -> Any:
     return None
 
 
-def _watch(numba: Any) -> None:
-    """Report compilations to `hstree.progress`, and keep machine code in the cache folder."""
-    events = numba.core.event
+def _watch(events: Any) -> None:
+    """Report compilations to `hstree.progress`; `events` is numba's module of that."""
     running = threading.local()
 
-    class Compilations(events.Listener):  # type: ignore[name-defined, misc]
-        """Shows one task while functions are compiled, which call each other."""
+    class Compilations(events.Listener):  # type: ignore[misc]
+        """Shows one task while functions of hstree are compiled, which call each other."""
 
         def on_start(self, event: Any) -> None:
-            running.depth = getattr(running, "depth", 0) + 1
-            if running.depth == 1:
-                running.task = progress.task("compiling kernels, once for this machine")
-                running.task.__enter__()
+            if _is_ours(event):
+                running.depth = getattr(running, "depth", 0) + 1
+                if running.depth == 1:
+                    running.task = progress.task("compiling kernels, once for this machine")
+                    running.task.__enter__()
 
         def on_end(self, event: Any) -> None:
-            running.depth -= 1
-            if running.depth == 0:
-                running.task.__exit__(None, None, None)
+            if _is_ours(event):
+                running.depth -= 1
+                if running.depth == 0:
+                    running.task.__exit__(None, None, None)
 
     events.register("numba:compile", Compilations())
-    if "NUMBA_CACHE_DIR" not in os.environ:
-        numba.config.CACHE_DIR = str(_folder())
+
+
+def _is_ours(event: Any) -> bool:
+    module: str = event.data["dispatcher"].py_func.__module__
+    return module.startswith("hstree.")
 
 
 def _folder() -> Path:
@@ -181,7 +192,8 @@ def _folder() -> Path:
 
 @functools.cache
 def _can_cache() -> bool:
-    return "NUMBA_CACHE_DIR" in os.environ or is_writable(_folder())
+    """Return whether machine code can be kept; NUMBA_CACHE_DIR names another folder for it."""
+    return bool(_numba().config.CACHE_DIR) or is_writable(_folder())
 
 
 class Slots(threading.local):

@@ -114,6 +114,29 @@ def test_a_read_only_home_is_no_fault(tmp_path):
     assert not stat.S_ISDIR((tmp_path / "file").stat().st_mode)
 
 
+def test_compiling_is_a_task_of_progress_and_that_of_others_is_not(tmp_path):
+    pytest.importorskip("numba", reason=NUMBA)
+    code = f"""
+import numpy as np, numba
+from hstree import progress
+from hstree._compiled import twins
+class Sink(progress._Silent):
+    def start(self, title, total, unit):
+        print(title)
+        return self
+with progress.shown_by(Sink()):
+    numba.njit(lambda x: x + 1)(1)
+    print("theirs")
+    twins("layers").adagrad_rows(
+        np.ones((2, 3), "f"), np.ones(2, "f"), slice(0, 2), np.ones((2, 3), "f"), 0.1, None
+    )
+print(numba.config.CACHE_DIR == {str(tmp_path)!r})
+"""
+    printed, _ = run(code, NUMBA_CACHE_DIR=str(tmp_path))
+    compiling = "compiling kernels, once for this machine"
+    assert printed.splitlines() == ["theirs", compiling, "True"]
+
+
 def test_numpy_alone_ends_with_its_block_and_can_be_nested():
     pytest.importorskip("numba", reason=NUMBA)
     assert _compiled.twins("layers") is not None
