@@ -26,6 +26,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._files import cache_folder, is_writable
+from hstree._optional import require
 from hstree._typing import Int32
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,6 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 VARIABLE = "HSTREE_FAST"
 #: Oldest numba that is used.
 OLDEST = (0, 61)
+_OLDEST_TEXT = ".".join(map(str, OLDEST))
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
 FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
 
@@ -106,8 +108,7 @@ def jit_exact(function: F) -> F:
 
 
 def _njit(function: F, **options: Any) -> F:
-    numba = _numba()
-    assert numba is not None, "twins are imported by `twins` alone"
+    numba = _numba() or require("numba", "fast", at_least=_OLDEST_TEXT)
     of_others = numba.config.CACHE_DIR
     can_cache = _can_cache()
     numba.config.CACHE_DIR = of_others or str(_folder())
@@ -149,7 +150,7 @@ def _numba() -> Any:
         if numba.version_info[:2] >= OLDEST:
             _watch(numba.core.event)
             return numba
-        why = f"version {numba.__version__} is older than {'.'.join(map(str, OLDEST))}"
+        why = f"version {numba.__version__} is older than {_OLDEST_TEXT}"
     warnings.warn(
         f"numba is installed but not used: {why}; upgrade it, or set {VARIABLE}=0",
         RuntimeWarning,

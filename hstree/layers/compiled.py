@@ -29,8 +29,6 @@ _LEAST = np.float32(-87)
 _LOG2_E = np.float32(np.log2(np.e))
 #: ln 2 in two parts: the first has few digits, so that its multiples are exact
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.693359375)
-
-
 #: Items computed together: the rows of their scores stay in the first-level cache.
 BLOCK = 8
 
@@ -75,7 +73,43 @@ def _log1p(x):
     return t * (p * u + _TWO)
 
 
+@jit
+def group(ids, slot_of):
+    """Group the places of ids (P,) by their values, which `slot_of` has a place for (`SLOTS`).
+
+    Returns the values (G,), each once, in the order of their first places; the offsets of each
+    (G + 1,); and its places (P,), ascending. O(P), without a sort.
+    """
+    values, start = np.empty(len(ids), np.int64), np.zeros(len(ids) + 1, np.int64)
+    slot, place = np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
+    n = 0
+    for p in range(len(ids)):
+        value = ids[p]
+        if slot_of[value] < 0:
+            slot_of[value] = n
+            values[n] = value
+            n += 1
+        slot[p] = slot_of[value]
+        start[slot[p] + 1] += 1
+    for g in range(n):
+        slot_of[values[g]] = -1
+        start[g + 1] += start[g]
+    following = start[:n].copy()
+    for p in range(len(ids)):
+        place[following[slot[p]]] = p
+        following[slot[p]] += 1
+    return values[:n], start[: n + 1], place
+
+
 # Sums over rows of a matrix, four at a time: each number of the vector is read once for the four.
+
+
+@jit
+def _dot(matrix, row, vector):
+    total = ZERO
+    for j in range(len(vector)):
+        total += matrix[row, j] * vector[j]
+    return total
 
 
 @jit
@@ -96,10 +130,7 @@ def _dot_rows(matrix, bias, row, first, stop, vector, out):
         out[p + 2], out[p + 3] = of_c + bias[c], of_d + bias[d]
     for p in range(of_four, stop):
         a = np.uint64(row[p])
-        of_a = ZERO
-        for j in range(len(vector)):
-            of_a += matrix[a, j] * vector[j]
-        out[p] = of_a + bias[a]
+        out[p] = _dot(matrix, a, vector) + bias[a]
 
 
 @jit
@@ -154,31 +185,25 @@ def _window_sum(embedding, position, contexts, hidden):
 
 
 @jit
+def add_places(embedding, position, grad_hidden, word, place, grad, grad_position):
+    """Add the gradients through the places of a word, each b n + i, to those of both."""
+    n, d = position.shape
+    for p in place:
+        b, i = np.uint64(p // n), np.uint64(p % n)
+        for j in range(d):
+            grad[j] += grad_hidden[b, j] * position[i, j]
+            grad_position[i, j] += grad_hidden[b, j] * embedding[word, j]
+
+
+@jit
 def _window_sum_backward(embedding, position, contexts, grad_hidden, slot_of):
-    (n_items, n), d = contexts.shape, embedding.shape[1]
-    words = np.empty(n_items * n, np.int64)
-    n_words = 0
-    for b in range(n_items):
-        for i in range(n):
-            word = contexts[b, i]
-            if slot_of[word] < 0:
-                slot_of[word] = n_words
-                words[n_words] = word
-                n_words += 1
-    grad_words = np.zeros((n_words, d), np.float32)
-    grad_position = np.zeros((n, d), np.float32)
-    for b in range(n_items):
-        grad = grad_hidden[b]
-        for i in range(n):
-            word = contexts[b, i]
-            vector, scale = embedding[word], position[i]
-            of_word, of_position = grad_words[slot_of[word]], grad_position[i]
-            for j in range(d):
-                of_word[j] += grad[j] * scale[j]
-                of_position[j] += grad[j] * vector[j]
-    for slot in range(n_words):
-        slot_of[words[slot]] = -1
-    return words[:n_words], grad_words, grad_position
+    words, start, place = group(contexts.ravel(), slot_of)
+    grad_words = np.zeros((len(words), embedding.shape[1]), np.float32)
+    grad_position = np.zeros(position.shape, np.float32)
+    for w in range(len(words)):
+        places = place[start[w] : start[w + 1]]
+        add_places(embedding, position, grad_hidden, words[w], places, grad_words[w], grad_position)
+    return words, grad_words, grad_position
 
 
 # Trees.
@@ -221,15 +246,12 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of):
                 edge = edges[edge, 0]
     item_start = np.empty(len(targets) + 1, np.int64)
     code_start = np.empty(n_codes + 1, np.int64)
-    row, slot = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
-    item_of = np.empty(n_scores, np.int32)
+    row, item = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
     sign = np.zeros(n_scores, np.float32)
     width, branch = np.zeros(n_scores, np.int32), np.zeros(n_scores, np.int32)
-    rows, row_start = np.empty(n_scores, np.int64), np.zeros(n_scores + 1, np.int64)
-    wide_rows, wide_width = np.empty(n_wide, np.int64), np.empty(n_wide, np.int64)
-    wide_start, wide_slot = np.zeros(n_wide + 1, np.int64), np.empty(n_wide, np.int32)
-    wide = np.empty((n_wide, 3), np.int32)  # code, item and branch
-    c = s = n_rows = w = n_nodes = 0
+    # of each decision at a wide node: its first row, number of children, code, item and branch
+    wide = np.empty((5, n_wide), np.int32)
+    c = s = w = 0
     for b in range(len(targets)):
         item_start[b] = c
         for code in range(label_start[targets[b]], label_start[targets[b] + 1]):
@@ -238,13 +260,8 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of):
             while edge >= 0:
                 first, k = edges[edge, 1], edges[edge, 3]
                 if k > NARROW:
-                    if slot_of[first] < 0:
-                        slot_of[first] = n_nodes
-                        wide_rows[n_nodes], wide_width[n_nodes] = first, k
-                        n_nodes += 1
-                    wide_slot[w] = slot_of[first]
-                    wide_start[wide_slot[w] + 1] += 1
-                    wide[w, 0], wide[w, 1], wide[w, 2] = c, b, edges[edge, 2]
+                    wide[0, w], wide[1, w], wide[2, w] = first, k, c
+                    wide[3, w], wide[4, w] = b, edges[edge, 2]
                     w += 1
                     k = 0
                 elif k == 2:
@@ -253,44 +270,27 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of):
                 else:
                     width[s], branch[s] = k, edges[edge, 2]
                 for r in range(first, first + k):
-                    if slot_of[r] < 0:
-                        slot_of[r] = n_rows
-                        rows[n_rows] = r
-                        n_rows += 1
-                    row[s], slot[s], item_of[s] = r, slot_of[r], b
-                    row_start[slot_of[r] + 1] += 1
+                    row[s], item[s] = r, b
                     s += 1
                 edge = edges[edge, 0]
             c += 1
     item_start[len(targets)], code_start[n_codes] = n_codes, n_scores
-    for i in range(n_rows):
-        slot_of[rows[i]] = -1
-        row_start[i + 1] += row_start[i]
-    score, item = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
-    place = row_start[:n_rows].copy()
-    for s in range(n_scores):
-        score[place[slot[s]]], item[place[slot[s]]] = s, item_of[s]
-        place[slot[s]] += 1
-    score_start = np.zeros(n_nodes + 1, np.int64)
-    for i in range(n_nodes):
-        slot_of[wide_rows[i]] = -1
-        score_start[i + 1] = score_start[i] + wide_start[i + 1] * wide_width[i]
-        wide_start[i + 1] += wide_start[i]
-    by_place, place = np.empty((3, n_wide), np.int32), wide_start[:n_nodes].copy()
-    for w in range(n_wide):
-        by_place[:, place[wide_slot[w]]] = wide[w]
-        place[wide_slot[w]] += 1
+    rows, row_start, score = group(row, slot_of)
+    nodes, start, decision = group(wide[0], slot_of)
+    of_node = wide[1][decision[start[:-1]]].astype(np.int64)
+    score_start = np.zeros(len(nodes) + 1, np.int64)
+    score_start[1:] = np.cumsum(np.diff(start) * of_node)
     return (
         (item_start, code_start, row, sign, width, branch),
-        (rows[:n_rows], row_start[: n_rows + 1], score, item),
+        (rows, row_start, score, item[score]),
         (
-            wide_rows[:n_nodes],
-            wide_width[:n_nodes],
-            wide_start[: n_nodes + 1],
+            nodes,
+            of_node,
+            start,
             score_start,
-            by_place[0],
-            by_place[1],
-            by_place[2],
+            wide[2][decision],
+            wide[3][decision],
+            wide[4][decision],
         ),
     )
 
@@ -551,10 +551,7 @@ def _search(weight, bias, hidden, k, child_start, children, row_start, patience,
             return False
         row = row_start[node]
         if width == 2:
-            logit = ZERO
-            for j in range(len(hidden)):
-                logit += weight[row, j] * hidden[j]
-            z = np.float64(logit + bias[row])
+            z = np.float64(_dot(weight, row, hidden) + bias[row])
             likelier = path + np.log1p(np.exp(-abs(z)))
             _push(cost, child, n, likelier + max(-z, 0.0), children[first])
             _push(cost, child, n + 1, likelier + max(z, 0.0), children[first + 1])
@@ -562,10 +559,7 @@ def _search(weight, bias, hidden, k, child_start, children, row_start, patience,
             continue
         logits = np.empty(width)
         for i in range(width):
-            logit = ZERO
-            for j in range(len(hidden)):
-                logit += weight[row + i, j] * hidden[j]
-            logits[i] = logit + bias[row + i]
+            logits[i] = _dot(weight, row + i, hidden) + bias[row + i]
         largest = logits.max()
         log_z = np.log(np.exp(logits - largest).sum()) + largest
         for i in range(width):
@@ -621,8 +615,8 @@ def search_all(
 
 
 @jit
-def adagrad_row(parameter, squares, decayed, row, grad, learning_rate, decay, tokens):
-    """Step of Adagrad for one row; with weight decay for the tokens since it was last touched."""
+def adagrad_row(parameter, squares, row, grad, learning_rate, owed):
+    """Step of Adagrad for one row, which first shrinks by the weight decay that it owes."""
     values = parameter[row]
     total = ZERO
     for j in range(len(grad)):
@@ -630,10 +624,7 @@ def adagrad_row(parameter, squares, decayed, row, grad, learning_rate, decay, to
     total = squares[row] + total / np.float32(len(grad))
     squares[row] = total
     rate = learning_rate / np.sqrt(total + TINY32)
-    kept = _ONE
-    if decay > 0:
-        kept = exp(-rate * np.float32(decay * (tokens - decayed[row])))
-        decayed[row] = tokens
+    kept = exp(-rate * owed) if owed > 0 else _ONE
     for j in range(len(grad)):
         values[j] = kept * values[j] - rate * grad[j]
 
@@ -641,16 +632,8 @@ def adagrad_row(parameter, squares, decayed, row, grad, learning_rate, decay, to
 @jit
 def _adagrad_rows(parameter, squares, rows, gradient, learning_rate, owed):
     for i in range(len(rows)):
-        values, grad = parameter[rows[i]], gradient[i]
-        total = ZERO
-        for j in range(len(grad)):
-            total += grad[j] * grad[j]
-        total = squares[rows[i]] + total / np.float32(len(grad))
-        squares[rows[i]] = total
-        rate = learning_rate / np.sqrt(total + TINY32)
-        kept = _ONE if len(owed) == 0 else exp(-rate * owed[i])
-        for j in range(len(grad)):
-            values[j] = kept * values[j] - rate * grad[j]
+        of_row = owed[i] if len(owed) > 0 else ZERO
+        adagrad_row(parameter, squares, rows[i], gradient[i], learning_rate, of_row)
 
 
 # The twins: arguments and results as in `hstree.layers.kernels`.

@@ -343,7 +343,7 @@ def proposal_of(
         Power of the counts, for "unigram".
     dim : int
     dtype : float dtype
-        Of the parameters, for a tree.
+        Type of a tree's parameters.
 
     Raises
     ------

@@ -18,8 +18,10 @@ from hstree.layers.compiled import (
     ZERO,
     TreePass,
     adagrad_row,
+    add_places,
     add_rows,
     add_window,
+    group,
     tree_pass,
     wide_gradient,
 )
@@ -30,29 +32,9 @@ Plan = tuple[Any, Any, Any, Any, Any]
 
 
 @jit
-def _plan_words(contexts, slot_of):
+def _group_words(contexts, slot_of):
     """Return the words (w,) of contexts (B, n), the offsets of each (w + 1,), and its places."""
-    n_items, n = contexts.shape
-    words, start = np.empty(n_items * n, np.int64), np.zeros(n_items * n + 1, np.int64)
-    slot = np.empty(n_items * n, np.int32)
-    n_words = 0
-    for b in range(n_items):
-        for i in range(n):
-            word = contexts[b, i]
-            if slot_of[word] < 0:
-                slot_of[word] = n_words
-                words[n_words] = word
-                n_words += 1
-            slot[b * n + i] = slot_of[word]
-            start[slot_of[word] + 1] += 1
-    for w in range(n_words):
-        slot_of[words[w]] = -1
-        start[w + 1] += start[w]
-    place, next_place = np.empty(n_items * n, np.int32), start[:n_words].copy()
-    for p in range(n_items * n):
-        place[next_place[slot[p]]] = p
-        next_place[slot[p]] += 1
-    return words[:n_words], start[: n_words + 1], place
+    return group(contexts.ravel(), slot_of)
 
 
 @jit
@@ -67,56 +49,64 @@ def _hidden(embedding, position, keep, contexts):
 
 
 @jit
-def _update_nodes(parameters, sums, by_row, error, hidden, rate, decay, tokens):
+def _owed(decayed, row, decay, tokens):
+    """Return the weight decay that a row owes for the tokens since it was last touched."""
+    if decay == 0:
+        return ZERO
+    owed = np.float32(decay * (tokens - decayed[row]))
+    decayed[row] = tokens
+    return owed
+
+
+@jit
+def _update_node(parameters, sums, row, grad, grad_bias, rate, decay, tokens):
+    """Update the weights and the bias of a row."""
     weight, bias = parameters
     squares, squares_of_bias, decayed = sums
+    adagrad_row(weight, squares, row, grad, rate, _owed(decayed, row, decay, tokens))
+    squares_of_bias[row] += grad_bias * grad_bias
+    bias[row] -= rate / np.sqrt(squares_of_bias[row] + TINY32) * grad_bias
+
+
+@jit
+def _update_nodes(parameters, sums, by_row, error, hidden, rate, decay, tokens):
     rows, row_start, score, item = by_row
-    grad, error = np.empty(weight.shape[1], np.float32), error[score]
+    grad, error = np.empty(hidden.shape[1], np.float32), error[score]
     for i in range(len(rows)):
-        row = rows[i]
         grad[:] = 0
         add_rows(hidden, item, error, row_start[i], row_start[i + 1], grad)
-        adagrad_row(weight, squares, decayed, row, grad, rate, decay, tokens)
-        of_bias = ZERO
+        grad_bias = ZERO
         for p in range(row_start[i], row_start[i + 1]):
-            of_bias += error[p]
-        squares_of_bias[row] += of_bias * of_bias
-        bias[row] -= rate / np.sqrt(squares_of_bias[row] + TINY32) * of_bias
+            grad_bias += error[p]
+        _update_node(parameters, sums, rows[i], grad, grad_bias, rate, decay, tokens)
 
 
 @jit
 def _update_wide_nodes(
     parameters, sums, by_node, of_code, error, hidden, grad_hidden, rate, decay, tokens
 ):
-    weight, bias = parameters
-    squares, squares_of_bias, decayed = sums
     for i in range(len(by_node[0])):
-        grad, grad_bias = wide_gradient(i, weight, hidden, by_node, of_code, error, grad_hidden)
+        grad, grad_bias = wide_gradient(
+            i, parameters[0], hidden, by_node, of_code, error, grad_hidden
+        )
         for j in range(len(grad_bias)):
             row = by_node[0][i] + j
-            adagrad_row(weight, squares, decayed, row, grad[j], rate, decay, tokens)
-            squares_of_bias[row] += grad_bias[j] * grad_bias[j]
-            bias[row] -= rate / np.sqrt(squares_of_bias[row] + TINY32) * grad_bias[j]
+            _update_node(parameters, sums, row, grad[j], grad_bias[j], rate, decay, tokens)
 
 
 @jit
 def _update_words(embedding, position, sums, by_word, grad_hidden, rate, decay, tokens):
     squares, decayed, squares_of_position = sums
     words, start, place = by_word
-    n, d = position.shape
-    grad, grad_position = np.empty(d, np.float32), np.zeros((n, d), np.float32)
+    grad, grad_position = np.empty(position.shape[1], np.float32), np.zeros_like(position)
     for w in range(len(words)):
-        word = np.uint64(words[w])
+        word, places = words[w], place[start[w] : start[w + 1]]
         grad[:] = 0
-        for p in range(start[w], start[w + 1]):
-            b, i = np.uint64(place[p] // n), np.uint64(place[p] % n)
-            for j in range(d):
-                grad[j] += grad_hidden[b, j] * position[i, j]
-                grad_position[i, j] += grad_hidden[b, j] * embedding[word, j]
-        adagrad_row(embedding, squares, decayed, words[w], grad, rate, decay, tokens)
-    for row in range(n):
-        grad = grad_position[row]
-        adagrad_row(position, squares_of_position, decayed, row, grad, rate, 0.0, tokens)
+        add_places(embedding, position, grad_hidden, word, places, grad, grad_position)
+        owed = _owed(decayed, word, decay, tokens)
+        adagrad_row(embedding, squares, word, grad, rate, owed)
+    for i in range(len(position)):
+        adagrad_row(position, squares_of_position, i, grad_position[i], rate, ZERO)
 
 
 @jit
@@ -161,36 +151,18 @@ def _plan_windows(contexts, slot_of):
     """
     n_items, n = contexts.shape
     start, column = np.zeros(n_items + 1, np.int64), np.empty(n_items * n, np.int32)
-    share = np.empty(n_items * n, np.float32)
-    words, word_start = np.empty(n_items * n, np.int64), np.zeros(n_items * n + 1, np.int64)
-    slot = np.empty(n_items * n, np.int32)
-    p = n_words = 0
+    item, share = np.empty(n_items * n, np.int32), np.empty(n_items * n, np.float32)
+    p = 0
     for b in range(n_items):
         for i in range(n):
-            word = contexts[b, i]
-            if word < 0:
-                continue
-            if slot_of[word] < 0:
-                slot_of[word] = n_words
-                words[n_words] = word
-                n_words += 1
-            column[p], slot[p] = word, slot_of[word]
-            word_start[slot[p] + 1] += 1
-            p += 1
+            if contexts[b, i] >= 0:
+                column[p], item[p] = contexts[b, i], b
+                p += 1
         start[b + 1] = p
         for q in range(start[b], p):
             share[q] = np.float32(1) / np.float32(p - start[b])
-    for w in range(n_words):
-        slot_of[words[w]] = -1
-        word_start[w + 1] += word_start[w]
-    item, share_of_item = np.empty(p, np.int32), np.empty(p, np.float32)
-    place = word_start[:n_words].copy()
-    for b in range(n_items):
-        for q in range(start[b], start[b + 1]):
-            item[place[slot[q]]], share_of_item[place[slot[q]]] = b, share[q]
-            place[slot[q]] += 1
-    by_item = start, column[:p], share[:p]
-    return by_item, (words[:n_words], word_start[: n_words + 1], item, share_of_item)
+    words, word_start, place = group(column[:p], slot_of)
+    return (start, column[:p], share[:p]), (words, word_start, item[place], share[place])
 
 
 @jit
@@ -270,7 +242,7 @@ class WindowStep:
     ----------
     tree : TreePass
     embedding, weight, bias : DampedSGD
-        Of the word vectors, and of the parameters of the layer.
+        Optimisers of the word vectors, the node vectors and the biases.
     """
 
     def __init__(
@@ -302,11 +274,11 @@ class LogBilinearStep:
 
     Parameters
     ----------
-    model : LogBilinear
-        With diagonal position matrices.
-    layer : HierarchicalSoftmax
-    embedding, position, weight, bias : RowAdagrad
-        Of the parameters of both.
+    tree : TreePass
+    embedding, position : RowAdagrad
+        Optimisers of the word vectors and the diagonal position matrices.
+    weight, bias : RowAdagrad
+        Optimisers of the node vectors and biases.
     """
 
     def __init__(
@@ -329,7 +301,7 @@ class LogBilinearStep:
         """Return what a step needs to know of a batch, which depends on no parameter."""
         embedding, _, weight, _ = self._parameters
         ids = np.ascontiguousarray(contexts, np.int32)
-        by_word = _plan_words(ids, SLOTS.of(len(embedding)))
+        by_word = _group_words(ids, SLOTS.of(len(embedding)))
         return (ids, by_word, *self._tree.plan(targets, len(weight)))
 
     def __call__(self, plan: Plan, keep: Array, learning_rate: float, tokens: int) -> float:

@@ -297,9 +297,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         compiled step, None without one.
         """
         rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
-        keep = np.ones(shape, np.float32)
+        keep: Array
         if rate > 0:
             keep = (self._rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
+        else:
+            keep = np.ones(shape if self._compiled else 1, np.float32)
         return keep, None if self._compiled is None else self._compiled.plan(contexts, targets)
 
     def learning_rate(self, done: float) -> float:

@@ -209,11 +209,11 @@ class Word2VecTrainer(Trainer[WindowModel]):
 
     def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
-        if self._compiled is not None:
-            item, plan = self.prepared(contexts, targets)
+        prepared = self.prepared(contexts, targets)
+        if prepared is not None:
+            item, plan = prepared
             losses = self._compiled(plan, learning_rate)
             return float(mean_of_items(losses, item, len(targets)).sum())
-        self.prepared(contexts, targets)
         loss = self.model.loss(self.layer, contexts, targets, self._noise)
         words = loss.embedding
         scale = loss.shares * self._curvature_of_hidden(loss)

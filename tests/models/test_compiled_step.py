@@ -171,7 +171,7 @@ def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
     trainer = model.trainer(windows)
     for name, array in model.parameters().items():
         np.testing.assert_array_equal(array, before[name])
-    functions = (compiled._step, compiled._window_step, compiled._plan_words)
+    functions = (compiled._step, compiled._window_step, compiled._group_words)
     n_signatures = [len(function.signatures) for function in functions]
     for contexts, targets, _ in islice(trainer.epoch_batches(windows), 3):
         trainer.step(contexts, targets, 0.1)
