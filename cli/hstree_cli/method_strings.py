@@ -54,14 +54,15 @@ def parse_layer(text: str) -> tuple[LayerKind, dict[str, Any], str]:
 def parse_rows(text: str) -> list[Entry]:
     """Read rows that commas separate: methods and layers with their options, and tree files.
 
-    A comma before a digit or * belongs to an option's value, as in ``--bands 2000:64,*:16``.
+    A comma with a digit or * right after it belongs to an option's value, as in
+    ``--bands 2000:64,*:16``; a file whose name begins with a digit takes a space before it.
 
     Examples
     --------
     >>> [row.name for row in parse_rows("huffman, gmm --trees 4,flat")]
     ['huffman', 'gmm --trees 4', 'flat']
     """
-    return [_row(one) for one in re.split(r",\s*(?![\s\d*])", text)]
+    return [_row(one) for one in re.split(r",\s+|,(?![\s\d*])", text)]
 
 
 def _row(text: str) -> Entry:

@@ -92,11 +92,11 @@ def _published(row: SurveyRow) -> str:
 
 
 def _seconds_before(row: Row) -> float | None:
-    """Return the seconds to learn the vectors of a tree and to build it."""
+    """Return the seconds before the first batch: for a tree and its vectors, or for the layer."""
     steps = row.from_text
     if steps is None or steps.vectors is None or steps.tree is None:
         return None
-    return steps.vectors + steps.tree
+    return steps.vectors + steps.tree + (steps.preparation or 0)
 
 
 def _mixture(mixture: Mixture | None) -> str:
@@ -127,7 +127,8 @@ def _times(value: float | None) -> str:
 
 def _normalisers(found: Survey, regime: Regime) -> Table:
     """Return the table of ln Z in a regime."""
-    first, columns = _TITLES[regime], ("mean ln Z", "sd of ln Z", "unnormalised", "test")
+    columns = ("mean\nln Z", "sd of\nln Z", "unnor-\nmalised", "\ntest", "one\nscore")
+    first = f"\n{_TITLES[regime]}"
     filled = table(first, *columns, text=(first,))
     for row in found.rows:
         result = found.row(regime, row.name)
@@ -138,6 +139,7 @@ def _normalisers(found: Survey, regime: Regime) -> Table:
                 figure(log_z.sd, 3),
                 figure(log_z.unnormalised_perplexity, 1),
                 figure(result.perplexity["test"].mean, 1),
+                "-" if row.unnormalised is None else _times(row.unnormalised.times_flat),
             )
     return narrow(filled, *columns)
 
@@ -164,7 +166,9 @@ def _facts(found: Survey, text: str) -> Facts:
         lines.append(at_limit_fact(epochs.options["epochs"]))
     if seconds is not None:
         lines.append(("equal seconds", _seconds_meaning(seconds, found.budget or 0)))
-        lines.append(("s before", "seconds to learn a tree's vectors and to build it, on top"))
+        lines.append(
+            ("s before", "seconds to build a tree and learn its vectors, or to count n-grams")
+        )
     if (ngram := found.kneser_ney) is not None:
         alone = figure(ngram.perplexity["test"], 1)
         meaning = f"test perplexity of the mixture with a Kneser-Ney {ngram.order}-gram model "
@@ -172,7 +176,16 @@ def _facts(found: Survey, text: str) -> Facts:
         lines.append((f"+ kn{ngram.order}", meaning))
     if any(row.log_normaliser for one in found.regimes().values() for row in one.rows):
         lines.append(
-            ("unnormalised", "test perplexity if every score were read as a log-probability")
+            (
+                "unnormalised",
+                "test perplexity if every score were read as a log-probability",
+            ),
+        )
+        lines.append(
+            (
+                "one score",
+                "speed of one word's score, over that of the probability of one word under flat",
+            )
         )
     return [
         *lines,

@@ -481,7 +481,8 @@ class Work:
     ) -> Seconds | None:
         """Return the seconds of each step from the text to the model, the mean over seeds."""
         if isinstance(entry, Baseline):
-            return {"vectors": 0.0, "tree": 0.0, "training": fitted[entry.name].fit_seconds}
+            steps = dict.fromkeys(("vectors", "tree", "preparation"), 0.0)
+            return steps | {"training": fitted[entry.name].fit_seconds}
         return rows.mean_seconds([self._seconds_of_run(entry, s, per_epoch) for s in self.seeds])
 
     def _seconds_of_run(
@@ -490,8 +491,9 @@ class Work:
         """Return the seconds of each step from the text to the model of a finished run.
 
         They are ``vectors`` (until the vectors that the tree is built from are learned), ``tree``
-        (to build it) and ``training`` (the epochs, at `per_epoch` seconds of each row). None where
-        the tree or its vectors came from a file, or the building was not timed.
+        (to build it), ``preparation`` (of the output layer before its first batch) and ``training``
+        (the epochs, at `per_epoch` seconds of each row). None where the tree or its vectors came
+        from a file, or the building was not timed.
         """
         result = self.train(entry, seed)
         trees = self.trees or self
@@ -507,7 +509,13 @@ class Work:
                 return None
             vectors = sum(learned.values())
         training = sum(epoch.share for epoch in result.epochs or []) * per_epoch[entry.name]
-        return {"vectors": vectors, "tree": built, "training": training}
+        preparation = result.preparation or 0.0
+        return {
+            "vectors": vectors,
+            "tree": built,
+            "preparation": preparation,
+            "training": training,
+        }
 
 
 def sources(entries: Sequence[Entry]) -> list[Method]:

@@ -103,6 +103,7 @@ class Evaluation:
             epochs=self.history.epochs,
             interrupted=self.history.interrupted,
             converged=self.history.converged,
+            preparation=self.history.preparation,
             out_of_time=self.history.out_of_time if "seconds" in self.model.config() else None,
             seconds=self.seconds,
             corpus={name: dict(text.source) for name, text in corpora.items()},

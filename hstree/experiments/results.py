@@ -159,6 +159,8 @@ class RunResult:
     interrupted, converged : bool or None
     out_of_time : bool or None
         Whether the budget of seconds ended the training; None without such a budget.
+    preparation : float or None
+        Seconds of the output layer before its first batch; None where they were not measured.
     seconds : float
         Wall-clock time of training and scoring.
     options : dict
@@ -185,6 +187,7 @@ class RunResult:
     interrupted: bool | None = None
     converged: bool | None = None
     out_of_time: bool | None = None
+    preparation: float | None = None
     seconds: float
     options: dict[str, Any]
     corpus: dict[str, dict[str, Any]]
@@ -203,7 +206,7 @@ class RunResult:
         """Return the JSON object, without what is not known."""
         optional = (
             *("layer", "epochs", "interrupted", "converged", "out_of_time"),
-            *("key", "log_normaliser"),
+            *("preparation", "key", "log_normaliser"),
         )
         return _without_none(asdict(self), *optional)
 
@@ -275,14 +278,16 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class SecondsFromText:
-    """Seconds from the text to a trained model: vectors, tree, training and their sum.
+    """Seconds from the text to a trained model: its steps and their sum.
 
-    `speed_up` is the seconds of the flat row divided by those of this row.
+    The steps are the vectors of a tree, the tree, the preparation of the output layer (n-grams to
+    draw noise from, say) and the training. `speed_up` is the seconds of the flat row divided by those of this row.
     """
 
     seconds: float | None
     vectors: float | None
     tree: float | None
+    preparation: float | None = None
     training: float | None
     speed_up: float | None
 

@@ -125,8 +125,8 @@ def seconds_from_text(
 ) -> dict[str, SecondsFromText | None]:
     """Add up the seconds of the steps of every row, and divide those of the flat row by them.
 
-    `steps` has the seconds for ``vectors``, ``tree`` and ``training`` of each row, None if not
-    known; `flat` is the name of the flat row.
+    `steps` has the seconds of the steps of each row by their names in `SecondsFromText`, None if
+    not known; `flat` is the name of the flat row.
     """
     total = {name: sum(seconds.values()) for name, seconds in steps.items() if seconds is not None}
     level = None if flat is None else total.get(flat)

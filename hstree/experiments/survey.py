@@ -101,6 +101,9 @@ class SurveyRow:
     nll, log_prob, top_k : Speed
         Speed of computing the probability of one word in its context, of all words, and of the
         10 most probable words.
+    unnormalised : Speed or None
+        Speed of the unnormalised score of one word, over that of `nll` under the flat softmax; None
+        for layers that are not trained to have ln Z at 0.
     published : Published or None
         Published ratio of perplexities to the flat softmax.
     with_kneser_ney : dict of str to Mixture
@@ -116,6 +119,7 @@ class SurveyRow:
     nll: Speed
     log_prob: Speed
     top_k: Speed
+    unnormalised: Speed | None = None
     published: Published | None
     with_kneser_ney: dict[str, Mixture]
 
@@ -440,6 +444,8 @@ def _survey(
             times_flat=speed_up(measured, name, flat),
         )
 
+    unnormalised = in_testing.get("unnormalised", {})
+    one_word = {flat: in_testing["nll"][flat], **unnormalised}
     rows = [
         SurveyRow(
             name=name,
@@ -448,7 +454,8 @@ def _survey(
             parameters=parameters[name],
             parameters_to_flat=parameters[name] / parameters[flat],
             training=speed(name, in_training),
-            **{what: speed(name, measured) for what, measured in in_testing.items()},
+            **{what: speed(name, in_testing[what]) for what in ("nll", "log_prob", "top_k")},
+            unnormalised=speed(name, one_word) if name in unnormalised else None,
             published=published(spec.kind.name, spec.options),
             with_kneser_ney={r: m for (r, of), m in mixtures.items() if of == name},
         )
@@ -534,10 +541,10 @@ def _csv_line(found: Survey, row: SurveyRow) -> dict[str, Any]:
         "parameters": row.parameters,
         "parameters_to_flat": row.parameters_to_flat,
     }
-    for what in ("training", "nll", "log_prob", "top_k"):
-        speed: Speed = getattr(row, what)
-        line |= {f"{what}_tokens_per_second": speed.tokens_per_second}
-        line |= {f"{what}_times_flat": speed.times_flat}
+    for what in ("training", "nll", "log_prob", "top_k", "unnormalised"):
+        speed: Speed | None = getattr(row, what)
+        line |= {f"{what}_tokens_per_second": speed and speed.tokens_per_second}
+        line |= {f"{what}_times_flat": speed and speed.times_flat}
     line |= {
         "published_low": row.published and row.published.low,
         "published_high": row.published and row.published.high,

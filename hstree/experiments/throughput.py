@@ -108,8 +108,9 @@ def scoring_throughput(
     Returns
     -------
     dict of str to dict of str to list of float
-        For ``nll`` (the probability of one word), ``log_prob`` (of all words) and ``top_k`` (of the
-        10 most probable words): the tokens per second of each model in each round.
+        For ``nll`` (the probability of one word), ``log_prob`` (of all words), ``top_k`` (of the
+        10 most probable words) and ``unnormalised`` (one word's score, of layers that report ln Z):
+        the tokens per second of each model in each round.
     """
     measured: dict[str, dict[str, list[float]]] = {}
     with progress.task("measuring speeds in testing", total=rounds * len(models)) as task:
@@ -123,7 +124,9 @@ def scoring_throughput(
 
 
 def scoring_turn(
-    model: Model[Any], corpus: Corpus, names: Sequence[str] = ("nll", "log_prob", "top_k")
+    model: Model[Any],
+    corpus: Corpus,
+    names: Sequence[str] = ("nll", "log_prob", "top_k", "unnormalised"),
 ) -> dict[str, float]:
     """Return the tokens per second of some measurements of `scoring_throughput` in one turn."""
     contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
@@ -134,8 +137,14 @@ def scoring_turn(
         "log_prob": lambda: layer.log_prob(hidden(contexts[:some])),
         "top_k": lambda: layer.top_k(hidden(contexts[:some]), TOP),
     }
-    n_tokens = {name: len(targets[: some if name != "nll" else None]) for name in names}
-    return {name: n_tokens[name] * _times_per_second(work[name]) for name in names}
+    if layer.log_normaliser(hidden(contexts[:1])) is not None:
+        work["unnormalised"] = lambda: layer.unnormalised_nll(hidden(contexts), targets)
+    of_one_word = {"nll", "unnormalised"}
+    return {
+        name: len(targets[: None if name in of_one_word else some]) * _times_per_second(work[name])
+        for name in names
+        if name in work
+    }
 
 
 def _times_per_second(function: Callable[[], object]) -> float:

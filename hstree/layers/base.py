@@ -172,6 +172,14 @@ class OutputLayer(ABC):
         """
         return None
 
+    def unnormalised_nll(self, hidden: Array, targets: Integer) -> Float64 | None:
+        """Return ``nll - ln Z`` (B,), minus what targets score; None as for `log_normaliser`.
+
+        Layers that are trained to have ln Z at 0 compute it without Z.
+        """
+        log_z = self.log_normaliser(hidden)
+        return None if log_z is None else self.nll(hidden, targets) - log_z
+
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the exact negative log-likelihoods of targets in nats, a float64 array (B,).
 

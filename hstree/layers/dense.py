@@ -121,7 +121,12 @@ class DenseLayer(SoftmaxLayer):
         Output vectors, zero at the start.
     bias : float array (V,)
         Log of the unigram probabilities at the start, so that Z is 1.
+    centre : float or None
+        Value that training keeps ln Z near, which unnormalised scores leave out; None where
+        nothing does.
     """
+
+    centre: float | None = None
 
     def __init__(
         self,
@@ -149,6 +154,16 @@ class DenseLayer(SoftmaxLayer):
         logits = hidden @ self.weight.T
         logits += self.bias
         return logits
+
+    def log_normaliser(self, hidden: Array) -> Float64 | None:
+        """Return ln Z less `centre` of each hidden vector, a float64 array (B,), or None."""
+        return None if self.centre is None else self.log_z(hidden) - self.centre
+
+    def unnormalised_nll(self, hidden: Array, targets: Integer) -> Float64 | None:
+        """Return `centre` less the logits of targets, a float64 array (B,), or None; O(B d)."""
+        if self.centre is None:
+            return None
+        return self.centre - self._logits_of(hidden, targets).astype(np.float64)
 
     def log_z_gradients(
         self, hidden: Array, slope: Callable[[Float64], Float64]
@@ -214,7 +229,12 @@ class DenseLayer(SoftmaxLayer):
         grad_hidden += by_hidden
         grad_weight[rows] += by_weight
         grad_bias[rows] += by_bias
-        return kernels.gather_dot(self.weight, self.bias, hidden, item[:-1], target)
+        return self._logits_of(hidden, targets)
+
+    def _logits_of(self, hidden: Array, targets: Integer) -> Array:
+        """Return the logits (B,) of targets."""
+        item, target = np.arange(len(targets)), targets.astype(np.int64)
+        return kernels.gather_dot(self.weight, self.bias, hidden, item, target)
 
     def all_rows(self, grad_hidden: Array, grad_weight: Array, grad_bias: Array) -> Gradients:
         """Return gradients with respect to all rows."""

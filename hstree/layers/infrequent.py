@@ -67,7 +67,6 @@ class Infrequent(SelfNormalised):
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype, alpha=alpha)
         self.fraction = fraction
-        #: c, the value of ln Z that training approaches
         self.centre = 1 / (2 * alpha)
         self.bias += self.bias.dtype.type(self.centre)
 
@@ -89,7 +88,3 @@ class Infrequent(SelfNormalised):
         losses = self.centre / 2 - logits.astype(np.float64)
         losses[chosen] += weight * log_z**2
         return losses, self.all_rows(grad_hidden, *grad_rows)
-
-    def log_normaliser(self, hidden: Array) -> Float64:
-        """Return ln Z less the value that it is centred on, a float64 array (B,)."""
-        return super().log_normaliser(hidden) - self.centre

@@ -92,6 +92,8 @@ class NoiseContrastive(NoiseLayer):
             alpha=alpha,
         )
         self.ranking = ranking
+        # Ranking leaves Z free.
+        self.centre = None if ranking else 0.0
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
         """Return the losses of telling targets from samples."""
@@ -106,7 +108,3 @@ class NoiseContrastive(NoiseLayer):
         if self.ranking:
             return super().row_curvature(share, expected)
         return binary_curvature(share, expected)
-
-    def log_normaliser(self, hidden: Array) -> Float64 | None:
-        """Return ln Z of each hidden vector (B,); None for ranking, which leaves Z free."""
-        return None if self.ranking else self.log_z(hidden)

@@ -49,6 +49,8 @@ class NegativeSampling(NoiseLayer):
     estimation and negative sampling", arXiv:1410.8251, 2014.
     """
 
+    centre = 0.0
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -97,7 +99,3 @@ class NegativeSampling(NoiseLayer):
             return binary_curvature(share, expected)
         # Every sigmoid is 1/2 at the start.
         return (share + expected) / 4
-
-    def log_normaliser(self, hidden: Array) -> Float64:
-        """Return ln Z of each hidden vector (B,)."""
-        return self.log_z(hidden)

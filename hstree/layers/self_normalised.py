@@ -39,6 +39,8 @@ class SelfNormalised(DenseLayer):
         Weight of the penalty.
     """
 
+    centre: float = 0.0
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -59,10 +61,6 @@ class SelfNormalised(DenseLayer):
         log_z, *gradients = self.log_z_gradients(hidden, lambda log_z: 1 + 2 * alpha * log_z)
         logits = self.target_logits(hidden, targets, *gradients)
         return log_z + alpha * log_z**2 - logits, self.all_rows(*gradients)
-
-    def log_normaliser(self, hidden: Array) -> Float64:
-        """Return ln Z of each hidden vector, a float64 array (B,)."""
-        return self.log_z(hidden)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (V,).

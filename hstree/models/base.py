@@ -8,6 +8,7 @@ key of a kept run are made from them. `hstree.models.registry` lists the models 
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -178,9 +179,12 @@ class Model(ABC, Generic[M]):
         self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         self.texts = texts([part.record for part in (train, valid) if part is not None])
         self.layer.check()
+        began = time.perf_counter()
         self.layer.prepare(windows)
+        preparation = time.perf_counter() - began
         with numpy_alone(not fast):
             self.history_ = self.trainer(windows).fit(windows, valid_windows)
+        self.history_.preparation = preparation
         return self
 
     def reencode(self, corpus: Corpus) -> Corpus:

@@ -118,6 +118,13 @@ def _columns(found: Survey) -> list[Column]:
                "tokens per second", partial(_speed, by_name, speed))
         for title, meaning, speed in _SPEEDS
     ]  # fmt: skip
+    if any(row.unnormalised for row in found.rows):
+        columns.append(
+            Column("one score", "times flat", "speed of the unnormalised score of one word, for "
+                   "layers that are trained to have ln Z at 0, over that of flat\u2019s probability "
+                   "of one word; and in tokens per second",
+                   partial(_speed, by_name, lambda row: row.unnormalised))
+        )  # fmt: skip
     columns.append(
         Column("parameters", "% of flat", "trained numbers",
                lambda row: _parameters(by_name[row.name]))
@@ -161,9 +168,10 @@ def _columns_of(found: Survey, regime: Regime, by_name: dict[str, SurveyRow]) ->
 
 
 def _speed(
-    by_name: Mapping[str, SurveyRow], of: Callable[[SurveyRow], Speed], row: PageRow
+    by_name: Mapping[str, SurveyRow], of: Callable[[SurveyRow], Speed | None], row: PageRow
 ) -> Cell:
-    speed = of(by_name[row.name])
+    if (speed := of(by_name[row.name])) is None:
+        return Cell(DASH, None)
     note = f"{number(speed.tokens_per_second)}/s"
     return Cell(times(speed.times_flat), speed.times_flat, note)
 

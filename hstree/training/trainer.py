@@ -68,12 +68,15 @@ class History:
         Whether it ended before its limits: the validation perplexity stopped falling.
     out_of_time : bool
         Whether its budget of seconds ended it; then it is neither interrupted nor converged.
+    preparation : float
+        Seconds that the output layer took before the first batch: to count n-grams, say.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
     interrupted: bool = False
     converged: bool = False
     out_of_time: bool = False
+    preparation: float = 0.0
 
 
 class Trainer(ABC, Generic[M]):

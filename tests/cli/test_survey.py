@@ -2,7 +2,7 @@
 
 import pytest
 
-from hstree.errors import OptionError
+from hstree.errors import FileFormatError, OptionError
 from hstree.experiments import survey
 from hstree.layers.registry import LAYERS
 from hstree_cli.method_strings import parse_rows
@@ -38,7 +38,15 @@ def test_the_plan_and_the_tables_fit_the_terminal(hstree, corpus, tmp_path, monk
     for row in found.rows:
         assert f"{row.training.tokens_per_second:,.0f}" in out
         assert f"{row.with_kneser_ney['equal_epochs'].test:.1f}" in out
-    for said in ("time left", "mean ln Z", "unnormalised", "+ kn2", "s before", "written to"):
+    for said in (
+        "time left",
+        "ln Z",
+        "unnormalised",
+        "one score",
+        "+ kn2",
+        "s before",
+        "written to",
+    ):
         assert said in out
     again = hstree("survey", corpus, *rows, "--kneser-ney", "2", "-o", "s", *QUICK)
     assert again.out.count("kept") == 8 + 1  # random has no run of equal seconds
@@ -74,5 +82,7 @@ def test_commas_separate_rows_but_not_the_digits_of_a_value():
     assert [row.name for row in rows] == ["huffman", "gmm --trees 4", "flat"]
     bands = parse_rows("differentiated --bands 10:4,*:2,flat")
     assert [row.slug for row in bands] == ["layer-differentiated-bands-10-4-2", "flat"]
+    with pytest.raises(FileFormatError, match=r"2\.json"):
+        parse_rows("adaptive --cutoffs 10,20, 2.json")
     with pytest.raises(OptionError, match="100,200"):
         parse_rows("gmm --trees 100,200")

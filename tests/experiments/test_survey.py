@@ -96,6 +96,9 @@ def test_speeds_and_sizes_are_relative_to_flat(surveyed):
         assert row.approach.endswith(".")
     own = found.rows[2]
     assert own.parameters == flat.parameters
+    assert own.unnormalised.tokens_per_second > 0
+    assert math.isfinite(own.unnormalised.times_flat)
+    assert [row.name for row in found.rows if row.unnormalised] == ["own"]
     assert found.row("equal_epochs", "own").log_normaliser.sd > 0
     assert found.row("equal_epochs", "flat").log_normaliser is None
 

@@ -4,6 +4,7 @@ A layer of the tests takes part (`tests.layers.dense`), so that the contract hol
 """
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from hstree.experiments.runs import run
 from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
 from hstree.tree import Tree
+from tests.layers.dense import DenseSoftmax
 from tests.texts import corpus_of, markov_lines
 
 WORDS = [EOS, *"abcdefg"]
@@ -89,6 +91,17 @@ def test_nll_is_minus_log_prob_of_the_target(spec):
     assert nll.dtype == np.float64
     expected = -layer.log_prob(hidden)[np.arange(7), targets]
     np.testing.assert_allclose(nll, expected, rtol=1e-10, atol=1e-12)
+
+
+@every_layer
+def test_unnormalised_nll_is_what_ln_z_is_left_out_of(spec):
+    layer, hidden, targets = drawn(spec)
+    log_z, scores = layer.log_normaliser(hidden), layer.unnormalised_nll(hidden, targets)
+    if log_z is None:
+        assert scores is None
+    else:
+        assert (scores.shape, scores.dtype) == ((7,), np.float64)
+        np.testing.assert_allclose(scores, layer.nll(hidden, targets) - log_z, atol=1e-9)
 
 
 @every_layer
@@ -331,3 +344,11 @@ def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_
     targets = rng.integers(0, 50, 64)
     np.testing.assert_array_equal(flat.nll(hidden, targets), dense.nll(hidden, targets))
     np.testing.assert_array_equal(flat.log_prob(hidden), dense.log_prob(hidden))
+
+
+def test_the_seconds_before_the_first_batch_are_measured(splits, monkeypatch):
+    spec = layer_spec(made_over(splits.train, LAYERS.get("dense")), "dense")
+    monkeypatch.setattr(DenseSoftmax, "prepare", lambda self, train: time.sleep(0.05))
+    result = evaluate(spec, splits, **OPTIONS).result
+    assert result.preparation >= 0.05
+    assert sum(epoch.seconds for epoch in result.epochs) < result.seconds - 0.05

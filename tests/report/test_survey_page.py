@@ -12,7 +12,7 @@ from hstree.experiments.survey import survey
 from hstree.layers.registry import LAYERS
 from hstree.report import write, write_survey
 from hstree.report.answer import answers_of
-from hstree.report.table import rows_of
+from hstree.report.table import rows_of, times
 from tests.experiments.made_up import a_comparison, a_row
 from tests.texts import corpus_of, markov_lines
 
@@ -47,6 +47,8 @@ def test_the_page_of_a_survey_has_its_table_and_plots(splits, tmp_path):
     assert "plot-seconds" in text
     assert 'id="explorer"' not in text
     ln_z = found.row("equal_epochs", "own").log_normaliser
+    one_score = next(row for row in found.rows if row.name == "own").unnormalised
+    assert f"{times(one_score.times_flat)}" in text
     assert f"unnormalised {ln_z.unnormalised_perplexity:.2f}" in text
     # Curves of both regimes: one dot per validation of every run
     plots = re.search(r'id="plot-items">(.*?)</script>', text, re.S)[1]
