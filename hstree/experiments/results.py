@@ -281,7 +281,8 @@ class SecondsFromText:
     """Seconds from the text to a trained model: its steps and their sum.
 
     The steps are the vectors of a tree, the tree, the preparation of the output layer (n-grams to
-    draw noise from, say) and the training. `speed_up` is the seconds of the flat row divided by those of this row.
+    draw noise from, say) and the training. `speed_up` is the seconds of the flat row divided by
+    those of this row.
     """
 
     seconds: float | None

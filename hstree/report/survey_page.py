@@ -121,8 +121,8 @@ def _columns(found: Survey) -> list[Column]:
     if any(row.unnormalised for row in found.rows):
         columns.append(
             Column("one score", "times flat", "speed of the unnormalised score of one word, for "
-                   "layers that are trained to have ln Z at 0, over that of flat\u2019s probability "
-                   "of one word; and in tokens per second",
+                   "layers that are trained to have ln Z at 0, over that of the probability of "
+                   "one word under flat; and in tokens per second",
                    partial(_speed, by_name, lambda row: row.unnormalised))
         )  # fmt: skip
     columns.append(
