@@ -1,10 +1,12 @@
 """CBOW and skip-gram beside gensim's compiled ones, in one process: words a second, and what for.
 
 Both train on the same lines (``<eos>`` is the last word of each) with hierarchical softmax over
-Huffman's tree, the same dimension, window, epochs and sub-sampling, in one worker; they take
-turns. Rates are each one's own default. Then both predict the same held-out text, every word
-given its whole window: gensim's weights through hstree's layer, on the tree that gensim says it
-has, without biases. `nll` is the mean over tokens, in nats, as `hstree evaluate` defines it.
+Huffman's tree, the same dimension, window, epochs and sub-sampling; they take turns. hstree trains
+in batches and, where numba is installed, word by word (``asynchronous``), as gensim does; gensim
+has as many workers as hstree has threads (OMP_NUM_THREADS). Rates are each one's own default. Then
+both predict the same held-out text, every word given its whole window: gensim's weights through
+hstree's layer, on the tree that gensim says it has, without biases. `nll` is the mean over tokens,
+in nats, as `hstree evaluate` defines it.
 
     python -m benchmarks.word2vec train.txt held-out.txt [--epochs 5] [--sample 0.001 0]
 """
@@ -20,6 +22,7 @@ from typing import Any
 
 import hstree
 from benchmarks import table
+from hstree._compiled import n_threads, twins
 from hstree.data.windows import SymmetricWindows
 from hstree.interop.gensim import layer_of
 from hstree.models import new_model
@@ -61,6 +64,8 @@ def compare(
         "gensim": gensims(model, sample, train, test, options),
         "hstree": ours(model, sample, train, test, options),
     }
+    if twins("models") is not None:
+        contestants["hstree, asynchronous"] = ours(model, sample, train, test, options, True)
     speeds: dict[str, list[float]] = {name: [] for name in contestants}
     nll = {}
     for _ in range(options.rounds):
@@ -73,6 +78,7 @@ def compare(
             "model": model,
             "sample": f"{sample:g}",
             "by": name,
+            "threads": n_threads(),
             "epochs": options.epochs,
             "words/s": statistics.median(of_rounds),
             "times gensim": statistics.median(ratios),
@@ -82,7 +88,12 @@ def compare(
 
 
 def ours(
-    model: Any, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
+    model: Any,
+    sample: float,
+    train: hstree.Corpus,
+    test: hstree.Corpus,
+    options: Any,
+    asynchronous: bool = False,
 ) -> Contestant:
     """Return hstree's training over Huffman's tree."""
     tree = hstree.build("huffman", train)
@@ -96,6 +107,7 @@ def ours(
             sample=sample,
             epochs=options.epochs,
             batch_size=options.batch_size,
+            asynchronous=asynchronous,
         )
         began = time.perf_counter()
         trained = untrained.fit(train)
@@ -124,7 +136,7 @@ def gensims(
             negative=0,
             min_count=1,
             sample=sample,
-            workers=1,
+            workers=n_threads(),
             seed=0,
         )
         trained.build_vocab(lines)

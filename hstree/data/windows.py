@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hstree._ragged import offsets
 from hstree._typing import Bool, Float64, Int32, Int64
 from hstree.data.corpus import Corpus
 from hstree.errors import InputError
@@ -21,6 +22,8 @@ Batch = tuple[Int32, Int32, Bool]
 
 #: Positions held in memory, and shuffled among themselves, at a time.
 BLOCK = 1 << 22
+#: Tokens of a line that windows reach within, where lines are trained on whole.
+LONGEST = 10_000
 
 
 class Windows:
@@ -160,6 +163,31 @@ class SymmetricWindows(Windows):
             reach = rng.integers(1, self.context + 1, len(order))
             for a in range(0, len(order), size):
                 yield tokens.windows(order[a : a + size], reach[a : a + size])
+
+    def line_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield whole lines of about `size` tokens, all of a text in random order.
+
+        Lines of more than `LONGEST` tokens are cut.
+
+        Yields
+        ------
+        start : int32 array (L + 1,)
+            Offsets of the lines among the tokens.
+        ids : int32 array (T,)
+            Label ids, without sub-sampling.
+        oov : bool array (T,)
+        """
+        starts = np.asarray(self.corpus.line_start, np.int64)
+        length = np.diff(starts)
+        pieces = np.maximum(1, -(-length // LONGEST))  # of each line
+        within = np.arange(pieces.sum()) - np.repeat(offsets(pieces)[:-1], pieces)
+        starts = np.append(np.repeat(starts[:-1], pieces) + LONGEST * within, starts[-1])
+        cuts = np.unique(np.searchsorted(starts, np.arange(0, len(self), size)))
+        cuts = np.append(cuts, len(starts) - 1)
+        for i in rng.permutation(len(cuts) - 1):
+            of_batch = starts[cuts[i] : cuts[i + 1] + 1]
+            ids, oov = self._read(int(of_batch[0]), int(of_batch[-1]))
+            yield (of_batch - of_batch[0]).astype(np.int32), ids, oov
 
     def training_counts(self) -> Float64:
         """Return the expected frequency of each label as a target of `training_batches`, (V,)."""

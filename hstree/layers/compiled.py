@@ -22,7 +22,7 @@ from hstree.layers.top_k import MASS_MARGIN, TIE
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 
-ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
+ZERO, ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 TINY32 = np.float32(TINY)
 #: exp below this is zero in float32
 _LEAST = np.float32(-87)
@@ -53,13 +53,13 @@ def exp(x):
     p = p * r + np.float32(1 / 24)
     p = p * r + np.float32(1 / 6)
     p = p * r + np.float32(1 / 2)
-    p = p * r * r + r + _ONE
+    p = p * r * r + r + ONE
     power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
     return ZERO if is_zero else p * power
 
 
 @jit
-def _log1p(x):
+def log1p(x):
     """Return log(1 + x) for x from 0 to 1: ``2 artanh(t)`` with ``t = x / (2 + x)``, by series."""
     t = x / (_TWO + x)
     u = t * t
@@ -113,7 +113,7 @@ def _dot(matrix, row, vector):
 
 
 @jit
-def _dot_rows(matrix, bias, row, first, stop, vector, out):
+def dot_rows(matrix, bias, row, first, stop, vector, out):
     """Write ``matrix[row] @ vector + bias[row]`` for the rows from `first` to `stop`."""
     of_four = stop - (stop - first) % 4
     for p in range(first, of_four, 4):
@@ -307,9 +307,9 @@ def _decide(logits, sign, width, branch, log_prob):
     is_binary = True
     for s in range(len(logits)):
         z, small = sign[s] * logits[s], log_prob[s]
-        log_prob[s] = min(z, ZERO) - _log1p(small)
+        log_prob[s] = min(z, ZERO) - log1p(small)
         # the error is sigmoid(logit) less 1 where the first child is taken: -sign sigmoid(-z)
-        error = -sign[s] * (small if z >= 0 else _ONE) / (_ONE + small)
+        error = -sign[s] * (small if z >= 0 else ONE) / (ONE + small)
         logits[s] = logits[s] if sign[s] == 0 else error
         is_binary &= sign[s] != 0
     s = 0
@@ -368,7 +368,7 @@ def tree_items(weight, bias, hidden, first, stop, by_item, of_items):
     losses, error, log_prob, of_code, grad_hidden = of_items
     for b in range(first, stop):
         begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
-        _dot_rows(weight, bias, row, begin, end, hidden[b], error)
+        dot_rows(weight, bias, row, begin, end, hidden[b], error)
     scores = slice(code_start[item_start[first]], code_start[item_start[stop]])
     _decide(error[scores], sign[scores], width[scores], branch[scores], log_prob[scores])
     for b in range(first, stop):
@@ -405,7 +405,7 @@ def wide_forward(weight, bias, hidden, by_node, of_code, error):
             for j in range(k):
                 total += logits[j]
             of_code[code[start[i] + p]] += log_prob - np.log(np.float64(total))
-            scale = _ONE / total
+            scale = ONE / total
             for j in range(k):
                 logits[j] *= scale
             logits[chosen] -= 1
@@ -624,7 +624,7 @@ def adagrad_row(parameter, squares, row, grad, learning_rate, owed):
     total = squares[row] + total / np.float32(len(grad))
     squares[row] = total
     rate = learning_rate / np.sqrt(total + TINY32)
-    kept = exp(-rate * owed) if owed > 0 else _ONE
+    kept = exp(-rate * owed) if owed > 0 else ONE
     for j in range(len(grad)):
         values[j] = kept * values[j] - rate * grad[j]
 

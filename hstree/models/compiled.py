@@ -14,6 +14,7 @@ import numpy as np
 from hstree._compiled import SLOTS, jit
 from hstree._typing import Array, Float64, Integer
 from hstree.layers.compiled import (
+    ONE,
     TINY32,
     ZERO,
     TreePass,
@@ -21,7 +22,10 @@ from hstree.layers.compiled import (
     add_places,
     add_rows,
     add_window,
+    dot_rows,
+    exp,
     group,
+    log1p,
     tree_pass,
     wide_gradient,
 )
@@ -233,6 +237,141 @@ def _window_step(parameters, curvatures, plan, rate):
         add_rows(grad_hidden, item, share_of_item, word_start[w], word_start[w + 1], grad)
         _descend(embedding[word], _damped(rate, rate * shares * curvature * of_words[word]), grad)
     return losses
+
+
+# word2vec, word by word: each moves the weights before the next one.
+
+
+@jit
+def _drawn(state):
+    """Return the next state of a random generator of 64 bits, not 0 (Marsaglia 2003)."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    return state
+
+
+@jit
+def _predict(parameters, path, first, stop, inputs, item, rate, grad):
+    """Move the nodes of a path by the prediction of row `item` of `inputs`; return its loss.
+
+    Its own move is added to `grad` (d,).
+    """
+    weight, bias = parameters
+    row, sign, score = path
+    n, d = stop - first, weight.shape[1]
+    dot_rows(weight, bias, row[first:stop], 0, n, inputs[item], score)
+    loss = ZERO
+    for p in range(n):
+        z = sign[first + p] * score[p]
+        small = exp(-abs(z))
+        loss += log1p(small) - min(z, ZERO)
+        # the move against the error, sign sigmoid(-z)
+        score[p] = rate * sign[first + p] * (small if z >= 0 else ONE) / (ONE + small)
+    of_four = n - n % 4
+    for p in range(0, of_four, 4):
+        a, b = np.uint64(row[first + p]), np.uint64(row[first + p + 1])
+        c, e = np.uint64(row[first + p + 2]), np.uint64(row[first + p + 3])
+        by_a, by_b, by_c, by_e = score[p], score[p + 1], score[p + 2], score[p + 3]
+        for j in range(d):
+            x = inputs[item, j]
+            of_a, of_b, of_c, of_e = weight[a, j], weight[b, j], weight[c, j], weight[e, j]
+            grad[j] += by_a * of_a + by_b * of_b + by_c * of_c + by_e * of_e
+            weight[a, j] = of_a + by_a * x
+            weight[b, j] = of_b + by_b * x
+            weight[c, j] = of_c + by_c * x
+            weight[e, j] = of_e + by_e * x
+    for p in range(of_four, n):
+        a, by_a = np.uint64(row[first + p]), score[p]
+        for j in range(d):
+            of_a = weight[a, j]
+            grad[j] += by_a * of_a
+            weight[a, j] = of_a + by_a * inputs[item, j]
+    for p in range(n):
+        bias[row[first + p]] += score[p]
+    return loss
+
+
+@jit
+def train_lines(text, lines, windows, paths, parameters, rate, seed):
+    """Train on lines word by word; return the loss of the tokens that are kept, and their number.
+
+    Parameters
+    ----------
+    text : tuple
+        Offsets of lines (L + 1,), label ids (T,), and the probability (V,) that a token of each
+        label is kept.
+    lines : tuple of int
+        The first line, and the one after the last.
+    windows : tuple
+        Largest reach, and whether each word of a window predicts by itself.
+    paths : tuple
+        Offsets (V + 1,) of each label's decisions, their weight rows and signs, and room for the
+        scores of the longest path, which is not written to.
+    parameters : tuple
+        Word vectors, node vectors and biases, changed in place.
+    rate : float32
+    seed : uint64
+        Not 0.
+    """
+    start, ids, keep = text
+    first_line, after = lines
+    reach, each = windows
+    path_start, row, sign, room = paths
+    embedding, weight, bias = parameters
+    nodes, path = (weight, bias), (row, sign, np.empty_like(room))
+    d, state = embedding.shape[1], seed
+    mean, grad = np.zeros((1, d), np.float32), np.empty(d, np.float32)
+    longest = np.int64(0)
+    for line in range(first_line, after):
+        longest = np.maximum(longest, start[line + 1] - start[line])
+    kept = np.empty(longest, np.int32)
+    n_kept, total = 0, 0.0
+    for line in range(first_line, after):
+        n = 0
+        for t in range(start[line], start[line + 1]):
+            if keep[ids[t]] < 1:
+                state = _drawn(state)
+                # 53 bits as a number from 0 to 1
+                if np.float64(state >> np.uint64(11)) * 2.0**-53 >= keep[ids[t]]:
+                    continue
+            kept[n] = ids[t]
+            n += 1
+        n_kept += n
+        for i in range(n):
+            state = _drawn(state)
+            side = np.int64((state >> np.uint64(33)) % np.uint64(reach)) + 1
+            left, right = np.maximum(0, i - side), np.minimum(n, i + side + 1)
+            begin, end = path_start[kept[i]], path_start[kept[i] + 1]
+            n_words = right - left - 1
+            if each and n_words > 0:
+                loss = ZERO
+                for c in range(left, right):
+                    if c != i:
+                        word = np.uint64(kept[c])
+                        grad[:] = 0
+                        loss += _predict(nodes, path, begin, end, embedding, word, rate, grad)
+                        for j in range(d):
+                            embedding[word, j] += grad[j]
+                total += loss / n_words
+                continue
+            mean[:] = 0
+            grad[:] = 0
+            share = ONE / np.float32(max(1, n_words))
+            for c in range(left, right):
+                if c != i:
+                    word = np.uint64(kept[c])
+                    for j in range(d):
+                        mean[0, j] += share * embedding[word, j]
+            total += _predict(nodes, path, begin, end, mean, np.uint64(0), rate, grad)
+            for j in range(d):
+                grad[j] *= share
+            for c in range(left, right):
+                if c != i:
+                    word = np.uint64(kept[c])
+                    for j in range(d):
+                        embedding[word, j] += grad[j]
+    return total, n_kept
 
 
 class WindowStep:

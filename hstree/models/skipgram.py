@@ -48,16 +48,14 @@ class EachOfWindow(MeanOfWindow):
     word, and what users of word2vec take for one of several.
     """
 
+    each: ClassVar[bool] = True
+
     def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
         """Return the item of each pair (P,), and its word (P, 1): -1 for an item without a word."""
         is_pair = contexts >= 0
         is_pair[~is_pair.any(axis=1), 0] = True
         item, column = np.nonzero(is_pair)
         return item, contexts[item, column][:, None]
-
-    def most_predictions(self, window: int) -> int:
-        """Return the largest number of pairs of one target."""
-        return 2 * window
 
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the mean nll in nats over the pairs of each target, (B,).

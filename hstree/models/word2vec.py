@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -36,12 +36,9 @@ from hstree.models.base import (
     limits,
 )
 from hstree.training.scoring import ContextModel
-from hstree.training.sgd import DampedSGD
+from hstree.training.sgd import DampedSGD, falling
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
-
-#: The learning rate does not fall below this share of its start.
-LOWEST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -67,9 +64,12 @@ class WindowModel(ContextModel):
         """Return the item of each prediction (P,), and the words that it is made from (P, m)."""
         return np.arange(len(contexts)), contexts
 
+    #: Whether each word of a window is a prediction by itself.
+    each: ClassVar[bool] = False
+
     def most_predictions(self, window: int) -> int:
         """Return the largest number of predictions of one target."""
-        return 1
+        return 2 * window if self.each else 1
 
     @abstractmethod
     def loss(
@@ -91,6 +91,15 @@ class Word2Vec(Model[WindowModel]):
         Threshold of the sub-sampling of frequent words, 0 for none; word2vec's default is 0.001.
         It trains for another distribution than that of the text, better for vectors and worse for
         perplexity. See `hstree.data.windows.SymmetricWindows`.
+    asynchronous : bool
+        Move the weights after every word, in all threads at once, instead of after every batch:
+        faster, but results differ from run to run, but for one thread. For trees of two children a
+        node and one code a word, with the extra `fast`.
+
+    Raises
+    ------
+    OptionError
+        When `asynchronous` is asked for with another output layer.
     """
 
     output: InitVar[Tree | LayerSpec]
@@ -101,24 +110,45 @@ class Word2Vec(Model[WindowModel]):
     batch_size: BatchSize = 1024
     learning_rate: LearningRate = 0.2
     sample: Annotated[float, Range(0)] = 0.0
+    asynchronous: bool = False
     seconds: Seconds = None
     random_state: RandomState = 0
+
+    def __post_init__(self, output: Tree | LayerSpec) -> None:
+        super().__post_init__(output)
+        if self.asynchronous:
+            from hstree.models.asynchronous import check_spec
+
+            check_spec(self.spec)
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
         """Return the windows and targets of a corpus, as label ids."""
         return SymmetricWindows(self.reencode(corpus), self.window, self.sample)
 
-    def trainer(self, train: Windows) -> Word2VecTrainer:
+    def trainer(self, train: Windows) -> Trainer[Any]:
         """Return a trainer that goes on from the present parameters."""
+        if self.asynchronous:
+            from hstree.models.asynchronous import AsynchronousTrainer
+
+            return AsynchronousTrainer(
+                self,
+                window=self.window,
+                each=self.context_model.each,
+                learning_rate=self.learning_rate,
+                seconds=self.seconds,
+            )
         return Word2VecTrainer(self, train)
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training in words, from what `config` returns."""
+        moved = f"{options['batch_size']} positions a batch"
+        if options["asynchronous"]:
+            moved = "one word after the other in every thread"
         return (
             f"{cls.name}, {plural(options['window'], 'word')} on either side, "
             f"{options['dim']} numbers a word",
-            f"{limits(options)}, {options['batch_size']} positions a batch, "
+            f"{limits(options)}, {moved}, "
             f"a rate falling from {options['learning_rate']}, sub-sampling {options['sample']}",
         )
 
@@ -197,8 +227,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""
-        left = 1 - done / max(1, self.epochs)
-        return self._rate * max(left, LOWEST)
+        return falling(self._rate, done, self.epochs)
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return the item of each prediction and the plan of the compiled step; None without it."""
