@@ -1,10 +1,16 @@
-"""Compiled loops of builders: the words that an exchange moves from class to class."""
+"""Compiled loops of builders: an exchange of words between classes, mixtures of two Gaussians."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from hstree._compiled import jit_exact
+from hstree._compiled import jit, jit_exact
+from hstree.builders.gmm import LEAST_SHARE, LEAST_VARIANCE, VARIANCE_FLOOR
+
+#: Rows that are summed in float32; sums of such pieces are float64.
+PIECE = 256
 
 
 @jit_exact
@@ -59,3 +65,114 @@ def move_words(
         of_class[best] += n
         class_of[word] = best
     return total, moves
+
+
+# Mixtures of two Gaussians. One pass over the rows does the E-step and the sums of the next M-step.
+
+
+@jit
+def _expit(x):
+    small = math.exp(-abs(x))
+    return (1.0 if x >= 0 else small) / (1.0 + small)
+
+
+@jit
+def _dot(X, i, vector):
+    total = np.float32(0)
+    for j in range(len(vector)):
+        total += X[i, j] * vector[j]
+    return np.float64(total)
+
+
+@jit
+def _add(X, i, weight, total):
+    for j in range(len(total)):
+        total[j] += weight * X[i, j]
+
+
+@jit
+def _flush(piece, total):
+    """Add the sum of a piece to the total, and begin the next piece."""
+    for j in range(len(total)):
+        total[j] += piece[j]
+        piece[j] = 0
+
+
+@jit
+def _sums(X, rows, square, weight, odds, sign, piece, total):
+    """Return the weight and the spread of the component of `sign`; write its sum of rows."""
+    first, stop = rows
+    light = light_spread = 0.0
+    total[:] = 0
+    for i in range(first, stop):
+        share = weight[i] * _expit(sign * odds[i])
+        light += share
+        light_spread += share * square[i]
+        if share > 0:
+            _add(X, i, np.float32(share), piece)
+        if (i - first) % PIECE == PIECE - 1 or i == stop - 1:
+            _flush(piece, total)
+    return light, light_spread
+
+
+@jit
+def log_odds(start, X, second, weight, iterations, shared_variance):
+    """Fit a mixture to each node, and return the log-odds, as `hstree.builders.gmm.log_odds` does.
+
+    `start` (S + 1,) are the offsets of the nodes.
+    """
+    n, d = X.shape
+    odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
+    # sums over the rows of the lighter component: of the present piece, and of all before it
+    piece, total = np.zeros(d, np.float32), np.empty(d)
+    mean = np.empty(d, np.float32)
+    for s in range(len(start) - 1):
+        rows = (start[s], start[s + 1])
+        first, stop = rows
+        mass = spread = of_second = 0.0
+        for i in range(first, stop):
+            square[i] = _dot(X, i, X[i])
+            mass += weight[i]
+            spread += weight[i] * square[i]
+            of_second += weight[i] * second[i]
+        least = max(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
+        sign = 1.0 if of_second <= mass / 2 else -1.0
+        light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
+        for round in range(iterations + 1):
+            light = max(light, LEAST_SHARE * mass)
+            heavy = mass - light
+            ratio = light / heavy
+            mean_square = 0.0
+            for j in range(d):
+                mean[j] = np.float32(total[j] / light)
+                mean_square += np.float64(mean[j]) * np.float64(mean[j])
+            light_variance = max(light_spread / light - mean_square, 0.0) / d
+            heavy_variance = max((spread - light_spread) / heavy - ratio**2 * mean_square, 0.0) / d
+            if shared_variance:
+                light_variance = (light * light_variance + heavy * heavy_variance) / mass
+                heavy_variance = light_variance
+            light_precision = 1 / (light_variance + least)
+            heavy_precision = 1 / (heavy_variance + least)
+            constant = math.log(ratio) + d / 2 * math.log(light_precision / heavy_precision)
+            constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
+            quadratic = (heavy_precision - light_precision) / 2
+            linear = light_precision + ratio * heavy_precision
+            is_last = round == iterations
+            light = light_spread = 0.0
+            total[:] = 0
+            for i in range(first, stop):
+                of_row = constant + quadratic * square[i] + linear * _dot(X, i, mean)
+                odds[i] = sign * of_row
+                if not is_last:
+                    share = weight[i] * _expit(of_row)
+                    light += share
+                    light_spread += share * square[i]
+                    if share > 0:
+                        _add(X, i, np.float32(share), piece)
+                    if (i - first) % PIECE == PIECE - 1 or i == stop - 1:
+                        _flush(piece, total)
+            if not is_last and light > mass / 2:
+                # the other component has become the lighter one
+                sign = -sign
+                light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
+    return odds

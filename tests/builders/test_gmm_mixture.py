@@ -6,9 +6,11 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
+from hstree._compiled import numpy_alone
 from hstree.builders.gmm import VARIANCE_FLOOR, log_odds
 from hstree.builders.shared.nodes import Nodes
 from tests.builders.oracle import em_responsibilities
+from tests.needs import NUMBA
 
 
 def two_clouds(rng, n, d):
@@ -135,3 +137,18 @@ def test_one_row_that_outweighs_all_others_does_not_break_the_fit():
     odds = fit(X, [0, 41], np.arange(41) % 2 == 0, weight)
     assert np.isfinite(odds).all()
     assert np.sign(odds[0]) != np.sign(odds[1]), "the giant has a component of its own"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_compiled_mixtures_are_those_of_numpy(shared):
+    pytest.importorskip("numba", reason=NUMBA)
+    rng = np.random.default_rng(3)
+    start = np.array([0, 30, 90, 700, 10_000])
+    X = np.concatenate([two_clouds(rng, n, 12) for n in np.diff(start)])
+    second = rng.random(len(X)) < np.repeat([0.5, 0.2, 0.9, 0.6], np.diff(start))
+    given = {"weight": rng.uniform(0.5, 3, len(X)), "dtype": np.float32, "shared_variance": shared}
+    compiled = fit(X, start, second, **given)
+    with numpy_alone():
+        reference = fit(X, start, second, **given)
+    assert not np.array_equal(compiled, reference)  # summed in another order
+    np.testing.assert_allclose(compiled, reference, rtol=1e-3, atol=1e-3)
