@@ -1,10 +1,14 @@
-"""Compiled kernels beside NumPy's, in one process: training, scoring and the layer alone.
+"""Compiled kernels beside NumPy's, in one process: training, scoring, the layer alone, builders.
 
 Each row is the same work by both, in turns; speeds and ratios are medians over rounds. Training is
 a whole loop over batches, made ahead in a second thread where there is a core for it. "Short list"
 is a tree with 1,000 frequent words in its root beside 50 classes. Tree files are measured too.
 
-    python -m benchmarks.fast [CORPUS] [--trees TREE ...] [--json FILE]
+Rows of training have what a token costs at least: the bytes of each row that a batch touches, read
+and written once, and the floating-point operations of its products. The share of the limit is the
+time that these take at this machine's rates, whichever is longer, over the time that was measured.
+
+    python -m benchmarks.fast [CORPUS] [--trees TREE ...] [--memory] [--json FILE]
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,9 +25,10 @@ from typing import Any
 import numpy as np
 
 import hstree
-from benchmarks import table
+from benchmarks import fresh, table
 from benchmarks.layer import tree_step
 from hstree._compiled import kernels, n_threads, numpy_alone
+from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import endless_batches
 from hstree.models import new_model
@@ -31,8 +37,10 @@ from hstree.tree import Tree
 #: Words of the root of a short-list tree, and its classes.
 SHORT_LIST, CLASSES = 1000, 50
 
-#: Does the work once; returns the number of tokens.
+#: Does the work once; returns the number of tokens, or of words of a builder.
 Work = Callable[[], int]
+#: Elements of the arrays that this machine's rates are measured with: far more than its caches.
+COPIED, MULTIPLIED = 1 << 26, 1 << 11
 
 
 def main() -> None:
@@ -43,6 +51,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=100_000, help="trained on in a turn")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--words", type=int, default=100_000, help="words that gmm splits")
+    parser.add_argument("--classes", type=int, default=100, help="classes of the exchange")
+    parser.add_argument(
+        "--memory", action="store_true", help="measure peak memory too, each in a fresh process"
+    )
     options = parser.parse_args()
     print(f"kernels: {kernels()}, threads: {n_threads()}")
     table.report("fast", measured(options), options.json)
@@ -53,12 +66,125 @@ def measured(options: Any) -> Iterator[dict[str, Any]]:
     trees = {name: hstree.build(name, corpus) for name in ("huffman", "classes")}
     trees["short list"] = short_list(corpus.vocabulary)
     trees |= {Path(name).name: hstree.load(name) for name in options.trees}
-    yield from compare(training(trees, corpus, options.tokens, "lbl"), options.rounds)
+    rates = copy_rate(), product_rate()
+    print(f"one core copies {rates[0] / 1e9:.1f} GB/s; {rates[1] / 1e9:.0f} GFLOPS in products")
+    for row, tree in zip(
+        compare(training(trees, corpus, options.tokens, "lbl"), options.rounds),
+        trees.values(),
+        strict=True,
+    ):
+        yield row | least_cost(tree, corpus, rates, row["compiled, tokens/s"])
     huffman = {"huffman": trees["huffman"]}
     for model in ("cbow", "skipgram"):
         yield from compare(training(huffman, corpus, options.tokens, model), options.rounds)
     yield from compare(scoring(trees, corpus, options.tokens), options.rounds)
     yield from compare(layers(options.sizes), options.rounds)
+    built = builders(options.words, corpus, options.classes)
+    yield from compare(built, max(1, options.rounds // 2))
+    if options.memory:
+        yield from memory(options)
+
+
+def copy_rate() -> float:
+    """Return the bytes per second that one core reads and writes when it copies an array."""
+    source, copy = np.ones(COPIED, np.float32), np.empty(COPIED, np.float32)
+    return max(2 * source.nbytes / timed(lambda: np.copyto(copy, source)) for _ in range(5))
+
+
+def product_rate() -> float:
+    """Return the floating-point operations per second of a matrix product in float32."""
+    left, right = np.ones((2, MULTIPLIED, MULTIPLIED), np.float32)
+    return max(2 * MULTIPLIED**3 / timed(lambda: left @ right) for _ in range(5))
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Return the seconds that it takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def least_cost(
+    tree: Tree, corpus: hstree.Corpus, rates: tuple[float, float], speed: float
+) -> dict[str, float]:
+    """Return what a token of LBL training costs at least, and the share of that in its time."""
+    model = new_model(tree, model="lbl")
+    windows = model.windows(corpus)
+    contexts, targets, _ = next(windows.batches(model.batch_size, np.random.default_rng(0)))
+    edge = model.layer.codes.expand(targets).edge
+    scores = np.where(tree.edge_width == 2, 1, tree.edge_width)
+    nodes = np.unique(tree.edge_node[edge], return_index=True)[1]
+    rows = len(np.unique(contexts)) + int(scores[edge[nodes]].sum())
+    # three products each: forward, and the gradients of both sides
+    products = 3 * (int(scores[edge].sum()) + contexts.size)
+    bytes_of_token = 2 * 4 * model.dim * rows / len(targets)
+    operations = 2 * model.dim * products / len(targets)
+    least = max(bytes_of_token / rates[0], operations / rates[1])
+    return {
+        "bytes/token": bytes_of_token,
+        "flops/token": operations,
+        "% of the limit": 100 * least * speed,
+    }
+
+
+def builders(n_words: int, corpus: hstree.Corpus, n_classes: int) -> dict[str, Work]:
+    """Return the building of trees by gmm from drawn vectors, and by exchange from a text."""
+    vectors = drawn_vectors(n_words)
+    classes = min(n_classes, len(corpus.vocabulary) // 2)
+
+    def by_gmm() -> int:
+        return hstree.build("gmm", vectors).n_labels
+
+    def by_exchange() -> int:
+        return hstree.build("classes", corpus, n_classes=classes).n_labels
+
+    return {
+        f"building, gmm, {n_words:,} vectors": by_gmm,
+        f"building, classes by exchange, {classes} classes": by_exchange,
+    }
+
+
+def drawn_vectors(n_words: int, dim: int = 100) -> WordVectors:
+    """Return vectors around a thousand centres."""
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((n_words, dim), np.float32)
+    centres = rng.standard_normal((1000, dim), np.float32)
+    for some in np.array_split(np.arange(n_words), 1 + n_words // 10_000):
+        vectors[some] += centres[rng.integers(0, 1000, len(some))]
+    return WordVectors([f"w{i}" for i in range(n_words)], vectors)
+
+
+def memory(options: Any) -> Iterator[dict[str, Any]]:
+    """Measure the peak memory of some of the work, each by each kernels in a fresh process."""
+    for work in ("lbl, huffman", "lbl, short list", "scoring, huffman", "building, gmm"):
+        peak = {
+            alone: fresh.measured(_prepared, _done, work, vars(options), alone)["peak_mib"]
+            for alone in (True, False)
+        }
+        yield {
+            "work": f"peak memory, {work}",
+            "NumPy, MiB": peak[True],
+            "compiled, MiB": peak[False],
+            "ratio": peak[False] / peak[True],
+        }
+
+
+def _prepared(work: str, options: dict[str, Any], alone: bool) -> tuple[Work, bool]:
+    kind, _, label = work.partition(", ")
+    if kind == "building":
+        vectors = drawn_vectors(options["words"])
+        return lambda: hstree.build("gmm", vectors).n_labels, alone
+    corpus = hstree.Corpus.read(options["corpus"])
+    shaped = label == "short list"
+    tree = short_list(corpus.vocabulary) if shaped else hstree.build("huffman", corpus)
+    by_kind = scoring if kind == "scoring" else partial(training, name="lbl")
+    return by_kind({label: tree}, corpus, options["tokens"])[work], alone
+
+
+def _done(prepared: tuple[Work, bool]) -> None:
+    work, alone = prepared
+    with numpy_alone(alone):
+        work()
 
 
 def compare(work: Mapping[str, Work], rounds: int) -> Iterator[dict[str, Any]]:

@@ -51,14 +51,21 @@ def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
 def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
     lines = [" ".join(f"w{(7 * i + 3 * j) % 50}" for j in range(20)) for i in range(60)]
     corpus = write_lines(tmp_path / "text.txt", lines)
-    sizes = ("--tokens", 300, "--rounds", 1, "--sizes", 400)
-    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes)
+    sizes = ("--tokens", 300, "--rounds", 1, "--sizes", 400, "--words", 50, "--classes", 5)
+    monkeypatch.setattr("benchmarks.fast.COPIED", 1 << 10)
+    monkeypatch.setattr("benchmarks.fast.MULTIPLIED", 1 << 5)
+    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, "--memory")
+    rows, peaks = rows[:-4], rows[-4:]
+    assert all(row["work"].startswith("peak memory, ") and row["ratio"] > 0 for row in peaks)
     assert {row["work"] for row in rows} == {
         *(f"{work}, {tree}" for work in ("lbl", "scoring") for tree in TREES_OF_FAST),
         "cbow, huffman",
         "skipgram, huffman",
         "layer alone, huffman, 400 labels",
+        "building, gmm, 50 vectors",
+        "building, classes by exchange, 5 classes",
     }
+    assert all(row["bytes/token"] > 0 for row in rows if row["work"].startswith("lbl"))
     assert all(row["lowest"] <= row["ratio"] <= row["highest"] for row in rows)
 
 
