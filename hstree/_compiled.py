@@ -16,6 +16,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -38,6 +39,9 @@ OLDEST = (0, 61)
 _OLDEST_TEXT = ".".join(map(str, OLDEST))
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
 FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
+
+#: Numbers that are not parted, so that vectorised loops begin at the same places.
+STEP = 64
 
 _alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
 
@@ -64,6 +68,27 @@ def n_threads() -> int:
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return min(cores, max(1, int(wanted))) if wanted.isdecimal() else cores
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads(), thread_name_prefix="hstree")
+
+
+def in_parts(n: int, function: Callable[..., object], *args: Any) -> None:
+    """Call ``function(first, stop, *args)`` for parts of range(n), in threads; wait for all.
+
+    For compiled functions whose parts write to different places: the result does not depend on
+    the number of threads. Parts begin at multiples of `STEP`.
+    """
+    step = STEP * max(1, -(-n // (STEP * n_threads())))
+    *others, last = [(first, min(first + step, n)) for first in range(0, max(n, 1), step)]
+    futures = [_pool().submit(function, first, stop, *args) for first, stop in others]
+    try:
+        function(*last, *args)
+    finally:
+        for future in futures:
+            future.result()
 
 
 def twins(room: str) -> Any:

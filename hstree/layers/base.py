@@ -162,6 +162,11 @@ class OutputLayer(ABC):
         """
         return self.loss(hidden, targets, rng)
 
+    @property
+    def scores_in_threads(self) -> bool:
+        """Whether several threads may call `nll` at once, and gain by it."""
+        return False
+
     # What follows from the log-probabilities.
 
     def log_normaliser(self, hidden: Array) -> Float64 | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import SLOTS, jit
+from hstree._compiled import SLOTS, in_parts, jit, n_threads
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.layers.kernels import TINY
 from hstree.layers.node_groups import NARROW, one_blas_thread
@@ -31,6 +31,8 @@ _LOG2_E = np.float32(np.log2(np.e))
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.693359375)
 #: Items computed together: the rows of their scores stay in the first-level cache.
 BLOCK = 8
+#: Items of a batch from which on a pass is worth several threads.
+MANY_ITEMS = 2048
 
 
 # Functions of one number, without branches and calls, so that loops over them are vectorised.
@@ -457,10 +459,29 @@ def _tree_losses(weight, bias, hidden, targets, label_start, leaf_edge, edges, s
 
 
 @jit
-def _tree_gradients(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
-    by_item, (rows, row_start, score, item), by_node = _plan(
-        targets, label_start, leaf_edge, edges, slot_of
-    )
+def _some_items(first, stop, weight, bias, hidden, by_item, of_items):
+    """Do `tree_items` for the items from `first` to `stop`."""
+    for a in range(first, stop, BLOCK):
+        tree_items(weight, bias, hidden, a, min(a + BLOCK, stop), by_item, of_items)
+
+
+@jit
+def _some_rows(first, stop, hidden, by_row, error, grad_weight, grad_bias):
+    """Write the gradients of the rows from `first` to `stop`."""
+    _, row_start, score, item = by_row
+    for i in range(first, stop):
+        grad_weight[i] = 0
+        grad_bias[i] = 0
+        begin, end = row_start[i], row_start[i + 1]
+        of_row = error[score[begin:end]]
+        for p in range(end - begin):
+            grad_bias[i] += of_row[p]
+        add_rows(hidden, item[begin:end], of_row, 0, end - begin, grad_weight[i])
+
+
+@jit
+def _tree_gradients(weight, bias, hidden, by_item, by_row, by_node):
+    rows = by_row[0]
     grad_hidden = np.empty_like(hidden)
     losses, of_code, error, wide_error = tree_pass(
         weight, bias, hidden, by_item, by_node, grad_hidden
@@ -468,13 +489,9 @@ def _tree_gradients(weight, bias, hidden, targets, label_start, leaf_edge, edges
     n_rows = len(rows) + by_node[1].sum()
     touched = np.empty(n_rows, np.int64)
     touched[: len(rows)] = rows
-    grad_weight = np.zeros((n_rows, hidden.shape[1]), np.float32)
-    grad_bias = np.zeros(n_rows, np.float32)
-    error = error[score]
-    for i in range(len(rows)):
-        for p in range(row_start[i], row_start[i + 1]):
-            grad_bias[i] += error[p]
-        add_rows(hidden, item, error, row_start[i], row_start[i + 1], grad_weight[i])
+    grad_weight = np.empty((n_rows, hidden.shape[1]), np.float32)
+    grad_bias = np.empty(n_rows, np.float32)
+    _some_rows(0, len(rows), hidden, by_row, error, grad_weight, grad_bias)
     first = len(rows)
     for i in range(len(by_node[0])):
         row, k = by_node[0][i], by_node[1][i]
@@ -698,8 +715,9 @@ class TreePass:
         edges = np.stack(columns, axis=1).astype(np.int32)
         self._codes = codes.label_start, codes.leaf_edge, edges
         #: limits the threads of BLAS where there is anything for it to do
+        self.is_narrow = int(tree.edge_width.max()) <= NARROW
         self.one_thread: Callable[[], AbstractContextManager[object]] = (
-            one_blas_thread if int(tree.edge_width.max()) > NARROW else nullcontext
+            nullcontext if self.is_narrow else one_blas_thread
         )
         scores = np.where(tree.edge_width == 2, 1, tree.edge_width).astype(np.float64)
         tree.sum_down(scores)
@@ -727,9 +745,30 @@ class TreePass:
         self, weight: Array, bias: Array, hidden: Array, targets: Integer
     ) -> tuple[Float64, Array, Int64, Array, Array]:
         """Return the losses, and their sum's gradients: hidden (B, d); rows, weights and biases."""
-        ids = np.ascontiguousarray(targets, np.int32)
+        plan = self.plan(targets, len(weight))
+        if self.is_narrow and len(targets) >= MANY_ITEMS and n_threads() > 1:
+            return _gradients_in_threads(weight, bias, hidden, plan)
         with self.one_thread():
             found: tuple[Float64, Array, Int64, Array, Array] = _tree_gradients(
-                weight, bias, hidden, ids, *self._codes, SLOTS.of(len(weight))
+                weight, bias, hidden, *plan
             )
         return found
+
+
+def _gradients_in_threads(
+    weight: Array, bias: Array, hidden: Array, plan: tuple[Any, Any, Any]
+) -> tuple[Float64, Array, Int64, Array, Array]:
+    """Return what `_tree_gradients` does for a tree without wide nodes, computed in threads.
+
+    Items, and then rows, do not depend on each other: the result is the same.
+    """
+    by_item, by_row, _ = plan
+    n_items, rows = len(hidden), by_row[0]
+    losses, grad_hidden = np.empty(n_items), np.empty_like(hidden)
+    error, log_prob = np.empty((2, len(by_item[2])), np.float32)
+    of_items = losses, error, log_prob, np.zeros(len(by_item[1]) - 1), grad_hidden
+    grad_weight = np.empty((len(rows), hidden.shape[1]), np.float32)
+    grad_bias = np.empty(len(rows), np.float32)
+    in_parts(n_items, _some_items, weight, bias, hidden, by_item, of_items)
+    in_parts(len(rows), _some_rows, hidden, by_row, error, grad_weight, grad_bias)
+    return losses, grad_hidden, rows, grad_weight, grad_bias

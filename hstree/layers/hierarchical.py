@@ -138,6 +138,12 @@ class HierarchicalSoftmax(OutputLayer):
             self._tree_pass = module.TreePass(self.codes)
         return self._tree_pass if n_items * self._tree_pass.most_scores <= MOST_SCORES else None
 
+    @property
+    def scores_in_threads(self) -> bool:
+        """Whether several threads may call `nll` at once: compiled, over nodes of few children."""
+        compiled = self.compiled(1)
+        return compiled is not None and bool(compiled.is_narrow)
+
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
 

@@ -10,8 +10,9 @@ import numpy as np
 from hstree import progress
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.text_score import LogNormaliser, TextScore
-from hstree.data.windows import Windows
+from hstree.data.windows import Batch, Windows
 from hstree.layers.base import OutputLayer
+from hstree.training.ahead import in_threads
 
 #: Positions scored at a time.
 BATCH = 1024
@@ -53,8 +54,7 @@ def score(
     oov_tokens = 0
     of_tokens, log_z = [np.empty(0)], list[Float64]()
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
-        for contexts, targets, oov in windows.batches(BATCH):
-            nll = model.nll(layer, contexts, targets)
+        for (contexts, targets, oov), nll in _scored(model, layer, windows):
             total += float(nll.sum())
             total_of_oov += float(nll[oov].sum())
             oov_tokens += int(oov.sum())
@@ -73,6 +73,17 @@ def in_text_order(
 ) -> Iterator[tuple[Float64, Bool]]:
     """Yield the nll of every token of a text and whether it is OOV, some tokens at a time."""
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
-        for contexts, targets, oov in windows.batches(BATCH):
-            yield model.nll(layer, contexts, targets), oov
+        for (_, targets, oov), nll in _scored(model, layer, windows):
+            yield nll, oov
             task.advance(len(targets))
+
+
+def _scored(
+    model: ContextModel, layer: OutputLayer, windows: Windows
+) -> Iterator[tuple[Batch, Float64]]:
+    """Yield the batches of a text in order, and the nll of their tokens."""
+
+    def nll(batch: Batch) -> Float64:
+        return model.nll(layer, *batch[:2])
+
+    return in_threads(nll, windows.batches(BATCH), when=layer.scores_in_threads)

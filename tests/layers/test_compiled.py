@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hstree._compiled import numpy_alone, twins
+from hstree._compiled import STEP, in_parts, numpy_alone, twins
 from hstree.layers import hierarchical, kernels, top_k
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import NARROW
@@ -16,6 +16,7 @@ from tests.needs import NUMBA
 from tests.strategies import random_children, trees
 
 pytest.importorskip("numba", reason=NUMBA)
+MANY_ITEMS = pytest.importorskip("hstree.layers.compiled").MANY_ITEMS
 
 
 def wide_tree(rng):
@@ -74,6 +75,48 @@ def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_nodes_have_the_losses_and_gradients_of_numpy(seed):
     check_tree(wide_tree(np.random.default_rng(seed)), seed)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_share_a_large_batch_and_change_no_byte(threads, monkeypatch):
+    children = random_children(Random(2), 700, wide=False)
+    tree = Tree.from_children([f"w{i}" for i in range(700)], children)
+    layer, hidden, targets = drawn(tree, np.random.default_rng(0), items=MANY_ITEMS + 77)
+
+    def computed(number):
+        monkeypatch.setattr("hstree.layers.compiled.n_threads", lambda: number)
+        monkeypatch.setattr("hstree._compiled.n_threads", lambda: number)
+        return layer.loss(hidden, targets)
+
+    (losses, gradients), (shared, of_shared) = computed(1), computed(threads)
+    np.testing.assert_array_equal(shared, losses)
+    np.testing.assert_array_equal(of_shared.hidden, gradients.hidden)
+    for one, other in zip(gradients.parameters, of_shared.parameters, strict=True):
+        np.testing.assert_array_equal(other.rows, one.rows)
+        np.testing.assert_array_equal(other.values, one.values)
+
+
+def test_parts_cover_a_range_once(monkeypatch):
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("hstree._compiled.n_threads", lambda threads=threads: threads)
+        for n in (0, 1, STEP, 10 * STEP + 3):
+            parts = []
+            in_parts(n, lambda *part, parts=parts: parts.append(part), "given")
+            covered = [i for first, stop, _ in sorted(parts) for i in range(first, stop)]
+            assert covered == list(range(n))
+            assert len(parts) <= threads
+            assert {given for _, _, given in parts} == {"given"}
+
+
+def test_an_error_in_a_part_is_raised(monkeypatch):
+    monkeypatch.setattr("hstree._compiled.n_threads", lambda: 2)
+
+    def faulty(first, stop):
+        if first == 0:
+            raise ValueError("first part")
+
+    with pytest.raises(ValueError, match="first part"):
+        in_parts(2 * STEP, faulty)
 
 
 def test_a_chain_deeper_than_any_code_of_a_text():
