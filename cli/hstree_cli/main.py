@@ -34,7 +34,14 @@ from hstree_cli.commands.survey import survey
 from hstree_cli.commands.vocab import vocab
 from hstree_cli.options import UsageError, flag, option
 from hstree_cli.registered_options import register, with_flags
-from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, WRONG_USAGE, complain, tracebacks
+from hstree_cli.terminal import (
+    BAD_INPUT,
+    INTERRUPTED,
+    WRONG_USAGE,
+    complain,
+    limited_threads,
+    tracebacks,
+)
 
 app = typer.Typer(
     name="hstree",
@@ -58,6 +65,12 @@ def hstree(
     version: Annotated[
         bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
+    threads: Annotated[
+        int | None,
+        option(
+            "--threads", "Compute in at most this many threads; all cores by default.", "N", min=1
+        ),
+    ] = None,
     debug: Annotated[bool, option("--debug", "Print the traceback of an error, too.")] = False,
 ) -> None:
     """Find out which hierarchical-softmax tree to use.
@@ -81,6 +94,7 @@ def exit_status(arguments: Sequence[str]) -> int:
         with (
             program.make_context("hstree", list(arguments) or ["--help"]) as context,
             tracebacks(context.params["debug"]),
+            limited_threads(context.params["threads"]),
         ):
             program.invoke(context)
         sys.stdout.flush()

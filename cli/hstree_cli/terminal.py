@@ -5,6 +5,7 @@ Words of a corpus are never read as markup, and control characters are escaped.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import traceback
@@ -60,6 +61,31 @@ def tracebacks(wanted: bool) -> Iterator[None]:
             if isinstance(error, HstreeError | OSError | MemoryError):
                 sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise
+
+
+@contextmanager
+def limited_threads(number: int | None) -> Iterator[None]:
+    """Compute in at most so many threads while the body runs; None changes nothing.
+
+    Libraries that are loaded later read the environment variable.
+    """
+    if number is None:
+        yield
+        return
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(number)
+    try:
+        if "numpy" in sys.modules:
+            from threadpoolctl import threadpool_limits
+
+            with threadpool_limits(number):
+                yield
+        else:
+            yield
+    finally:
+        os.environ.pop("OMP_NUM_THREADS")
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
 
 
 class Output(Console):

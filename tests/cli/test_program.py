@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from threadpoolctl import threadpool_info
 
+from hstree._compiled import n_threads
 from hstree.builders import builders
 
 COMMANDS = [
@@ -264,3 +266,37 @@ def test_words_outside_the_terminals_encoding_are_escaped(program, tmp_path):
     )
     assert ran.returncode == 0
     assert "\\xe9\\u6f22" in ran.stdout
+
+
+@pytest.mark.parametrize("before", [None, "7"])
+def test_the_number_of_threads_is_limited_and_restored(hstree, monkeypatch, before):
+    if before is None:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("OMP_NUM_THREADS", before)
+    seen = []
+
+    def look(*given, **more):
+        seen.append((os.environ["OMP_NUM_THREADS"], n_threads()))
+        seen.append({pool["num_threads"] for pool in threadpool_info()})
+        return ""
+
+    monkeypatch.setattr("hstree_cli.commands.methods._description", look)
+    hstree("--threads", "1", "methods")
+    assert seen[:2] == [("1", 1), {1}]
+    assert os.environ.get("OMP_NUM_THREADS") == before
+    ran = hstree("--threads", "0", "methods")
+    assert (ran.status, "threads" in ran.err) == (2, True)
+
+
+def test_threads_are_limited_before_libraries_are_loaded():
+    code = """
+import sys
+from hstree_cli.terminal import limited_threads
+assert "numpy" not in sys.modules
+with limited_threads(1):
+    import numpy
+    from threadpoolctl import threadpool_info
+    assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
