@@ -32,6 +32,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import endless_batches
 from hstree.models import new_model
+from hstree.training.ahead import in_threads
 from hstree.tree import Tree
 
 #: Words of the root of a short-list tree, and its classes.
@@ -240,9 +241,11 @@ def scoring(trees: Mapping[str, Tree], corpus: hstree.Corpus, tokens: int) -> di
     """Return one pass of scoring for each tree, with drawn weights."""
 
     def once(model: Any, batches: Any) -> int:
-        for contexts, targets, _ in batches:
-            model.context_model.nll(model.layer, contexts, targets)
-        return sum(len(targets) for _, targets, _ in batches)
+        def nll(batch: Any) -> Any:
+            return model.context_model.nll(model.layer, *batch[:2])
+
+        scored = in_threads(nll, iter(batches), when=model.layer.scores_in_threads)
+        return sum(len(nll) for _, nll in scored)
 
     work = {}
     for label, tree in trees.items():
