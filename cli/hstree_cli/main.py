@@ -103,7 +103,11 @@ def exit_status(arguments: Sequence[str]) -> int:
         return done.exit_code
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "hstree"
-        complain(f"{error.format_message().strip().rstrip('.')}; see `{command} --help`")
+        message = error.format_message().strip().rstrip(".")
+        if getattr(error, "option_name", None) in ("--threads", "--debug"):
+            message = f"{error.option_name} goes before the command"
+            command = "hstree"
+        complain(f"{message}; see `{command} --help`")
         return WRONG_USAGE
     except KeyboardInterrupt:
         complain("interrupted")

@@ -165,7 +165,7 @@ class SymmetricWindows(Windows):
                 yield tokens.windows(order[a : a + size], reach[a : a + size])
 
     def line_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """Yield whole lines of about `size` tokens, all of a text in random order.
+        """Yield sub-sampled lines of about `size` tokens in all, those of a text in random order.
 
         Lines of more than `LONGEST` tokens are cut.
 
@@ -174,7 +174,7 @@ class SymmetricWindows(Windows):
         start : int32 array (L + 1,)
             Offsets of the lines among the tokens.
         ids : int32 array (T,)
-            Label ids, without sub-sampling.
+            Label ids.
         oov : bool array (T,)
         """
         starts = np.asarray(self.corpus.line_start, np.int64)
@@ -182,12 +182,19 @@ class SymmetricWindows(Windows):
         pieces = np.maximum(1, -(-length // LONGEST))  # of each line
         within = np.arange(pieces.sum()) - np.repeat(offsets(pieces)[:-1], pieces)
         starts = np.append(np.repeat(starts[:-1], pieces) + LONGEST * within, starts[-1])
-        cuts = np.unique(np.searchsorted(starts, np.arange(0, len(self), size)))
-        cuts = np.append(cuts, len(starts) - 1)
+        cuts = np.searchsorted(starts, np.arange(0, len(self), size))
+        cuts = np.unique(np.append(cuts, len(starts) - 1))
         for i in rng.permutation(len(cuts) - 1):
             of_batch = starts[cuts[i] : cuts[i + 1] + 1]
             ids, oov = self._read(int(of_batch[0]), int(of_batch[-1]))
-            yield (of_batch - of_batch[0]).astype(np.int32), ids, oov
+            of_batch = of_batch - of_batch[0]
+            kept = self.kept[ids]
+            if kept.min() < 1:
+                is_kept = rng.random(len(ids)) < kept
+                of_batch = offsets(is_kept.astype(np.int64))[of_batch]
+                ids, oov = ids[is_kept], oov[is_kept]
+            if len(ids):
+                yield of_batch.astype(np.int32), ids, oov
 
     def training_counts(self) -> Float64:
         """Return the expected frequency of each label as a target of `training_batches`, (V,)."""

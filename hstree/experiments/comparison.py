@@ -509,7 +509,11 @@ class Work:
                 return None
             vectors = sum(learned.values())
         training = sum(epoch.share for epoch in result.epochs or []) * per_epoch[entry.name]
-        preparation = result.preparation or 0.0
+        preparation = result.preparation
+        if preparation is None:  # measured by an earlier version
+            if result.layer is not None:
+                return None
+            preparation = 0.0
         return {
             "vectors": vectors,
             "tree": built,

@@ -714,8 +714,8 @@ class TreePass:
         columns = tree.parent_edge, tree.edge_row, tree.edge_branch, tree.edge_width
         edges = np.stack(columns, axis=1).astype(np.int32)
         self._codes = codes.label_start, codes.leaf_edge, edges
-        #: limits the threads of BLAS where there is anything for it to do
         self.is_narrow = int(tree.edge_width.max()) <= NARROW
+        #: limits the threads of BLAS where there is anything for it to do
         self.one_thread: Callable[[], AbstractContextManager[object]] = (
             nullcontext if self.is_narrow else one_blas_thread
         )

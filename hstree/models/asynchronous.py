@@ -28,8 +28,8 @@ from hstree.training.sgd import falling
 from hstree.training.trainer import Trainer
 from hstree.tree.codes import Codes
 
-#: Tokens that a thread trains on between two looks at the learning rate and the clock.
-TOKENS = 10_000
+#: Tokens between two looks at the learning rate and the clock, and least looks in a training.
+TOKENS, LEAST_LOOKS = 10_000, 100
 
 
 def check_spec(spec: LayerSpec) -> None:
@@ -80,7 +80,8 @@ class AsynchronousTrainer(Trainer[ContextModel]):
         module = twins("models")
         if module is None:
             require("numba", "fast")
-            raise OptionError.about("asynchronous", "needs the compiled kernels, which are off")
+            reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
+            raise OptionError.about("asynchronous", reason)
         self._train, self._rate = module.train_lines, learning_rate
         self._windows = (window, each)
         layer = model.layer
@@ -88,12 +89,11 @@ class AsynchronousTrainer(Trainer[ContextModel]):
         self._paths = _paths(layer.codes)
         self._parameters = (self.model.embedding, layer.weight, layer.bias)
         self._rng = np.random.default_rng([model.random_state, 1])
-        self._keep = np.empty(0)
         self._n_threads = n_threads()
         self._pool = ThreadPoolExecutor(self._n_threads)
         # Compiled now, on no lines, so that no epoch's seconds are of that.
         nothing = np.zeros(1, np.int32)
-        self._part((nothing, np.empty(0, np.int32), np.empty(0)), 0, 0, 0.0, 1)
+        self._part((nothing, np.empty(0, np.int32)), 0, 0, 0.0, 1)
 
     def epoch_batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch."""
@@ -102,42 +102,40 @@ class AsynchronousTrainer(Trainer[ContextModel]):
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the offsets of some lines, their tokens, and whether these are OOV."""
         assert isinstance(train, SymmetricWindows)
-        self._keep = train.kept
-        return train.line_batches(TOKENS * self._n_threads, self._rng)
+        size = min(TOKENS, len(train) * self.epochs // LEAST_LOOKS)
+        return train.line_batches(max(1, size), self._rng)
+
+    def expected(self, train: Windows) -> float:
+        """Return the expected number of targets that sub-sampling leaves."""
+        return float(train.training_counts().sum())
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""
         return falling(self._rate, done, self.epochs)
 
     def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
-        """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens.
-
-        Tokens that sub-sampling leaves out count with the mean loss of the others.
-        """
+        """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens."""
         n_lines = len(contexts) - 1
         # Each thread gets whole lines, about as many tokens as the others.
         cuts = np.searchsorted(contexts, np.linspace(0, len(targets), self._n_threads + 1)[1:-1])
         first = np.concatenate([[0], cuts, [n_lines]])
         seeds = self._rng.integers(1, 1 << 63, self._n_threads)
-        text = (contexts, targets, self._keep)
+        text = (contexts, targets)
         parts = [
             (text, int(a), int(b), learning_rate, int(seed))
             for a, b, seed in zip(first[:-1], first[1:], seeds, strict=True)
         ]
         if len(parts) == 1:
-            found = [self._part(*parts[0])]
-        else:
-            futures = [self._pool.submit(self._part, *part) for part in parts]
-            try:
-                found = [future.result() for future in futures]
-            finally:
-                wait(futures)  # no thread moves the weights after an interruption
-        loss, kept = (sum(column) for column in zip(*found, strict=True))
-        return float(loss) * len(targets) / kept if kept else 0.0
+            return self._part(*parts[0])
+        futures = [self._pool.submit(self._part, *part) for part in parts]
+        try:
+            return sum(future.result() for future in futures)
+        finally:
+            wait(futures)  # no thread moves the weights after an interruption
 
-    def _part(self, text: Any, first: int, stop: int, rate: float, seed: int) -> tuple[float, int]:
-        """Train on the lines from `first` to `stop`; return the loss and number of their tokens."""
-        trained: tuple[float, int] = self._train(
+    def _part(self, text: Any, first: int, stop: int, rate: float, seed: int) -> float:
+        """Train on the lines from `first` to `stop`; return the summed loss of their tokens."""
+        loss: float = self._train(
             text,
             (first, stop),
             self._windows,
@@ -146,7 +144,7 @@ class AsynchronousTrainer(Trainer[ContextModel]):
             np.float32(rate),
             np.uint64(seed),
         )
-        return trained
+        return loss
 
 
 def _paths(codes: Codes) -> tuple[Int64, Int32, Float32, Array]:

@@ -294,13 +294,12 @@ def _predict(parameters, path, first, stop, inputs, item, rate, grad):
 
 @jit
 def train_lines(text, lines, windows, paths, parameters, rate, seed):
-    """Train on lines word by word; return the loss of the tokens that are kept, and their number.
+    """Train on lines word by word; return the summed loss of their tokens.
 
     Parameters
     ----------
     text : tuple
-        Offsets of lines (L + 1,), label ids (T,), and the probability (V,) that a token of each
-        label is kept.
+        Offsets of lines (L + 1,), and label ids (T,).
     lines : tuple of int
         The first line, and the one after the last.
     windows : tuple
@@ -314,7 +313,7 @@ def train_lines(text, lines, windows, paths, parameters, rate, seed):
     seed : uint64
         Not 0.
     """
-    start, ids, keep = text
+    start, ids = text
     first_line, after = lines
     reach, each = windows
     path_start, row, sign, room = paths
@@ -322,33 +321,19 @@ def train_lines(text, lines, windows, paths, parameters, rate, seed):
     nodes, path = (weight, bias), (row, sign, np.empty_like(room))
     d, state = embedding.shape[1], seed
     mean, grad = np.zeros((1, d), np.float32), np.empty(d, np.float32)
-    longest = np.int64(0)
+    total = 0.0
     for line in range(first_line, after):
-        longest = np.maximum(longest, start[line + 1] - start[line])
-    kept = np.empty(longest, np.int32)
-    n_kept, total = 0, 0.0
-    for line in range(first_line, after):
-        n = 0
-        for t in range(start[line], start[line + 1]):
-            if keep[ids[t]] < 1:
-                state = _drawn(state)
-                # 53 bits as a number from 0 to 1
-                if np.float64(state >> np.uint64(11)) * 2.0**-53 >= keep[ids[t]]:
-                    continue
-            kept[n] = ids[t]
-            n += 1
-        n_kept += n
-        for i in range(n):
+        for i in range(start[line], start[line + 1]):
             state = _drawn(state)
             side = np.int64((state >> np.uint64(33)) % np.uint64(reach)) + 1
-            left, right = np.maximum(0, i - side), np.minimum(n, i + side + 1)
-            begin, end = path_start[kept[i]], path_start[kept[i] + 1]
+            left, right = max(start[line], i - side), min(start[line + 1], i + side + 1)
+            begin, end = path_start[ids[i]], path_start[ids[i] + 1]
             n_words = right - left - 1
             if each and n_words > 0:
                 loss = ZERO
                 for c in range(left, right):
                     if c != i:
-                        word = np.uint64(kept[c])
+                        word = np.uint64(ids[c])
                         grad[:] = 0
                         loss += _predict(nodes, path, begin, end, embedding, word, rate, grad)
                         for j in range(d):
@@ -360,7 +345,7 @@ def train_lines(text, lines, windows, paths, parameters, rate, seed):
             share = ONE / np.float32(max(1, n_words))
             for c in range(left, right):
                 if c != i:
-                    word = np.uint64(kept[c])
+                    word = np.uint64(ids[c])
                     for j in range(d):
                         mean[0, j] += share * embedding[word, j]
             total += _predict(nodes, path, begin, end, mean, np.uint64(0), rate, grad)
@@ -368,10 +353,10 @@ def train_lines(text, lines, windows, paths, parameters, rate, seed):
                 grad[j] *= share
             for c in range(left, right):
                 if c != i:
-                    word = np.uint64(kept[c])
+                    word = np.uint64(ids[c])
                     for j in range(d):
                         embedding[word, j] += grad[j]
-    return total, n_kept
+    return total
 
 
 class WindowStep:

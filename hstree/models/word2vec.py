@@ -143,7 +143,7 @@ class Word2Vec(Model[WindowModel]):
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training in words, from what `config` returns."""
         moved = f"{options['batch_size']} positions a batch"
-        if options["asynchronous"]:
+        if options.get("asynchronous"):
             moved = "one word after the other in every thread"
         return (
             f"{cls.name}, {plural(options['window'], 'word')} on either side, "

@@ -300,3 +300,9 @@ with limited_threads(1):
     assert {pool["num_threads"] for pool in threadpool_info()} == {1}
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_option_of_the_program_after_the_command_is_placed(hstree):
+    ran = hstree("methods", "--threads", "1")
+    assert ran.status == 2
+    assert "--threads goes before the command; see `hstree --help`" in ran.err

@@ -7,10 +7,11 @@ import pytest
 
 from hstree.builders import build
 from hstree.data.windows import LONGEST, SymmetricWindows
-from hstree.errors import OptionError
+from hstree.errors import OptionError, TrainingError
 from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.layers.registry import layer_spec
 from hstree.models import new_model
+from hstree.models.asynchronous import LEAST_LOOKS
 from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
 from tests.needs import NUMBA
@@ -50,7 +51,7 @@ def one_epoch(model, corpus):
     edges = np.split(codes.edge, np.cumsum(layer.codes.length)[:-1])
     total = 0.0
     rng = np.random.default_rng([model.random_state, 1])
-    for start, ids, _ in windows.line_batches(10_000, rng):
+    for start, ids, _ in windows.line_batches(len(corpus) // LEAST_LOOKS, rng):
         for a, b in pairwise(start):
             line = ids[a:b]
             for i, target in enumerate(line):
@@ -116,7 +117,7 @@ def test_it_learns_what_batches_learn(of, corpus, threads):
 
 
 def test_words_are_left_out_by_sub_sampling(corpus, tree, threads):
-    """The mean loss is over what is kept: rare words have longer codes."""
+    """The loss is that of what is kept: rare words have longer codes."""
     threads(1)
     counts = corpus.counts
     kept = SymmetricWindows(corpus, 1, 0.01).kept
@@ -125,9 +126,29 @@ def test_words_are_left_out_by_sub_sampling(corpus, tree, threads):
     model = CBOW(tree, dim=4, window=1, sample=0.01, asynchronous=True)
     trainer = model.trainer(model.windows(corpus))
     model.layer.bias[:] = 0  # each decision costs ln 2
-    batches = trainer.epoch_batches(model.windows(corpus))
+    batches = list(trainer.epoch_batches(model.windows(corpus)))
     loss = sum(trainer.step(c, t, 0.0) for c, t, _ in batches)
-    assert loss / len(corpus) == pytest.approx(expected, rel=0.02)
+    n_kept = sum(len(t) for _, t, _ in batches)
+    assert loss / n_kept == pytest.approx(expected, rel=0.05)
+    assert n_kept == pytest.approx(trainer.expected(model.windows(corpus)), rel=0.05)
+
+
+@pytest.mark.parametrize("of", MODELS)
+def test_sub_sampling_that_leaves_nothing_is_said(of, corpus, tree, threads):
+    threads(1)
+    with pytest.raises(TrainingError, match="sub-sampling left none"):
+        of(tree, dim=4, sample=1e-300, asynchronous=True).fit(corpus)
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_the_learning_rate_falls_alike_for_any_number_of_threads(corpus, tree, threads, number):
+    threads(number)
+    model = CBOW(tree, dim=4, epochs=2, asynchronous=True)
+    sizes = [
+        len(t) for _, t, _ in model.trainer(model.windows(corpus)).batches(model.windows(corpus))
+    ]
+    assert len(sizes) >= 40
+    assert max(sizes) <= 2 * len(corpus) // 100 + 21
 
 
 def test_a_budget_of_seconds_ends_it(corpus, tree, threads):
@@ -152,7 +173,7 @@ def test_other_output_layers_are_refused(output, of, corpus):
 
 def test_without_kernels_it_is_refused(corpus, tree, threads):
     threads(1)
-    with pytest.raises(OptionError, match="needs the compiled kernels, which are off"):
+    with pytest.raises(OptionError, match="needs the compiled kernels, which HSTREE_FAST=0"):
         CBOW(tree, asynchronous=True).fit(corpus, fast=False)
 
 

@@ -52,7 +52,9 @@ def survey(
     ] = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     held_out: HeldOut,
-    training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["seconds"]))],
+    training: Annotated[
+        dict[str, Any], ModelOptions(without=frozenset(["seconds", "asynchronous"]))
+    ],
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:
