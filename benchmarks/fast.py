@@ -27,12 +27,11 @@ import numpy as np
 import hstree
 from benchmarks import fresh, table
 from benchmarks.layer import tree_step
-from hstree._compiled import kernels, n_threads, numpy_alone
+from hstree._compiled import in_threads, kernels, n_threads, numpy_alone
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import endless_batches
 from hstree.models import new_model
-from hstree.training.ahead import in_threads
 from hstree.tree import Tree
 
 #: Words of the root of a short-list tree, and its classes.

@@ -10,13 +10,15 @@ version of numba and kind of processor; where nothing can be written there, once
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import importlib
 import os
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -30,6 +32,8 @@ from hstree._files import cache_folder, is_writable
 from hstree._optional import require
 from hstree._typing import Int32
 
+T = TypeVar("T")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Environment variable that switches twins off when it is 0.
@@ -89,6 +93,33 @@ def in_parts(n: int, function: Callable[..., object], *args: Any) -> None:
     finally:
         for future in futures:
             future.result()
+
+
+def in_threads(
+    function: Callable[[T], R], items: Iterator[T], *, when: bool = True
+) -> Iterator[tuple[T, R]]:
+    """Yield the items with what a function returns for them, in order, computed in all threads.
+
+    `when` False, or NumPy alone, computes each when it is asked for. A few items are in memory at a
+    time.
+    """
+    if not when or kernels() == "numpy" or n_threads() == 1:
+        yield from ((item, function(item)) for item in items)
+        return
+    waiting: deque[tuple[T, Future[R]]] = deque()
+    with ThreadPoolExecutor(n_threads()) as pool:
+        try:
+            for item in items:
+                run = contextvars.copy_context().run
+                waiting.append((item, pool.submit(run, function, item)))
+                if len(waiting) > 2 * n_threads():
+                    first, result = waiting.popleft()
+                    yield first, result.result()
+            while waiting:
+                first, result = waiting.popleft()
+                yield first, result.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def twins(room: str) -> Any:

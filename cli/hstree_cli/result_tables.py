@@ -321,7 +321,7 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         ),
         (
             "speeds",
-            "of whole training steps, all rows in turns in one process, "
+            "of training with its batches, all rows in turns in one process, "
             f"{plural(results.machine.cores, 'core')}",
         ),
         (

@@ -192,7 +192,7 @@ def _facts(found: Survey, text: str) -> Facts:
         *(("read before", line) for line in first.read_before()),
         (
             "times flat",
-            "speed over flat's: of training steps; in testing, of the probability of one word, of "
+            "speed over flat's: of training; in testing, of the probability of one word, of "
             "all words, of the 10 most probable; all rows in turns in one process, "
             f"{plural(first.machine.cores, 'core')}; parameters of the whole model in % of the "
             "model's with flat",

@@ -123,10 +123,10 @@ def gmm(
         weights = np.maximum(vectors.counts, LEAST_COUNT)
     scale = scale_of(vectors.vectors)
 
-    def rule(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
+    def rule(words: Int64, start: Int64, drawn: Float64) -> Int64:
         nodes, weight = Nodes(start), weights[words]
         X = centred_rows(vectors.vectors, words, nodes, weight, scale)
-        half = split_in_order(nodes, rng.random(len(words))) == 1
+        half = split_in_order(nodes, drawn) == 1
         odds = log_odds(nodes, X, half, weight, iterations, shared_variance)
         if split == "balanced":
             return split_in_order(nodes, odds)
@@ -147,7 +147,14 @@ def gmm(
     seeds = np.random.SeedSequence(random_state).spawn(trees)
     with progress.task("building trees", total=trees * n_words, unit="words") as task:
         divided = [
-            divide(n_words, rule, np.random.default_rng(seed), max_codes=max_codes, task=task)
+            divide(
+                n_words,
+                rule,
+                np.random.default_rng(seed),
+                max_codes=max_codes,
+                in_any_order=True,
+                task=task,
+            )
             for seed in seeds
         ]
     bounded = np.logical_or.reduce([tree.bounded for tree in divided])

@@ -97,7 +97,7 @@ class SurveyRow:
     parameters_to_flat : float
         Divided by those of the flat softmax.
     training : Speed
-        Speed of training steps.
+        Speed of training, the drawing of batches included.
     nll, log_prob, top_k : Speed
         Speed of computing the probability of one word in its context, of all words, and of the
         10 most probable words.

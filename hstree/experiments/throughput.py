@@ -1,7 +1,7 @@
 """Throughput of several output layers in training and in testing, measured in turns.
 
-Only training steps are timed, not the drawing of batches or the validation. The layers take turns
-in one process, so that other load on the machine affects all of them alike.
+What is timed in training is the drawing of batches and their steps, not the validation. The layers
+take turns in one process, so that other load on the machine affects all of them alike.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def throughput(
     rounds: int = 3,
     **options: Any,
 ) -> dict[str, list[float]]:
-    """Measure the tokens per second of whole training steps.
+    """Measure the tokens per second of training, the drawing of batches included.
 
     Parameters
     ----------
@@ -73,13 +73,14 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
     windows = model.windows(corpus)
     model.layer.prepare(windows)
     trainer = model.trainer(windows)
-    tokens, seconds = 0, 0.0
+    tokens, seconds, began = 0, 0.0, 0.0
     for number, (contexts, targets, _) in enumerate(endless_batches(trainer, windows)):
-        began = time.perf_counter()
         trainer.step(contexts, targets, trainer.learning_rate(0))
-        if number > 0:
-            seconds += time.perf_counter() - began
-            tokens += len(targets)
+        if number == 0:
+            began = time.perf_counter()
+            continue
+        seconds = time.perf_counter() - began
+        tokens += len(targets)
         if seconds >= TURN and number > 1:
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.

@@ -34,7 +34,7 @@ _TITLES: dict[Regime, str] = {
     "equal_seconds": "after equal seconds",
 }
 _SPEEDS: tuple[tuple[str, str, Callable[[SurveyRow], Speed]], ...] = (
-    ("training", "of training steps", lambda row: row.training),
+    ("training", "of training, batches included", lambda row: row.training),
     ("one word", "of the probability of one word in its context", lambda row: row.nll),
     ("all words", "of the probabilities of all words", lambda row: row.log_prob),
     ("top 10", "of the 10 most probable words", lambda row: row.top_k),

@@ -1,4 +1,4 @@
-"""Batches made in a second thread while a model trains on earlier ones, or scored in several."""
+"""Batches made in a second thread while the model trains on earlier ones."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import contextvars
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import TypeVar
 
 from hstree._compiled import kernels, n_threads
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 #: Items that are handed over together at most, which costs less than each alone; ...
 TOGETHER = 8
@@ -33,32 +30,6 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
     if kernels() == "numpy" or n_threads() == 1:
         return items
     return _in_thread(items)
-
-
-def in_threads(
-    function: Callable[[T], R], items: Iterator[T], *, when: bool = True
-) -> Iterator[tuple[T, R]]:
-    """Yield the items with what a function returns for them, in order, computed in all threads.
-
-    `when` False computes each when it is asked for. A few items are in memory at a time.
-    """
-    if not when or kernels() == "numpy" or n_threads() == 1:
-        yield from ((item, function(item)) for item in items)
-        return
-    waiting: deque[tuple[T, Future[R]]] = deque()
-    with ThreadPoolExecutor(n_threads()) as pool:
-        try:
-            for item in items:
-                run = contextvars.copy_context().run
-                waiting.append((item, pool.submit(run, function, item)))
-                if len(waiting) > 2 * n_threads():
-                    first, result = waiting.popleft()
-                    yield first, result.result()
-            while waiting:
-                first, result = waiting.popleft()
-                yield first, result.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _together(items: Iterator[T]) -> list[T]:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from hstree import progress
+from hstree._compiled import in_threads
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, Windows
 from hstree.layers.base import OutputLayer
-from hstree.training.ahead import in_threads
 
 #: Positions scored at a time.
 BATCH = 1024

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from hstree._compiled import numpy_alone, twins
 from hstree.training import ahead
 from hstree.training.ahead import ENOUGH, TOGETHER, WAITING
 
@@ -84,40 +83,3 @@ def test_numpy_makes_nothing_ahead(monkeypatch):
     monkeypatch.setattr(ahead, "n_threads", lambda: 2)
     items = iter(range(3))
     assert ahead.ahead(items) is items
-
-
-def test_results_come_in_the_order_of_their_items(cores):
-    def slowest_first(n):
-        time.sleep(0.002 * (n % 3 == 0))
-        return n * n, threading.current_thread()
-
-    found = list(ahead.in_threads(slowest_first, iter(range(40))))
-    assert [(n, square) for n, (square, _) in found] == [(n, n * n) for n in range(40)]
-    by = {thread for _, (_, thread) in found}
-    assert (by == {threading.current_thread()}) == (cores == 1)
-    alone = list(ahead.in_threads(slowest_first, iter(range(4)), when=False))
-    assert {thread for _, (_, thread) in alone} == {threading.current_thread()}
-
-
-def test_few_items_wait_for_their_results(cores):
-    read = []
-    results = ahead.in_threads(lambda n: n, iter(read.append(n) or n for n in range(100)))
-    assert next(results) == (0, 0)
-    assert len(read) <= 1 + 2 * cores
-    results.close()
-
-
-def test_an_error_of_the_function_is_raised(cores):
-    def faulty(n):
-        if n == 5:
-            raise ValueError("five")
-        return n
-
-    with pytest.raises(ValueError, match="five"):
-        list(ahead.in_threads(faulty, iter(range(20))))
-
-
-def test_kernels_that_are_off_stay_off_in_threads(cores):
-    with numpy_alone():
-        found = dict(ahead.in_threads(lambda _: twins("layers"), iter(range(9))))
-    assert set(found.values()) == {None}

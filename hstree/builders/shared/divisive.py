@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from hstree._compiled import in_threads
 from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Bool, Int64
 from hstree.progress import Task
@@ -14,10 +16,10 @@ from hstree.progress import Task
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
 BLOCK = 2048
 
-#: Rule of a split: (words (n,), offsets of their nodes (S + 1,), a generator) -> branch (n,). A
-#: branch b below zero sends the word to both of two children, and to ``~b`` alone where it may have
-#: no more codes.
-Split = Callable[[Int64, Int64, np.random.Generator], Int64]
+#: Rule of a split: (words (n,), offsets of their nodes (S + 1,), a generator, or drawn numbers (n,))
+#: -> branch (n,). A branch b below zero sends the word to both of two children, and to ``~b`` alone
+#: where it may have no more codes.
+Split = Callable[[Int64, Int64, Any], Int64]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ def divide(
     arity: int = 2,
     max_codes: int = 1,
     roots: Int64 | None = None,
+    in_any_order: bool = False,
     task: Task,
 ) -> DividedTree:
     """Split the words 0..V-1, then the words of each child, until every word is a leaf.
@@ -45,7 +48,9 @@ def divide(
     branch may take all words of a node. A node of fewer words has them as its children. A word has
     at most `max_codes` codes; beyond it, it goes to one child only. With `roots` (R + 1,), R trees
     are built at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or more, and
-    its root is node r. Nodes are numbered level by level, children in the order of their branches.
+    its root is node r. With `in_any_order`, `split` gets for `rng` a number from 0 to 1 for each
+    word (n,), and may be called by several threads at once. Nodes are numbered level by level,
+    children in the order of their branches.
     `task` advances by V in all; a word in a node of n words counts ``1 - log n / log V``.
     """
     word = np.arange(n_words)
@@ -56,7 +61,7 @@ def divide(
     n_nodes, done = 0, 0.0
     while len(start) > 1:
         # (items,) words of this level, one more for each doubled word, sorted by node and branch
-        branch = _split_level(word, start, split, rng, arity)
+        branch = _split_level(word, start, split, rng, arity, in_any_order)
         n_nodes += len(start) - 1
         item, branch = _double(word, branch, n_codes, max_codes, bounded)
         group = segment_ids(start)[item] * arity + branch
@@ -82,7 +87,12 @@ def divide(
 
 
 def _split_level(
-    word: Int64, start: Int64, split: Split, rng: np.random.Generator, arity: int
+    word: Int64,
+    start: Int64,
+    split: Split,
+    rng: np.random.Generator,
+    arity: int,
+    in_any_order: bool,
 ) -> Int64:
     """Return the branch of each word of a level; nodes of few words need no split."""
     size = np.diff(start)
@@ -92,10 +102,15 @@ def _split_level(
         return branch
     is_split = np.repeat(large, size)
     words, bounds = word[is_split], offsets(size[large])
-    branches = [
-        split(words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], rng)
+    of_batches = (
+        (words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a])
         for a, b in batches(bounds, BLOCK)
-    ]
+    )
+    if in_any_order:
+        drawn = ((*batch, rng.random(len(batch[0]))) for batch in of_batches)
+        branches = [branch for _, branch in in_threads(lambda given: split(*given), drawn)]
+    else:
+        branches = [split(*batch, rng) for batch in of_batches]
     branch[is_split] = np.concatenate(branches)
     return branch
 

@@ -1,0 +1,68 @@
+"""Work shared by threads: results in order, errors raised, trees without a difference."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hstree import _compiled, build
+from hstree._compiled import in_threads, numpy_alone, twins
+from hstree.data.vectors import WordVectors
+from tests.needs import NUMBA
+
+
+@pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
+def cores(request, monkeypatch):
+    monkeypatch.setattr(_compiled, "kernels", lambda: "numba 1")
+    monkeypatch.setattr(_compiled, "n_threads", lambda: request.param)
+    return request.param
+
+
+def test_results_come_in_the_order_of_their_items(cores):
+    def slowest_first(n):
+        time.sleep(0.002 * (n % 3 == 0))
+        return n * n, threading.current_thread()
+
+    found = list(in_threads(slowest_first, iter(range(40))))
+    assert [(n, square) for n, (square, _) in found] == [(n, n * n) for n in range(40)]
+    by = {thread for _, (_, thread) in found}
+    assert (by == {threading.current_thread()}) == (cores == 1)
+    alone = list(in_threads(slowest_first, iter(range(4)), when=False))
+    assert {thread for _, (_, thread) in alone} == {threading.current_thread()}
+
+
+def test_few_items_wait_for_their_results(cores):
+    read = []
+    results = in_threads(lambda n: n, iter(read.append(n) or n for n in range(100)))
+    assert next(results) == (0, 0)
+    assert len(read) <= 1 + 2 * cores
+    results.close()
+
+
+def test_an_error_of_the_function_is_raised(cores):
+    def faulty(n):
+        if n == 5:
+            raise ValueError("five")
+        return n
+
+    with pytest.raises(ValueError, match="five"):
+        list(in_threads(faulty, iter(range(20))))
+
+
+def test_kernels_that_are_off_stay_off_in_threads(cores):
+    with numpy_alone():
+        found = dict(in_threads(lambda _: twins("layers"), iter(range(9))))
+    assert set(found.values()) == {None}
+
+
+def test_threads_build_the_same_tree(monkeypatch):
+    pytest.importorskip("numba", reason=NUMBA)
+    rng = np.random.default_rng(0)
+    vectors = WordVectors([f"w{i}" for i in range(9_000)], rng.standard_normal((9_000, 3)))
+    built = []
+    for number in (1, 3):
+        monkeypatch.setattr(_compiled, "n_threads", lambda number=number: number)
+        built.append(build("gmm", vectors, epsilon=0.1, max_codes=2))
+    np.testing.assert_array_equal(built[0].child, built[1].child)
+    np.testing.assert_array_equal(built[0].child_start, built[1].child_start)
