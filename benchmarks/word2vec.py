@@ -2,8 +2,8 @@
 
 Both train on the same lines (``<eos>`` is the last word of each) with hierarchical softmax over
 Huffman's tree, the same dimension, window, epochs and sub-sampling; they take turns. hstree trains
-in batches and, where numba is installed, word by word (``asynchronous``), as gensim does; gensim
-has as many workers as hstree has threads (OMP_NUM_THREADS). Rates are each one's own default. Then
+in batches and, where numba is installed, word by word (``online``), as gensim does; gensim has as
+many workers as hstree has threads (OMP_NUM_THREADS). Rates are each one's own default. Then
 both predict the same held-out text, every word given its whole window: gensim's weights through
 hstree's layer, on the tree that gensim says it has, without biases. `nll` is the mean over tokens,
 in nats, as `hstree evaluate` defines it.
@@ -65,7 +65,7 @@ def compare(
         "hstree": ours(model, sample, train, test, options),
     }
     if twins("models") is not None:
-        contestants["hstree, asynchronous"] = ours(model, sample, train, test, options, True)
+        contestants["hstree, online"] = ours(model, sample, train, test, options, True)
     speeds: dict[str, list[float]] = {name: [] for name in contestants}
     nll = {}
     for _ in range(options.rounds):
@@ -93,7 +93,7 @@ def ours(
     train: hstree.Corpus,
     test: hstree.Corpus,
     options: Any,
-    asynchronous: bool = False,
+    online: bool = False,
 ) -> Contestant:
     """Return hstree's training over Huffman's tree."""
     tree = hstree.build("huffman", train)
@@ -107,7 +107,7 @@ def ours(
             sample=sample,
             epochs=options.epochs,
             batch_size=options.batch_size,
-            asynchronous=asynchronous,
+            online=online,
         )
         began = time.perf_counter()
         trained = untrained.fit(train)

@@ -24,7 +24,7 @@ def test_word2vec(monkeypatch, capsys, tmp_path):
     rows = run("word2vec", monkeypatch, capsys, tmp_path, train, test, *few)
     contestants = ["gensim", "hstree"]
     if importlib.util.find_spec("numba") is not None:
-        contestants.append("hstree, asynchronous")
+        contestants.append("hstree, online")
     assert [(row["model"], row["by"]) for row in rows] == [
         (model, one) for model in ("cbow", "skipgram") for one in contestants
     ]

@@ -293,15 +293,13 @@ def _predict(parameters, path, first, stop, inputs, item, rate, grad):
 
 
 @jit
-def train_lines(text, lines, windows, paths, parameters, rate, seed):
+def train_lines(text, windows, paths, parameters, rate, seed):
     """Train on lines word by word; return the summed loss of their tokens.
 
     Parameters
     ----------
     text : tuple
         Offsets of lines (L + 1,), and label ids (T,).
-    lines : tuple of int
-        The first line, and the one after the last.
     windows : tuple
         Largest reach, and whether each word of a window predicts by itself.
     paths : tuple
@@ -314,7 +312,6 @@ def train_lines(text, lines, windows, paths, parameters, rate, seed):
         Not 0.
     """
     start, ids = text
-    first_line, after = lines
     reach, each = windows
     path_start, row, sign, room = paths
     embedding, weight, bias = parameters
@@ -322,7 +319,7 @@ def train_lines(text, lines, windows, paths, parameters, rate, seed):
     d, state = embedding.shape[1], seed
     mean, grad = np.zeros((1, d), np.float32), np.empty(d, np.float32)
     total = 0.0
-    for line in range(first_line, after):
+    for line in range(len(start) - 1):
         for i in range(start[line], start[line + 1]):
             state = _drawn(state)
             side = np.int64((state >> np.uint64(33)) % np.uint64(reach)) + 1

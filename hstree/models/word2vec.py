@@ -91,15 +91,14 @@ class Word2Vec(Model[WindowModel]):
         Threshold of the sub-sampling of frequent words, 0 for none; word2vec's default is 0.001.
         It trains for another distribution than that of the text, better for vectors and worse for
         perplexity. See `hstree.data.windows.SymmetricWindows`.
-    asynchronous : bool
-        Move the weights after every word, in all threads at once, instead of after every batch:
-        faster, but results differ from run to run, but for one thread. For trees of two children a
-        node and one code a word, with the extra `fast`.
+    online : bool
+        Move the weights after every word instead of after every batch, as the word2vec program
+        does: faster. For trees of two children a node and one code a word, with the extra `fast`.
 
     Raises
     ------
     OptionError
-        When `asynchronous` is asked for with another output layer.
+        When `online` is asked for with another output layer.
     """
 
     output: InitVar[Tree | LayerSpec]
@@ -110,14 +109,14 @@ class Word2Vec(Model[WindowModel]):
     batch_size: BatchSize = 1024
     learning_rate: LearningRate = 0.2
     sample: Annotated[float, Range(0)] = 0.0
-    asynchronous: bool = False
+    online: bool = False
     seconds: Seconds = None
     random_state: RandomState = 0
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
         super().__post_init__(output)
-        if self.asynchronous:
-            from hstree.models.asynchronous import check_spec
+        if self.online:
+            from hstree.models.online import check_spec
 
             check_spec(self.spec)
 
@@ -127,10 +126,10 @@ class Word2Vec(Model[WindowModel]):
 
     def trainer(self, train: Windows) -> Trainer[Any]:
         """Return a trainer that goes on from the present parameters."""
-        if self.asynchronous:
-            from hstree.models.asynchronous import AsynchronousTrainer
+        if self.online:
+            from hstree.models.online import OnlineTrainer
 
-            return AsynchronousTrainer(
+            return OnlineTrainer(
                 self,
                 window=self.window,
                 each=self.context_model.each,
@@ -143,8 +142,8 @@ class Word2Vec(Model[WindowModel]):
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
         """Describe a model and its training in words, from what `config` returns."""
         moved = f"{options['batch_size']} positions a batch"
-        if options.get("asynchronous"):
-            moved = "one word after the other in every thread"
+        if options.get("online"):
+            moved = "one word after the other"
         return (
             f"{cls.name}, {plural(options['window'], 'word')} on either side, "
             f"{options['dim']} numbers a word",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.data.windows import SymmetricWindows, keep_probability
+from hstree.data.windows import LONGEST, SymmetricWindows, keep_probability
 from tests.texts import corpus_of
 
 LINES = ["a b c d e f", "", "g", "a zebra a b", "h " * 9, "c d"]
@@ -105,3 +105,21 @@ def test_the_training_counts_are_those_of_the_batches_on_average(text):
     expected = windows.training_counts()
     assert expected.sum() < 0.8 * len(windows)
     np.testing.assert_allclose(seen / 2000, expected, atol=0.1)
+
+
+def test_lines_are_read_once_each_and_long_ones_are_cut(tmp_path):
+    lines = ["a b c", " ".join(["d"] * (2 * LONGEST + 5)), "", *["e f"] * 40]
+    text = corpus_of(tmp_path, lines)
+    windows = SymmetricWindows(text, 2)
+    batches = list(windows.line_batches(50, np.random.default_rng(0)))
+    assert sum(len(ids) for _, ids, _ in batches) == len(text)
+    lengths = np.concatenate([np.diff(start) for start, _, _ in batches])
+    assert lengths.max() == LONGEST
+    assert sorted(lengths)[-3:] == [6, LONGEST, LONGEST]
+    counts = np.bincount(np.concatenate([ids for _, ids, _ in batches]), minlength=6)
+    np.testing.assert_array_equal(counts, text.counts)
+    for start, ids, _ in batches:
+        assert (start[0], start[-1]) == (0, len(ids))
+    # another order with another seed
+    others = list(windows.line_batches(50, np.random.default_rng(1)))
+    assert [len(ids) for _, ids, _ in others] != [len(ids) for _, ids, _ in batches]

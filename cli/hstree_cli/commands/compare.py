@@ -60,7 +60,7 @@ def compare(
     ] = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     held_out: HeldOut,
-    training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["asynchronous"]))],
+    training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["online"]))],
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:

@@ -52,9 +52,7 @@ def survey(
     ] = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     held_out: HeldOut,
-    training: Annotated[
-        dict[str, Any], ModelOptions(without=frozenset(["seconds", "asynchronous"]))
-    ],
+    training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["seconds", "online"]))],
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:

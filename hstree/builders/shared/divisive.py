@@ -16,7 +16,7 @@ from hstree.progress import Task
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
 BLOCK = 2048
 
-#: Rule of a split: (words (n,), offsets of their nodes (S + 1,), a generator, or drawn numbers (n,))
+#: Rule of a split: (words (n,), offsets of their nodes (S + 1,), a generator or drawn numbers (n,))
 #: -> branch (n,). A branch b below zero sends the word to both of two children, and to ``~b`` alone
 #: where it may have no more codes.
 Split = Callable[[Int64, Int64, Any], Int64]

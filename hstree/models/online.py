@@ -1,20 +1,20 @@
-"""Training of CBOW and skip-gram word by word, by several threads at once.
+"""Training of CBOW and skip-gram word by word, in place of batches.
 
-Each word moves the weights before the next one is read, as in the word2vec program and gensim
-(Mikolov et al. 2013; Recht, Re, Wright, Niu 2011, "Hogwild!", NIPS). Threads share the weights
-without locks, and may overwrite each other's moves: with more than one thread, results differ from
-run to run. It needs compiled kernels, the extra `fast`.
+Each word moves the weights before the next one is read: online gradient descent, as in the word2vec
+program and gensim with one worker (Mikolov et al. 2013). It needs compiled kernels, the extra
+`fast`. One thread trains. Two that share the weights without locks ("Hogwild!", Recht, Re, Wright
+& Niu 2011) were slower: every word moves the root of the tree, which then travels from core to
+core.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 
-from hstree._compiled import n_threads, twins
+from hstree._compiled import twins
 from hstree._optional import require
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int32, Int64
@@ -37,13 +37,13 @@ def check_spec(spec: LayerSpec) -> None:
     tree = spec.tree if spec.is_plain_tree else None
     if tree is None or not tree.has_single_codes or (tree.edge_width != 2).any():
         raise OptionError.about(
-            "asynchronous",
+            "online",
             "is for trees of two children a node and one code a word, such as huffman; "
             "other output layers train in batches",
         )
 
 
-class AsynchronousTrainer(Trainer[ContextModel]):
+class OnlineTrainer(Trainer[ContextModel]):
     """Trains CBOW or skip-gram over a binary tree word by word, in place.
 
     Gradient descent at a learning rate that falls linearly, as that of `Word2VecTrainer`. Lines
@@ -81,7 +81,7 @@ class AsynchronousTrainer(Trainer[ContextModel]):
         if module is None:
             require("numba", "fast")
             reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
-            raise OptionError.about("asynchronous", reason)
+            raise OptionError.about("online", reason)
         self._train, self._rate = module.train_lines, learning_rate
         self._windows = (window, each)
         layer = model.layer
@@ -89,15 +89,9 @@ class AsynchronousTrainer(Trainer[ContextModel]):
         self._paths = _paths(layer.codes)
         self._parameters = (self.model.embedding, layer.weight, layer.bias)
         self._rng = np.random.default_rng([model.random_state, 1])
-        self._n_threads = n_threads()
-        self._pool = ThreadPoolExecutor(self._n_threads)
+        self._seeds = np.random.default_rng([model.random_state, 2])
         # Compiled now, on no lines, so that no epoch's seconds are of that.
-        nothing = np.zeros(1, np.int32)
-        self._part((nothing, np.empty(0, np.int32)), 0, 0, 0.0, 1)
-
-    def epoch_batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch."""
-        return self.batches(train)
+        self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
 
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the offsets of some lines, their tokens, and whether these are OOV."""
@@ -113,36 +107,19 @@ class AsynchronousTrainer(Trainer[ContextModel]):
         """Return the learning rate after `done` epochs."""
         return falling(self._rate, done, self.epochs)
 
+    def prepare(self, contexts: Any, targets: Any) -> int:
+        """Return the seed of the lines' window sizes."""
+        return int(self._seeds.integers(1, 1 << 63))
+
     def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
         """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens."""
-        n_lines = len(contexts) - 1
-        # Each thread gets whole lines, about as many tokens as the others.
-        cuts = np.searchsorted(contexts, np.linspace(0, len(targets), self._n_threads + 1)[1:-1])
-        first = np.concatenate([[0], cuts, [n_lines]])
-        seeds = self._rng.integers(1, 1 << 63, self._n_threads)
-        text = (contexts, targets)
-        parts = [
-            (text, int(a), int(b), learning_rate, int(seed))
-            for a, b, seed in zip(first[:-1], first[1:], seeds, strict=True)
-        ]
-        if len(parts) == 1:
-            return self._part(*parts[0])
-        futures = [self._pool.submit(self._part, *part) for part in parts]
-        try:
-            return sum(future.result() for future in futures)
-        finally:
-            wait(futures)  # no thread moves the weights after an interruption
-
-    def _part(self, text: Any, first: int, stop: int, rate: float, seed: int) -> float:
-        """Train on the lines from `first` to `stop`; return the summed loss of their tokens."""
         loss: float = self._train(
-            text,
-            (first, stop),
+            (contexts, targets),
             self._windows,
             self._paths,
             self._parameters,
-            np.float32(rate),
-            np.uint64(seed),
+            np.float32(learning_rate),
+            np.uint64(self.prepared(contexts, targets)),
         )
         return loss
 
