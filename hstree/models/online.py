@@ -2,9 +2,8 @@
 
 Each word moves the weights before the next one is read: online gradient descent, as in the word2vec
 program and gensim with one worker (Mikolov et al. 2013). It needs compiled kernels, the extra
-`fast`. One thread trains. Two that share the weights without locks ("Hogwild!", Recht, Re, Wright
-& Niu 2011) were slower: every word moves the root of the tree, which then travels from core to
-core.
+`fast`. One thread trains: two that shared the weights without locks ("Hogwild!", Recht, Re, Wright
+& Niu 2011) were half as fast where it was measured.
 """
 
 from __future__ import annotations
