@@ -25,6 +25,7 @@ def test_evaluate_says_what_is_predicted_from_what(hstree, tree, corpus, tmp_pat
         "batch_size": 1024,
         "learning_rate": {"cbow": 0.2, "skipgram": 0.05}[kind],
         "sample": 0.1,
+        "online": False,
         "random_state": 3,
     }
     hstree("evaluate", "m", corpus, "--no-train", "--json", "again.json")
