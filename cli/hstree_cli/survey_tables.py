@@ -175,18 +175,13 @@ def _facts(found: Survey, text: str) -> Facts:
         meaning += f"({alone} alone), its weight fitted on the validation split"
         lines.append((f"+ kn{ngram.order}", meaning))
     if any(row.log_normaliser for one in found.regimes().values() for row in one.rows):
-        lines.append(
-            (
-                "unnormalised",
-                "test perplexity if every score were read as a log-probability",
-            ),
-        )
-        lines.append(
+        lines += [
+            ("unnormalised", "test perplexity if every score were read as a log-probability"),
             (
                 "one score",
                 "speed of one word's score, over that of the probability of one word under flat",
-            )
-        )
+            ),
+        ]
     return [
         *lines,
         *(("read before", line) for line in first.read_before()),

@@ -384,6 +384,13 @@ def tree_items(weight, bias, hidden, first, stop, by_item, of_items):
 
 
 @jit
+def _some_items(first, stop, weight, bias, hidden, by_item, of_items):
+    """Do `tree_items` for the items from `first` to `stop`."""
+    for a in range(first, stop, BLOCK):
+        tree_items(weight, bias, hidden, a, min(a + BLOCK, stop), by_item, of_items)
+
+
+@jit
 def wide_forward(weight, bias, hidden, by_node, of_code, error):
     """Add the log-probabilities of decisions at wide nodes to their codes; write their errors."""
     rows, width, start, score_start, code, item, branch = by_node
@@ -425,9 +432,7 @@ def tree_pass(weight, bias, hidden, by_item, by_node, grad_hidden):
     wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
     error, log_prob = np.empty(n_scores, np.float32), np.empty(n_scores, np.float32)
     of_items = losses, error, log_prob, of_code, grad_hidden
-    for first in range(0, n_items, BLOCK):
-        stop = min(first + BLOCK, n_items)
-        tree_items(weight, bias, hidden, first, stop, by_item, of_items)
+    _some_items(0, n_items, weight, bias, hidden, by_item, of_items)
     return losses, of_code, error, wide_error
 
 
@@ -456,13 +461,6 @@ def wide_gradient(i, weight, hidden, by_node, of_code, error, grad_hidden):
 def _tree_losses(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
     by_item, _, by_node = _plan(targets, label_start, leaf_edge, edges, slot_of)
     return tree_pass(weight, bias, hidden, by_item, by_node, hidden[:0])[0]
-
-
-@jit
-def _some_items(first, stop, weight, bias, hidden, by_item, of_items):
-    """Do `tree_items` for the items from `first` to `stop`."""
-    for a in range(first, stop, BLOCK):
-        tree_items(weight, bias, hidden, a, min(a + BLOCK, stop), by_item, of_items)
 
 
 @jit

@@ -17,9 +17,8 @@ from hstree._compiled import twins
 from hstree._optional import require
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int32, Int64
-from hstree.data.windows import Batch, SymmetricWindows, Windows
+from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
-from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import Model
 from hstree.training.scoring import ContextModel
@@ -83,8 +82,7 @@ class OnlineTrainer(Trainer[ContextModel]):
             raise OptionError.about("online", reason)
         self._train, self._rate = module.train_lines, learning_rate
         self._windows = (window, each)
-        layer = model.layer
-        assert isinstance(layer, HierarchicalSoftmax)
+        layer: Any = model.layer  # hierarchical: `check_spec` refuses others
         self._paths = _paths(layer.codes)
         self._parameters = (self.model.embedding, layer.weight, layer.bias)
         self._rng = np.random.default_rng([model.random_state, 1])
@@ -92,11 +90,11 @@ class OnlineTrainer(Trainer[ContextModel]):
         # Compiled now, on no lines, so that no epoch's seconds are of that.
         self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
 
-    def batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the offsets of some lines, their tokens, and whether these are OOV."""
-        assert isinstance(train, SymmetricWindows)
+    def batches(self, train: Any) -> Iterator[Batch]:
+        """Yield the offsets of some lines of `SymmetricWindows`, their tokens and OOV flags."""
         size = min(TOKENS, len(train) * self.epochs // LEAST_LOOKS)
-        return train.line_batches(max(1, size), self._rng)
+        batches: Iterator[Batch] = train.line_batches(max(1, size), self._rng)
+        return batches
 
     def expected(self, train: Windows) -> float:
         """Return the expected number of targets that sub-sampling leaves."""
