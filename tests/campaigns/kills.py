@@ -93,7 +93,7 @@ FULL, SHORT = 200, 8
 #: Figures that are others each time.
 _TIMES = {
     *("seconds", "fit_seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "choice"),
-    *("from_text", "seconds_from_text", "speed_up_from_text"),
+    *("from_text", "seconds_from_text", "speed_up_from_text", "preparation"),
 }
 #: Arrays that are not word vectors.
 _NLLS = {"test_nll.npy", "valid_nll.npy"}
