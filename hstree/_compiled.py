@@ -79,13 +79,13 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads(), thread_name_prefix="hstree")
 
 
-def in_parts(n: int, function: Callable[..., object], *args: Any) -> None:
+def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = STEP) -> None:
     """Call ``function(first, stop, *args)`` for parts of range(n), in threads; wait for all.
 
     For compiled functions whose parts write to different places: the result does not depend on
-    the number of threads. Parts begin at multiples of `STEP`.
+    the number of threads. Parts begin at multiples of `step`.
     """
-    step = STEP * max(1, -(-n // (STEP * n_threads())))
+    step *= max(1, -(-n // (step * n_threads())))
     *others, last = [(first, min(first + step, n)) for first in range(0, max(n, 1), step)]
     futures = [_pool().submit(function, first, stop, *args) for first, stop in others]
     try:

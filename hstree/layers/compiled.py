@@ -33,6 +33,8 @@ _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.69335937
 BLOCK = 8
 #: Items of a batch from which on a pass is worth several threads.
 MANY_ITEMS = 2048
+#: Work at a wide node that is done together: items of its scores, rows of its gradients.
+ITEMS, ROWS = 64, 256
 
 
 # Functions of one number, without branches and calls, so that loops over them are vectorised.
@@ -212,6 +214,29 @@ def _window_sum_backward(embedding, position, contexts, grad_hidden, slot_of):
 
 
 @jit
+def _pieces(length, start, most):
+    """Cut the lengths (N,) of wide nodes into pieces of `most`, whatever the number of threads.
+
+    Returns
+    -------
+    int64 array (P, 4)
+        Node, first and last of the piece, and the number of decisions in the pieces before it.
+    """
+    n = 0
+    for k in length:
+        n += (k + most - 1) // most
+    pieces = np.empty((n, 4), np.int64)
+    n = before = 0
+    for i in range(len(length)):
+        for first in range(0, length[i], most):
+            pieces[n, 0], pieces[n, 1], pieces[n, 3] = i, first, before
+            pieces[n, 2] = min(first + most, length[i])
+            before += start[i + 1] - start[i]
+            n += 1
+    return pieces
+
+
+@jit
 def _plan(targets, label_start, leaf_edge, edges, slot_of):
     """Lay out the decisions of all codes of a batch's targets.
 
@@ -232,7 +257,8 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of):
     by_node : tuple
         rows (N,), width (N,): first weight row of each wide node, and number of children; start
         (N + 1,), score_start (N + 1,): its offsets among the decisions, and among their scores;
-        code (D,), item (D,), branch (D,) of each decision.
+        code (D,), item (D,), branch (D,) of each decision; its work in pieces (`_pieces`), by
+        decisions and by rows.
     """
     n_codes = n_scores = n_wide = 0
     for target in targets:
@@ -293,6 +319,8 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of):
             wide[2][decision],
             wide[3][decision],
             wide[4][decision],
+            _pieces(np.diff(start), start, ITEMS),
+            _pieces(of_node, start, ROWS),
         ),
     )
 
@@ -384,36 +412,39 @@ def tree_items(weight, bias, hidden, first, stop, by_item, of_items):
 
 
 @jit
-def _some_items(first, stop, weight, bias, hidden, by_item, of_items):
+def some_items(first, stop, weight, bias, hidden, by_item, of_items):
     """Do `tree_items` for the items from `first` to `stop`."""
     for a in range(first, stop, BLOCK):
         tree_items(weight, bias, hidden, a, min(a + BLOCK, stop), by_item, of_items)
 
 
 @jit
-def wide_forward(weight, bias, hidden, by_node, of_code, error):
-    """Add the log-probabilities of decisions at wide nodes to their codes; write their errors."""
-    rows, width, start, score_start, code, item, branch = by_node
-    for i in range(len(rows)):
-        n, k = start[i + 1] - start[i], width[i]
-        of_node = slice(rows[i], rows[i] + k)
+def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, error):
+    """Write the log-probabilities (D,) and the errors of decisions, for pieces of wide nodes."""
+    rows, width, start, score_start, _, item, branch, pieces, _ = by_node
+    for piece in range(first, stop):
+        i, begin, end = pieces[piece, 0], start[pieces[piece, 0]], start[pieces[piece, 0]]
+        begin += pieces[piece, 1]
+        end += pieces[piece, 2]
+        k, of_node = width[i], slice(rows[i], rows[i] + width[i])
         # (n, k) logits, then errors
-        table = error[score_start[i] : score_start[i + 1]].reshape(n, k)
-        np.dot(hidden[item[start[i] : start[i + 1]]], weight[of_node].T, table)
-        for p in range(n):
+        place = score_start[i] + pieces[piece, 1] * k
+        table = error[place : place + (end - begin) * k].reshape(end - begin, k)
+        np.dot(hidden[item[begin:end]], weight[of_node].T, table)
+        for p in range(end - begin):
             logits, of_bias = table[p], bias[of_node]
             largest = np.float32(-np.inf)
             for j in range(k):
                 logits[j] += of_bias[j]
                 largest = max(largest, logits[j])
-            chosen = branch[start[i] + p]
-            log_prob = np.float64(logits[chosen] - largest)
+            chosen = branch[begin + p]
+            of_chosen = np.float64(logits[chosen] - largest)
             total = ZERO
             for j in range(k):
                 logits[j] = exp(logits[j] - largest)
             for j in range(k):
                 total += logits[j]
-            of_code[code[start[i] + p]] += log_prob - np.log(np.float64(total))
+            log_prob[begin + p] = of_chosen - np.log(np.float64(total))
             scale = ONE / total
             for j in range(k):
                 logits[j] *= scale
@@ -421,46 +452,94 @@ def wide_forward(weight, bias, hidden, by_node, of_code, error):
 
 
 @jit
-def tree_pass(weight, bias, hidden, by_item, by_node, grad_hidden):
-    """Return the losses (B,), shares of codes, and errors of scores; write what `tree_items` does.
-
-    The gradient of the decisions at wide nodes is not in `grad_hidden`: `wide_gradient` adds it.
-    """
-    n_items, n_scores = len(hidden), len(by_item[2])
-    losses, of_code = np.empty(n_items), np.zeros(len(by_item[1]) - 1)
-    wide_error = np.empty(by_node[3][-1], np.float32)
-    wide_forward(weight, bias, hidden, by_node, of_code, wide_error)
-    error, log_prob = np.empty(n_scores, np.float32), np.empty(n_scores, np.float32)
-    of_items = losses, error, log_prob, of_code, grad_hidden
-    _some_items(0, n_items, weight, bias, hidden, by_item, of_items)
-    return losses, of_code, error, wide_error
+def add_to_codes(by_node, log_prob, of_code):
+    """Add the log-probabilities (D,) of decisions at wide nodes to those of their codes."""
+    for d in range(len(log_prob)):
+        of_code[by_node[4][d]] += log_prob[d]
 
 
 @jit
-def wide_gradient(i, weight, hidden, by_node, of_code, error, grad_hidden):
-    """Return the gradients (k, d), (k,) of wide node i; add that of its items to `grad_hidden`."""
-    rows, width, start, score_start, code, item, _ = by_node
-    n, k = start[i + 1] - start[i], width[i]
-    items = item[start[i] : start[i + 1]]
-    # (n, k) errors, scaled by the shares of their codes
-    table = error[score_start[i] : score_start[i + 1]].reshape(n, k)
-    grad_bias = np.zeros(k, np.float32)
+def _n_of_pieces(by_node):
+    """Return the number of decisions in the pieces of wide nodes by rows, each counted anew."""
+    start, pieces = by_node[2], by_node[8]
+    if len(pieces) == 0:
+        return 0
+    last = pieces[-1]
+    return last[3] + start[last[0] + 1] - start[last[0]]
+
+
+@jit
+def new_pass(hidden, by_item, by_node, with_gradients):
+    """Return room for what a pass writes: of items, of wide nodes, and of their gradients.
+
+    Of items: losses (B,), errors and log-probabilities of scores (S,), shares of codes (C,), and
+    gradients (B, d). Of wide nodes: log-probabilities of decisions (D,), errors of their scores.
+    Without gradients, these have no rows.
+    """
+    n_scores, d = len(by_item[2]), hidden.shape[1]
+    n = len(hidden) if with_gradients else 0
+    n_wide = _n_of_pieces(by_node) if with_gradients else 0
+    error, log_prob = np.empty(n_scores, np.float32), np.empty(n_scores, np.float32)
+    of_code, grad_hidden = np.zeros(len(by_item[1]) - 1), np.empty((n, d), np.float32)
+    return (
+        (np.empty(len(hidden)), error, log_prob, of_code, grad_hidden),
+        (np.empty(by_node[2][-1]), np.empty(by_node[3][-1], np.float32)),
+        np.empty((n_wide, d), np.float32),
+    )
+
+
+@jit
+def tree_pass(weight, bias, hidden, by_item, by_node, room):
+    """Write losses, shares of codes, errors, and the gradients of `hidden` through narrow nodes.
+
+    `room` is that of `new_pass`. The gradients through wide nodes are added by `wide_gradient`.
+    """
+    of_items, of_wide, _ = room
+    wide_forward(0, len(by_node[7]), weight, bias, hidden, by_node, *of_wide)
+    add_to_codes(by_node, of_wide[0], of_items[3])
+    some_items(0, len(hidden), weight, bias, hidden, by_item, of_items)
+
+
+@jit
+def wide_gradient(piece, weight, hidden, by_node, room):
+    """Compute the gradients of some rows of a wide node, and write those of its items to `room`.
+
+    Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
+    """
+    rows, width, start, score_start, code, item, _, _, pieces = by_node
+    i, first, stop, place = pieces[piece]
+    n, k, begin = start[i + 1] - start[i], width[i], start[i]
+    table = room[1][1][score_start[i] : score_start[i + 1]].reshape(n, k)
+    # (n, r) errors, scaled by the shares of their codes
+    scaled, grad_bias = np.empty((n, stop - first), np.float32), np.zeros(stop - first, np.float32)
     for p in range(n):
-        share = np.float32(of_code[code[start[i] + p]])
-        for j in range(k):
-            table[p, j] *= share
-            grad_bias[j] += table[p, j]
-    of_items = np.dot(table, weight[rows[i] : rows[i] + k])
-    for p in range(n):
-        for j in range(hidden.shape[1]):
-            grad_hidden[items[p], j] += of_items[p, j]
-    return np.dot(table.T, hidden[items]), grad_bias
+        share = np.float32(room[0][3][code[begin + p]])
+        for j in range(stop - first):
+            scaled[p, j] = share * table[p, first + j]
+            grad_bias[j] += scaled[p, j]
+    row = rows[i] + first
+    np.dot(scaled, weight[row : row + stop - first], room[2][place : place + n])
+    return row, np.dot(scaled.T, hidden[item[begin : begin + n]]), grad_bias
+
+
+@jit
+def add_wide(by_node, room):
+    """Add the gradients of items through wide nodes, which `wide_gradient` wrote."""
+    start, item, pieces, grad_hidden = by_node[2], by_node[5], by_node[8], room[0][4]
+    for piece in range(len(pieces)):
+        i, place = pieces[piece, 0], pieces[piece, 3]
+        for p in range(start[i + 1] - start[i]):
+            b = item[start[i] + p]
+            for j in range(grad_hidden.shape[1]):
+                grad_hidden[b, j] += room[2][place + p, j]
 
 
 @jit
 def _tree_losses(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
     by_item, _, by_node = _plan(targets, label_start, leaf_edge, edges, slot_of)
-    return tree_pass(weight, bias, hidden, by_item, by_node, hidden[:0])[0]
+    room = new_pass(hidden, by_item, by_node, False)
+    tree_pass(weight, bias, hidden, by_item, by_node, room)
+    return room[0][0]
 
 
 @jit
@@ -479,27 +558,23 @@ def _some_rows(first, stop, hidden, by_row, error, grad_weight, grad_bias):
 
 @jit
 def _tree_gradients(weight, bias, hidden, by_item, by_row, by_node):
-    rows = by_row[0]
-    grad_hidden = np.empty_like(hidden)
-    losses, of_code, error, wide_error = tree_pass(
-        weight, bias, hidden, by_item, by_node, grad_hidden
-    )
+    rows, room = by_row[0], new_pass(hidden, by_item, by_node, True)
+    tree_pass(weight, bias, hidden, by_item, by_node, room)
     n_rows = len(rows) + by_node[1].sum()
     touched = np.empty(n_rows, np.int64)
     touched[: len(rows)] = rows
     grad_weight = np.empty((n_rows, hidden.shape[1]), np.float32)
     grad_bias = np.empty(n_rows, np.float32)
-    _some_rows(0, len(rows), hidden, by_row, error, grad_weight, grad_bias)
+    _some_rows(0, len(rows), hidden, by_row, room[0][1], grad_weight, grad_bias)
     first = len(rows)
-    for i in range(len(by_node[0])):
-        row, k = by_node[0][i], by_node[1][i]
-        of_node = slice(first, first + k)
-        grad_weight[of_node], grad_bias[of_node] = wide_gradient(
-            i, weight, hidden, by_node, of_code, wide_error, grad_hidden
-        )
-        touched[of_node] = np.arange(row, row + k)
-        first += k
-    return losses, grad_hidden, touched, grad_weight, grad_bias
+    for piece in range(len(by_node[8])):
+        row, of_weight, of_bias = wide_gradient(piece, weight, hidden, by_node, room)
+        some = slice(first, first + len(of_bias))
+        touched[some] = np.arange(row, row + len(of_bias))
+        grad_weight[some], grad_bias[some] = of_weight, of_bias
+        first += len(of_bias)
+    add_wide(by_node, room)
+    return room[0][0], room[0][4], touched, grad_weight, grad_bias
 
 
 # Search of the most probable labels, as in `hstree.layers.top_k`, for trees with one code a label.
@@ -760,13 +835,12 @@ def _gradients_in_threads(
 
     Items, and then rows, do not depend on each other: the result is the same.
     """
-    by_item, by_row, _ = plan
+    by_item, by_row, by_node = plan
     n_items, rows = len(hidden), by_row[0]
-    losses, grad_hidden = np.empty(n_items), np.empty_like(hidden)
-    error, log_prob = np.empty((2, len(by_item[2])), np.float32)
-    of_items = losses, error, log_prob, np.zeros(len(by_item[1]) - 1), grad_hidden
+    of_items = new_pass(hidden, by_item, by_node, True)[0]
+    losses, error, _, _, grad_hidden = of_items
     grad_weight = np.empty((len(rows), hidden.shape[1]), np.float32)
     grad_bias = np.empty(len(rows), np.float32)
-    in_parts(n_items, _some_items, weight, bias, hidden, by_item, of_items)
+    in_parts(n_items, some_items, weight, bias, hidden, by_item, of_items)
     in_parts(len(rows), _some_rows, hidden, by_row, error, grad_weight, grad_bias)
     return losses, grad_hidden, rows, grad_weight, grad_bias

@@ -2,7 +2,8 @@
 
 What a step would write only to read it once more stays in registers and the first-level cache:
 each row's gradient is summed and applied in one go. Sums are those of the steps in NumPy, in the
-order of the batch, so that results do not depend on the number of threads.
+order of the batch. Work at wide nodes is cut into pieces that write to different places, which
+threads share; the pieces, and so the results, do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import SLOTS, jit
+from hstree._compiled import SLOTS, in_parts, jit
 from hstree._typing import Array, Float64, Integer
 from hstree.layers.compiled import (
     ONE,
@@ -21,18 +22,28 @@ from hstree.layers.compiled import (
     adagrad_row,
     add_places,
     add_rows,
+    add_to_codes,
+    add_wide,
     add_window,
     dot_rows,
     exp,
     group,
     log1p,
+    new_pass,
+    some_items,
     tree_pass,
+    wide_forward,
     wide_gradient,
 )
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.sgd import DampedSGD
 
 Plan = tuple[Any, Any, Any, Any, Any]
+
+#: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
+PARTS = 8
+#: Work of a row's update, in items that its products take as long for.
+PER_ROW = 32
 
 
 @jit
@@ -42,14 +53,53 @@ def _group_words(contexts, slot_of):
 
 
 @jit
-def _hidden(embedding, position, keep, contexts):
-    """Return the hidden vectors (B, d), with dropout."""
+def _even_parts(work, offsets):
+    """Cut pieces into parts of about the same work (n,), in order: write offsets (PARTS + 1,)."""
+    total, piece, so_far = work.sum(), 0, 0
+    for part in range(1, PARTS):
+        while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
+            so_far += work[piece]
+            piece += 1
+        offsets[part] = piece
+    offsets[0], offsets[PARTS] = 0, len(work)
+
+
+@jit
+def _parts(by_node):
+    """Return the offsets (2, PARTS + 1) of parts of pieces: those by decisions, those by rows."""
+    parts, start = np.empty((2, PARTS + 1), np.int64), by_node[2]
+    node, length = by_node[7][:, 0], by_node[7][:, 2] - by_node[7][:, 1]
+    _even_parts(length * by_node[1][node], parts[0])
+    node, length = by_node[8][:, 0], by_node[8][:, 2] - by_node[8][:, 1]
+    _even_parts(length * (start[node + 1] - start[node] + PER_ROW), parts[1])
+    return parts
+
+
+@jit
+def _begin(words, keep, plan):
+    """Return the hidden vectors, with dropout, and room for a pass of the tree."""
+    embedding, position = words
     hidden = np.zeros(keep.shape, np.float32)
     for b in range(len(hidden)):
-        add_window(embedding, position, contexts[b], hidden[b])
+        add_window(embedding, position, plan[0][b], hidden[b])
         for j in range(hidden.shape[1]):
             hidden[b, j] *= keep[b, j]
-    return hidden
+    return hidden, new_pass(hidden, plan[2], plan[4], True)
+
+
+@jit
+def _decisions(first, stop, parts, nodes, hidden, by_node, of_wide):
+    """Write the errors of decisions at wide nodes, of some parts of the pieces."""
+    (weight, bias), (log_prob, error), offsets = nodes, of_wide, parts[0]
+    begin, end = offsets[first], offsets[stop]
+    wide_forward(begin, end, weight, bias, hidden, by_node, log_prob, error)
+
+
+@jit
+def _losses(nodes, hidden, by_item, by_node, of_items, log_prob):
+    """Write the losses, the errors at narrow nodes, and gradients through these."""
+    add_to_codes(by_node, log_prob, of_items[3])
+    some_items(0, len(hidden), nodes[0], nodes[1], hidden, by_item, of_items)
 
 
 @jit
@@ -73,7 +123,20 @@ def _update_node(parameters, sums, row, grad, grad_bias, rate, decay, tokens):
 
 
 @jit
-def _update_nodes(parameters, sums, by_row, error, hidden, rate, decay, tokens):
+def _update_wide(first, stop, parts, nodes, sums, hidden, by_node, room, moves):
+    """Update weight rows of wide nodes, and write gradients through them, of some parts."""
+    rate, _, decay, tokens = moves
+    for piece in range(parts[1, first], parts[1, stop]):
+        row, of_weight, of_bias = wide_gradient(piece, nodes[0], hidden, by_node, room)
+        for j in range(len(of_bias)):
+            grad = of_weight[j]
+            _update_node(nodes, sums, row + j, grad, of_bias[j], rate, decay, tokens)
+
+
+@jit
+def _update_narrow(nodes, sums, hidden, by_row, error, moves):
+    """Update the weight rows of narrow nodes."""
+    rate, _, decay, tokens = moves
     rows, row_start, score, item = by_row
     grad, error = np.empty(hidden.shape[1], np.float32), error[score]
     for i in range(len(rows)):
@@ -82,29 +145,16 @@ def _update_nodes(parameters, sums, by_row, error, hidden, rate, decay, tokens):
         grad_bias = ZERO
         for p in range(row_start[i], row_start[i + 1]):
             grad_bias += error[p]
-        _update_node(parameters, sums, rows[i], grad, grad_bias, rate, decay, tokens)
+        _update_node(nodes, sums, rows[i], grad, grad_bias, rate, decay, tokens)
 
 
 @jit
-def _update_wide_nodes(
-    parameters, sums, by_node, of_code, error, hidden, grad_hidden, rate, decay, tokens
-):
-    for i in range(len(by_node[0])):
-        grad, grad_bias = wide_gradient(
-            i, parameters[0], hidden, by_node, of_code, error, grad_hidden
-        )
-        for j in range(len(grad_bias)):
-            row = by_node[0][i] + j
-            _update_node(parameters, sums, row, grad[j], grad_bias[j], rate, decay, tokens)
-
-
-@jit
-def _update_words(embedding, position, sums, by_word, grad_hidden, rate, decay, tokens):
-    squares, decayed, squares_of_position = sums
-    words, start, place = by_word
+def _update_words(words, sums, by_word, grad_hidden, moves):
+    (embedding, position), (squares, decayed, squares_of_position) = words, sums
+    (rate, decay, _, tokens), (of_words, start, place) = moves, by_word
     grad, grad_position = np.empty(position.shape[1], np.float32), np.zeros_like(position)
-    for w in range(len(words)):
-        word, places = words[w], place[start[w] : start[w + 1]]
+    for w in range(len(of_words)):
+        word, places = of_words[w], place[start[w] : start[w + 1]]
         grad[:] = 0
         add_places(embedding, position, grad_hidden, word, places, grad, grad_position)
         owed = _owed(decayed, word, decay, tokens)
@@ -114,33 +164,24 @@ def _update_words(embedding, position, sums, by_word, grad_hidden, rate, decay, 
 
 
 @jit
-def _step(parameters, sums, decays, keep, plan, rate, tokens):
-    embedding, position, weight, bias = parameters
-    of_words, of_nodes = sums
-    contexts, by_word, by_item, by_row, by_node = plan
-    hidden = _hidden(embedding, position, keep, contexts)
-    grad_hidden = np.empty_like(hidden)
-    losses, of_code, error, wide_error = tree_pass(
-        weight, bias, hidden, by_item, by_node, grad_hidden
-    )
-    _update_nodes((weight, bias), of_nodes, by_row, error, hidden, rate, decays[1], tokens)
-    _update_wide_nodes(
-        (weight, bias),
-        of_nodes,
-        by_node,
-        of_code,
-        wide_error,
-        hidden,
-        grad_hidden,
-        rate,
-        decays[1],
-        tokens,
-    )
+def _finish(words, nodes, sums, keep, hidden, plan, room, moves):
+    """Update all but the rows of wide nodes; return the loss of the batch."""
+    losses, error, _, _, grad_hidden = room[0]
+    _update_narrow(nodes, sums[1], hidden, plan[3], error, moves)
+    add_wide(plan[4], room)
     for b in range(len(keep)):
         for j in range(keep.shape[1]):
             grad_hidden[b, j] *= keep[b, j]
-    _update_words(embedding, position, of_words, by_word, grad_hidden, rate, decays[0], tokens)
+    _update_words(words, sums[0], plan[1], grad_hidden, moves)
     return losses.sum()
+
+
+@jit
+def _narrow_step(words, nodes, sums, keep, plan, moves):
+    """Do a whole step over a tree without wide nodes; return the loss of the batch."""
+    hidden, room = _begin(words, keep, plan)
+    _losses(nodes, hidden, plan[2], plan[4], room[0], room[1][0])
+    return _finish(words, nodes, sums, keep, hidden, plan, room, moves)
 
 
 # word2vec: hidden vectors are means over windows, steps are those of damped gradient descent.
@@ -196,15 +237,14 @@ def _window_step(parameters, curvatures, plan, rate):
     of_words, of_nodes, of_biases = curvatures
     (start, column, share), by_word, by_item, by_row, by_node = plan
     n_items, d = len(start) - 1, embedding.shape[1]
-    hidden, grad_hidden = np.zeros((n_items, d), np.float32), np.empty((n_items, d), np.float32)
-    squares = 0.0
+    hidden, squares = np.zeros((n_items, d), np.float32), 0.0
     for b in range(n_items):
         add_rows(embedding, column, share, start[b], start[b + 1], hidden[b])
         squares += _squared_length(hidden[b])
     shares = _squared_length(share)
-    losses, of_code, error, wide_error = tree_pass(
-        weight, bias, hidden, by_item, by_node, grad_hidden
-    )
+    room = new_pass(hidden, by_item, by_node, True)
+    tree_pass(weight, bias, hidden, by_item, by_node, room)
+    losses, error, _, _, grad_hidden = room[0]
     rows, row_start, score, item = by_row
     curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
     for row in rows:
@@ -222,14 +262,13 @@ def _window_step(parameters, curvatures, plan, rate):
         for p in range(row_start[i], row_start[i + 1]):
             of_bias += error[p]
         bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * of_bias
-    for i in range(len(by_node[0])):
-        grad_weight, grad_bias = wide_gradient(
-            i, weight, hidden, by_node, of_code, wide_error, grad_hidden
-        )
+    for piece in range(len(by_node[8])):
+        first, grad_weight, grad_bias = wide_gradient(piece, weight, hidden, by_node, room)
         for j in range(len(grad_bias)):
-            row = by_node[0][i] + j
+            row = first + j
             _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad_weight[j])
             bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * grad_bias[j]
+    add_wide(by_node, room)
     words, word_start, item, share_of_item = by_word
     for w in range(len(words)):
         word = words[w]
@@ -411,7 +450,8 @@ class LogBilinearStep:
         bias: RowAdagrad,
     ) -> None:
         self._tree = tree
-        self._parameters = tuple(o.parameter for o in (embedding, position, weight, bias))
+        self._words = embedding.parameter, position.parameter
+        self._nodes = weight.parameter, bias.parameter
         self._sums = (
             (embedding.squares, embedding.decayed, position.squares),
             (weight.squares, bias.squares, weight.decayed),
@@ -420,24 +460,30 @@ class LogBilinearStep:
 
     def plan(self, contexts: Integer, targets: Integer) -> Plan:
         """Return what a step needs to know of a batch, which depends on no parameter."""
-        embedding, _, weight, _ = self._parameters
         ids = np.ascontiguousarray(contexts, np.int32)
-        by_word = _group_words(ids, SLOTS.of(len(embedding)))
-        return (ids, by_word, *self._tree.plan(targets, len(weight)))
+        by_word = _group_words(ids, SLOTS.of(len(self._words[0])))
+        by_item, by_row, by_node = self._tree.plan(targets, len(self._nodes[0]))
+        return ids, by_word, by_item, by_row, by_node
 
     def __call__(self, plan: Plan, keep: Array, learning_rate: float, tokens: int) -> float:
         """Train on a batch; return its summed loss.
 
         `keep` (B, d) is the scale of each element of the hidden vectors.
         """
+        words, nodes, sums = self._words, self._nodes, self._sums
+        moves = np.float32(learning_rate), *self._decays, tokens
+        loss: float
+        if self._tree.is_narrow:
+            loss = _narrow_step(words, nodes, sums, keep, plan, moves)
+            return loss
+        _, _, by_item, _, by_node = plan
+        hidden, room = _begin(words, keep, plan)
+        of_items, of_wide, _ = room
+        parts = _parts(by_node)
         with self._tree.one_thread():
-            loss: float = _step(
-                self._parameters,
-                self._sums,
-                self._decays,
-                keep,
-                plan,
-                np.float32(learning_rate),
-                tokens,
-            )
+            in_parts(PARTS, _decisions, parts, nodes, hidden, by_node, of_wide, step=1)
+            _losses(nodes, hidden, by_item, by_node, of_items, of_wide[0])
+            of_nodes = parts, nodes, sums[1], hidden, by_node, room, moves
+            in_parts(PARTS, _update_wide, *of_nodes, step=1)
+        loss = _finish(words, nodes, sums, keep, hidden, plan, room, moves)
         return loss

@@ -121,11 +121,12 @@ def test_a_training_reaches_the_perplexity_of_numpy(corpus, kind):
 @pytest.mark.parametrize("kind", ["huffman", "wide"])
 def test_the_number_of_threads_changes_no_bit(corpus, kind, monkeypatch):
     results = []
-    for threads in (1, 2):
-        monkeypatch.setattr("hstree.training.ahead.n_threads", lambda n=threads: n)
+    for threads in (1, 2, 3):
+        for where in ("hstree.training.ahead.n_threads", "hstree._compiled.n_threads"):
+            monkeypatch.setattr(where, lambda n=threads: n)
         parameters, losses = trained(corpus, kind, steps=40)
         results.append((losses, {name: array.tobytes() for name, array in parameters.items()}))
-    assert results[0] == results[1]
+    assert results[0] == results[1] == results[2]
 
 
 def test_without_kernels_a_fit_has_the_bytes_of_numpy(corpus):
@@ -171,7 +172,9 @@ def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
     trainer = model.trainer(windows)
     for name, array in model.parameters().items():
         np.testing.assert_array_equal(array, before[name])
-    functions = (compiled._step, compiled._window_step, compiled._group_words)
+    names = ("_begin", "_decisions", "_losses", "_update_wide", "_finish", "_narrow_step")
+    names += ("_window_step", "_group_words")
+    functions = [getattr(compiled, name) for name in names]
     n_signatures = [len(function.signatures) for function in functions]
     for contexts, targets, _ in islice(trainer.epoch_batches(windows), 3):
         trainer.step(contexts, targets, 0.1)
