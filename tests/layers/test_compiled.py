@@ -16,12 +16,11 @@ from tests.needs import NUMBA
 from tests.strategies import random_children, trees
 
 pytest.importorskip("numba", reason=NUMBA)
-MANY_ITEMS = pytest.importorskip("hstree.layers.compiled").MANY_ITEMS
+compiled = pytest.importorskip("hstree.layers.compiled")
 
 
-def wide_tree(rng):
+def wide_tree(rng, wide=2 * NARROW):
     """Return a tree with binary, narrow and wide nodes, whose labels have one to three codes."""
-    wide = 2 * NARROW
     first = [1, 2, 3, *(~label for label in range(wide))]
     second = [4, *(~label for label in range(wide, 2 * wide))]
     third = [~label for label in rng.permutation(2 * wide)[: NARROW + 5].tolist()]
@@ -48,8 +47,8 @@ def dense(layer, gradients):
     return result
 
 
-def check_tree(tree, seed):
-    layer, hidden, targets = drawn(tree, np.random.default_rng(seed))
+def check_tree(tree, seed, **sizes):
+    layer, hidden, targets = drawn(tree, np.random.default_rng(seed), **sizes)
     assert (layer.compiled(len(hidden), hidden) is None) == (
         layer._is_one_softmax or not tree.n_nodes
     )
@@ -77,11 +76,16 @@ def test_wide_nodes_have_the_losses_and_gradients_of_numpy(seed):
     check_tree(wide_tree(np.random.default_rng(seed)), seed)
 
 
+def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():
+    wide = wide_tree(np.random.default_rng(0), compiled.ROWS + NARROW)
+    check_tree(wide, 0, items=2 * compiled.ITEMS + 5)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_share_a_large_batch_and_change_no_byte(threads, monkeypatch):
     children = random_children(Random(2), 700, wide=False)
     tree = Tree.from_children([f"w{i}" for i in range(700)], children)
-    layer, hidden, targets = drawn(tree, np.random.default_rng(0), items=MANY_ITEMS + 77)
+    layer, hidden, targets = drawn(tree, np.random.default_rng(0), items=compiled.MANY_ITEMS + 77)
 
     def computed(number):
         monkeypatch.setattr("hstree.layers.compiled.n_threads", lambda: number)

@@ -17,6 +17,7 @@ from tests.texts import corpus_of
 
 numba = pytest.importorskip("numba", reason=NUMBA)
 compiled = pytest.importorskip("hstree.models.compiled")
+ROWS = pytest.importorskip("hstree.layers.compiled").ROWS
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,9 @@ def corpus(tmp_path_factory):
 
 def tree(kind, corpus):
     vocabulary = corpus.vocabulary
-    if kind == "wide":
-        drawn = wide_tree(np.random.default_rng(0))
+    if kind in ("wide", "in pieces"):
+        rng = np.random.default_rng(0)
+        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, ROWS + 10)
         assert drawn.n_labels >= len(vocabulary)
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)
@@ -56,10 +58,10 @@ def join(trees):
     return Tree.from_children(trees[0].labels, children)
 
 
-KINDS = ["huffman", "balanced", "forest", "wide"]
+KINDS = ["huffman", "balanced", "forest", "wide", "in pieces"]
 
 
-def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, **options):
+def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, batch_size=50, **options):
     """Return the parameters and losses of some steps from drawn weights.
 
     At weights of zero a forest's gate has a gradient of rounding errors alone, which Adagrad turns
@@ -68,7 +70,7 @@ def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, **options):
     with pytest.MonkeyPatch.context() as patch:
         if not fast:
             patch.setattr("hstree._compiled._is_wanted", lambda: False)
-        model = of(tree(kind, corpus), dim=13, batch_size=50, **options)
+        model = of(tree(kind, corpus), dim=13, batch_size=batch_size, **options)
         for parameter in model.layer.parameters().values():
             parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
         windows = model.windows(corpus)
@@ -118,13 +120,13 @@ def test_a_training_reaches_the_perplexity_of_numpy(corpus, kind):
     assert fast.history_.epochs[-1].valid < 0.8 * len(corpus.vocabulary)
 
 
-@pytest.mark.parametrize("kind", ["huffman", "wide"])
+@pytest.mark.parametrize("kind", ["huffman", "wide", "in pieces"])
 def test_the_number_of_threads_changes_no_bit(corpus, kind, monkeypatch):
     results = []
     for threads in (1, 2, 3):
         for where in ("hstree.training.ahead.n_threads", "hstree._compiled.n_threads"):
             monkeypatch.setattr(where, lambda n=threads: n)
-        parameters, losses = trained(corpus, kind, steps=40)
+        parameters, losses = trained(corpus, kind, steps=40, batch_size=100)
         results.append((losses, {name: array.tobytes() for name, array in parameters.items()}))
     assert results[0] == results[1] == results[2]
 
