@@ -22,10 +22,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from hstree._compiled import twins
 from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
 from hstree._npy_format import write_array
 from hstree._typing import Array, Int32, Int64
@@ -37,6 +38,8 @@ _FORMAT = 2
 _ID = np.dtype("<i4")
 _START = np.dtype("<i8")
 _EOS_TYPE = 0
+#: Bytes of a text behind which compiled code, which takes a second to load, numbers its words.
+LARGE = 1 << 24
 # NUL marks line ends among the words of a block; no text contains it (`strict_text`).
 _LINE_END = b"\0"
 
@@ -61,8 +64,8 @@ def encode(
 
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
     ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
-    when the program ends. If `lower`, every word is lower-cased. O(tokens) time, about 4 million
-    tokens a second; O(types + lines) memory.
+    when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types + lines)
+    memory.
 
     Raises
     ------
@@ -94,14 +97,34 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="hstree-", ignore_cleanup_errors=True)
 
 
+class _WordNumbers:
+    """Numbers of words in the order of their first occurrences; the line end is 0."""
+
+    def __init__(self) -> None:
+        # An unknown word gets the next number.
+        known = {_LINE_END: -1, EOS.encode(): _EOS_TYPE}
+        self._numbers = defaultdict(count(_EOS_TYPE + 1).__next__, known)
+
+    def ids(self, data: bytes) -> tuple[Int32, Int64]:
+        """Return the ids of the words of `data`, and the offsets behind the ends of its lines."""
+        words = data.replace(b"\n", b" " + _LINE_END + b" ").split()
+        # (T,) type of each word, -1 for a line end
+        ids = np.fromiter(map(self._numbers.__getitem__, words), _ID, len(words))
+        ends = np.flatnonzero(ids < 0)
+        ids[ends] = _EOS_TYPE
+        return ids, ends + 1
+
+    def types(self) -> list[str]:
+        """Return all words so far, by number."""
+        return [word.decode() for word in self._numbers if word != _LINE_END]
+
+
 class _Encoder:
     """Encodes a text block by block."""
 
     def __init__(self, name: str, lower: bool) -> None:
         self._name, self._lower = name, lower
-        # Type id of each word; an unknown word gets the next one.
-        known = {_LINE_END: -1, EOS.encode(): _EOS_TYPE}
-        self._numbers = defaultdict(count(_EOS_TYPE + 1).__next__, known)
+        self._numbers: Any = _WordNumbers()
         self._line, self._offset, self._rest, self._ends_a_line = 1, 0, b"", True
         self.sha256, self.n_tokens = hashlib.sha256(), 0
         self.line_starts: list[Int64] = []
@@ -130,7 +153,8 @@ class _Encoder:
 
     def types(self) -> list[str]:
         """Return all types so far, by number."""
-        return [word.decode() for word in self._numbers if word != _LINE_END]
+        found: list[str] = self._numbers.types()
+        return found
 
     def _ids(self, data: bytes) -> Int32:
         text = strict_text(data, self._name, line=self._line, offset=self._offset)
@@ -139,12 +163,13 @@ class _Encoder:
         self._ends_a_line = data.endswith(b"\n") if data else self._ends_a_line
         if self._lower:
             data = text.lower().encode()
-        words = data.replace(b"\n", b" " + _LINE_END + b" ").split()
-        # (T,) type of each word, -1 for a line end
-        ids = np.fromiter(map(self._numbers.__getitem__, words), _ID, len(words))
-        ends = np.flatnonzero(ids < 0)
-        ids[ends] = _EOS_TYPE
-        self.line_starts.append(self.n_tokens + ends + 1)
+        if self._offset > LARGE and isinstance(self._numbers, _WordNumbers):
+            module = twins("data")
+            if module is not None:
+                self._numbers = module.WordNumbers(word.encode() for word in self.types())
+        ids: Int32
+        ids, ends = self._numbers.ids(data)
+        self.line_starts.append(self.n_tokens + ends)
         self.n_tokens += len(ids)
         return ids
 

@@ -1,6 +1,7 @@
 """Encoding: texts come back from their ids, for any blocks; damaged cache entries are rebuilt."""
 
 import hashlib
+import importlib
 import multiprocessing
 import os
 import re
@@ -20,6 +21,7 @@ from hstree.data import encoding
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, TextFile
 from hstree.errors import FileFormatError, InputError
+from tests.needs import NUMBA
 
 PIECES = [
     "a",
@@ -35,6 +37,9 @@ PIECES = [
     "\x1c",
     "\x85",
     "\ufeff",
+    "eight888",
+    "nine99999",
+    "nine99998",
 ]
 TEXTS = st.lists(st.sampled_from([*PIECES, " ", " ", "\n", "\n", "\r\n", "\t", "\v", "\f"])).map(
     "".join
@@ -77,10 +82,14 @@ def split_at(data, positions):
     return [data[a:b] for a, b in pairwise([0, *positions, len(data)])]
 
 
+@pytest.mark.parametrize("large", [encoding.LARGE, 0])
 @given(TEXTS.filter(bool), st.lists(st.integers(0, 40), max_size=5), st.booleans())
-def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, positions, lower):
+def test_ids_say_the_text_back_whatever_the_blocks(large, tmp_path_factory, text, positions, lower):
+    """With compiled numbers of the words behind the first block, too, where numba is installed."""
     folder = tmp_path_factory.mktemp("cache")
-    encoded = encode(Given(split_at(text.encode(), positions)), lower=lower, cache=folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "LARGE", large)
+        encoded = encode(Given(split_at(text.encode(), positions)), lower=lower, cache=folder)
     assert said_back(encoded) == read_by_hand(text.lower() if lower else text)
     assert len(set(encoded.types)) == len(encoded.types)
     assert encoded.types[0] == "<eos>"
@@ -90,6 +99,25 @@ def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, posit
     assert first_places == sorted(first_places)
     assert encoded.sha256 == hashlib.sha256(text.encode()).hexdigest()
     assert (encoded.name, encoded.lower, encoded.versions) == ("given", lower, {"maker": "1.0"})
+
+
+def test_compiled_numbers_of_many_words_are_those_of_a_dictionary():
+    pytest.importorskip("numba", reason=NUMBA)
+    rng = np.random.default_rng(0)
+    blocks = [
+        b" ".join(b"%d" % n + b"x" * (n % 11) for n in rng.integers(0, 10**6, 40_000)) + b"\n"
+        for _ in range(3)
+    ]
+    words = encoding._WordNumbers()
+    words.ids(blocks[0])
+    compiled = importlib.import_module("hstree.data.compiled").WordNumbers(
+        word.encode() for word in words.types()
+    )
+    for block in blocks:
+        for found, expected in zip(compiled.ids(block), words.ids(block), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert compiled.types() == words.types()
+    assert len(words.types()) > 1 << 16  # the first tables were full
 
 
 @pytest.mark.parametrize(
