@@ -1,4 +1,4 @@
-"""Compiled loops of builders: an exchange of words between classes, mixtures of two Gaussians."""
+"""Compiled loops of builders: exchange of words between classes, mixtures of Gaussians, k-means."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def move_words(
     return total, moves
 
 
-# Mixtures of two Gaussians. One pass over the rows does the E-step and the sums of the next M-step.
+# Mixtures of two Gaussians: one pass over the rows does the E-step and the sums of the next M-step.
+# Then k-means.
 
 
 @jit
@@ -176,3 +177,41 @@ def log_odds(start, X, second, weight, iterations, shared_variance):
                 sign = -sign
                 light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
     return odds
+
+
+@jit
+def cluster(start, X, centres, iterations):
+    """Return the cluster (n,) of each row, by Lloyd's algorithm in each node.
+
+    `centres` (k, S, d) are the first ones, which are changed. A centre without rows stays.
+    """
+    (n, d), k = X.shape, len(centres)
+    branch, square = np.full(n, -1), np.empty(k)
+    pieces, totals, size = np.zeros((k, d), np.float32), np.empty((k, d)), np.empty(k, np.int64)
+    for s in range(len(start) - 1):
+        moved, round = True, 0
+        while moved and round < iterations:
+            for j in range(k):
+                square[j] = _dot(centres[j], s, centres[j, s])
+            moved = False
+            size[:] = 0
+            totals[:] = 0
+            for i in range(start[s], start[s + 1]):
+                best, least = 0, np.inf
+                for j in range(k):
+                    distance = square[j] - 2 * _dot(X, i, centres[j, s])
+                    if distance < least:
+                        best, least = j, distance
+                moved |= branch[i] != best
+                branch[i] = best
+                size[best] += 1
+                _add(X, i, np.float32(1), pieces[best])
+                if size[best] % PIECE == 0:
+                    _flush(pieces[best], totals[best])
+            for j in range(k):
+                _flush(pieces[j], totals[j])
+                if size[j] > 0:
+                    for i in range(d):
+                        centres[j, s, i] = totals[j, i] / size[j]
+            round += 1
+    return branch

@@ -150,9 +150,8 @@ def gmm(
             divide(
                 n_words,
                 rule,
-                np.random.default_rng(seed),
+                draw=np.random.default_rng(seed).random,
                 max_codes=max_codes,
-                in_any_order=True,
                 task=task,
             )
             for seed in seeds

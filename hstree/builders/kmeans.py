@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
 
 from hstree import progress
+from hstree._compiled import twins
 from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
 from hstree._typing import Bool, Float64, Floating, Int64
@@ -66,36 +68,45 @@ def kmeans(
        application to dynamic search advertising", WWW 2018, section 4.1.
     """
     arity = min(arity, max(2, len(vectors.labels)))  # more children change nothing
-    split = kmeans_split(vectors.vectors, arity, balanced, iterations=iterations)
+    split = kmeans_split(vectors.vectors, balanced, iterations=iterations)
     n_words = len(vectors.labels)
-    rng = np.random.default_rng(random_state)
+    draw = kmeans_noise(arity, random_state)
     with progress.task("building the tree", total=n_words, unit="words") as task:
-        divided = divide(n_words, split, rng, arity=arity, task=task)
+        divided = divide(n_words, split, draw=draw, arity=arity, task=task)
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
 
 
-def kmeans_split(
-    vectors: Floating, arity: int = 2, balanced: bool = False, *, iterations: int
-) -> Split:
-    """Return the rule that splits nodes by k-means on vectors (V, d); options as in `kmeans`."""
+def kmeans_noise(arity: int, random_state: int) -> Callable[[int], Float64]:
+    """Return what draws Gumbel noise (k, n) for n words: it decides the first k centres."""
+    rng = np.random.default_rng(random_state)
+    return lambda n: rng.gumbel(size=(arity, n))
+
+
+def kmeans_split(vectors: Floating, balanced: bool = False, *, iterations: int) -> Split:
+    """Return the rule that splits nodes by k-means on vectors (V, d); options as in `kmeans`.
+
+    It takes the noise of `kmeans_noise`, which has k.
+    """
     scale = scale_of(vectors)
     every = np.ones(len(vectors))
 
-    def split(words: Int64, start: Int64, rng: np.random.Generator) -> Int64:
+    def split(words: Int64, start: Int64, noise: Float64) -> Int64:
         nodes = Nodes(start)
         X = centred_rows(vectors, words, nodes, every[: len(words)], scale)
-        branch = _cluster(nodes, X, arity, balanced, iterations, rng)
-        split_stuck(branch, nodes, X, arity)
+        branch = _cluster(nodes, X, balanced, iterations, noise)
+        split_stuck(branch, nodes, X, len(noise))
         return branch
 
     return split
 
 
-def _cluster(
-    nodes: Nodes, X: Floating, k: int, balanced: bool, iterations: int, rng: np.random.Generator
-) -> Int64:
+def _cluster(nodes: Nodes, X: Floating, balanced: bool, iterations: int, noise: Float64) -> Int64:
     """Return the cluster of each row, by Lloyd's algorithm in all nodes at once."""
-    centres = _first_centres(nodes, X, k, rng)
+    centres = _first_centres(nodes, X, noise)
+    module, k = twins("builders"), len(noise)
+    if module is not None and X.dtype == np.float32 and not balanced:
+        found: Int64 = module.cluster(nodes.start, X, np.stack(centres), iterations)
+        return found
     branch = np.full(len(X), -1)
     for _ in range(iterations):
         distance = np.stack([_distance(nodes, X, centre) for centre in centres])
@@ -122,7 +133,7 @@ def _mean(nodes: Nodes, X: Floating, member: Bool, otherwise: Floating) -> Float
     return np.where(n_members[:, None] > 0, nodes.weighted_sum(weight, X), otherwise)
 
 
-def _first_centres(nodes: Nodes, X: Floating, k: int, rng: np.random.Generator) -> list[Floating]:
+def _first_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
     """Draw k rows of each node, with chances as their squared distances to the rows drawn before.
 
     The row with the largest log(chance) + Gumbel noise is such a draw.
@@ -130,9 +141,9 @@ def _first_centres(nodes: Nodes, X: Floating, k: int, rng: np.random.Generator) 
     square = np.vecdot(X, X).astype(np.float64)
     nearest = np.ones(len(X))
     centres: list[Floating] = []
-    for _ in range(k):
+    for of_centre in noise:
         with np.errstate(divide="ignore"):
-            key = np.log(nearest) + rng.gumbel(size=len(X))
+            key = np.log(nearest) + of_centre
         last_in_order = np.lexsort((key, nodes.node))[nodes.start[1:] - 1]
         centres.append(X[last_in_order])
         distance = np.maximum(square + _distance(nodes, X, centres[-1]), 0)

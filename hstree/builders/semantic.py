@@ -99,7 +99,7 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
         return branch
 
     with progress.task("building the tree", total=n_words, unit="words") as task:
-        divided = divide(n_words, split, np.random.default_rng(0), task=task)
+        divided = divide(n_words, split, task=task)
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
 
 

@@ -15,7 +15,7 @@ from hstree.tree.codes import Codes
 
 def tree_of(n, split, **options):
     with progress.task("dividing") as task:
-        divided = divide(n, split, np.random.default_rng(0), task=task, **options)
+        divided = divide(n, split, draw=np.random.default_rng(0).random, task=task, **options)
     return Tree([f"w{i}" for i in range(n)], divided.child_start, divided.child), divided.bounded
 
 

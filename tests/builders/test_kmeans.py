@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
+from hstree._compiled import numpy_alone
 from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
 from hstree.builders.shared.nodes import Nodes
@@ -13,6 +14,7 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
 from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
+from tests.needs import NUMBA
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -45,20 +47,34 @@ def test_planted_clusters_come_back_as_subtrees(arity, clusters, balanced):
 
 
 @pytest.mark.parametrize("k", [2, 3, 7])
-def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k):
-    X = normal(300, 4)
-    nodes = Nodes(np.array([0, 300]))
-    centres = module._first_centres(nodes, X, k, np.random.default_rng(5))
-    ours = module._cluster(nodes, X, k, False, 100, np.random.default_rng(5))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k, dtype):
+    """Compiled, too, for float32 where numba is installed."""
+    X = normal(300, 4).astype(dtype)
+    nodes, noise = Nodes(np.array([0, 300])), module.kmeans_noise(k, 5)(300)
+    centres = module._first_centres(nodes, X, noise)
+    ours = module._cluster(nodes, X, False, 100, noise)
     theirs = KMeans(k, init=np.concatenate(centres), n_init=1, max_iter=100, tol=0).fit(X)
     assert np.array_equal(ours, theirs.labels_)
+
+
+@pytest.mark.parametrize("iterations", [1, 3, 50])
+@pytest.mark.parametrize("k", [2, 5])
+def test_compiled_clusters_of_nodes_are_those_of_numpy(k, iterations):
+    pytest.importorskip("numba", reason=NUMBA)
+    nodes, X = Nodes(np.array([0, 7, 900, 1700, 1720])), normal(1720, 6).astype(np.float32)
+    noise = module.kmeans_noise(k, 0)(1720)
+    found = module._cluster(nodes, X, False, iterations, noise)
+    with numpy_alone():
+        expected = module._cluster(nodes, X, False, iterations, noise)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_first_centres_are_drawn_by_squared_distance():
     n = 20_000
     nodes = Nodes(3 * np.arange(n + 1))
     X = np.tile([[0.0], [1.0], [3.0]], (n, 1))
-    first, second = module._first_centres(nodes, X, 2, np.random.default_rng(0))
+    first, second = module._first_centres(nodes, X, module.kmeans_noise(2, 0)(len(X)))
     shares = [np.mean(first == value) for value in (0, 1, 3)]
     assert shares == pytest.approx([1 / 3] * 3, abs=0.02)
     after_zero = second[first == 0]

@@ -7,7 +7,7 @@ import numpy as np
 from hstree import progress
 from hstree._ragged import offsets
 from hstree._typing import Floating, Int64
-from hstree.builders.kmeans import kmeans_split
+from hstree.builders.kmeans import kmeans_noise, kmeans_split
 from hstree.builders.shared.divisive import divide
 from hstree.builders.shared.nodes import normalised
 from hstree.tree import Tree
@@ -55,9 +55,9 @@ def binarise_two_means(
         return tree
     # (E, d) directions of the sums of the vectors below each edge
     rows = normalised(tree.sum_up(np.asarray(vectors, np.float64)))
-    split, rng = kmeans_split(rows, iterations=iterations), np.random.default_rng(random_state)
+    split, draw = kmeans_split(rows, iterations=iterations), kmeans_noise(2, random_state)
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
-        divided = divide(len(rows), split, rng, roots=tree.child_start, task=task)
+        divided = divide(len(rows), split, draw=draw, roots=tree.child_start, task=task)
     return _assembled(tree, divided.child_start, divided.child, np.arange(tree.n_nodes))
 
 

@@ -16,9 +16,9 @@ from hstree.progress import Task
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
 BLOCK = 2048
 
-#: Rule of a split: (words (n,), offsets of their nodes (S + 1,), a generator or drawn numbers (n,))
-#: -> branch (n,). A branch b below zero sends the word to both of two children, and to ``~b`` alone
-#: where it may have no more codes.
+#: Rule of a split: (words (n,), offsets of their nodes (S + 1,), what was drawn for them) -> branch
+#: (n,). A branch b below zero sends the word to both of two children, and to ``~b`` alone where it
+#: may have no more codes.
 Split = Callable[[Int64, Int64, Any], Int64]
 
 
@@ -34,23 +34,21 @@ class DividedTree:
 def divide(
     n_words: int,
     split: Split,
-    rng: np.random.Generator,
     *,
+    draw: Callable[[int], Any] = lambda n: None,
     arity: int = 2,
     max_codes: int = 1,
     roots: Int64 | None = None,
-    in_any_order: bool = False,
     task: Task,
 ) -> DividedTree:
     """Split the words 0..V-1, then the words of each child, until every word is a leaf.
 
-    `split` gets `rng` and whole nodes of more than `arity` words, the words of each ascending; no
-    branch may take all words of a node. A node of fewer words has them as its children. A word has
-    at most `max_codes` codes; beyond it, it goes to one child only. With `roots` (R + 1,), R trees
-    are built at once: the words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or more, and
-    its root is node r. With `in_any_order`, `split` gets for `rng` a number from 0 to 1 for each
-    word (n,), and may be called by several threads at once. Nodes are numbered level by level,
-    children in the order of their branches.
+    `split` gets whole nodes of more than `arity` words, the words of each ascending, and what
+    `draw` returns for n words; several threads may call it at once. No branch may take all words of
+    a node. A node of fewer words has them as its children. A word has at most `max_codes` codes;
+    beyond it, it goes to one child only. With `roots` (R + 1,), R trees are built at once: the
+    words of tree r are ``roots[r]`` to ``roots[r + 1]``, two or more, and its root is node r. Nodes
+    are numbered level by level, children in the order of their branches.
     `task` advances by V in all; a word in a node of n words counts ``1 - log n / log V``.
     """
     word = np.arange(n_words)
@@ -61,7 +59,7 @@ def divide(
     n_nodes, done = 0, 0.0
     while len(start) > 1:
         # (items,) words of this level, one more for each doubled word, sorted by node and branch
-        branch = _split_level(word, start, split, rng, arity, in_any_order)
+        branch = _split_level(word, start, split, draw, arity)
         n_nodes += len(start) - 1
         item, branch = _double(word, branch, n_codes, max_codes, bounded)
         group = segment_ids(start)[item] * arity + branch
@@ -87,12 +85,7 @@ def divide(
 
 
 def _split_level(
-    word: Int64,
-    start: Int64,
-    split: Split,
-    rng: np.random.Generator,
-    arity: int,
-    in_any_order: bool,
+    word: Int64, start: Int64, split: Split, draw: Callable[[int], Any], arity: int
 ) -> Int64:
     """Return the branch of each word of a level; nodes of few words need no split."""
     size = np.diff(start)
@@ -102,15 +95,11 @@ def _split_level(
         return branch
     is_split = np.repeat(large, size)
     words, bounds = word[is_split], offsets(size[large])
-    of_batches = (
-        (words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a])
+    given = (
+        (words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], draw(bounds[b] - bounds[a]))
         for a, b in batches(bounds, BLOCK)
     )
-    if in_any_order:
-        drawn = ((*batch, rng.random(len(batch[0]))) for batch in of_batches)
-        branches = [branch for _, branch in in_threads(lambda given: split(*given), drawn)]
-    else:
-        branches = [split(*batch, rng) for batch in of_batches]
+    branches = [of_batch for _, of_batch in in_threads(lambda batch: split(*batch), given)]
     branch[is_split] = np.concatenate(branches)
     return branch
 
