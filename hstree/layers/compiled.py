@@ -33,7 +33,7 @@ _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.69335937
 BLOCK = 8
 #: Items of a batch from which on a pass is worth several threads.
 MANY_ITEMS = 2048
-#: Work at a wide node that is done together: items of its scores, rows of its gradients.
+#: Least work at a wide node that is a piece by itself: items of its scores, rows of its gradients.
 ITEMS, ROWS = 64, 256
 
 
@@ -214,30 +214,32 @@ def _window_sum_backward(embedding, position, contexts, grad_hidden, slot_of):
 
 
 @jit
-def _pieces(length, start, most):
-    """Cut the lengths (N,) of wide nodes into pieces of `most`, whatever the number of threads.
+def _pieces(length, start, least):
+    """Cut the lengths (N,) of wide nodes into eighths, or into pieces of `least` if that is more.
 
     Returns
     -------
     int64 array (P, 4)
         Node, first and last of the piece, and the number of decisions in the pieces before it.
     """
-    n = 0
-    for k in length:
-        n += (k + most - 1) // most
-    pieces = np.empty((n, 4), np.int64)
+    size = np.empty(len(length), np.int64)
     n = before = 0
     for i in range(len(length)):
-        for first in range(0, length[i], most):
+        size[i] = max(least, (length[i] + 7) // 8)
+        n += (length[i] + size[i] - 1) // size[i]
+    pieces = np.empty((n, 4), np.int64)
+    n = 0
+    for i in range(len(length)):
+        for first in range(0, length[i], size[i]):
             pieces[n, 0], pieces[n, 1], pieces[n, 3] = i, first, before
-            pieces[n, 2] = min(first + most, length[i])
+            pieces[n, 2] = min(first + size[i], length[i])
             before += start[i + 1] - start[i]
             n += 1
     return pieces
 
 
 @jit
-def _plan(targets, label_start, leaf_edge, edges, slot_of):
+def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
     """Lay out the decisions of all codes of a batch's targets.
 
     Decisions at nodes of at most `NARROW` children are sets of scores, each with a weight row: one
@@ -253,7 +255,8 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of):
         taken; 0 elsewhere.
     by_row : tuple
         rows (R,), row_start (R + 1,): rows of the scores, and the offsets of each in score (S,)
-        and item (S,): its scores in the order of the batch, and their items.
+        and item (S,): its scores in the order of the batch, and their items. Empty unless
+        `with_rows`, which only gradients need.
     by_node : tuple
         rows (N,), width (N,): first weight row of each wide node, and number of children; start
         (N + 1,), score_start (N + 1,): its offsets among the decisions, and among their scores;
@@ -303,7 +306,8 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of):
                 edge = edges[edge, 0]
             c += 1
     item_start[len(targets)], code_start[n_codes] = n_codes, n_scores
-    rows, row_start, score = group(row, slot_of)
+    n_of_rows = n_scores if with_rows else 0
+    rows, row_start, score = group(row[:n_of_rows], slot_of)
     nodes, start, decision = group(wide[0], slot_of)
     of_node = wide[1][decision[start[:-1]]].astype(np.int64)
     score_start = np.zeros(len(nodes) + 1, np.int64)
@@ -536,7 +540,7 @@ def add_wide(by_node, room):
 
 @jit
 def _tree_losses(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
-    by_item, _, by_node = _plan(targets, label_start, leaf_edge, edges, slot_of)
+    by_item, _, by_node = _plan(targets, label_start, leaf_edge, edges, slot_of, False)
     room = new_pass(hidden, by_item, by_node, False)
     tree_pass(weight, bias, hidden, by_item, by_node, room)
     return room[0][0]
@@ -802,7 +806,7 @@ class TreePass:
     def plan(self, targets: Integer, n_rows: int) -> tuple[Any, Any, Any]:
         """Return the decisions of a batch by item, by row and by node (`_plan`)."""
         ids = np.ascontiguousarray(targets, np.int32)
-        plan: tuple[Any, Any, Any] = _plan(ids, *self._codes, SLOTS.of(n_rows))
+        plan: tuple[Any, Any, Any] = _plan(ids, *self._codes, SLOTS.of(n_rows), True)
         return plan
 
     def losses(self, weight: Array, bias: Array, hidden: Array, targets: Integer) -> Float64:
