@@ -35,6 +35,10 @@ BLOCK = 8
 MANY_ITEMS = 2048
 #: Least work at a wide node that is a piece by itself: items of its scores, rows of its gradients.
 ITEMS, ROWS = 64, 256
+#: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
+PARTS = 8
+#: Work of a row's update, in items that its products take as long for.
+PER_ROW = 32
 
 
 # Functions of one number, without branches and calls, so that loops over them are vectorised.
@@ -456,6 +460,37 @@ def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, error):
 
 
 @jit
+def _even_parts(work, offsets):
+    """Cut pieces into parts of about the same work (n,), in order: write offsets (PARTS + 1,)."""
+    total, piece, so_far = work.sum(), 0, 0
+    for part in range(1, PARTS):
+        while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
+            so_far += work[piece]
+            piece += 1
+        offsets[part] = piece
+    offsets[0], offsets[PARTS] = 0, len(work)
+
+
+@jit
+def wide_parts(by_node):
+    """Return the offsets (2, PARTS + 1) of parts of pieces: those by decisions, those by rows."""
+    parts, start = np.empty((2, PARTS + 1), np.int64), by_node[2]
+    node, length = by_node[7][:, 0], by_node[7][:, 2] - by_node[7][:, 1]
+    _even_parts(length * by_node[1][node], parts[0])
+    node, length = by_node[8][:, 0], by_node[8][:, 2] - by_node[8][:, 1]
+    _even_parts(length * (start[node + 1] - start[node] + PER_ROW), parts[1])
+    return parts
+
+
+@jit
+def wide_decisions(first, stop, parts, weight, bias, hidden, by_node, of_wide):
+    """Do `wide_forward` for the pieces of some of the `wide_parts`."""
+    log_prob, error = of_wide
+    begin, end = parts[0, first], parts[0, stop]
+    wide_forward(begin, end, weight, bias, hidden, by_node, log_prob, error)
+
+
+@jit
 def add_to_codes(by_node, log_prob, of_code):
     """Add the log-probabilities (D,) of decisions at wide nodes to those of their codes."""
     for d in range(len(log_prob)):
@@ -541,9 +576,9 @@ def add_wide(by_node, room):
 @jit
 def _tree_losses(weight, bias, hidden, targets, label_start, leaf_edge, edges, slot_of):
     by_item, _, by_node = _plan(targets, label_start, leaf_edge, edges, slot_of, False)
-    room = new_pass(hidden, by_item, by_node, False)
-    tree_pass(weight, bias, hidden, by_item, by_node, room)
-    return room[0][0]
+    of_items, _, _ = new_pass(hidden, by_item, by_node, False)
+    some_items(0, len(targets), weight, bias, hidden, by_item, of_items)
+    return of_items[0]
 
 
 @jit
@@ -812,10 +847,18 @@ class TreePass:
     def losses(self, weight: Array, bias: Array, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods (B,)."""
         ids = np.ascontiguousarray(targets, np.int32)
+        losses: Float64
+        if self.is_narrow:
+            losses = _tree_losses(weight, bias, hidden, ids, *self._codes, SLOTS.of(len(weight)))
+            return losses
+        by_item, _, by_node = _plan(ids, *self._codes, SLOTS.of(len(weight)), False)
+        of_items, of_wide, _ = new_pass(hidden, by_item, by_node, False)
         with self.one_thread():
-            losses: Float64 = _tree_losses(
-                weight, bias, hidden, ids, *self._codes, SLOTS.of(len(weight))
-            )
+            given = wide_parts(by_node), weight, bias, hidden, by_node, of_wide
+            in_parts(PARTS, wide_decisions, *given, step=1)
+        add_to_codes(by_node, of_wide[0], of_items[3])
+        some_items(0, len(ids), weight, bias, hidden, by_item, of_items)
+        losses = of_items[0]
         return losses
 
     def gradients(

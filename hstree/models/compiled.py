@@ -16,6 +16,7 @@ from hstree._compiled import SLOTS, in_parts, jit
 from hstree._typing import Array, Float64, Integer
 from hstree.layers.compiled import (
     ONE,
+    PARTS,
     TINY32,
     ZERO,
     TreePass,
@@ -32,47 +33,20 @@ from hstree.layers.compiled import (
     new_pass,
     some_items,
     tree_pass,
-    wide_forward,
+    wide_decisions,
     wide_gradient,
+    wide_parts,
 )
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.sgd import DampedSGD
 
 Plan = tuple[Any, Any, Any, Any, Any]
 
-#: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
-PARTS = 8
-#: Work of a row's update, in items that its products take as long for.
-PER_ROW = 32
-
 
 @jit
 def _group_words(contexts, slot_of):
     """Return the words (w,) of contexts (B, n), the offsets of each (w + 1,), and its places."""
     return group(contexts.ravel(), slot_of)
-
-
-@jit
-def _even_parts(work, offsets):
-    """Cut pieces into parts of about the same work (n,), in order: write offsets (PARTS + 1,)."""
-    total, piece, so_far = work.sum(), 0, 0
-    for part in range(1, PARTS):
-        while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
-            so_far += work[piece]
-            piece += 1
-        offsets[part] = piece
-    offsets[0], offsets[PARTS] = 0, len(work)
-
-
-@jit
-def _parts(by_node):
-    """Return the offsets (2, PARTS + 1) of parts of pieces: those by decisions, those by rows."""
-    parts, start = np.empty((2, PARTS + 1), np.int64), by_node[2]
-    node, length = by_node[7][:, 0], by_node[7][:, 2] - by_node[7][:, 1]
-    _even_parts(length * by_node[1][node], parts[0])
-    node, length = by_node[8][:, 0], by_node[8][:, 2] - by_node[8][:, 1]
-    _even_parts(length * (start[node + 1] - start[node] + PER_ROW), parts[1])
-    return parts
 
 
 @jit
@@ -85,14 +59,6 @@ def _begin(words, keep, plan):
         for j in range(hidden.shape[1]):
             hidden[b, j] *= keep[b, j]
     return hidden, new_pass(hidden, plan[2], plan[4], True)
-
-
-@jit
-def _decisions(first, stop, parts, nodes, hidden, by_node, of_wide):
-    """Write the errors of decisions at wide nodes, of some parts of the pieces."""
-    (weight, bias), (log_prob, error), offsets = nodes, of_wide, parts[0]
-    begin, end = offsets[first], offsets[stop]
-    wide_forward(begin, end, weight, bias, hidden, by_node, log_prob, error)
 
 
 @jit
@@ -479,9 +445,9 @@ class LogBilinearStep:
         _, _, by_item, _, by_node = plan
         hidden, room = _begin(words, keep, plan)
         of_items, of_wide, _ = room
-        parts = _parts(by_node)
+        parts = wide_parts(by_node)
         with self._tree.one_thread():
-            in_parts(PARTS, _decisions, parts, nodes, hidden, by_node, of_wide, step=1)
+            in_parts(PARTS, wide_decisions, parts, *nodes, hidden, by_node, of_wide, step=1)
             _losses(nodes, hidden, by_item, by_node, of_items, of_wide[0])
             of_nodes = parts, nodes, sums[1], hidden, by_node, room, moves
             in_parts(PARTS, _update_wide, *of_nodes, step=1)

@@ -174,7 +174,7 @@ def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
     trainer = model.trainer(windows)
     for name, array in model.parameters().items():
         np.testing.assert_array_equal(array, before[name])
-    names = ("_begin", "_decisions", "_losses", "_update_wide", "_finish", "_narrow_step")
+    names = ("_begin", "wide_decisions", "_losses", "_update_wide", "_finish", "_narrow_step")
     names += ("_window_step", "_group_words")
     functions = [getattr(compiled, name) for name in names]
     n_signatures = [len(function.signatures) for function in functions]
