@@ -47,7 +47,8 @@ def throughput(
     corpus : Corpus
         Training text, read in shuffled batches.
     rounds : int, default 3
-        Number of turns of each layer, each of `TURN` seconds and two batches or more.
+        Number of turns of each layer, each of `TURN` seconds, two batches and one
+        `OutputLayer.period` or more.
     **options
         Options of `hstree.models.new_model`, for new models.
 
@@ -81,7 +82,7 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
             continue
         seconds = time.perf_counter() - began
         tokens += len(targets)
-        if seconds >= TURN and number > 1:
+        if seconds >= TURN and number > 1 and number % model.layer.period == 0:
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / trainer.expected(windows)

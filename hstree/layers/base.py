@@ -163,6 +163,11 @@ class OutputLayer(ABC):
         return self.loss(hidden, targets, rng)
 
     @property
+    def period(self) -> int:
+        """Number of batches after which the costs of training repeat; speeds are of whole ones."""
+        return 1
+
+    @property
     def scores_in_threads(self) -> bool:
         """Whether several threads may call `nll` at once, and gain by it."""
         return False

@@ -116,6 +116,11 @@ class CnnSoftmax(DenseLayer):
         return {**self._network, **self._correction, "bias": self.bias}
 
     @property
+    def period(self) -> int:
+        """Number of batches after which the costs of training repeat: the network's update."""
+        return self.delay
+
+    @property
     def weight(self) -> Array:  # type: ignore[override]
         """The output vectors (V, d), computed from the present parameters; do not change them.
 

@@ -57,3 +57,20 @@ def test_tokens_over_the_seconds_of_the_steps_that_count(text, monkeypatch):
     found = throughput(trees, text, rounds=3, dim=4, batch_size=32, learning_rate=0.2)
     assert found == {"arity 2": [64.0] * 3, "arity 3": [128.0] * 3}
     assert order == [2, 3] * 3
+
+
+@pytest.mark.parametrize("delay", [1, 5, 7])
+def test_a_turn_has_the_costs_of_whole_periods(text, monkeypatch, delay):
+    """The network of `cnn` is computed once every `delay` batches."""
+    layer = layer_spec(text.counted_vocabulary(), "cnn", delay=delay)
+    steps, step = [0], LogBilinearTrainer.step
+
+    def counted(self, *arguments):
+        steps[0] += 1
+        return step(self, *arguments)
+
+    monkeypatch.setattr(LogBilinearTrainer, "step", counted)
+    monkeypatch.setattr(module, "TURN", 0)
+    throughput({"cnn": layer}, text, rounds=1, dim=4, batch_size=32)
+    timed = steps[0] - 1  # the first one does not count
+    assert timed == max(2, delay)
