@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -35,6 +36,16 @@ def _measure(
     began = time.perf_counter()
     result = work(prepared)
     seconds = time.perf_counter() - began
+    return {"seconds": seconds, "peak_mib": _peak()} | (describe(result) if describe else {})
+
+
+def _peak() -> float:
+    """Return the peak memory of this process in MiB.
+
+    On Linux `getrusage` would return that of the process that started this one, if it is more.
+    """
+    if sys.platform == "linux":
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) / 2**10
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-    return {"seconds": seconds, "peak_mib": peak} | (describe(result) if describe else {})
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
