@@ -388,16 +388,16 @@ def test_output_layers_without_a_tree_are_rows(splits, tmp_path, monkeypatch):
 
 
 def test_a_budget_of_seconds_is_recorded(splits, tmp_path, trainings):
-    given = QUICK | {"epochs": 1000, "seconds": 0.05}
+    given = QUICK | {"epochs": 1000, "seconds": 0.01}
     (row,) = compare(splits, ["huffman"], tmp_path / "c", **given).rows
     assert (row.out_of_time, row.at_epoch_limit) == (1, 0)
     (run,) = row.runs
     assert all(epoch.share == 1 for epoch in run.epochs[:-1])
-    assert sum(epoch.seconds for epoch in run.epochs) == pytest.approx(0.05, abs=0.1)
+    assert sum(epoch.seconds for epoch in run.epochs) == pytest.approx(0.01, abs=0.1)
     training = sum(epoch.share for epoch in run.epochs) * row.seconds_per_epoch
     assert row.from_text.training == pytest.approx(training)
     found = results.load(tmp_path / "c")
-    assert (found.rows[0], found.options["seconds"]) == (row, 0.05)
+    assert (found.rows[0], found.options["seconds"]) == (row, 0.01)
     kept = json.loads((tmp_path / "c" / run.folder / "result.json").read_text())
     assert (kept["out_of_time"], kept["converged"], kept["interrupted"]) == (True, False, False)
     compare(splits, ["huffman"], tmp_path / "c", **given)
