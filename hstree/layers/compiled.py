@@ -243,6 +243,29 @@ def _pieces(length, start, least):
 
 
 @jit
+def _even_parts(work, offsets):
+    """Cut pieces into parts of about the same work (n,), in order: write offsets (PARTS + 1,)."""
+    total, piece, so_far = work.sum(), 0, 0
+    for part in range(1, PARTS):
+        while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
+            so_far += work[piece]
+            piece += 1
+        offsets[part] = piece
+    offsets[0], offsets[PARTS] = 0, len(work)
+
+
+@jit
+def _parts(width, start, by_decisions, by_rows):
+    """Return the offsets (2, PARTS + 1) of parts of pieces: those by decisions, those by rows."""
+    parts = np.empty((2, PARTS + 1), np.int64)
+    node, length = by_decisions[:, 0], by_decisions[:, 2] - by_decisions[:, 1]
+    _even_parts(length * width[node], parts[0])
+    node, length = by_rows[:, 0], by_rows[:, 2] - by_rows[:, 1]
+    _even_parts(length * (start[node + 1] - start[node] + PER_ROW), parts[1])
+    return parts
+
+
+@jit
 def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
     """Lay out the decisions of all codes of a batch's targets.
 
@@ -265,7 +288,7 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
         rows (N,), width (N,): first weight row of each wide node, and number of children; start
         (N + 1,), score_start (N + 1,): its offsets among the decisions, and among their scores;
         code (D,), item (D,), branch (D,) of each decision; its work in pieces (`_pieces`), by
-        decisions and by rows.
+        decisions and by rows; the parts of both (`_parts`).
     """
     n_codes = n_scores = n_wide = 0
     for target in targets:
@@ -316,6 +339,7 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
     of_node = wide[1][decision[start[:-1]]].astype(np.int64)
     score_start = np.zeros(len(nodes) + 1, np.int64)
     score_start[1:] = np.cumsum(np.diff(start) * of_node)
+    by_decisions, by_rows = _pieces(np.diff(start), start, ITEMS), _pieces(of_node, start, ROWS)
     return (
         (item_start, code_start, row, sign, width, branch),
         (rows, row_start, score, item[score]),
@@ -327,8 +351,9 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
             wide[2][decision],
             wide[3][decision],
             wide[4][decision],
-            _pieces(np.diff(start), start, ITEMS),
-            _pieces(of_node, start, ROWS),
+            by_decisions,
+            by_rows,
+            _parts(of_node, start, by_decisions, by_rows),
         ),
     )
 
@@ -429,7 +454,7 @@ def some_items(first, stop, weight, bias, hidden, by_item, of_items):
 @jit
 def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, error):
     """Write the log-probabilities (D,) and the errors of decisions, for pieces of wide nodes."""
-    rows, width, start, score_start, _, item, branch, pieces, _ = by_node
+    rows, width, start, score_start, _, item, branch, pieces, _, _ = by_node
     for piece in range(first, stop):
         i, begin, end = pieces[piece, 0], start[pieces[piece, 0]], start[pieces[piece, 0]]
         begin += pieces[piece, 1]
@@ -460,41 +485,21 @@ def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, error):
 
 
 @jit
-def _even_parts(work, offsets):
-    """Cut pieces into parts of about the same work (n,), in order: write offsets (PARTS + 1,)."""
-    total, piece, so_far = work.sum(), 0, 0
-    for part in range(1, PARTS):
-        while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
-            so_far += work[piece]
-            piece += 1
-        offsets[part] = piece
-    offsets[0], offsets[PARTS] = 0, len(work)
-
-
-@jit
-def wide_parts(by_node):
-    """Return the offsets (2, PARTS + 1) of parts of pieces: those by decisions, those by rows."""
-    parts, start = np.empty((2, PARTS + 1), np.int64), by_node[2]
-    node, length = by_node[7][:, 0], by_node[7][:, 2] - by_node[7][:, 1]
-    _even_parts(length * by_node[1][node], parts[0])
-    node, length = by_node[8][:, 0], by_node[8][:, 2] - by_node[8][:, 1]
-    _even_parts(length * (start[node + 1] - start[node] + PER_ROW), parts[1])
-    return parts
-
-
-@jit
-def wide_decisions(first, stop, parts, weight, bias, hidden, by_node, of_wide):
-    """Do `wide_forward` for the pieces of some of the `wide_parts`."""
-    log_prob, error = of_wide
+def _wide_parts(first, stop, weight, bias, hidden, by_node, of_wide):
+    """Do `wide_forward` for the pieces of some parts."""
+    parts, (log_prob, error) = by_node[9], of_wide
     begin, end = parts[0, first], parts[0, stop]
     wide_forward(begin, end, weight, bias, hidden, by_node, log_prob, error)
 
 
 @jit
-def add_to_codes(by_node, log_prob, of_code):
-    """Add the log-probabilities (D,) of decisions at wide nodes to those of their codes."""
+def item_losses(weight, bias, hidden, by_item, by_node, room):
+    """Write losses, shares of codes, errors at narrow nodes, and the gradients through these."""
+    of_items, (log_prob, _), _ = room
+    of_code = of_items[3]
     for d in range(len(log_prob)):
         of_code[by_node[4][d]] += log_prob[d]
+    some_items(0, len(hidden), weight, bias, hidden, by_item, of_items)
 
 
 @jit
@@ -509,11 +514,17 @@ def _n_of_pieces(by_node):
 
 @jit
 def new_pass(hidden, by_item, by_node, with_gradients):
-    """Return room for what a pass writes: of items, of wide nodes, and of their gradients.
+    """Return room for what a pass writes.
 
-    Of items: losses (B,), errors and log-probabilities of scores (S,), shares of codes (C,), and
-    gradients (B, d). Of wide nodes: log-probabilities of decisions (D,), errors of their scores.
-    Without gradients, these have no rows.
+    Returns
+    -------
+    of_items : tuple
+        Losses (B,), errors and log-probabilities of scores at narrow nodes (S,), shares of codes
+        (C,), gradients of hidden vectors (B, d).
+    of_wide : tuple
+        Log-probabilities of decisions at wide nodes (D,), and errors of their scores.
+    wide_gradients : float32 array (n, d)
+        Gradients of hidden vectors, of each piece by rows. Without gradients, they have no rows.
     """
     n_scores, d = len(by_item[2]), hidden.shape[1]
     n = len(hidden) if with_gradients else 0
@@ -533,10 +544,8 @@ def tree_pass(weight, bias, hidden, by_item, by_node, room):
 
     `room` is that of `new_pass`. The gradients through wide nodes are added by `wide_gradient`.
     """
-    of_items, of_wide, _ = room
-    wide_forward(0, len(by_node[7]), weight, bias, hidden, by_node, *of_wide)
-    add_to_codes(by_node, of_wide[0], of_items[3])
-    some_items(0, len(hidden), weight, bias, hidden, by_item, of_items)
+    wide_forward(0, len(by_node[7]), weight, bias, hidden, by_node, *room[1])
+    item_losses(weight, bias, hidden, by_item, by_node, room)
 
 
 @jit
@@ -545,7 +554,7 @@ def wide_gradient(piece, weight, hidden, by_node, room):
 
     Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
     """
-    rows, width, start, score_start, code, item, _, _, pieces = by_node
+    rows, width, start, score_start, code, item, _, _, pieces, _ = by_node
     i, first, stop, place = pieces[piece]
     n, k, begin = start[i + 1] - start[i], width[i], start[i]
     table = room[1][1][score_start[i] : score_start[i + 1]].reshape(n, k)
@@ -852,13 +861,10 @@ class TreePass:
             losses = _tree_losses(weight, bias, hidden, ids, *self._codes, SLOTS.of(len(weight)))
             return losses
         by_item, _, by_node = _plan(ids, *self._codes, SLOTS.of(len(weight)), False)
-        of_items, of_wide, _ = new_pass(hidden, by_item, by_node, False)
+        room = new_pass(hidden, by_item, by_node, False)
         with self.one_thread():
-            given = wide_parts(by_node), weight, bias, hidden, by_node, of_wide
-            in_parts(PARTS, wide_decisions, *given, step=1)
-        add_to_codes(by_node, of_wide[0], of_items[3])
-        some_items(0, len(ids), weight, bias, hidden, by_item, of_items)
-        losses = of_items[0]
+            pass_in_threads(weight, bias, hidden, by_item, by_node, room)
+        losses = room[0][0]
         return losses
 
     def gradients(
@@ -873,6 +879,14 @@ class TreePass:
                 weight, bias, hidden, *plan
             )
         return found
+
+
+def pass_in_threads(
+    weight: Array, bias: Array, hidden: Array, by_item: Any, by_node: Any, room: Any
+) -> None:
+    """Do what `tree_pass` does, the pieces of wide nodes in threads."""
+    in_parts(PARTS, _wide_parts, weight, bias, hidden, by_node, room[1], step=1)
+    item_losses(weight, bias, hidden, by_item, by_node, room)
 
 
 def _gradients_in_threads(

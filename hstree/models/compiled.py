@@ -23,19 +23,17 @@ from hstree.layers.compiled import (
     adagrad_row,
     add_places,
     add_rows,
-    add_to_codes,
     add_wide,
     add_window,
     dot_rows,
     exp,
     group,
+    item_losses,
     log1p,
     new_pass,
-    some_items,
+    pass_in_threads,
     tree_pass,
-    wide_decisions,
     wide_gradient,
-    wide_parts,
 )
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.sgd import DampedSGD
@@ -62,13 +60,6 @@ def _begin(words, keep, plan):
 
 
 @jit
-def _losses(nodes, hidden, by_item, by_node, of_items, log_prob):
-    """Write the losses, the errors at narrow nodes, and gradients through these."""
-    add_to_codes(by_node, log_prob, of_items[3])
-    some_items(0, len(hidden), nodes[0], nodes[1], hidden, by_item, of_items)
-
-
-@jit
 def _owed(decayed, row, decay, tokens):
     """Return the weight decay that a row owes for the tokens since it was last touched."""
     if decay == 0:
@@ -89,9 +80,9 @@ def _update_node(parameters, sums, row, grad, grad_bias, rate, decay, tokens):
 
 
 @jit
-def _update_wide(first, stop, parts, nodes, sums, hidden, by_node, room, moves):
+def _update_wide(first, stop, nodes, sums, hidden, by_node, room, moves):
     """Update weight rows of wide nodes, and write gradients through them, of some parts."""
-    rate, _, decay, tokens = moves
+    (rate, _, decay, tokens), parts = moves, by_node[9]
     for piece in range(parts[1, first], parts[1, stop]):
         row, of_weight, of_bias = wide_gradient(piece, nodes[0], hidden, by_node, room)
         for j in range(len(of_bias)):
@@ -146,7 +137,7 @@ def _finish(words, nodes, sums, keep, hidden, plan, room, moves):
 def _narrow_step(words, nodes, sums, keep, plan, moves):
     """Do a whole step over a tree without wide nodes; return the loss of the batch."""
     hidden, room = _begin(words, keep, plan)
-    _losses(nodes, hidden, plan[2], plan[4], room[0], room[1][0])
+    item_losses(nodes[0], nodes[1], hidden, plan[2], plan[4], room)
     return _finish(words, nodes, sums, keep, hidden, plan, room, moves)
 
 
@@ -444,12 +435,9 @@ class LogBilinearStep:
             return loss
         _, _, by_item, _, by_node = plan
         hidden, room = _begin(words, keep, plan)
-        of_items, of_wide, _ = room
-        parts = wide_parts(by_node)
         with self._tree.one_thread():
-            in_parts(PARTS, wide_decisions, parts, *nodes, hidden, by_node, of_wide, step=1)
-            _losses(nodes, hidden, by_item, by_node, of_items, of_wide[0])
-            of_nodes = parts, nodes, sums[1], hidden, by_node, room, moves
+            pass_in_threads(*nodes, hidden, by_item, by_node, room)
+            of_nodes = nodes, sums[1], hidden, by_node, room, moves
             in_parts(PARTS, _update_wide, *of_nodes, step=1)
         loss = _finish(words, nodes, sums, keep, hidden, plan, room, moves)
         return loss

@@ -17,7 +17,7 @@ from tests.texts import corpus_of
 
 numba = pytest.importorskip("numba", reason=NUMBA)
 compiled = pytest.importorskip("hstree.models.compiled")
-ROWS = pytest.importorskip("hstree.layers.compiled").ROWS
+layers = pytest.importorskip("hstree.layers.compiled")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def tree(kind, corpus):
     vocabulary = corpus.vocabulary
     if kind in ("wide", "in pieces"):
         rng = np.random.default_rng(0)
-        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, ROWS + 10)
+        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, layers.ROWS + 10)
         assert drawn.n_labels >= len(vocabulary)
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)
@@ -174,9 +174,9 @@ def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
     trainer = model.trainer(windows)
     for name, array in model.parameters().items():
         np.testing.assert_array_equal(array, before[name])
-    names = ("_begin", "wide_decisions", "_losses", "_update_wide", "_finish", "_narrow_step")
+    names = ("_begin", "item_losses", "_update_wide", "_finish", "_narrow_step")
     names += ("_window_step", "_group_words")
-    functions = [getattr(compiled, name) for name in names]
+    functions = [layers._wide_parts, *(getattr(compiled, name) for name in names)]
     n_signatures = [len(function.signatures) for function in functions]
     for contexts, targets, _ in islice(trainer.epoch_batches(windows), 3):
         trainer.step(contexts, targets, 0.1)
