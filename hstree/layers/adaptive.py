@@ -12,7 +12,7 @@ from hstree._options import RandomState, Range
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers.bands import Bands, check_cutoffs, new_projection
+from hstree.layers.bands import Bands, check_cutoffs, new_projection, projection_rates
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw
 from hstree.layers.dense import (
     backward,
@@ -117,6 +117,10 @@ class AdaptiveSoftmax(OutputLayer):
             if self.tail_bias:
                 arrays[f"tail{i}_bias"] = bias
         return arrays
+
+    def learning_rates(self) -> dict[str, float]:
+        """Return the factor on the learning rate of the projections."""
+        return projection_rates(self.parameters())
 
     @classmethod
     def shapes(  # type: ignore[override]

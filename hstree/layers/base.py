@@ -153,6 +153,13 @@ class OutputLayer(ABC):
         """
         return self.parameters()
 
+    def learning_rates(self) -> dict[str, float]:
+        """Return factors on the learning rate of a language model's training, by array.
+
+        An array that is left out has the model's own rate.
+        """
+        return {}
+
     def loss_in_context(
         self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:

@@ -11,7 +11,7 @@ from hstree._options import RandomState
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers.bands import Bands, check_cutoffs, new_projection
+from hstree.layers.bands import Bands, check_cutoffs, new_projection, projection_rates
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import Chunk, SoftmaxLayer, backward, forward, log_unigram, row_chunks
 
@@ -94,6 +94,10 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             if projection is not None:
                 arrays[f"band{i + 1}_projection"] = projection
         return arrays
+
+    def learning_rates(self) -> dict[str, float]:
+        """Return the factor on the learning rate of the projections."""
+        return projection_rates(self.parameters())
 
     @classmethod
     def shapes(  # type: ignore[override]

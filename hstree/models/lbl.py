@@ -250,9 +250,12 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
         self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
         self.position = RowAdagrad(self.model.position)
+        rates = self.layer.learning_rates()
         # Biases do not decay.
         self.output = {
-            name: RowAdagrad(array, model.weight_decay if array.ndim > 1 else 0.0)
+            name: RowAdagrad(
+                array, model.weight_decay if array.ndim > 1 else 0.0, rates.get(name, 1.0)
+            )
             for name, array in self.layer.training_parameters().items()
         }
         self._tokens = 0

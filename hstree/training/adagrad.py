@@ -24,11 +24,14 @@ class RowAdagrad:
     weight_decay : float, default 0
         L2 penalty per token trained on. A row that was last touched n tokens ago is multiplied by
         ``exp(-rate * weight_decay * n)``, with its current rate, so that it never changes its sign.
+    rate : float, default 1
+        Factor on the learning rate of each step.
     """
 
-    def __init__(self, parameter: Array, weight_decay: float = 0.0) -> None:
+    def __init__(self, parameter: Array, weight_decay: float = 0.0, rate: float = 1.0) -> None:
         self.parameter = parameter
         self.weight_decay = weight_decay
+        self.rate = rate
         self.squares = np.zeros(len(parameter), np.float32)
         # (R,) tokens up to which the weight decay of each row is done
         self.decayed = np.zeros(len(parameter) if weight_decay else 0, np.int64)
@@ -51,4 +54,4 @@ class RowAdagrad:
         if self.weight_decay:
             owed = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
             self.decayed[rows] = tokens
-        adagrad_rows(self.parameter, self.squares, rows, gradient, learning_rate, owed)
+        adagrad_rows(self.parameter, self.squares, rows, gradient, self.rate * learning_rate, owed)

@@ -8,6 +8,7 @@ import pytest
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.adaptive import AdaptiveSoftmax, cheapest_cutoffs, seconds_of_step
+from hstree.layers.bands import PROJECTION_RATE
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 
@@ -145,6 +146,18 @@ def test_projections_depend_on_the_seed_alone():
     )
     np.testing.assert_array_equal(one, two)
     assert (one != other).all()
+
+
+def test_projections_keep_lengths_and_learn_slowly():
+    layer = AdaptiveSoftmax(words(), DIM, dtype=np.float64, cutoffs="6,20", factor=2.0)
+    for projection, _, _ in layer.tails:
+        width, dim = projection.shape
+        np.testing.assert_allclose(
+            projection @ projection.T, np.eye(width) * dim / width, atol=1e-12
+        )
+    assert layer.learning_rates() == dict.fromkeys(
+        ["tail1_projection", "tail2_projection"], PROJECTION_RATE
+    )
 
 
 def test_chosen_cutoffs_are_the_cheapest_of_all():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import PATIENCE, LanguageModel, LogBilinearTrainer
 from tests.models.trainers import TREE, Noted, random_layer, slope
 
@@ -76,12 +77,19 @@ def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full,
 def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(optimisers):
     training, contexts, targets = trainer(weight_decay=0.125)
     words, positions, weights, biases = optimisers
-    assert [optimiser.options for optimiser in optimisers] == [(0.125,), (), (0.125,), (0.0,)]
+    options = [optimiser.options for optimiser in optimisers]
+    assert options == [(0.125,), (), (0.125, 1.0), (0.0, 1.0)]
     training.step(contexts, targets, 0.5)
     training.step(contexts[:4], targets[:4], 0.25)
     for optimiser in (words, weights, biases):
         assert {tuple(more) for _, _, *more in optimiser.steps} == {(0.5, 9), (0.25, 13)}
     assert {tuple(more) for _, _, *more in positions.steps} == {(0.5,), (0.25,)}
+
+
+def test_an_array_has_the_learning_rate_that_its_layer_asks_for(optimisers, monkeypatch):
+    monkeypatch.setattr(HierarchicalSoftmax, "learning_rates", lambda _: {"node_bias": 0.25})
+    trainer()
+    assert [optimiser.options[1:] for optimiser in optimisers] == [(), (), (1.0,), (0.25,)]
 
 
 def test_the_rate_halves_at_every_stall_and_training_stops_without_a_new_best():

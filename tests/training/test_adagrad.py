@@ -17,6 +17,14 @@ def test_a_step_divides_by_the_root_of_the_rows_mean_squares():
     np.testing.assert_array_equal(parameter[:2], 1)
 
 
+def test_a_factor_on_the_rate_scales_steps_and_weight_decay():
+    one, other = (np.full((2, 2), 2.0) for _ in range(2))
+    gradient = np.array([[3.0, 4.0], [1.0, 1.0]])
+    RowAdagrad(one, 0.01, rate=0.25).step(slice(None), gradient, 0.4, tokens=50)
+    RowAdagrad(other, 0.01).step(slice(None), gradient, 0.1, tokens=50)
+    np.testing.assert_array_equal(one, other)
+
+
 def test_vectors_and_matrices_are_rows_too():
     for shape in ((3,), (3, 2, 2)):
         parameter = np.zeros(shape)
