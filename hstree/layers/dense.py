@@ -347,7 +347,7 @@ def backward(
     Parameters
     ----------
     kept : iterable of Kept
-        All chunks of the rows, from `forward`.
+        All chunks of the rows, from `forward`. Their scores become errors without the factor.
     log_z : float64 array (B,)
     target : int array (B,)
         Columns; others than those of the rows are left out.
@@ -358,21 +358,11 @@ def backward(
     for chunk, shift, scores in kept:
         rows = slice(chunk.columns.start - first, chunk.columns.stop - first)
         factor = np.exp(shift - log_z[:, None]).astype(scores.dtype)
+        here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
+        scores[here, target[here] - chunk.columns.start] -= 1 / factor[here, 0]
         grad_weight[rows] += scores.T @ (chunk.inputs * factor)
         grad_bias[rows] += factor[:, 0] @ scores
         grad_inputs += factor * (scores @ chunk.weight)
-        here = np.flatnonzero((target >= chunk.columns.start) & (target < chunk.columns.stop))
-        minus_one = np.full(len(here), -1, scores.dtype)
-        by_input, touched, by_weight, by_bias = kernels.gather_dot_backward(
-            chunk.weight,
-            chunk.inputs[here],
-            np.arange(len(here) + 1),
-            target[here] - chunk.columns.start,
-            minus_one,
-        )
-        grad_inputs[here] += by_input
-        grad_weight[rows][touched] += by_weight
-        grad_bias[rows][touched] += by_bias
 
 
 def log_sum_exp(logits: Array) -> Float64:
