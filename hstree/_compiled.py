@@ -170,7 +170,12 @@ def _njit(function: F, **options: Any) -> F:
     numba.config.CACHE_DIR = of_others or str(_folder())
     try:
         compiled: F = numba.njit(
-            function, nogil=True, error_model="numpy", cache=can_cache, **options
+            function,
+            nogil=True,
+            error_model="numpy",
+            cache=can_cache,
+            forceinline=True,
+            **options,
         )
     finally:
         numba.config.CACHE_DIR = of_others

@@ -60,6 +60,7 @@ from hstree.experiments.runs import (
 )
 from hstree.experiments.significance import paired_ratio
 from hstree.experiments.throughput import throughput
+from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, predicts
 from hstree.tree import Tree, load
@@ -158,6 +159,17 @@ def check_language_model(config: Mapping[str, Any], name: str) -> None:
         )
 
 
+def _check_layer(name: str, layer: OutputLayer, config: Mapping[str, Any]) -> None:
+    """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
+    layer.check()
+    model = kind_of(config).model
+    if layer.needs_contexts and not model.is_language_model:
+        raise OptionError(
+            f"{name} needs the words before each target; {model.name} predicts a "
+            f"{model.predicts}: train a language model, or leave the row out"
+        )
+
+
 def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
     """Refuse layers over other words: their perplexities could not be compared."""
     for entry in entries:
@@ -225,7 +237,7 @@ class Work:
         work = cls(splits, Path(folder), config, range(first, first + seeds))
         for entry in entries:
             if isinstance(entry, Layer | NamedOutput):
-                work.spec(entry, first).new(1).check()
+                _check_layer(entry.name, work.spec(entry, first).new(config["dim"]), config)
         return work
 
     def build_trees(self, entries: Sequence[Entry]) -> None:

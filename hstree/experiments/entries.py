@@ -261,9 +261,13 @@ def _spelled(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _folder_name(words: Sequence[str], changed: Mapping[str, Any], source: str = "") -> str:
-    """Return words as a folder's name, with a hash where they are long or name a file."""
+    """Return words as a folder's name, with a hash where they are long or may name a file."""
     plain = _plain("-".join(words))
-    if len(plain) <= _LONGEST_SLUG and not any(isinstance(v, Path) for v in changed.values()):
+    is_whole = all(
+        not isinstance(value, Path) and (not isinstance(value, str) or _plain(value) == value)
+        for value in changed.values()
+    )
+    if len(plain) <= _LONGEST_SLUG and is_whole:
         return plain
     return f"{plain[:_LONGEST_SLUG]}-{_short_hash(repr(changed) + source)}"
 

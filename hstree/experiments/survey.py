@@ -26,7 +26,7 @@ from hstree._typing import Float64
 from hstree.builders import builder
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import perplexity
-from hstree.data.vocabulary import Vocabulary
+from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, HstreeError, OptionError
 from hstree.experiments import results, throughput
 from hstree.experiments.comparison import RANDOM, ROUNDS, Work, check_language_model, sources
@@ -44,8 +44,8 @@ from hstree.experiments.published import Published, published
 from hstree.experiments.results import Comparison, Row, RunResult, finite
 from hstree.experiments.rows import speed_up
 from hstree.experiments.runs import finished, key_of, locked, run_baseline
-from hstree.layers.registry import LAYERS, LayerSpec
-from hstree.models import kind_of, new_model
+from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
+from hstree.models import config_of, kind_of, new_model
 from hstree.models.base import MOST_EPOCHS, Seconds
 from hstree.tree import load as load_tree
 
@@ -193,9 +193,20 @@ class Plan:
         return self.measuring + sum(run.seconds for run in self.runs)
 
 
-def default_rows() -> list[EntryLike]:
-    """Return the rows of a survey by default: `TREES`, every layer over a vocabulary, flat last."""
-    layers = [name for name, kind in LAYERS.all().items() if kind.takes is Vocabulary]
+def default_rows(config: Mapping[str, Any] | None = None) -> list[EntryLike]:
+    """Return the rows of a survey by default: `TREES`, every layer over a vocabulary, flat last.
+
+    Layers that need the words before each target are left out for models that have none; `config`
+    are the options of the model, by default a language model.
+    """
+    has_contexts = kind_of(config or {}).model.is_language_model
+    two_words = Vocabulary([EOS, "a"], [1, 1])
+    layers = [
+        name
+        for name, kind in LAYERS.all().items()
+        if kind.takes is Vocabulary
+        and (has_contexts or not layer_spec(two_words, name).new(1).needs_contexts)
+    ]
     return [*TREES, *(name for name in layers if name != FLAT), FLAT]
 
 
@@ -283,7 +294,7 @@ def _checked(
         raise OptionError("seconds is the model's own budget; a survey takes budget")
     if budget is None and not equal_epochs:
         raise OptionError("there is nothing to survey; give a budget or train for equal epochs")
-    given = as_entries(default_rows() if entries is None else entries)
+    given = as_entries(default_rows(config_of(options)) if entries is None else entries)
     checked: list[Trained] = []
     for entry in given:
         if isinstance(entry, Baseline):

@@ -134,26 +134,45 @@ def scoring_turn(
     contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
     some = max(1, TABLE_LIMIT // model.layer.n_labels)
     hidden, layer = model.context_model.hidden, model.layer
-    work: dict[str, Callable[[], object]] = {
-        "nll": lambda: model.context_model.nll(layer, contexts, targets),
-        "log_prob": lambda: layer.log_prob(hidden(contexts[:some])),
-        "top_k": lambda: layer.top_k(hidden(contexts[:some]), TOP),
+    # What to do with the first n positions, and the most positions at a time
+    work: dict[str, tuple[Callable[[int], object], int]] = {
+        "nll": (lambda n: model.context_model.nll(layer, contexts[:n], targets[:n]), BATCH),
+        "log_prob": (lambda n: layer.log_prob(hidden(contexts[:n])), some),
+        "top_k": (lambda n: layer.top_k(hidden(contexts[:n]), TOP), some),
     }
     if layer.log_normaliser(hidden(contexts[:1])) is not None:
-        work["unnormalised"] = lambda: layer.unnormalised_nll(hidden(contexts), targets)
-    of_one_word = {"nll", "unnormalised"}
+        work["unnormalised"] = (
+            lambda n: layer.unnormalised_nll(hidden(contexts[:n]), targets[:n]),
+            BATCH,
+        )
     return {
-        name: len(targets[: None if name in of_one_word else some]) * _times_per_second(work[name])
+        name: _per_second(work[name][0], min(len(targets), work[name][1]))
         for name in names
         if name in work
     }
 
 
-def _times_per_second(function: Callable[[], object]) -> float:
-    """Call a function for one turn, once before it is timed; return the calls per second."""
-    function()
+def _per_second(function: Callable[[int], object], most: int) -> float:
+    """Call a function on at most `most` positions again and again; return positions per second.
+
+    Calls begin with one position and grow until one takes a quarter of a turn, so that a slow layer
+    is measured on few. The first call, which may have to compute what others use, is not counted.
+    """
+    function(1)
+    n, seconds = 1, _seconds(function, 1)
+    while n < most and seconds < TESTING_TURN / 4:
+        n = min(4 * n, most)
+        seconds = _seconds(function, n)
     calls, began = 0, time.perf_counter()
-    while (seconds := time.perf_counter() - began) < TESTING_TURN or not calls:
-        function()
+    if seconds >= TESTING_TURN:
+        return n / seconds
+    while (spent := time.perf_counter() - began) < TESTING_TURN:
+        function(n)
         calls += 1
-    return calls / seconds
+    return n * calls / spent
+
+
+def _seconds(function: Callable[[int], object], n: int) -> float:
+    began = time.perf_counter()
+    function(n)
+    return time.perf_counter() - began

@@ -123,6 +123,8 @@ class NGramMixture(Proposal):
         Group of the contexts in which each word is the nearest.
     """
 
+    needs_contexts = True
+
     def __init__(self, vocabulary: Vocabulary, counts: Integer | None, memory: float) -> None:
         counts = vocabulary.counts if counts is None else counts
         self.memory = memory

@@ -170,6 +170,11 @@ class OutputLayer(ABC):
         return self.loss(hidden, targets, rng)
 
     @property
+    def needs_contexts(self) -> bool:
+        """Whether training needs the words before each target, as language models have them."""
+        return False
+
+    @property
     def period(self) -> int:
         """Number of batches after which the costs of training repeat; speeds are of whole ones."""
         return 1

@@ -108,6 +108,11 @@ class NoiseLayer(DenseLayer):
         """
 
     @property
+    def needs_contexts(self) -> bool:
+        """Whether the labels drawn depend on the words before each target."""
+        return self.proposal.needs_contexts
+
+    @property
     def draws_for_batch(self) -> bool:
         """Whether the items of a batch share the labels drawn."""
         return self.shared and not self.proposal.is_conditional

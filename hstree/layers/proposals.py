@@ -31,6 +31,8 @@ from hstree.tree.files import ENDINGS
 NAMES = ("unigram", "uniform", "bigram", "kn")
 #: Lengths of the longest n-grams of those that are n-gram models.
 ORDERS = {"bigram": 2, "kn": 5}
+#: Distance of a probability from 1 that its logarithm needs.
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Samples(NamedTuple):
@@ -50,9 +52,12 @@ class Proposal(ABC):
     ----------
     is_conditional : bool
         Whether it depends on the hidden vectors or contexts; then it draws for each item.
+    needs_contexts : bool
+        Whether it depends on the words before each target.
     """
 
     is_conditional = True
+    needs_contexts = False
 
     @abstractmethod
     def sample(
@@ -110,7 +115,8 @@ class Proposal(ABC):
 class Unigram(Proposal):
     """Counts to the power alpha: ``Q(w) = c(w)^alpha / sum_v c(v)^alpha``.
 
-    Draws by binary search in the cumulative distribution: O(log V) a sample.
+    Draws by binary search in the cumulative distribution: O(log V) a sample. Many different labels
+    (`sample_unique`) take O(V) in all.
 
     Parameters
     ----------
@@ -126,6 +132,13 @@ class Unigram(Proposal):
         mass = np.maximum(counts, 0.5) ** alpha
         self._log_prob: Float64 = np.log(mass / mass.sum())
         self._cumulative: Float64 = np.cumsum(mass) / mass.sum()
+
+    @cached_property
+    def _different(self) -> float:
+        """Expected number of different labels among V / 8 drawn ones."""
+        probability = np.exp(self._log_prob)
+        n = len(probability) / 8
+        return float(-np.expm1(n * np.log1p(-np.minimum(probability, 1 - EPSILON))).sum())
 
     def sample(
         self,
@@ -152,12 +165,28 @@ class Unigram(Proposal):
         """
         if k >= len(self._log_prob):
             return Samples(np.arange(len(self._log_prob)), self._log_prob), np.inf
+        if k > self._different:
+            return self._sample_unique_by_arrival(k, rng)
         drawn = self._draw(2 * k, rng)
         while len(first := np.unique(drawn, return_index=True)[1]) < k:
             drawn = np.concatenate([drawn, self._draw(len(drawn), rng)])
         first = np.sort(first)[:k]
         labels = drawn[first]
         return Samples(labels, self._log_prob[labels]), float(first[-1] + 1)
+
+    def _sample_unique_by_arrival(self, k: int, rng: np.random.Generator) -> tuple[Samples, float]:
+        """Do what `sample_unique` does, in O(V) whatever k is.
+
+        Labels arrive in Poisson processes of the rates Q(w), which is one of rate 1 whose arrivals
+        are draws from Q. The first k labels are those of the k earliest first arrivals; how often
+        they came again before the last of them is Poisson.
+        """
+        arrival = rng.standard_exponential(len(self._log_prob)) / np.exp(self._log_prob)
+        labels = np.argpartition(arrival, k - 1)[:k]
+        labels = labels[np.argsort(arrival[labels])]
+        last = arrival[labels[-1]]
+        again = rng.poisson(np.exp(self._log_prob[labels]) @ (last - arrival[labels]))
+        return Samples(labels, self._log_prob[labels]), float(k + again)
 
     def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
         """Return the log-probabilities of labels of any shape."""
@@ -182,6 +211,8 @@ class NGram(Proposal):
     order : int
         Length of the longest n-grams; at most the model's context and the target.
     """
+
+    needs_contexts = True
 
     def __init__(self, name: str, order: int) -> None:
         self._name, self._order = name, order

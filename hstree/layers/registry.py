@@ -182,7 +182,7 @@ class LayerSpec:
     @property
     def is_flat(self) -> bool:
         """Whether this is the flat softmax, all labels under one root."""
-        return self.kind.name == "flat" or (self.is_plain_tree and self.source.n_nodes == 1)  # type: ignore[union-attr]
+        return self.kind.name == "flat" or (self.is_plain_tree and self.source.n_nodes <= 1)  # type: ignore[union-attr]
 
     @property
     def is_plain_tree(self) -> bool:

@@ -23,7 +23,10 @@ from hstree.experiments.results import Band, Comparison, LengthCount
 from hstree.report.table import PageRow, best_row, flat_row
 
 #: Ticks of a log axis per decade, from the coarsest: the first that gives it enough ticks.
-_MANTISSAS = ([1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 7], [*np.arange(10, 100, 5) / 10])
+_MANTISSAS = (
+    *([1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 7], np.arange(10, 100, 5) / 10),
+    *(np.arange(10, 100, 2) / 10, np.arange(100, 1000, 5) / 100, np.arange(100, 1000) / 100),
+)
 _ENOUGH_TICKS = 5
 #: Validation perplexities above this multiple of the best are left out above the plot.
 _HIGHEST = 3.0
@@ -174,8 +177,8 @@ def _blank(x: str, y: str, *, height: int = 360, **options: Any) -> figure:
     return plot
 
 
-def _log_ticks(axis: Any, low: float, high: float, form: str = "0,0[.]0") -> None:
-    """Give a log axis from `low` to `high` ticks at round figures, written out."""
+def _log_ticks(axis: Any, low: float, high: float, form: str | None = None) -> None:
+    """Give a log axis from `low` to `high` ticks at round figures, written out by default."""
     decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     for mantissas in _MANTISSAS:
         ticks = np.outer(decades, mantissas).ravel()
@@ -183,7 +186,10 @@ def _log_ticks(axis: Any, low: float, high: float, form: str = "0,0[.]0") -> Non
         if len(ticks) >= _ENOUGH_TICKS:
             break
     axis.ticker = models.FixedTicker(ticks=ticks.tolist())
-    axis.formatter = NumeralTickFormatter(format=form)
+    if form is None:
+        axis.major_label_overrides = {tick: f"{tick:,.10g}" for tick in ticks.tolist()}
+    else:
+        axis.formatter = NumeralTickFormatter(format=form)
 
 
 def _hover(plot: figure, renderers: list[Any], *lines: tuple[str, str]) -> None:

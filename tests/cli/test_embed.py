@@ -38,6 +38,17 @@ def test_without_a_tree_it_is_huffmans(hstree, corpus, tmp_path):
     assert "cbow over huffman" in ran.out
 
 
+def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
+    ran = hstree("embed", corpus, "--layer", "negative --samples 3", *QUICK, "-o", "v.npy")
+    assert ran.status == 0, ran.err
+    assert "cbow over negative" in ran.out
+    text = library.Corpus.read(corpus)
+    spec = library.layers.layer_spec(text.counted_vocabulary(), "negative", samples=3)
+    model = new_model(spec, model="cbow", dim=6, epochs=1, sample=1e-3).fit(text)
+    found = WordVectors.read(tmp_path / "v.npy")
+    np.testing.assert_array_equal(found.vectors, model.vectors(text).vectors)
+
+
 @pytest.mark.parametrize("ending", ["vec", "bin", "kv"])
 def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
     keyed = pytest.importorskip("gensim.models", reason="gensim is not installed").KeyedVectors
@@ -60,6 +71,9 @@ def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
 
 def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, monkeypatch):
     refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
+    both = ("--tree", tree, "--layer", "flat")
+    refused("embed", corpus, "-o", "v.vec", *both, status=2, saying="give one of them")
+    refused("embed", corpus, "-o", "v.vec", "--layer", "no", status=2, saying="no output layer")
     refused("embed", corpus, "-o", "no/v.vec", saying="no/v.vec")
     refused("embed", corpus, "-o", "v.vec", "--sample", -1, status=2, saying="sample is -1")
     saying = "--model lbl: choose cbow or skipgram here; see `hstree embed --help`"

@@ -339,6 +339,9 @@ def test_a_tree_over_other_words_is_refused_before_anything_is_trained(splits, t
         (["kn9"], {}, "kn9"),
         (["random", ("classes", {"n_classes": 99})], {}, "n_classes is 99"),
         (["kn3"], {"model": "cbow"}, "leave out the baselines"),
+        (["huffman", ("nce", {"proposal": "kn"})], {"model": "cbow"}, "nce proposal=kn needs the"),
+        (["huffman", "adaptive-importance"], {"model": "skipgram"}, "skipgram predicts"),
+        (["huffman", ("differentiated", {"bands": "5:7,*:6"})], {"dim": 6}, "hidden vectors, 6"),
     ],
 )
 def test_options_are_refused_before_anything_is_trained(
@@ -385,6 +388,13 @@ def test_output_layers_without_a_tree_are_rows(splits, tmp_path, monkeypatch):
     assert comparison.choice.among == 4
     assert results.load(tmp_path / "c") == comparison
     assert timeless(compare(splits, entries, tmp_path / "c", **QUICK)) == timeless(comparison)
+
+
+@pytest.mark.parametrize("projected", [True, False])
+def test_bands_of_given_widths_are_rows(splits, tmp_path, projected):
+    options = {"bands": "3:4,*:2", "projected": projected}
+    found = compare(splits, [("differentiated", options)], tmp_path / "c", **QUICK | {"dim": 6})
+    assert found.rows[0].options == options
 
 
 def test_a_budget_of_seconds_is_recorded(splits, tmp_path, trainings):

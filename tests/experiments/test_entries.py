@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hstree.errors import OptionError
-from hstree.experiments.entries import Baseline, Method, NamedOutput, as_entries
+from hstree.experiments.entries import Baseline, Layer, Method, NamedOutput, as_entries
 from hstree.tree import Tree
 
 
@@ -40,6 +40,9 @@ def test_a_folder_for_each_method():
     a, b = (Method("classes", {"classes_file": Path(name, "c.tsv")}).slug for name in "ab")
     assert a != b
     assert "/" not in a
+    a, b = (Layer("nce", {"proposal": name}).slug for name in ("p/x.json", "p-x.json"))
+    assert a != b
+    assert Layer("adaptive", {"cutoffs": "2000"}).slug == "layer-adaptive-cutoffs-2000"
     assert Method("gmm", vectors_from=mixture).slug == "gmm-from-gmm-epsilon-0.4-trees-4"
 
 

@@ -222,6 +222,18 @@ def test_every_registered_layer_is_a_row_by_default():
     assert rows.count("flat") == 1
 
 
+def test_models_without_contexts_have_the_rows_that_need_none(tmp_path):
+    assert "adaptive-importance" in default_rows()
+    rows = default_rows({"model": "cbow"})
+    assert rows == [row for row in default_rows() if row != "adaptive-importance"]
+
+
+def test_a_text_of_one_word_has_a_flat_row(tmp_path):
+    splits = corpus_splits(corpus_of(tmp_path, [""] * 30))
+    found = survey(splits, ["huffman", "sampled"], tmp_path / "s", **QUICK)
+    assert [row.is_flat for row in found.rows] == [True, False, True]
+
+
 def test_published_ratios_are_of_the_same_layer():
     assert (published("nce", {}).low, published("nce", {}).source) == (1.045, "Mnih & Teh 2012")
     assert published("nce", {"ranking": True}) is None

@@ -74,3 +74,19 @@ def test_a_turn_has_the_costs_of_whole_periods(text, monkeypatch, delay):
     throughput({"cnn": layer}, text, rounds=1, dim=4, batch_size=32)
     timed = steps[0] - 1  # the first one does not count
     assert timed == max(2, delay)
+
+
+@pytest.mark.parametrize("per_position", [1e-6, 1e-3, 1.0])
+def test_slow_layers_are_measured_on_few_positions(per_position, monkeypatch):
+    clock, calls = [0.0], []
+
+    def work(n):
+        calls.append(n)
+        clock[0] += per_position * n + 5e-5
+
+    monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    found = module._per_second(work, 1000)
+    expected = {1e-6: 1000 / 1.05e-3, 1e-3: 256 / 0.25605, 1.0: 1 / 1.00005}
+    assert found == pytest.approx(expected[per_position], rel=1e-3)
+    assert clock[0] < max(1.0, 2.5 * per_position)
+    assert max(calls) == {1e-6: 1000, 1e-3: 256, 1.0: 1}[per_position]

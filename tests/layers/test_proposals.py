@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, ks_2samp
 
 import hstree
 from hstree.data.vocabulary import EOS, Vocabulary
@@ -61,6 +61,30 @@ def test_unique_samples_are_the_first_different_ones():
     np.testing.assert_allclose(times / 2_000, expected, atol=0.05)
     (labels, _), tries = proposal.sample_unique(9, np.random.default_rng(0))
     assert (labels.tolist(), tries) == (list(range(8)), np.inf)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_draws_one_by_one_and_by_arrival_follow_the_same_law(k, monkeypatch):
+    proposal, n = Unigram(COUNTS), 4_000
+    found = {}
+    for limit in (-1.0, np.inf):  # different labels from which on labels are drawn by arrival
+        monkeypatch.setattr(Unigram, "_different", limit)
+        times, total = np.zeros(8), []
+        for seed in range(n):
+            (labels, _), tries = proposal.sample_unique(k, np.random.default_rng(seed))
+            assert len(set(labels.tolist())) == k <= tries == int(tries)
+            times[labels] += 1
+            total.append(min(tries, 30))
+        found[limit] = times, np.array(total)
+    (times, tries), (others, tries_of_others) = found.values()
+    assert chisquare(times, others * times.sum() / others.sum()).pvalue > 1e-3
+    assert ks_2samp(tries, tries_of_others).pvalue > 1e-3
+
+
+def test_few_different_labels_are_drawn_one_by_one():
+    counts = 1 / np.arange(1, 10_001)
+    assert 400 < Unigram(1e7 * counts)._different < 800
+    assert Unigram(np.r_[10**9, np.ones(999)])._different < 2
 
 
 def test_another_proposal_is_refused():

@@ -6,7 +6,10 @@ import pytest
 
 pytest.importorskip("bokeh", reason="the report extra is not installed")
 
+from bokeh.models import LogAxis
+
 from hstree.experiments.results import Spread
+from hstree.report import plots
 from hstree.report.plots import pareto
 from hstree.report.table import PageRow
 from tests.experiments.made_up import a_row
@@ -38,3 +41,15 @@ def test_the_front_holds_just_the_rows_that_none_beats():
 
 def test_rows_without_a_speed_are_not_on_the_front():
     assert pareto(rows([(None, 100.0)])) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.08, 1.1), (0.05, 0.07), (141.0, 143.2), (90, 400), (1, 40_000)]
+)
+def test_a_log_axis_has_ticks_that_are_told_apart(low, high):
+    axis = LogAxis()
+    plots._log_ticks(axis, low, high)
+    ticks = axis.ticker.ticks
+    labels = [axis.major_label_overrides[tick] for tick in ticks]
+    assert len(set(labels)) == len(ticks) >= 3
+    assert all(low <= float(label.replace(",", "")) <= high for label in labels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, option
+from hstree_cli.options import CorpusName, Force, Quiet, Reading, UsageError, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import corpus_facts, facts
@@ -16,7 +16,7 @@ from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
     from hstree.data.vectors import WordVectors
-    from hstree.tree import Tree
+    from hstree.layers.registry import LayerSpec
 
 ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
 
@@ -24,6 +24,7 @@ ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
 @examples(
     "hstree embed corpus.txt --tree gmm.json -o vectors.vec",
     "hstree embed corpus.txt --model skipgram --min-count 5 -o vectors.bin",
+    'hstree embed corpus.txt --layer "negative --samples 5" -o vectors.vec',
 )
 def embed(
     corpus: CorpusName,
@@ -38,6 +39,14 @@ def embed(
     ],
     tree: Annotated[
         Path | None, option("--tree", "Tree to train on (default: Huffman tree of CORPUS).", "TREE")
+    ] = None,
+    layer: Annotated[
+        str | None,
+        option(
+            "--layer",
+            'Output layer instead of a tree, with its options, as in "negative --samples 5".',
+            "LAYER",
+        ),
     ] = None,
     training: Annotated[
         dict[str, Any], ModelOptions("cbow", language_models=False, defaults={"sample": 1e-3})
@@ -60,24 +69,28 @@ def embed(
     from hstree_cli.result_tables import epochs_table
 
     sources = [corpus, tree, reading.vocabulary]
+    if tree is not None and layer is not None:
+        raise UsageError("--tree and --layer are two output layers; give one of them")
     check_file(output, "-o", ENDINGS, force=force, apart_from=sources)
     if output.suffix == ".npy":
         check_file(labels_path(output), "-o", force=force, apart_from=sources)
     _require_gensim(output)
     with showing_progress(quiet):
-        loaded, text = _tree_and_text(tree, corpus, reading)
+        spec, text = _output_and_text(tree, layer, corpus, reading)
         if output.suffix in (".vec", ".txt", ".bin"):
-            check_words(str(output), loaded.labels)
-        trained = new_model(loaded, **training).fit(text)
+            check_words(str(output), spec.labels)
+        trained = new_model(spec, **training).fit(text)
         vectors = trained.vectors(text)
         _write(vectors, output)
     history = trained.history_
     if history.epochs:
         say(epochs_table(history.epochs))
-    on_tree = f"{loaded.meta.get('method') or tree}, {plural(loaded.n_nodes, 'node')}"
+    over = spec.kind.name
+    if spec.tree is not None:
+        over = f"{spec.tree.meta.get('method') or tree}, {plural(spec.tree.n_nodes, 'node')}"
     rows = [
         ("perplexity", f"of each {trained.predicts}, while training"),
-        ("model", f"{trained.name} over {on_tree}"),
+        ("model", f"{trained.name} over {over}"),
         ("vectors", f"{len(vectors):,} of {vectors.dimension} numbers"),
         ("written", str(output)),
     ]
@@ -96,17 +109,26 @@ def _require_gensim(output: Path) -> None:
         require("gensim.models", "gensim", at_least=OLDEST)
 
 
-def _tree_and_text(path: Path | None, source: str, reading: Reading) -> tuple[Tree, Corpus]:
-    """Return the tree, by default Huffman's, and the corpus as ids of its labels."""
+def _output_and_text(
+    tree: Path | None, layer: str | None, source: str, reading: Reading
+) -> tuple[LayerSpec, Corpus]:
+    """Return the output layer, by default over Huffman's tree, and the corpus as ids of labels."""
     from hstree.builders import build
-    from hstree.tree import load
+    from hstree.layers.registry import layer_spec
+    from hstree.tree import Tree, load
     from hstree_cli.inputs import LabelReader, read_corpus
+    from hstree_cli.method_strings import parse_layer
 
-    if path is not None:
-        tree = load(path)
-        return tree, LabelReader(tree, reading).text(source)
+    if tree is not None:
+        loaded = load(tree)
+        return layer_spec(loaded), LabelReader(loaded, reading).text(source)
+    if layer is None:
+        text = read_corpus(source, reading)
+        return layer_spec(build("huffman", text)), text
+    kind, options, _ = parse_layer(layer)
     text = read_corpus(source, reading)
-    return build("huffman", text), text
+    over = build("huffman", text) if kind.takes is Tree else text.counted_vocabulary()
+    return layer_spec(over, kind.name, **options), text
 
 
 def _write(vectors: WordVectors, output: Path) -> None:
