@@ -59,7 +59,27 @@ def print_survey(found: Survey, text: str, folder: str) -> None:
     for regime in found.regimes():
         if any(found.row(regime, row.name).log_normaliser for row in found.rows):
             say(_normalisers(found, regime))
-    say(facts([*_facts(found, text), ("written to", folder)]))
+    say(facts([*_answers(found), *_facts(found, text), ("written to", folder)]))
+
+
+def _answers(found: Survey) -> Facts:
+    """Return the best row of each regime, and the fastest of those nearly as good."""
+    answers: Facts = []
+    for regime, comparison in found.regimes().items():
+        if (choice := comparison.choice) is None:
+            continue
+        tests = {row.name: figure(row.perplexity["test"].mean, 1) for row in comparison.rows}
+        text = f"{_TITLES[regime]}: {choice.best} has the lowest validation perplexity, "
+        text += f"test {tests[choice.best]}; "
+        if choice.fastest == choice.best:
+            text += f"none within {choice.within:.0%} of it trains faster"
+        else:
+            text += (
+                f"of those within {choice.within:.0%} of it, {choice.fastest} trains fastest, "
+                f"test {tests[choice.fastest]}"
+            )
+        answers.append(("best", text))
+    return answers
 
 
 def _perplexities(found: Survey, regime: Regime) -> Table:

@@ -139,10 +139,10 @@ def seconds_from_text(
 
 
 def speed_up(measured: Mapping[str, Sequence[float]], name: str, flat: str | None) -> float | None:
-    """Return how many times as fast as the flat row a row trains: the median ratio over rounds."""
+    """Return how many times as fast as the flat row a row is: the quotient of the medians."""
     if flat is None:
         return None
-    return statistics.median(a / b for a, b in zip(measured[name], measured[flat], strict=True))
+    return statistics.median(measured[name]) / statistics.median(measured[flat])
 
 
 @dataclass(frozen=True)

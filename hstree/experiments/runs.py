@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from hstree._compiled import kernels, n_threads
 from hstree._files import make_folder, replacing, write_json
 from hstree._npy_format import write_array
 from hstree._typing import Float64, Int64
@@ -116,11 +117,15 @@ def run(
 
 
 def key_of(spec: LayerSpec, splits: Splits, **options: Any) -> str:
-    """Return a hash of all that a run with these options of `run` depends on."""
+    """Return a hash of all that a run with these options of `run` depends on.
+
+    How far a training comes in a budget of seconds depends on kernels and threads, too.
+    """
     config = config_of(options)
-    return _hashed(
-        {"hstree": __version__, **spec.key(), "parts": _content_of(splits), "model": config}
-    )
+    depends = {"hstree": __version__, **spec.key(), "parts": _content_of(splits), "model": config}
+    if config.get("seconds") is not None:
+        depends |= {"kernels": kernels(), "threads": n_threads()}
+    return _hashed(depends)
 
 
 def finished(folder: Path, key: str) -> RunResult | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import os
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -42,7 +43,6 @@ from hstree.experiments.entries import (
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.published import Published, published
 from hstree.experiments.results import Comparison, Row, RunResult, finite
-from hstree.experiments.rows import speed_up
 from hstree.experiments.runs import finished, key_of, locked, run_baseline
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, new_model
@@ -65,10 +65,22 @@ REGIMES: tuple[Regime, ...] = get_args(Regime)
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """Tokens per second, and how many times as many as under the flat softmax."""
+    """Speed over rounds of measurements.
+
+    Attributes
+    ----------
+    tokens_per_second : float
+        The median.
+    times_flat : float
+        The median divided by that of the flat softmax.
+    low, high : float
+        Lowest and highest quotient of a round.
+    """
 
     tokens_per_second: float
-    times_flat: float | None
+    times_flat: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +219,8 @@ def default_rows(config: Mapping[str, Any] | None = None) -> list[EntryLike]:
         if kind.takes is Vocabulary
         and (has_contexts or not layer_spec(two_words, name).new(1).needs_contexts)
     ]
-    return [*TREES, *(name for name in layers if name != FLAT), FLAT]
+    rows = [("cnn", {"delay": 32}) if name == "cnn" else name for name in layers if name != FLAT]
+    return [*TREES, *rows, FLAT]
 
 
 def survey(
@@ -336,7 +349,7 @@ def _plan(works: Mapping[Regime, Work], entries: Sequence[Trained]) -> Plan:
         for seed in work.seeds
         for entry in _in_order(work, entries)
     ]
-    speeds: dict[str, tuple[float, float]] = {}
+    speeds: dict[str, SpeedsBefore] = {}
     runs = []
     with progress.task("measuring some batches of each row", len(to_train)) as task:
         for regime, work, entry, seed in to_train:
@@ -346,11 +359,20 @@ def _plan(works: Mapping[Regime, Work], entries: Sequence[Trained]) -> Plan:
             if not is_finished:
                 if entry.slug not in speeds:
                     speeds[entry.slug] = _speeds_before(work, entry, seed)
-                seconds = _predicted(work, *speeds[entry.slug])
+                seconds = _predicted(work, speeds[entry.slug])
             runs.append(PlannedRun(entry, regime, seed, seconds, is_finished))
             task.advance()
-    turns = throughput.TURN + 3 * throughput.TESTING_TURN
-    return Plan(runs, ROUNDS * turns * len(entries))
+    turns = throughput.TURN + 4 * throughput.TESTING_TURN  # of rows that are not measured here
+    rounds = [speeds[e.slug].round if e.slug in speeds else turns for e in entries]
+    return Plan(runs, ROUNDS * sum(rounds))
+
+
+class SpeedsBefore(NamedTuple):
+    """Tokens per second of an untrained row, and the seconds of one round of measuring it."""
+
+    training: float
+    scoring: float
+    round: float
 
 
 def _in_order(work: Work, entries: Sequence[Trained]) -> list[Trained]:
@@ -379,31 +401,30 @@ def _is_finished(work: Work, entry: Trained, seed: int) -> bool:
     return finished(work.folder(entry, seed), key) is not None
 
 
-def _speeds_before(work: Work, entry: Trained, seed: int) -> tuple[float, float]:
-    """Return tokens per second in training and in scoring, from a few batches of a new model.
+def _speeds_before(work: Work, entry: Trained, seed: int) -> SpeedsBefore:
+    """Return the speeds of a row from a few batches of a new model.
 
     A tree that cannot be built yet is as fast as a random one, about.
     """
     spec = _kept_layer(work, entry, seed) or work.spec(RANDOM, seed)
+    began = time.perf_counter()
     measured = throughput.throughput({entry.name: spec}, work.splits.train, rounds=1, **work.config)
-    model = new_model(spec, **work.config)
-    scoring = throughput.scoring_turn(model, work.splits.valid, ["nll"])["nll"]
-    hidden = np.zeros((1, model.dim), np.float32)
-    if model.layer.log_normaliser(hidden) is not None:
-        scoring /= 2
-    return measured[entry.name][0], scoring
+    in_testing = throughput.scoring_turn(new_model(spec, **work.config), work.splits.valid)
+    seconds = time.perf_counter() - began
+    scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
+    return SpeedsBefore(measured[entry.name][0], scoring, seconds)
 
 
-def _predicted(work: Work, training: float, scoring: float) -> float:
-    """Return the seconds of a run from tokens per second in training and in scoring."""
+def _predicted(work: Work, speeds: SpeedsBefore) -> float:
+    """Return the seconds of a run."""
     tokens = {split: len(text) for split, text in work.splits.as_dict().items()}
     budget, epochs = work.config.get("seconds"), work.config["epochs"]
-    per_epoch = tokens["train"] / training
+    per_epoch = tokens["train"] / speeds.training
     if budget is not None:
         epochs = min(epochs, math.ceil(budget / per_epoch))
     in_training = epochs * per_epoch if budget is None else budget
-    validations = epochs * tokens["valid"] / scoring
-    return float(in_training + validations + (tokens["valid"] + tokens["test"]) / scoring)
+    scored = (epochs + 1) * tokens["valid"] + tokens["test"]
+    return float(in_training + scored / speeds.scoring)
 
 
 def _train(works: Mapping[Regime, Work], plan: Plan) -> dict[Regime, dict[str, list[RunResult]]]:
@@ -450,9 +471,13 @@ def _survey(
     parameters = {row.name: row.parameters or 0 for row in compared[next(iter(works))].rows}
 
     def speed(name: str, measured: Mapping[str, Sequence[float]]) -> Speed:
+        ratios = [a / b for a, b in zip(measured[name], measured[flat], strict=True)]
+        median = statistics.median(measured[name])
         return Speed(
-            tokens_per_second=statistics.median(measured[name]),
-            times_flat=speed_up(measured, name, flat),
+            tokens_per_second=median,
+            times_flat=median / statistics.median(measured[flat]),
+            low=min(ratios),
+            high=max(ratios),
         )
 
     unnormalised = in_testing.get("unnormalised", {})

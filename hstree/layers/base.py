@@ -170,6 +170,11 @@ class OutputLayer(ABC):
         return self.loss(hidden, targets, rng)
 
     @property
+    def is_likelihood(self) -> bool:
+        """Whether the losses of `loss` are the negative log-likelihoods of the targets."""
+        return True
+
+    @property
     def needs_contexts(self) -> bool:
         """Whether training needs the words before each target, as language models have them."""
         return False

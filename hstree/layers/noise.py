@@ -108,6 +108,11 @@ class NoiseLayer(DenseLayer):
         """
 
     @property
+    def is_likelihood(self) -> bool:
+        """Whether losses are negative log-likelihoods: they are of samples."""
+        return False
+
+    @property
     def needs_contexts(self) -> bool:
         """Whether the labels drawn depend on the words before each target."""
         return self.proposal.needs_contexts

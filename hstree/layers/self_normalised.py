@@ -53,6 +53,11 @@ class SelfNormalised(DenseLayer):
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
         self.alpha = alpha
 
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether losses are negative log-likelihoods: they are penalised."""
+        return False
+
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:

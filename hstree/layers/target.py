@@ -69,6 +69,11 @@ class TargetSampling(DenseLayer):
         self._targets = np.maximum(vocabulary.counts if counts is None else counts, 0.5)
         self._select_all()
 
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether losses are negative log-likelihoods: they are over the candidates."""
+        return False
+
     def prepare(self, train: Windows) -> None:
         """Count the targets of the training text."""
         self._targets = np.maximum(train.training_counts(), 0.5)

@@ -182,7 +182,8 @@ def _only_speed(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
 
 
 def _how_sure(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
-    rival = best_row([row for row in rows if row.index != chosen.index])
+    rivals = [row for row in rows if row.is_trained and row.index != chosen.index]
+    rival = min(rivals, key=lambda row: row.result.validation_perplexity, default=None)
     if rival is None:
         return Markup(f"There was no other {noun_of(rows)} to compare it with.")
     text = _html(

@@ -93,12 +93,20 @@ def _answers(found: Survey) -> list[Answer]:
     for title, _, speed in _SPEEDS:
         speeds = [speed(row).tokens_per_second for row in found.rows]
         row = found.rows[speeds.index(max(speeds))]
-        text = _html(
-            "<strong>{}</strong>: {} tokens/s, {} flat.", row.name,
-            number(speed(row).tokens_per_second), times(speed(row).times_flat),
-        )  # fmt: skip
+        text = _fastest(row, speed(row))
         answers.append(Answer(f"Which is fastest: {title}?", text))
     return answers
+
+
+def _fastest(row: SurveyRow, speed: Speed) -> Markup:
+    """Return which row is fastest, if it is faster than flat in every round."""
+    if row.is_flat or speed.low <= 1:
+        return Markup("None is faster than flat in every round of the measurement.")
+    return _html(
+        "<strong>{}</strong>: {} tokens/s, {} flat ({} to {} in single rounds).", row.name,
+        number(speed.tokens_per_second), times(speed.times_flat), times(speed.low),
+        times(speed.high),
+    )  # fmt: skip
 
 
 def _than_flat(row: PageRow) -> str:

@@ -10,7 +10,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -34,8 +34,9 @@ class Epoch:
 
     Attributes
     ----------
-    train : float
-        Running perplexity of the training text, with dropout.
+    train : float or None
+        Running perplexity of the training text, with dropout; None where losses are not negative
+        log-likelihoods (`OutputLayer.is_likelihood`).
     valid : float or None
         Validation perplexity after the epoch.
     seconds : float
@@ -48,7 +49,7 @@ class Epoch:
     """
 
     epoch: int
-    train: float
+    train: float | None
     valid: float | None
     seconds: float
     tokens_per_second: float
@@ -170,7 +171,6 @@ class Trainer(ABC, Generic[M]):
                 # Overflows show in the perplexity, which is checked next.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     epoch = self._epoch(number, train, valid, spent)
-                _check_finite(epoch)
                 history.epochs.append(epoch)
                 spent += epoch.seconds
                 history.out_of_time = self.seconds is not None and spent >= self.seconds
@@ -191,6 +191,7 @@ class Trainer(ABC, Generic[M]):
         """Train for one epoch, or until the budget ends, of which `spent` seconds are over."""
         nll, tokens, expected, share = 0.0, 0, self.expected(train), 1.0
         limit = math.inf if self.seconds is None else self.seconds
+        is_likelihood = self.layer.is_likelihood
         rate_at_start = self.learning_rate(self._done(number - 1, spent))
         title = f"epoch {number}/{self.epochs}"
         if self.seconds is not None:
@@ -203,7 +204,8 @@ class Trainer(ABC, Generic[M]):
                 nll += self.step(contexts, targets, self.learning_rate(self._done(done, elapsed)))
                 tokens += len(targets)
                 task.advance(len(targets))
-                task.note(f"perplexity {perplexity(nll, tokens):.1f}")
+                running = perplexity(nll, tokens)
+                task.note(f"{'perplexity' if is_likelihood else 'exp(loss)'} {running:.1f}")
                 if spent + time.perf_counter() - start >= limit:
                     share = min(1.0, tokens / expected)
                     break
@@ -215,7 +217,10 @@ class Trainer(ABC, Generic[M]):
         seconds = time.perf_counter() - start
         after = None if valid is None else score(self.model, self.layer, valid).perplexity
         speed = share * len(train) / seconds
-        return Epoch(number, perplexity(nll, tokens), after, seconds, speed, rate_at_start, share)
+        running = perplexity(nll, tokens)
+        _check_finite(number, {"training": running, "validation": after}, rate_at_start)
+        train_perplexity = running if is_likelihood else None
+        return Epoch(number, train_perplexity, after, seconds, speed, rate_at_start, share)
 
     def _done(self, epochs: float, seconds: float) -> float:
         """Return the epochs that the schedule counts as done, by epochs and by seconds."""
@@ -223,10 +228,10 @@ class Trainer(ABC, Generic[M]):
         return max(epochs, self.epochs * by_time)
 
 
-def _check_finite(epoch: Epoch) -> None:
-    for part, value in (("training", epoch.train), ("validation", epoch.valid)):
+def _check_finite(epoch: int, perplexities: Mapping[str, float | None], rate: float) -> None:
+    for part, value in perplexities.items():
         if value is not None and not math.isfinite(value):
             raise TrainingError(
-                f"the training diverged: the {part} perplexity of epoch {epoch.epoch} is {value}; "
-                f"lower the learning rate, which is {epoch.learning_rate:g}"
+                f"the training diverged: the {part} perplexity of epoch {epoch} is {value}; "
+                f"lower the learning rate, which is {rate:g}"
             )

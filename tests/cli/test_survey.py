@@ -81,7 +81,7 @@ def test_commas_separate_rows_but_not_the_digits_of_a_value():
     rows = parse_rows("huffman, gmm --trees 4,flat")
     assert [row.name for row in rows] == ["huffman", "gmm --trees 4", "flat"]
     bands = parse_rows("differentiated --bands 10:4,*:2,flat")
-    assert [row.slug for row in bands] == ["layer-differentiated-bands-10-4-2", "flat"]
+    assert [row.options for row in bands] == [{"bands": "10:4,*:2"}, {}]
     with pytest.raises(FileFormatError, match=r"2\.json"):
         parse_rows("adaptive --cutoffs 10,20, 2.json")
     with pytest.raises(OptionError, match="100,200"):

@@ -94,6 +94,14 @@ def test_nll_is_minus_log_prob_of_the_target(spec):
 
 
 @every_layer
+def test_losses_that_are_called_likelihoods_are_the_nll(spec):
+    layer, hidden, targets = drawn(spec)
+    losses, _ = layer.loss(hidden, targets, np.random.default_rng(0))
+    if layer.is_likelihood:
+        np.testing.assert_allclose(losses, layer.nll(hidden, targets), rtol=1e-6, atol=1e-9)
+
+
+@every_layer
 def test_unnormalised_nll_is_what_ln_z_is_left_out_of(spec):
     layer, hidden, targets = drawn(spec)
     log_z, scores = layer.log_normaliser(hidden), layer.unnormalised_nll(hidden, targets)

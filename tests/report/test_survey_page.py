@@ -8,10 +8,11 @@ from hstree import build
 from hstree.errors import FileFormatError
 from hstree.experiments import compare, results
 from hstree.experiments.evaluation import corpus_splits
-from hstree.experiments.survey import survey
+from hstree.experiments.survey import Speed, SurveyRow, survey
 from hstree.layers.registry import LAYERS
 from hstree.report import write, write_survey
 from hstree.report.answer import answers_of
+from hstree.report.survey_page import _fastest
 from hstree.report.table import rows_of, times
 from tests.experiments.made_up import a_comparison, a_row
 from tests.texts import corpus_of, markov_lines
@@ -54,6 +55,15 @@ def test_the_page_of_a_survey_has_its_table_and_plots(splits, tmp_path):
     plots = re.search(r'id="plot-items">(.*?)</script>', text, re.S)[1]
     assert plots.count("validation perplexity (log scale)") == 1
     assert write_survey(home, tmp_path / "again.html").read_bytes() == page.read_bytes()
+
+
+@pytest.mark.parametrize(("low", "said"), [(0.98, "None is faster than flat"), (1.1, "own")])
+def test_the_fastest_row_beats_flat_in_every_round(low, said):
+    given = {"parameters": 1, "parameters_to_flat": 1.0, "published": None, "with_kneser_ney": {}}
+    speed = Speed(tokens_per_second=500.0, times_flat=1.3, low=low, high=1.5)
+    names = ("training", "nll", "log_prob", "top_k")
+    row = SurveyRow(name="own", approach="", is_flat=False, **dict.fromkeys(names, speed), **given)
+    assert said in str(_fastest(row, speed))
 
 
 def test_a_survey_by_epochs_alone_has_a_page(splits, tmp_path):

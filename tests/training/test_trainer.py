@@ -22,7 +22,9 @@ class Counting(Trainer):
         words, positions, weight, bias = self.weights
         model = SimpleNamespace(parameters=lambda: {"embedding": words, "position": positions})
         layer = SimpleNamespace(
-            parameters=lambda: {"weight": weight, "bias": bias}, arrange=lambda batches: batches
+            parameters=lambda: {"weight": weight, "bias": bias},
+            arrange=lambda batches: batches,
+            is_likelihood=True,
         )
         super().__init__(model, layer, epochs, seconds)
         self.rates, self.interrupt_at = [], interrupt_at
@@ -160,3 +162,10 @@ def test_the_other_limits_end_a_training_within_its_budget(monkeypatch):
 def test_one_batch_is_trained_under_any_budget(monkeypatch):
     history = Clocked(5, 1e-9, monkeypatch).fit(range(8))
     assert (history.out_of_time, history.epochs[0].share) == (True, 3 / 8)
+
+
+def test_a_loss_that_is_no_likelihood_gives_no_training_perplexity():
+    loop = Counting(2)
+    loop.layer.is_likelihood = False
+    epochs = loop.fit(range(8)).epochs
+    assert [epoch.train for epoch in epochs] == [None, None]
