@@ -13,6 +13,7 @@ from hstree._files import recorded_name
 from hstree._options import suggestion
 from hstree.builders import builder
 from hstree.builders.registry import BUILDERS
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.experiments.entries import Baseline, Entry, Layer, Method, NamedOutput
 from hstree.layers.registry import LAYERS, LayerKind
@@ -35,12 +36,25 @@ def parse_method(text: str) -> Method:
     >>> dict(parse_method("gmm --epsilon 0.4 --trees 4").options)
     {'epsilon': 0.4, 'trees': 4}
     """
-    chosen, options, name = _parsed(text, builder, 'a method, as in "gmm --epsilon 0.4"')
+    what = 'a method, as in "gmm --epsilon 0.4"'
+    chosen, options, name = _parsed(text, find_builder, what)
     return Method(chosen.name, options, name=name)
 
 
-def parse_layer(text: str) -> tuple[LayerKind, dict[str, Any], str]:
+def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
+    """Return the builder of a name; `instead` tells what to do with the name of a layer."""
+    if name not in BUILDERS.names() and name in LAYERS.names():
+        if LAYERS.get(name).takes is Vocabulary:
+            raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
+    return builder(name)
+
+
+def parse_layer(
+    text: str, instead: str = "give it with --method {}"
+) -> tuple[LayerKind, dict[str, Any], str]:
     """Read an output layer, its options by their Python names, and the name that was typed.
+
+    `instead` tells what to do with the name of a builder.
 
     Examples
     --------
@@ -48,7 +62,13 @@ def parse_layer(text: str) -> tuple[LayerKind, dict[str, Any], str]:
     >>> kind.name, options, name
     ('flat', {}, 'flat')
     """
-    return _parsed(text, LAYERS.get, 'an output layer, as in "sampled --samples 500"')
+
+    def find(name: str) -> LayerKind:
+        if name not in LAYERS.names() and name in BUILDERS.names():
+            raise OptionError(f"{name} is a way to build a tree: {instead.format(name)}")
+        return LAYERS.get(name)
+
+    return _parsed(text, find, 'an output layer, as in "sampled --samples 500"')
 
 
 def parse_rows(text: str) -> list[Entry]:
@@ -96,6 +116,12 @@ def _parsed(text: str, get: Callable[[str], Any], what: str) -> tuple[Any, dict[
     return chosen, _typed_options(chosen, words[1:]), shlex.join(words)
 
 
+def _help_command(chosen: Builder | LayerKind) -> str:
+    if isinstance(chosen, LayerKind):
+        return f"`hstree layers {chosen.name}`"
+    return f"`hstree build --method {chosen.name} --help`"
+
+
 def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, Any]:
     """Return options by their Python names."""
     by_flag = {flag(option.name): option for option in chosen.options}
@@ -105,6 +131,8 @@ def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, A
     for word in rest:
         typed, equals, value = word.partition("=")
         option = by_flag.get(typed) or off.get(typed)
+        if word in ("--help", "-h"):
+            raise OptionError(f"{_help_command(chosen)} describes the options of {chosen.name}")
         if option is None:
             raise OptionError(unknown_option(word, chosen.name, chosen.options))
         if option.type is bool:

@@ -129,9 +129,9 @@ class BuilderOptions:
         name = _value_of(arguments, "--method", "-m") or self.default
         if name is None:
             return None
-        from hstree.builders import builder
+        from hstree_cli.method_strings import find_builder
 
-        chosen = builder(name)
+        chosen = find_builder(name, "train with it by `hstree evaluate --layer {} CORPUS`")
         parameters = [
             _parameter(option, f"Options of {chosen.name}", chosen.options)
             for option in chosen.options
