@@ -43,9 +43,9 @@ def parse_method(text: str) -> Method:
 
 def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
     """Return the builder of a name; `instead` tells what to do with the name of a layer."""
-    if name not in BUILDERS.names() and name in LAYERS.names():
-        if LAYERS.get(name).takes is Vocabulary:
-            raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
+    is_layer = name in LAYERS.names() and name not in BUILDERS.names()
+    if is_layer and LAYERS.get(name).takes is Vocabulary:
+        raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
     return builder(name)
 
 

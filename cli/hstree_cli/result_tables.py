@@ -340,8 +340,8 @@ def ratio_fact(blocks: int, tokens: int, *, with_p: bool = True) -> tuple[str, s
     """Return the meaning of the intervals and p values, or why there are none."""
     if blocks < FEWEST:
         meaning = (
-            f"of test perplexities; the {count(tokens)} test tokens are too few to tell it from "
-            f"1: an interval takes {FEWEST} blocks of {count(BLOCK)} tokens"
+            f"of test perplexities; [-], no interval: the test text, {count(tokens)} tokens, has "
+            f"fewer than {FEWEST} blocks of {count(BLOCK)} tokens"
         )
     else:
         p = "; p, the chance of such a ratio if it were 1" if with_p else ""
@@ -380,11 +380,11 @@ def _mean_and_sd(statistics: Spread) -> str:
 
 
 def ratio_text(ratio: Ratio | None) -> str:
-    """Return a ratio to flat with its interval, or that the text is too short for one."""
+    """Return a ratio to flat with its interval, [-] if the text is too short for one."""
     if ratio is None:
         return "-"
     if ratio.low is None:
-        return f"{ratio.ratio:.3f} too short to tell"
+        return f"{ratio.ratio:.3f} [-]"
     if ratio.low == ratio.high:
         return figure(ratio.ratio, 3)
     # No space inside the brackets, so that a narrow table puts them below the ratio.
