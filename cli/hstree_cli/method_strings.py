@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from hstree.builders import builder
 from hstree.builders.registry import BUILDERS
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.experiments.entries import Baseline, Entry, Layer, Method, NamedOutput
+from hstree.experiments.entries import Baseline, Entry, Layer, Method, NamedOutput, as_entries
+from hstree.experiments.survey import default_rows
 from hstree.layers.registry import LAYERS, LayerKind
 from hstree.tree import load
 from hstree_cli.options import flag
@@ -69,6 +71,37 @@ def parse_layer(
         return LAYERS.get(name)
 
     return _parsed(text, find, 'an output layer, as in "sampled --samples 500"')
+
+
+def spelled(chosen: Builder | LayerKind, values: Mapping[str, Any]) -> str:
+    """Return a builder or a layer with its options as they are typed.
+
+    An option that is None is left out, and a switch that is off by default.
+
+    Examples
+    --------
+    >>> spelled(builder("gmm"), {"epsilon": 0.4, "weighted": False})
+    'gmm --epsilon 0.4'
+    """
+    defaults = {option.name: option.default for option in chosen.options}
+    words = [chosen.name]
+    for name, value in values.items():
+        if isinstance(value, bool):
+            off = [f"--no-{flag(name)[2:]}"] if defaults[name] else []
+            words += [flag(name)] if value else off
+        elif value is not None:
+            words += [flag(name), str(value)]
+    return shlex.join(words)
+
+
+def default_entries(config: Mapping[str, Any]) -> list[Entry]:
+    """Return the rows of a survey by default, named as they are typed."""
+    return [
+        replace(entry, name=spelled(entry.builder, entry.options))
+        if isinstance(entry, Method)
+        else entry
+        for entry in as_entries(default_rows(config))
+    ]
 
 
 def parse_rows(text: str) -> list[Entry]:

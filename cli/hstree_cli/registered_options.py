@@ -174,7 +174,7 @@ class ModelOptions:
             names = [m.name for m in models if with_text or not m.model.is_language_model]
             if name not in names:
                 raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
-            help = f"Model to train: {', '.join(names)}. The options below are its own."
+            help = f"Model to train: {', '.join(names)}; the options below are those of this one."
             model = typer.Option("--model", help=help, metavar="MODEL", rich_help_panel=_TRAINING)
             parameters.append(_keyword("model", default, Annotated[str, model]))
         for option in kind.options:

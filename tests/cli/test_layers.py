@@ -21,7 +21,7 @@ def test_a_model_with_a_layer_is_trained_saved_and_used(hstree, corpus, tmp_path
     ran = hstree("evaluate", *chosen, corpus, *QUICK, "--save", "m", "--json", "r.json")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
-    assert "target, candidates 5" in ran.out
+    assert "target --candidates 5 --correction\n" in ran.out
     result = json.loads((tmp_path / "r.json").read_text())
     assert result["layer"]["name"] == "target"
     assert result["layer"]["options"]["candidates"] == 5

@@ -74,13 +74,17 @@ def survey(
     from hstree.experiments.survey import survey as measure
     from hstree.report import SURVEY_PAGE, write_survey
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
-    from hstree_cli.method_strings import parse_rows
+    from hstree_cli.method_strings import default_entries, parse_rows
     from hstree_cli.survey_tables import print_plan, print_survey
 
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
-        entries = None if rows is None else [entry for text in rows for entry in parse_rows(text)]
+        entries = (
+            default_entries(training)
+            if rows is None
+            else [entry for text in rows for entry in parse_rows(text)]
+        )
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
     warn_of_seen_lines(splits, {})
 
