@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from hstree._compiled import n_threads
 from hstree._text import plural
 from hstree.experiments.rows import at_epoch_limit, parameters_of
 from hstree.experiments.runs import build_seconds
@@ -345,8 +346,8 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         ),
         (
             "speeds",
-            "of training with its batches, all rows in turns in one process, "
-            f"{plural(results.machine.cores, 'core')}",
+            f"of training with its batches, all rows in turns in one process, "
+            f"{computed_on(results)}",
         ),
         (
             "s from text",
@@ -358,6 +359,13 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         ("model", model),
         ("budget", budget),
     ]
+
+
+def computed_on(results: Comparison) -> str:
+    """Return the cores of the machine, and the threads if fewer may compute."""
+    cores = plural(results.machine.cores, "core")
+    is_limited = n_threads() < results.machine.cores
+    return f"{cores}, {plural(n_threads(), 'thread')}" if is_limited else cores
 
 
 def ratio_fact(blocks: int, tokens: int, *, with_p: bool = True) -> tuple[str, str]:

@@ -205,8 +205,11 @@ def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[in
         if pairs[-1][0].strip() != "*" or min(widths) < 1:
             raise ValueError
     except ValueError:
-        reason = f"is {text!r}; it must be ranks and lengths such as '2000:64,10000:32,*:16'"
-        raise OptionError.about("bands", f"{reason}, or 'auto'") from None
+        reason = (
+            f"is {text!r}; it must be 'auto', or ranks and lengths such as "
+            "'2000:64,10000:32,*:16', the last rank '*'"
+        )
+        raise OptionError.about("bands", reason) from None
     check_cutoffs(cutoffs, n_labels, "bands", text)
     return cutoffs, widths
 

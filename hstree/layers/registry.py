@@ -25,7 +25,7 @@ from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree._typing import Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import FileFormatError, InputError, owned_by
 from hstree.layers.base import OutputLayer
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
@@ -172,7 +172,8 @@ class LayerSpec:
         arguments: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
         if "random_state" in inspect.signature(make).parameters:
             arguments["random_state"] = random_state
-        layer: OutputLayer = make(self.source, dim, **arguments)
+        with owned_by(self.kind.name):
+            layer: OutputLayer = make(self.source, dim, **arguments)
         return layer
 
     def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, option
+import typer
+
+from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, UsageError, examples, option
 from hstree_cli.outputs import check_folder, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
@@ -23,6 +25,7 @@ ARTEFACTS = ("survey.json", "survey.csv", "survey.html", "runs")
     'hstree survey corpus.txt -o survey --rows "huffman, nce --samples 100, flat" --epochs 3',
 )
 def survey(
+    ctx: typer.Context,
     corpus: CorpusName,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
@@ -77,6 +80,8 @@ def survey(
     from hstree_cli.method_strings import default_entries, parse_rows
     from hstree_cli.survey_tables import print_plan, print_survey
 
+    if budget is None and not equal_epochs:
+        raise UsageError("--no-equal-epochs leaves nothing to survey without --budget SECONDS", ctx)
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
@@ -100,7 +105,7 @@ def survey(
             equal_epochs=equal_epochs,
             kneser_ney=kneser_ney,
             seeds=seeds,
-            planned=print_plan,
+            planned=lambda plan: print_plan(plan, entries),
             surveyed=keep,
             **training,
         ),
