@@ -22,7 +22,7 @@ import numpy as np
 
 from hstree._files import current_file, read_regular
 from hstree._options import Option, effective, options_of
-from hstree._plugins import PACKAGE, Registry, summary_of, unusable
+from hstree._plugins import PACKAGE, Registry, references_of, summary_of, unusable
 from hstree._typing import Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, owned_by
@@ -46,7 +46,8 @@ SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
 class LayerKind:
     """A registered class of output layers, and the type of its source: `Tree` or `Vocabulary`.
 
-    `summary` is the first line of its docstring, `package` the one that provides it.
+    `summary` is the first line of its docstring, `references` that section of it; `package` is the
+    one that provides it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class LayerKind:
     summary: str
     options: tuple[Option, ...]
     package: str
+    references: str = ""
 
     @classmethod
     def of(cls, name: str, layer: Any, package: str = PACKAGE) -> Self:
@@ -70,7 +72,7 @@ class LayerKind:
         if takes not in SOURCES or dim != "dim":
             expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
             raise unusable("output layer", name, package, expected)
-        return cls(name, layer, takes, summary_of(layer), options, package)
+        return cls(name, layer, takes, summary_of(layer), options, package, references_of(layer))
 
 
 LAYERS = Registry(

@@ -1,8 +1,10 @@
 """Output layers in the program: `hstree layers`, `--layer`, and commands on saved models."""
 
 import json
+import re
 from pathlib import Path
 
+from hstree.experiments.published import PUBLISHED
 from hstree.layers import LAYERS
 
 QUICK = ["--epochs", "1", "--dim", "4"]
@@ -13,7 +15,26 @@ def test_layers_lists_every_layer_with_its_options(hstree):
     assert (ran.status, ran.err) == (0, "")
     for name, kind in LAYERS.all().items():
         assert f"{name}  takes " in ran.out
+        assert " ".join(f"Source: {kind.references}".split()) in " ".join(ran.out.split())
+        assert kind.references
         assert all(f"--{option.name.replace('_', '-')}" in ran.out for option in kind.options)
+
+
+def test_layers_describes_those_that_are_named(hstree, refused):
+    ran = hstree("layers", "adaptive")
+    assert ran.out.startswith("adaptive  takes the words of a corpus\n  Softmax in two steps")
+    assert "ICML 2017" in ran.out
+    assert "sampled" not in ran.out
+    refused("layers", "adaptiv", status=2, saying="did you mean 'adaptive'?")
+
+
+def test_a_layer_is_cited_with_one_year_everywhere():
+    docs = Path(__file__).parents[2] / "docs" / "approximations.md"
+    for name, published in PUBLISHED.items():
+        authors, year = published.source.rsplit(" ", 1)
+        first = authors.split()[0]
+        for text in (LAYERS.get(name).references, docs.read_text()):
+            assert re.search(rf"{first}\b[^;]*?\b{year}\b", text)
 
 
 def test_a_model_with_a_layer_is_trained_saved_and_used(hstree, corpus, tmp_path):

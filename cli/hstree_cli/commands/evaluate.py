@@ -109,8 +109,8 @@ def evaluate(
     if tree is None or (has_tree and corpus is None):
         if tree is not None and not (no_train or tree.is_dir() or tree.name.endswith(ENDINGS)):
             raise UsageError(
-                f"{tree} is read as the tree: give a tree before the corpus, or --layer LAYER, "
-                "one that takes words in `hstree layers`",
+                f"{tree} is read as the tree: give a tree before the corpus, or --layer LAYER "
+                "(`hstree layers` lists them)",
                 ctx,
             )
         missing = "TREE" if has_tree and tree is None else "CORPUS"

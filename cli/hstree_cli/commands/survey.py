@@ -72,7 +72,8 @@ def survey(
     slow: --no-equal-epochs with a budget bounds the time.
 
     DIR gets survey.json, survey.csv and every run. Finished runs in DIR are not done
-    again: an interrupted survey continues, and a new row only adds its own runs.
+    again: an interrupted survey continues, and a new row only adds its own runs. A
+    comparison in DIR shares the runs after equal epochs.
     """
     from hstree.experiments.survey import survey as measure
     from hstree.report import SURVEY_PAGE, write_survey
