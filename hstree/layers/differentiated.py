@@ -210,8 +210,8 @@ def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[in
             raise ValueError
     except ValueError:
         reason = (
-            f"is {text!r}; it must be 'auto', or ranks and lengths such as "
-            "'2000:64,10000:32,*:16', the last rank '*'"
+            f"is {text!r}; it must be ranks and lengths such as '2000:64,10000:32,*:16', the last "
+            "rank '*', or 'auto'"
         )
         raise OptionError.about("bands", reason) from None
     check_cutoffs(cutoffs, n_labels, "bands", text)
