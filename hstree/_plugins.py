@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -107,3 +108,10 @@ def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
 def summary_of(target: Callable[..., Any]) -> str:
     """Return the first line of a docstring."""
     return (inspect.getdoc(target) or "").partition("\n")[0]
+
+
+def references_of(target: Callable[..., Any]) -> str:
+    """Return the section "References" of a numpydoc docstring on one line; "" if there is none."""
+    section = r"^References\n-+\n(.*?)(?=\n\n|\Z)"
+    match = re.search(section, inspect.getdoc(target) or "", re.M | re.S)
+    return " ".join(match[1].split()).replace("`", "") if match else ""

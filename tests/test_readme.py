@@ -83,7 +83,7 @@ def test_every_other_block(tmp_path, environment):
 
 def test_every_command_has_an_example_that_runs(hstree_commands):
     code = "".join(code for _, language, code in blocks() if language == "sh")
-    shown = set(re.findall(r"(?:^|/)hstree ([a-z]+)", code, re.M))
+    shown = set(re.findall(r"(?:^|&& )hstree ([a-z]+)", code, re.M))
     assert shown == hstree_commands
 
 

@@ -138,7 +138,8 @@ def exit_status(arguments: Sequence[str]) -> int:
             known = [builder.options for builder in builders().values()]
             known += [model.options for model in MODELS.all().values()]
             known += [layer.options for layer in LAYERS.all().values()]
-            reason = with_flags(str(error.reason), chain(*known))
+            # None is an option that is not typed
+            reason = with_flags(str(error.reason).removesuffix(", or None"), chain(*known))
             python = f"{error.option} {error.reason}"
             message = message.replace(python, f"{flag(error.option)} {reason}")
         complain(f"{message}{hint}")

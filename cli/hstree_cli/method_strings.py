@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,10 @@ from hstree._files import recorded_name
 from hstree._options import suggestion
 from hstree.builders import builder
 from hstree.builders.registry import BUILDERS
+from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.experiments.entries import Baseline, Entry, Layer, Method, NamedOutput
+from hstree.experiments.entries import Baseline, Entry, Layer, Method, NamedOutput, as_entries
+from hstree.experiments.survey import default_rows
 from hstree.layers.registry import LAYERS, LayerKind
 from hstree.tree import load
 from hstree_cli.options import flag
@@ -35,12 +38,25 @@ def parse_method(text: str) -> Method:
     >>> dict(parse_method("gmm --epsilon 0.4 --trees 4").options)
     {'epsilon': 0.4, 'trees': 4}
     """
-    chosen, options, name = _parsed(text, builder, 'a method, as in "gmm --epsilon 0.4"')
+    what = 'a method, as in "gmm --epsilon 0.4"'
+    chosen, options, name = _parsed(text, find_builder, what)
     return Method(chosen.name, options, name=name)
 
 
-def parse_layer(text: str) -> tuple[LayerKind, dict[str, Any], str]:
+def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
+    """Return the builder of a name; `instead` tells what to do with the name of a layer."""
+    is_layer = name in LAYERS.names() and name not in BUILDERS.names()
+    if is_layer and LAYERS.get(name).takes is Vocabulary:
+        raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
+    return builder(name)
+
+
+def parse_layer(
+    text: str, instead: str = "give it with --method {}"
+) -> tuple[LayerKind, dict[str, Any], str]:
     """Read an output layer, its options by their Python names, and the name that was typed.
+
+    `instead` tells what to do with the name of a builder.
 
     Examples
     --------
@@ -48,7 +64,44 @@ def parse_layer(text: str) -> tuple[LayerKind, dict[str, Any], str]:
     >>> kind.name, options, name
     ('flat', {}, 'flat')
     """
-    return _parsed(text, LAYERS.get, 'an output layer, as in "sampled --samples 500"')
+
+    def find(name: str) -> LayerKind:
+        if name not in LAYERS.names() and name in BUILDERS.names():
+            raise OptionError(f"{name} is a way to build a tree: {instead.format(name)}")
+        return LAYERS.get(name)
+
+    return _parsed(text, find, 'an output layer, as in "sampled --samples 500"')
+
+
+def spelled(chosen: Builder | LayerKind, values: Mapping[str, Any]) -> str:
+    """Return a builder or a layer with its options as they are typed.
+
+    An option that is None is left out, and a switch that is off by default.
+
+    Examples
+    --------
+    >>> spelled(builder("gmm"), {"epsilon": 0.4, "weighted": False})
+    'gmm --epsilon 0.4'
+    """
+    defaults = {option.name: option.default for option in chosen.options}
+    words = [chosen.name]
+    for name, value in values.items():
+        if isinstance(value, bool):
+            off = [f"--no-{flag(name)[2:]}"] if defaults[name] else []
+            words += [flag(name)] if value else off
+        elif value is not None:
+            words += [flag(name), str(value)]
+    return shlex.join(words)
+
+
+def default_entries(config: Mapping[str, Any]) -> list[Entry]:
+    """Return the rows of a survey by default, named as they are typed."""
+    return [
+        replace(entry, name=spelled(entry.builder, entry.options))
+        if isinstance(entry, Method)
+        else entry
+        for entry in as_entries(default_rows(config))
+    ]
 
 
 def parse_rows(text: str) -> list[Entry]:
@@ -96,6 +149,12 @@ def _parsed(text: str, get: Callable[[str], Any], what: str) -> tuple[Any, dict[
     return chosen, _typed_options(chosen, words[1:]), shlex.join(words)
 
 
+def _help_command(chosen: Builder | LayerKind) -> str:
+    if isinstance(chosen, LayerKind):
+        return f"`hstree layers {chosen.name}`"
+    return f"`hstree build --method {chosen.name} --help`"
+
+
 def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, Any]:
     """Return options by their Python names."""
     by_flag = {flag(option.name): option for option in chosen.options}
@@ -105,6 +164,8 @@ def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, A
     for word in rest:
         typed, equals, value = word.partition("=")
         option = by_flag.get(typed) or off.get(typed)
+        if word in ("--help", "-h"):
+            raise OptionError(f"{_help_command(chosen)} describes the options of {chosen.name}")
         if option is None:
             raise OptionError(unknown_option(word, chosen.name, chosen.options))
         if option.type is bool:

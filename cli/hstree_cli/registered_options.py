@@ -129,9 +129,9 @@ class BuilderOptions:
         name = _value_of(arguments, "--method", "-m") or self.default
         if name is None:
             return None
-        from hstree.builders import builder
+        from hstree_cli.method_strings import find_builder
 
-        chosen = builder(name)
+        chosen = find_builder(name, "train with it by `hstree evaluate --layer {} CORPUS`")
         parameters = [
             _parameter(option, f"Options of {chosen.name}", chosen.options)
             for option in chosen.options
@@ -174,7 +174,7 @@ class ModelOptions:
             names = [m.name for m in models if with_text or not m.model.is_language_model]
             if name not in names:
                 raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
-            help = f"Model to train: {', '.join(names)}. The options below are its own."
+            help = f"Model to train: {', '.join(names)}; the options below are those of this one."
             model = typer.Option("--model", help=help, metavar="MODEL", rich_help_panel=_TRAINING)
             parameters.append(_keyword("model", default, Annotated[str, model]))
         for option in kind.options:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from hstree._compiled import n_threads
 from hstree._text import plural
 from hstree.experiments.rows import at_epoch_limit, parameters_of
 from hstree.experiments.runs import build_seconds
 from hstree.experiments.significance import BLOCK, FEWEST
+from hstree.layers.registry import LAYERS
 from hstree.models import describe
+from hstree_cli.method_strings import spelled
 from hstree_cli.tables import (
     Facts,
     code_length_line,
@@ -59,6 +62,7 @@ def print_evaluation(result: RunResult, text: str) -> None:
         ("vocabulary", vocabulary_line(words.size, words.sha256)),
         *_layer_facts(result.layer),
         *_tree_facts(result.tree),
+        *training_facts(result),
         *_normaliser_facts(result.log_normaliser),
         ("seconds", figure(result.seconds, 1)),
     ]
@@ -68,8 +72,7 @@ def print_evaluation(result: RunResult, text: str) -> None:
 def _layer_facts(layer: LayerFigures | None) -> Facts:
     if layer is None:
         return []
-    options = "".join(f", {name} {value}" for name, value in layer.options.items())
-    return [("output layer", f"{layer.name}{options}")]
+    return [("output layer", spelled(LAYERS.get(layer.name), layer.options))]
 
 
 def _tree_facts(tree: TreeFigures | None) -> Facts:
@@ -83,12 +86,34 @@ def _tree_facts(tree: TreeFigures | None) -> Facts:
     ]
 
 
+def training_facts(result: RunResult) -> Facts:
+    """Return which epoch's weights a training kept, and why it stopped."""
+    epochs = [epoch for epoch in result.epochs or [] if epoch.valid is not None]
+    if not epochs:
+        return []
+    best = min(epochs, key=lambda epoch: epoch.valid or 0.0).epoch
+    after = f"after {plural(len(epochs), 'epoch')}"
+    if result.interrupted:
+        stopped = f"interrupted {after}"
+    elif result.out_of_time:
+        stopped = f"out of time in epoch {len(epochs)}"
+    elif result.converged:
+        stopped = f"stopped {after}: it was no longer falling"
+    else:
+        stopped = f"stopped at the limit of {plural(len(epochs), 'epoch')}"
+    return [("training", f"kept epoch {best}, of the lowest validation perplexity; {stopped}")]
+
+
 def _normaliser_facts(log_z: NormaliserFigures | None) -> Facts:
     if log_z is None:
         return []
     return [
         ("ln Z", f"mean {figure(log_z.mean, 3)}, sd {figure(log_z.sd, 3)}, on the test split"),
-        ("unnormalised", f"test perplexity {figure(log_z.unnormalised_perplexity)} if Z were 1"),
+        (
+            "unnormalised",
+            f"test perplexity {figure(log_z.unnormalised_perplexity)} if Z were 1; do not rank by "
+            "it: it is below the true one where ln Z is above 0",
+        ),
     ]
 
 
@@ -321,8 +346,8 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         ),
         (
             "speeds",
-            "of training with its batches, all rows in turns in one process, "
-            f"{plural(results.machine.cores, 'core')}",
+            f"of training with its batches, all rows in turns in one process, "
+            f"{computed_on(results)}",
         ),
         (
             "s from text",
@@ -336,12 +361,19 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
     ]
 
 
+def computed_on(results: Comparison) -> str:
+    """Return the cores of the machine, and the threads if fewer may compute."""
+    cores = plural(results.machine.cores, "core")
+    is_limited = n_threads() < results.machine.cores
+    return f"{cores}, {plural(n_threads(), 'thread')}" if is_limited else cores
+
+
 def ratio_fact(blocks: int, tokens: int, *, with_p: bool = True) -> tuple[str, str]:
     """Return the meaning of the intervals and p values, or why there are none."""
     if blocks < FEWEST:
         meaning = (
-            f"of test perplexities; the {count(tokens)} test tokens are too few to tell it from "
-            f"1: an interval takes {FEWEST} blocks of {count(BLOCK)} tokens"
+            f"of test perplexities; [-], no interval: the test text, {count(tokens)} tokens, has "
+            f"fewer than {FEWEST} blocks of {count(BLOCK)} tokens"
         )
     else:
         p = "; p, the chance of such a ratio if it were 1" if with_p else ""
@@ -362,7 +394,7 @@ def _advice(rows: Sequence[Row], choice: Choice) -> str:
     text = f"Which {noun}? Of {plural(choice.among, noun)}, {best.name} has the lowest "
     text += f"validation perplexity, {_valid_and_test(best)}"
     if fastest is best:
-        text += f"; of the {noun}s {within} none trains faster."
+        text += f"; no {noun} {within} trains faster."
     else:
         times = (fastest.tokens_per_second or 0.0) / (best.tokens_per_second or math.nan)
         text += f". Of the {noun}s {within}, {fastest.name}, {_valid_and_test(fastest)}, trains "
@@ -380,11 +412,11 @@ def _mean_and_sd(statistics: Spread) -> str:
 
 
 def ratio_text(ratio: Ratio | None) -> str:
-    """Return a ratio to flat with its interval, or that the text is too short for one."""
+    """Return a ratio to flat with its interval, [-] if the text is too short for one."""
     if ratio is None:
         return "-"
     if ratio.low is None:
-        return f"{ratio.ratio:.3f} too short to tell"
+        return f"{ratio.ratio:.3f} [-]"
     if ratio.low == ratio.high:
         return figure(ratio.ratio, 3)
     # No space inside the brackets, so that a narrow table puts them below the ratio.

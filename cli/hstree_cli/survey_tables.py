@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from hstree._text import plural
-from hstree_cli.result_tables import at_limit_fact, ratio_fact, ratio_text, split_facts
+from hstree.experiments.comparison import RANDOM
+from hstree.experiments.entries import Method
+from hstree_cli.result_tables import at_limit_fact, computed_on, ratio_fact, ratio_text, split_facts
 from hstree_cli.tables import Facts, duration, facts, figure, narrow, short_figure, table
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:
+    from hstree.experiments.entries import Entry
     from hstree.experiments.results import Comparison, Row
     from hstree.experiments.survey import Mixture, Plan, Regime, Survey, SurveyRow
 
@@ -23,9 +25,10 @@ _TITLES: dict[Regime, str] = {
 }
 
 
-def print_plan(plan: Plan) -> None:
-    """Print what a survey is going to train, and about how long it takes."""
+def print_plan(plan: Plan, rows: Sequence[Entry]) -> None:
+    """Print what a survey of these rows is going to train, and about how long it takes."""
     names = list(dict.fromkeys(run.entry.name for run in plan.runs))
+    learners = _learners(rows)
     regimes = list(dict.fromkeys(run.regime for run in plan.runs))
     filled = table("to train", *(_TITLES[regime] for regime in regimes), text=("to train",))
     for name in names:
@@ -35,7 +38,8 @@ def print_plan(plan: Plan) -> None:
             seconds = sum(run.seconds for run in runs)
             kept = bool(runs) and all(run.finished for run in runs)
             cells.append("kept" if kept else duration(seconds) if runs else "-")
-        filled.add_row(name, *cells)
+        taught = f" (vectors for {', '.join(learners[name])})" if name in learners else ""
+        filled.add_row(f"{name}{taught}", *cells)
     say(filled)
     say(
         facts(
@@ -49,6 +53,18 @@ def print_plan(plan: Plan) -> None:
             ]
         )
     )
+
+
+def _learners(rows: Sequence[Entry]) -> dict[str, list[str]]:
+    """Return the rows that need vectors, by what learns them and is no row itself."""
+    names = {row.name for row in rows}
+    learners: dict[str, list[str]] = {}
+    for row in rows:
+        if isinstance(row, Method) and row.needs_vectors:
+            source = (row.vectors_from or RANDOM).name
+            if source not in names:
+                learners.setdefault(source, []).append(row.name)
+    return learners
 
 
 def print_survey(found: Survey, text: str, folder: str) -> None:
@@ -124,9 +140,10 @@ def _mixture(mixture: Mixture | None) -> str:
 
 
 def _speeds(rows: Sequence[SurveyRow]) -> Table:
-    """Return the table of speeds and sizes, as multiples of flat's."""
-    columns = ("train\ntokens/s", "\ntrain", "one\nword", "all\nwords", "top\n10", "para-\nmeters")
-    filled = table("\ntimes flat", *columns, text=("\ntimes flat",))
+    """Return the table of speeds and sizes; columns "/flat" have multiples of flat's."""
+    over_flat = ("train\n/flat", "1 word\n/flat", "words\n/flat", "top 10\n/flat", "size\n/flat")
+    columns = ("train\ntokens/s", *over_flat)
+    filled = table("\nspeed, size", *columns, text=("\nspeed, size",))
     for row in rows:
         speeds = (row.training, row.nll, row.log_prob, row.top_k)
         filled.add_row(
@@ -206,11 +223,11 @@ def _facts(found: Survey, text: str) -> Facts:
         *lines,
         *(("read before", line) for line in first.read_before()),
         (
-            "times flat",
+            "/flat",
             "speed over flat's: of training; in testing, of the probability of one word, of "
             "all words, of the 10 most probable; all rows in turns in one process, "
-            f"{plural(first.machine.cores, 'core')}; parameters of the whole model in % of the "
-            "model's with flat",
+            f"{computed_on(first)}; size: parameters of the whole model in % of the model's with "
+            "flat",
         ),
         ("text", text),
         *split_facts(first),

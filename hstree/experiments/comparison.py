@@ -23,7 +23,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import InputError, OptionError
+from hstree.errors import InputError, OptionError, owned_by
 from hstree.experiments import results, rows
 from hstree.experiments.entries import (
     Baseline,
@@ -60,7 +60,6 @@ from hstree.experiments.runs import (
 )
 from hstree.experiments.significance import paired_ratio
 from hstree.experiments.throughput import throughput
-from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, predicts
 from hstree.tree import Tree, load
@@ -159,9 +158,11 @@ def check_language_model(config: Mapping[str, Any], name: str) -> None:
         )
 
 
-def _check_layer(name: str, layer: OutputLayer, config: Mapping[str, Any]) -> None:
+def _check_layer(name: str, spec: LayerSpec, config: Mapping[str, Any]) -> None:
     """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
-    layer.check()
+    layer = spec.new(config["dim"])
+    with owned_by(spec.kind.name):
+        layer.check()
     model = kind_of(config).model
     if layer.needs_contexts and not model.is_language_model:
         raise OptionError(
@@ -237,7 +238,7 @@ class Work:
         work = cls(splits, Path(folder), config, range(first, first + seeds))
         for entry in entries:
             if isinstance(entry, Layer | NamedOutput):
-                _check_layer(entry.name, work.spec(entry, first).new(config["dim"]), config)
+                _check_layer(entry.name, work.spec(entry, first), config)
         return work
 
     def build_trees(self, entries: Sequence[Entry]) -> None:

@@ -37,8 +37,8 @@ class Published:
 
 #: By the name of the layer.
 PUBLISHED = {
-    "adaptive": Published(low=0.99, high=1.02, source="Grave et al. 2016"),
-    "differentiated": Published(low=0.98, high=1.02, source="Chen et al. 2015"),
+    "adaptive": Published(low=0.99, high=1.02, source="Grave et al. 2017"),
+    "differentiated": Published(low=0.98, high=1.02, source="Chen et al. 2016"),
     "target": Published(low=1.0, high=1.01, source="Jean et al. 2015"),
     "sampled": Published(low=1.0, high=1.01, source="Jean et al. 2015"),
     "nce": Published(

@@ -41,7 +41,6 @@ LEAST_SHARE, LEAST_WIDTH, MOST_TAILS, CANDIDATES, LEAST_LABELS = 0.75, 4, 4, 30,
 class AdaptiveSoftmax(OutputLayer):
     """Softmax in two steps: frequent words at once, rare ones by cluster with shorter vectors.
 
-    Grave, Joulin, Cisse, Grangier & Jegou (2017), Efficient softmax approximation for GPUs, ICML.
     A softmax over the short list and one entry per cluster gives ``P(w | h)`` of a frequent word;
     a word of cluster i has ``P(w | h) = P(i | h) exp(v_w . P_i h + b_w) / Z_i``, where P_i projects
     h on ``d / factor^i`` numbers. The clusters hold words of falling frequency, so that most
@@ -77,6 +76,11 @@ class AdaptiveSoftmax(OutputLayer):
     head_weight, head_bias : float arrays (S + T, d), (S + T,)
         Short list, then clusters.
     tails : list of (projection (d_i, d), weight (V_i, d_i), bias (V_i,))
+
+    References
+    ----------
+    E. Grave, A. Joulin, M. Cisse, D. Grangier & H. Jegou, "Efficient softmax approximation for
+    GPUs", ICML 2017.
     """
 
     def __init__(

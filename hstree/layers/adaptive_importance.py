@@ -23,7 +23,7 @@ LEAST = 0.02
 
 
 class AdaptiveImportanceSampling(ImportanceSampling):
-    """Importance sampling from n-grams whose mixture follows the model (Bengio & Senecal 2008).
+    """Importance sampling from n-grams whose mixture follows the model.
 
     `importance` with the proposal ``Q(w | h) = sum_i a_i Q_i(w | h)``: Q_1 are the unigrams, Q_2
     and Q_3 the Kneser-Ney models of order 2 and 3. The weights a_i start equal. They are fitted
@@ -36,9 +36,6 @@ class AdaptiveImportanceSampling(ImportanceSampling):
     Labels are drawn for each target: n (d + 6 log G) operations for n samples, for G n-grams in the
     text; or V scores after `limit` samples. Testing costs V; V (d + 1) parameters. For language
     models; without the words before a target, as in a direct call of `loss`, Q is Q_1.
-
-    Y. Bengio & J.-S. Senecal, "Adaptive importance sampling to accelerate training of a neural
-    probabilistic language model", IEEE Transactions on Neural Networks 19 (2008).
 
     Parameters
     ----------
@@ -64,6 +61,11 @@ class AdaptiveImportanceSampling(ImportanceSampling):
     ------
     OptionError
         When `limit` is below `samples`.
+
+    References
+    ----------
+    Y. Bengio & J.-S. Senecal, "Adaptive importance sampling to accelerate training of a neural
+    probabilistic language model", IEEE Transactions on Neural Networks 19, 2008.
     """
 
     def __init__(

@@ -45,10 +45,6 @@ class CnnSoftmax(DenseLayer):
     In testing the vectors are kept until a parameter changes, so that it costs what the flat
     softmax costs.
 
-    Source: Kim, Jernite, Sontag, Rush (2016), "Character-aware neural language models", AAAI (the
-    network, here without highway layers); Jozefowicz, Vinyals, Schuster, Shazeer, Wu (2016),
-    "Exploring the limits of language modeling" (the CNN softmax and its correction).
-
     Parameters
     ----------
     vocabulary : Vocabulary
@@ -69,6 +65,13 @@ class CnnSoftmax(DenseLayer):
         Rank of the part of the output vectors that is not tied to the spelling; 0 for none.
     delay : int
         Batches of training in one update of the network.
+
+    References
+    ----------
+    Y. Kim, Y. Jernite, D. Sontag & A. Rush, "Character-aware neural language models", AAAI 2016
+    (the network, here without highway layers); R. Jozefowicz, O. Vinyals, M. Schuster, N.
+    Shazeer & Y. Wu, "Exploring the limits of language modeling", arXiv:1602.02410, 2016 (the
+    CNN softmax and its correction).
     """
 
     def __init__(

@@ -22,8 +22,7 @@ KEPT_SCORES = 1 << 24
 class DifferentiatedSoftmax(SoftmaxLayer):
     """Softmax over all words, whose vectors are the shorter the rarer the word.
 
-    Chen, Auli & Grangier (2016), Strategies for training large vocabulary neural language models,
-    ACL: D-softmax, or D-softmax* where `projected`. Words are in bands of falling frequency; those
+    D-softmax, or D-softmax* where `projected`. Words are in bands of falling frequency; those
     of band i have the logits ``s_w = v_w . z_i + b_w`` with vectors of d_i numbers, and
     ``P(w | h) = exp(s_w) / Z``. z_i is a part of h that no other band sees, or a projection
     ``P_i h`` of the whole (h itself where d_i = d). It is the softmax whose weight matrix is
@@ -58,6 +57,11 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     bias : float array (V,)
         Biases of the words in the order of the bands; log of the unigram probabilities at the
         start.
+
+    References
+    ----------
+    W. Chen, D. Grangier & M. Auli, "Strategies for training large vocabulary neural language
+    models", ACL 2016.
     """
 
     def __init__(
@@ -205,8 +209,11 @@ def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[in
         if pairs[-1][0].strip() != "*" or min(widths) < 1:
             raise ValueError
     except ValueError:
-        reason = f"is {text!r}; it must be ranks and lengths such as '2000:64,10000:32,*:16'"
-        raise OptionError.about("bands", f"{reason}, or 'auto'") from None
+        reason = (
+            f"is {text!r}; it must be ranks and lengths such as '2000:64,10000:32,*:16', the last "
+            "rank '*', or 'auto'"
+        )
+        raise OptionError.about("bands", reason) from None
     check_cutoffs(cutoffs, n_labels, "bands", text)
     return cutoffs, widths
 

@@ -26,6 +26,11 @@ class FlatSoftmax(HierarchicalSoftmax):
     counts : int array (V,), optional
         Training counts for the starting biases; those of the vocabulary by default.
     dtype : float dtype, default float32
+
+    References
+    ----------
+    Y. Bengio, R. Ducharme, P. Vincent & C. Jauvin, "A neural probabilistic language model",
+    JMLR 3, 2003.
     """
 
     def __init__(

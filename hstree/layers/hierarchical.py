@@ -61,6 +61,11 @@ class HierarchicalSoftmax(OutputLayer):
     bias : float array (R,)
         Biases, such that the untrained layer is the unigram distribution of `counts`.
     codes : Codes
+
+    References
+    ----------
+    F. Morin & Y. Bengio, "Hierarchical probabilistic neural network language model", AISTATS
+    2005; A. Mnih & G. Hinton, "A scalable hierarchical distributed language model", NIPS 2008.
     """
 
     def __init__(

@@ -35,9 +35,6 @@ class ImportanceSampling(NoiseLayer):
 
     Training costs n + 1 scores a target, or V; testing costs V. V (d + 1) parameters.
 
-    Y. Bengio & J.-S. Senecal, "Quick training of probabilistic neural nets by importance
-    sampling", AISTATS 2003.
-
     Parameters
     ----------
     vocabulary : Vocabulary
@@ -64,6 +61,11 @@ class ImportanceSampling(NoiseLayer):
     ------
     OptionError
         When `limit` is below `samples`, or there is no such proposal.
+
+    References
+    ----------
+    Y. Bengio & J.-S. Senecal, "Quick training of probabilistic neural nets by importance
+    sampling", AISTATS 2003.
     """
 
     def __init__(

@@ -37,10 +37,6 @@ class Infrequent(SelfNormalised):
     Training costs f V + 1 scores a target; testing is as for `SelfNormalised`. A smaller f makes
     the gradients noisier, as fewer targets stand for all. V (d + 1) parameters.
 
-    Source: Andreas & Klein (2015), "When and why are log-linear models self-normalizing?", NAACL;
-    Andreas, Rabinovich, Jordan, Klein (2015), "On the accuracy of self-normalized log-linear
-    models", NIPS.
-
     Parameters
     ----------
     vocabulary : Vocabulary
@@ -53,6 +49,12 @@ class Infrequent(SelfNormalised):
         Weight of the penalty; at least 0.001, as biases near 1 / (2 alpha) lose digits.
     fraction : float
         Fraction of the targets of a batch that have the penalty, at least one.
+
+    References
+    ----------
+    J. Andreas & D. Klein, "When and why are log-linear models self-normalizing?", NAACL 2015;
+    J. Andreas, M. Rabinovich, M. Jordan & D. Klein, "On the accuracy of self-normalized log-
+    linear models", NIPS 2015.
     """
 
     def __init__(

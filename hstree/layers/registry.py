@@ -22,10 +22,10 @@ import numpy as np
 
 from hstree._files import current_file, read_regular
 from hstree._options import Option, effective, options_of
-from hstree._plugins import PACKAGE, Registry, summary_of, unusable
+from hstree._plugins import PACKAGE, Registry, references_of, summary_of, unusable
 from hstree._typing import Int64, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import FileFormatError, InputError, owned_by
 from hstree.layers.base import OutputLayer
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
@@ -46,7 +46,8 @@ SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
 class LayerKind:
     """A registered class of output layers, and the type of its source: `Tree` or `Vocabulary`.
 
-    `summary` is the first line of its docstring, `package` the one that provides it.
+    `summary` is the first line of its docstring, `references` that section of it; `package` is the
+    one that provides it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class LayerKind:
     summary: str
     options: tuple[Option, ...]
     package: str
+    references: str = ""
 
     @classmethod
     def of(cls, name: str, layer: Any, package: str = PACKAGE) -> Self:
@@ -70,7 +72,7 @@ class LayerKind:
         if takes not in SOURCES or dim != "dim":
             expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
             raise unusable("output layer", name, package, expected)
-        return cls(name, layer, takes, summary_of(layer), options, package)
+        return cls(name, layer, takes, summary_of(layer), options, package, references_of(layer))
 
 
 LAYERS = Registry(
@@ -172,7 +174,8 @@ class LayerSpec:
         arguments: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
         if "random_state" in inspect.signature(make).parameters:
             arguments["random_state"] = random_state
-        layer: OutputLayer = make(self.source, dim, **arguments)
+        with owned_by(self.kind.name):
+            layer: OutputLayer = make(self.source, dim, **arguments)
         return layer
 
     def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:

@@ -24,9 +24,6 @@ class SelfNormalised(DenseLayer):
     multiplications in testing, not V d. A larger `alpha` brings ln Z nearer to 0 and costs some
     perplexity. Training costs V scores a target, as the flat softmax; V (d + 1) parameters.
 
-    Source: Devlin, Zbib, Huang, Lamar, Schwartz, Makhoul (2014), "Fast and robust neural network
-    joint models for statistical machine translation", ACL.
-
     Parameters
     ----------
     vocabulary : Vocabulary
@@ -37,6 +34,11 @@ class SelfNormalised(DenseLayer):
     dtype : float dtype, default float32
     alpha : float
         Weight of the penalty.
+
+    References
+    ----------
+    J. Devlin, R. Zbib, Z. Huang, T. Lamar, R. Schwartz & J. Makhoul, "Fast and robust neural
+    network joint models for statistical machine translation", ACL 2014.
     """
 
     centre: float = 0.0

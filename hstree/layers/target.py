@@ -17,7 +17,7 @@ from hstree.layers.kernels import block_softmax, block_softmax_backward
 
 
 class TargetSampling(DenseLayer):
-    """Softmax over the targets of a partition of the training text, in training (Jean et al. 2015).
+    """Softmax over the targets of a partition of the training text, in training.
 
     The text is divided into partitions. While one is trained on, the softmax is taken over its
     candidates C alone, the different words that are targets in it: ``-s_w + ln sum_{v in C} exp
@@ -36,9 +36,6 @@ class TargetSampling(DenseLayer):
     One target costs ``|C|`` scores in training and V in testing; V (d + 1) parameters. Batches
     that training did not arrange, as in a direct call of `loss`, have all words as candidates.
 
-    S. Jean, K. Cho, R. Memisevic & Y. Bengio, "On using very large target vocabulary for neural
-    machine translation", ACL 2015, section 3.
-
     Parameters
     ----------
     vocabulary : Vocabulary
@@ -51,6 +48,11 @@ class TargetSampling(DenseLayer):
         Number of different targets at which a partition is complete; V or more means all words.
     correction : bool
         Correct logits for the probability of being a candidate, which the paper does not.
+
+    References
+    ----------
+    S. Jean, K. Cho, R. Memisevic & Y. Bengio, "On using very large target vocabulary for neural
+    machine translation", ACL 2015, section 3.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ from hstree.data.text_score import TextScore
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError, OptionError
+from hstree.errors import FileFormatError, OptionError, owned_by
 from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
@@ -178,7 +178,8 @@ class Model(ABC, Generic[M]):
         counts = windows.corpus.counts
         self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
         self.texts = texts([part.record for part in (train, valid) if part is not None])
-        self.layer.check()
+        with owned_by(self.spec.kind.name):
+            self.layer.check()
         began = time.perf_counter()
         self.layer.prepare(windows)
         preparation = time.perf_counter() - began

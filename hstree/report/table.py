@@ -206,7 +206,7 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
         *([without] if oov else []),
         Column("to flat", "% perplexity", "difference from the flat softmax, with its 95% interval "
                f"over blocks of {BLOCK:,} test tokens or more; fewer than {FEWEST} blocks are too "
-               "few to tell", of_to_flat),
+               "few for one", of_to_flat),
         Column("p", "", "p value of no difference from the flat softmax: paired t-test over test "
                "blocks", _p),
         *(log_z if any(row.result.log_normaliser for row in rows) else []),
@@ -240,7 +240,7 @@ def _test(row: PageRow) -> Cell:
 
 def of_to_flat(row: PageRow) -> Cell:
     """Return the cell of a row's ratio to flat."""
-    ratio, interval = row.result.to_flat, "too short to tell"
+    ratio, interval = row.result.to_flat, "no interval"
     if ratio is None:
         return Cell(DASH, None)
     if row.is_flat:

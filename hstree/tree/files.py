@@ -59,6 +59,10 @@ def _ending(path: str | os.PathLike[str]) -> str:
     for ending in ENDINGS:
         if name.endswith(ending):
             return ending
+    if Path(path).is_dir():
+        inside = Path(path) / "tree.json"
+        remedy = f"name {inside}" if inside.is_file() else "it has no tree.json"
+        raise FileFormatError(f"{path} is a folder, as of a model, and no tree file; {remedy}")
     raise FileFormatError(f"{path} has no known ending; a tree file ends in {', '.join(ENDINGS)}")
 
 

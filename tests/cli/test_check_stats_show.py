@@ -1,6 +1,7 @@
 """`check`, `stats` and `show` on sound trees."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -175,3 +176,14 @@ def test_stats_leave_out_what_another_builder_calls_classes_or_coverage(hstree, 
     ran = hstree("stats", "tree.json")
     assert ran.status == 0
     assert ran.out == hstree("stats", "plain.json").out
+
+
+def test_the_tree_in_a_folder_is_named(refused, tree):
+    for folder in ("model", "empty"):
+        Path(folder).mkdir()
+    tree.rename("model/tree.json")
+    for command in ("check", "stats", "show"):
+        refused(
+            command, "model", saying="is a folder, as of a model, and no tree file; name model/"
+        )
+        refused(command, "empty", saying="no tree file; it has no tree.json")

@@ -5,12 +5,14 @@ import math
 import os
 import stat
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hstree as library
 from hstree.models.lbl import LogBilinearTrainer
+from hstree_cli.result_tables import training_facts
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
 
@@ -314,3 +316,23 @@ def test_an_interrupt_while_the_trained_model_is_scored_leaves_it_saved(
     ran = hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
     assert ran.status == 130
     assert library.LanguageModel.load(tmp_path / "m").dim == 8
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        ({"converged": True}, "stopped after 3 epochs: it was no longer falling"),
+        ({"interrupted": True}, "interrupted after 3 epochs"),
+        ({"out_of_time": True}, "out of time in epoch 3"),
+        ({}, "stopped at the limit of 3 epochs"),
+    ],
+)
+def test_which_epoch_was_kept_and_why_a_training_stopped_are_said(ended, said):
+    epochs = [SimpleNamespace(epoch=i + 1, valid=valid) for i, valid in enumerate((9.0, 8.0, 8.5))]
+    how = {"converged": False, "interrupted": False, "out_of_time": None} | ended
+    [(name, text)] = training_facts(SimpleNamespace(epochs=epochs, **how))
+    assert (name, text) == (
+        "training",
+        f"kept epoch 2, of the lowest validation perplexity; {said}",
+    )
+    assert training_facts(SimpleNamespace(epochs=[], **how)) == []

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from hstree.errors import OptionError
-from hstree_cli.method_strings import parse_method
+from hstree.layers import LAYERS
+from hstree_cli.method_strings import default_entries, parse_layer, parse_method, spelled
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,19 @@ def test_what_a_method_is_refused_for(text, said):
 def test_a_method_is_named_as_it_was_typed():
     assert parse_method("gmm  --epsilon=.4").name == "gmm --epsilon=.4"
     assert parse_method("gmm --epsilon=.4").slug == parse_method("gmm --epsilon 0.4").slug
+
+
+@pytest.mark.parametrize("name", LAYERS.native)
+def test_options_are_printed_as_they_are_typed(name):
+    kind = LAYERS.get(name)
+    options = {option.name: option.default for option in kind.options}
+    switched = {n: not value for n, value in options.items() if isinstance(value, bool)}
+    for values in (options, options | switched):
+        _, typed, _ = parse_layer(spelled(kind, values))
+        assert options | typed == values
+
+
+def test_the_default_rows_of_a_survey_are_named_as_they_are_typed():
+    names = [entry.name for entry in default_entries({})]
+    assert names[:4] == ["huffman", "gmm", "gmm --epsilon 0.4 --trees 4", "classes"]
+    assert names[-1] == "flat"

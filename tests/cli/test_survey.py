@@ -39,6 +39,7 @@ def test_the_plan_and_the_tables_fit_the_terminal(hstree, corpus, tmp_path, monk
         assert f"{row.training.tokens_per_second:,.0f}" in out
         assert f"{row.with_kneser_ney['equal_epochs'].test:.1f}" in out
     for said in (
+        "random (vectors",
         "time left",
         "ln Z",
         "unnormalised",
@@ -65,7 +66,11 @@ def test_a_budget_alone(hstree, corpus, tmp_path):
         (("-r", "hufman"), "there is no method or output layer 'hufman'; did you mean 'huffman'?"),
         (("-r", "huffman, kn5"), "kn5 is not an output layer"),
         (("-r", "own --sclae 2"), "no option --sclae for own; did you mean '--scale'?"),
-        (("-r", "huffman", "--budget", "0"), "budget is 0"),
+        (("--budget", "0"), "--budget is 0.0; it must be a number, above 0\n"),
+        (("--no-equal-epochs",), "nothing to survey without --budget SECONDS"),
+        (("-r", "differentiated --bands 9:4"), "differentiated: --bands is '9:4'; it must"),
+        (("-r", "adaptive --cutoffs abc"), "adaptive: --cutoffs is 'abc'; it must"),
+        (("-r", "sampled --proposal foo"), "sampled: --proposal is 'foo'; it must"),
         (("-r", "huffman", "--seconds", "3"), "--seconds"),
         (("-r", "none.json"), "none.json"),
     ],

@@ -78,7 +78,8 @@ def compare(
 
     DIR gets results.json, results.csv and every run. Finished runs in DIR are not
     done again: an interrupted comparison continues, and a new method only adds its
-    row. The table has the rows that this command names.
+    row. DIR may be that of a survey: they share the runs after equal epochs. The
+    table has the rows that this command names.
     """
     from hstree._files import recorded_name
     from hstree.experiments.entries import Baseline, Layer, NamedOutput

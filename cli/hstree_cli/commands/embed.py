@@ -125,7 +125,11 @@ def _output_and_text(
     if layer is None:
         text = read_corpus(source, reading)
         return layer_spec(build("huffman", text)), text
-    kind, options, _ = parse_layer(layer)
+    kind, options, _ = parse_layer(
+        layer,
+        "`hstree build --method {} CORPUS -o tree.json`, then `hstree embed CORPUS --tree "
+        "tree.json`",
+    )
     text = read_corpus(source, reading)
     over = build("huffman", text) if kind.takes is Tree else text.counted_vocabulary()
     return layer_spec(over, kind.name, **options), text

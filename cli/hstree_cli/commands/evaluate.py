@@ -97,12 +97,22 @@ def evaluate(
     from hstree.layers.registry import TREE_LAYER
     from hstree.models.files import FILES, TREE_FILES
     from hstree.tree import Tree
+    from hstree.tree.files import ENDINGS
     from hstree_cli.method_strings import parse_layer
     from hstree_cli.result_tables import print_evaluation
 
-    kind, layer_options, _ = parse_layer(layer or TREE_LAYER)
+    kind, layer_options, _ = parse_layer(
+        layer or TREE_LAYER,
+        "`hstree build --method {} CORPUS -o tree.json`, then `hstree evaluate tree.json CORPUS`",
+    )
     has_tree = no_train or kind.takes is Tree
     if tree is None or (has_tree and corpus is None):
+        if tree is not None and not (no_train or tree.is_dir() or tree.name.endswith(ENDINGS)):
+            raise UsageError(
+                f"{tree} is read as the tree: give a tree before the corpus, or --layer LAYER "
+                "(`hstree layers` lists them)",
+                ctx,
+            )
         missing = "TREE" if has_tree and tree is None else "CORPUS"
         raise UsageError(f"Missing argument '{missing}'", ctx)
     if not has_tree and corpus is not None:
@@ -155,9 +165,7 @@ def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
     """Refuse a model's folder in place of a tree, and training options with --no-train."""
     if tree.is_dir() and not no_train:
         raise UsageError(
-            f"{tree} is a folder: add --no-train to score the model in it, "
-            f"or train anew on {tree / 'tree.json'}",
-            ctx,
+            f"{tree} is a folder: add --no-train to score the model in it{_anew(tree)}", ctx
         )
     if tree.is_file() and no_train:
         raise UsageError(
@@ -169,6 +177,20 @@ def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
     typed = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
     if no_train and (others := [flag(name) for name in typed if name not in _FOR_SCORING]):
         raise UsageError(f"{', '.join(others)}: not with --no-train, which trains nothing", ctx)
+
+
+def _anew(folder: Path) -> str:
+    """Return how to train anew on the output layer of a model's folder, if it can be told."""
+    from hstree._files import read_json
+    from hstree.errors import HstreeError
+    from hstree.models.files import CONFIG, TREE_FILES
+
+    if (source := folder / TREE_FILES[1]).is_file():
+        return f", or train anew on {source}"
+    with suppress(HstreeError, LookupError, TypeError):
+        name = read_json(folder / CONFIG, "")["layer"]["name"]
+        return f", or train anew with --layer {name}"
+    return ""
 
 
 def _over_tree(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hstree_cli.options import examples
+from hstree_cli.options import argument, examples
 from hstree_cli.registered_options import flags, shown_default, with_flags
 from hstree_cli.terminal import say, warn
 
@@ -28,9 +28,17 @@ def methods() -> None:
         warn(reason)
 
 
-@examples("hstree layers", 'hstree evaluate --layer "sampled --samples 500" corpus.txt')
-def layers() -> None:
-    """List every output layer and its options with their defaults.
+@examples(
+    "hstree layers",
+    "hstree layers adaptive sampled",
+    'hstree evaluate --layer "sampled --samples 500" corpus.txt',
+)
+def layers(
+    names: Annotated[
+        list[str] | None, argument("NAME", "Output layers to describe; all by default.")
+    ] = None,
+) -> None:
+    """List output layers, their sources, and their options with their defaults.
 
     A layer over a tree is for evaluate; the others are for evaluate, compare and
     survey.
@@ -38,17 +46,21 @@ def layers() -> None:
     from hstree.layers import LAYERS
     from hstree.tree import Tree
 
-    for kind in LAYERS.all().values():
-        say(_description(kind, "a tree" if kind.takes is Tree else "the words of a corpus"))
-    for reason in LAYERS.broken().values():
+    kinds = [LAYERS.get(name) for name in names] if names else LAYERS.all().values()
+    for kind in kinds:
+        takes = "a tree" if kind.takes is Tree else "the words of a corpus"
+        say(_description(kind, takes, kind.references))
+    for reason in () if names else LAYERS.broken().values():
         warn(reason)
 
 
-def _description(kind: Builder | LayerKind, takes: str) -> RenderableType:
-    """Return a summary and the options, each with its default and its help."""
+def _description(kind: Builder | LayerKind, takes: str, source: str = "") -> RenderableType:
+    """Return a summary, the source and the options, each with its default and its help."""
     provider = "" if kind.package == "hstree" else f", from {kind.package}"
     heading = Text.assemble((kind.name, "bold"), f"  takes {takes}{provider}")
     lines: list[RenderableType] = [heading, Padding(Text(kind.summary), (0, 0, 0, 2))]
+    if source:
+        lines.append(Padding(Text(f"Source: {source}"), (0, 0, 0, 2)))
     for option in kind.options:
         choices = "|".join(map(str, option.choices))
         usage = " ".join(filter(None, [flags(option), choices]))

@@ -43,10 +43,10 @@ def predict(
 ) -> None:
     """Print the most probable next words, with their probabilities.
 
-    The search is exact with every tree. TEXT begins a line; only its last
-    words count if it is long. Type words as they are in the corpus: in lower case
-    if it is. With a cbow or skipgram model the answers are words that occur near
-    those of TEXT.
+    The search is exact with every tree and every other output layer. TEXT begins a
+    line; only its last words count if it is long. Type words as they are in the
+    corpus: in lower case if it is. With a cbow or skipgram model the answers are
+    words that occur near those of TEXT.
     """
     from hstree._files import write_json
     from hstree.models import load

@@ -180,6 +180,8 @@ def _text_lines(text: Corpus, batches: Batches) -> Iterator[str]:
 
 
 def _summary(results: dict[str, Any]) -> Facts:
+    from hstree._text import plural
+
     tokens, oov, words = results["tokens"], results["oov"], results["vocabulary"]
     return [
         ("of each", results["predicts"]),
@@ -188,7 +190,7 @@ def _summary(results: dict[str, Any]) -> Facts:
         ("", f"{figure(results['perplexity_without_oov'])} without"),
         (
             "tokens",
-            f"{count(tokens)} in {count(results['lines'])} lines, one <eos> per line included",
+            f"{count(tokens)} in {plural(results['lines'], 'line')}, one <eos> per line included",
         ),
         ("OOV", f"{count(oov)} ({percent(oov, tokens)}), scored as <unk>"),
         ("vocabulary", vocabulary_line(words["size"], words["sha256"])),

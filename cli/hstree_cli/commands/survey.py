@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, option
+import typer
+
+from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, UsageError, examples, option
 from hstree_cli.outputs import check_folder, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
@@ -23,6 +25,7 @@ ARTEFACTS = ("survey.json", "survey.csv", "survey.html", "runs")
     'hstree survey corpus.txt -o survey --rows "huffman, nce --samples 100, flat" --epochs 3',
 )
 def survey(
+    ctx: typer.Context,
     corpus: CorpusName,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
@@ -69,18 +72,25 @@ def survey(
     slow: --no-equal-epochs with a budget bounds the time.
 
     DIR gets survey.json, survey.csv and every run. Finished runs in DIR are not done
-    again: an interrupted survey continues, and a new row only adds its own runs.
+    again: an interrupted survey continues, and a new row only adds its own runs. A
+    comparison in DIR shares the runs after equal epochs.
     """
     from hstree.experiments.survey import survey as measure
     from hstree.report import SURVEY_PAGE, write_survey
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
-    from hstree_cli.method_strings import parse_rows
+    from hstree_cli.method_strings import default_entries, parse_rows
     from hstree_cli.survey_tables import print_plan, print_survey
 
+    if budget is None and not equal_epochs:
+        raise UsageError("--no-equal-epochs leaves nothing to survey without --budget SECONDS", ctx)
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
-        entries = None if rows is None else [entry for text in rows for entry in parse_rows(text)]
+        entries = (
+            default_entries(training)
+            if rows is None
+            else [entry for text in rows for entry in parse_rows(text)]
+        )
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
     warn_of_seen_lines(splits, {})
 
@@ -96,7 +106,7 @@ def survey(
             equal_epochs=equal_epochs,
             kneser_ney=kneser_ney,
             seeds=seeds,
-            planned=print_plan,
+            planned=lambda plan: print_plan(plan, entries),
             surveyed=keep,
             **training,
         ),
