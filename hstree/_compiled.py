@@ -79,6 +79,11 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads(), thread_name_prefix="hstree")
 
 
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of the threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = STEP) -> None:
     """Call ``function(first, stop, *args)`` for parts of range(n), in threads; wait for all.
 

@@ -1,5 +1,8 @@
 """Work shared by threads: results in order, errors raised, trees without a difference."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -66,3 +69,22 @@ def test_threads_build_the_same_tree(monkeypatch):
         built.append(build("gmm", vectors, epsilon=0.1, max_codes=2))
     np.testing.assert_array_equal(built[0].child, built[1].child)
     np.testing.assert_array_equal(built[0].child_start, built[1].child_start)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_starts_threads_of_its_own():
+    code = """
+import os, signal
+from hstree import _compiled
+_compiled.n_threads = lambda: 2
+def work():
+    _compiled.in_parts(1000, lambda first, stop: None)
+work()
+if (child := os.fork()) == 0:
+    signal.alarm(10)
+    work()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (answer.stdout, answer.stderr) == ("0\n", "")
