@@ -30,7 +30,7 @@ import numpy as np
 from hstree import progress
 from hstree._files import cache_folder, is_writable
 from hstree._optional import require
-from hstree._typing import Int32
+from hstree._typing import Bool, Int32
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,6 +47,8 @@ FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
 #: Numbers that are not parted, so that vectorised loops begin at the same places.
 STEP = 64
 
+_stop: ContextVar[Bool] = ContextVar("hstree stop")
+_go_on = np.zeros(1, np.bool_)
 _alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
 
 
@@ -106,25 +108,41 @@ def in_threads(
     """Yield the items with what a function returns for them, in order, computed in all threads.
 
     `when` False, or NumPy alone, computes each when it is asked for. A few items are in memory at a
-    time.
+    time; with one thread, one. This thread waits, so that Ctrl-C is answered, and sets `stop_flag`
+    in the others when their results are not wanted any more.
     """
-    if not when or kernels() == "numpy" or n_threads() == 1:
+    if not when or kernels() == "numpy":
         yield from ((item, function(item)) for item in items)
         return
     waiting: deque[tuple[T, Future[R]]] = deque()
-    with ThreadPoolExecutor(n_threads()) as pool:
+    n, stop = n_threads(), np.zeros(1, np.bool_)
+    most = 2 * n if n > 1 else 0
+
+    def run(item: T) -> R:
+        _stop.set(stop)
+        return function(item)
+
+    with ThreadPoolExecutor(n) as pool:
         try:
             for item in items:
-                run = contextvars.copy_context().run
-                waiting.append((item, pool.submit(run, function, item)))
-                if len(waiting) > 2 * n_threads():
+                waiting.append((item, pool.submit(contextvars.copy_context().run, run, item)))
+                if len(waiting) > most:
                     first, result = waiting.popleft()
                     yield first, result.result()
             while waiting:
                 first, result = waiting.popleft()
                 yield first, result.result()
         finally:
+            stop[0] = True
             pool.shutdown(cancel_futures=True)
+
+
+def stop_flag() -> Bool:
+    """Return a flag (1,), for kernels that run long: they return when it becomes True.
+
+    It does where `in_threads` does not want the result any more.
+    """
+    return _stop.get(_go_on)
 
 
 def twins(room: str) -> Any:
