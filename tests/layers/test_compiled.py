@@ -1,5 +1,7 @@
 """Compiled kernels against those in NumPy, and against formulas in more digits."""
 
+import copy
+import pickle
 from random import Random
 
 import numpy as np
@@ -287,3 +289,11 @@ def test_rows_that_do_not_fit_are_refused(rows, n):
     parameter, squares = np.ones((9, 3), np.float32), np.ones(9, np.float32)
     with pytest.raises((IndexError, ValueError), match="must"):
         kernels.adagrad_rows(parameter, squares, np.array(rows), parameter[:n], 0.1, None)
+
+
+def test_copies_of_a_layer_need_no_numba():
+    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)), np.random.default_rng(0))
+    losses = layer.nll(hidden, targets)
+    assert b"hstree.layers.compiled" not in pickle.dumps(layer)
+    for twin in (pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer)):
+        np.testing.assert_array_equal(twin.nll(hidden, targets), losses)
