@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from hstree._compiled import numpy_alone
+from hstree._compiled import kernels, numpy_alone
 from hstree._options import Option, Range, check_fields, options_of
 from hstree._text import one_line, plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
@@ -184,6 +184,7 @@ class Model(ABC, Generic[M]):
         preparation = time.perf_counter() - began
         with numpy_alone(not fast):
             self.history_ = self.trainer(windows).fit(windows, valid_windows)
+            self.history_.kernels = kernels()
         self.history_.preparation = preparation
         return self
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hstree.builders import build
-from hstree.experiments.evaluation import versions
+from hstree.experiments.evaluation import evaluate, score_saved, versions
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -164,6 +164,21 @@ def test_results_say_what_computed_them(monkeypatch):
     assert versions()["kernels"] == f"numba {numba.__version__}"
     monkeypatch.setattr("hstree._compiled._is_wanted", lambda: False)
     assert versions()["kernels"] == "numpy"
+
+
+@pytest.mark.parametrize("layer", ["huffman", "flat"])
+def test_results_of_a_training_say_what_trained(corpus, layer):
+    output, options = tree(layer, corpus), {"dim": 5, "epochs": 1}
+    for fast, kernels in ((False, "numpy"), (True, f"numba {numba.__version__}")):
+        evaluation = evaluate(output, corpus, fast=fast, **options)
+        assert evaluation.result.versions["kernels"] == kernels
+        model = LanguageModel(output, **options).fit(corpus, fast=fast)
+        assert score_saved(model, corpus).versions["kernels"] == kernels
+        if not fast:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("hstree._compiled._is_wanted", lambda: False)
+                alone = evaluate(output, corpus, **options)
+            assert evaluation.test.perplexity == alone.test.perplexity
 
 
 @pytest.mark.parametrize("of", [LanguageModel, CBOW, SkipGram])
