@@ -76,8 +76,9 @@ class Model(ABC, Generic[M]):
         training inside an epoch, which a validation follows. See `hstree.training.trainer.Trainer`.
     random_state : int
         Random seed of the starting vectors and of the training. The same seed gives the same
-        weights, byte for byte, on the same number of BLAS threads; with another number, wide
-        nodes and full matrices differ in the last digits.
+        weights, byte for byte, on the same number of BLAS threads. With another number, weights
+        differ in the last digits where BLAS uses all of them: for the flat softmax, other layers
+        than the tree and full matrices, and for wide nodes where no compiled kernels are.
 
     Attributes
     ----------
