@@ -6,20 +6,26 @@ for. The environment variable ``HSTREE_FAST=0`` and `numpy_alone` switch twins o
 
 Machine code is kept in the folder of `cache_folder`, so that a function is compiled once for each
 version of numba and kind of processor; where nothing can be written there, once in each process.
+numba compiles a function anew when its own file changes; a folder for each state of all files makes
+it do so when functions and constants of other files change, which its machine code holds, too.
 """
 
 from __future__ import annotations
 
 import contextvars
 import functools
+import hashlib
 import importlib
 import os
+import re
+import shutil
 import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +36,7 @@ import numpy as np
 from hstree import progress
 from hstree._files import cache_folder, is_writable
 from hstree._optional import require
-from hstree._typing import Int32
+from hstree._typing import Bool, Int32
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,9 +50,14 @@ _OLDEST_TEXT = ".".join(map(str, OLDEST))
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
 FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
 
+#: Days after which machine code that no process used is removed.
+UNUSED_DAYS = 30
+
 #: Numbers that are not parted, so that vectorised loops begin at the same places.
 STEP = 64
 
+_stop: ContextVar[Bool] = ContextVar("hstree stop")
+_go_on = np.zeros(1, np.bool_)
 _alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
 
 
@@ -79,6 +90,11 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads(), thread_name_prefix="hstree")
 
 
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of the threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = STEP) -> None:
     """Call ``function(first, stop, *args)`` for parts of range(n), in threads; wait for all.
 
@@ -101,25 +117,41 @@ def in_threads(
     """Yield the items with what a function returns for them, in order, computed in all threads.
 
     `when` False, or NumPy alone, computes each when it is asked for. A few items are in memory at a
-    time.
+    time; with one thread, one. This thread waits, so that Ctrl-C is answered, and sets `stop_flag`
+    in the others when their results are not wanted any more.
     """
-    if not when or kernels() == "numpy" or n_threads() == 1:
+    if not when or kernels() == "numpy":
         yield from ((item, function(item)) for item in items)
         return
     waiting: deque[tuple[T, Future[R]]] = deque()
-    with ThreadPoolExecutor(n_threads()) as pool:
+    n, stop = n_threads(), np.zeros(1, np.bool_)
+    most = 2 * n if n > 1 else 0
+
+    def run(item: T) -> R:
+        _stop.set(stop)
+        return function(item)
+
+    with ThreadPoolExecutor(n) as pool:
         try:
             for item in items:
-                run = contextvars.copy_context().run
-                waiting.append((item, pool.submit(run, function, item)))
-                if len(waiting) > 2 * n_threads():
+                waiting.append((item, pool.submit(contextvars.copy_context().run, run, item)))
+                if len(waiting) > most:
                     first, result = waiting.popleft()
                     yield first, result.result()
             while waiting:
                 first, result = waiting.popleft()
                 yield first, result.result()
         finally:
+            stop[0] = True
             pool.shutdown(cancel_futures=True)
+
+
+def stop_flag() -> Bool:
+    """Return a flag (1,), for kernels that run long: they return when it becomes True.
+
+    It does where `in_threads` does not want the result any more.
+    """
+    return _stop.get(_go_on)
 
 
 def twins(room: str) -> Any:
@@ -166,20 +198,37 @@ def jit_exact(function: F) -> F:
 def _njit(function: F, **options: Any) -> F:
     numba = _numba() or require("numba", "fast", at_least=_OLDEST_TEXT)
     of_others = numba.config.CACHE_DIR
-    can_cache = _can_cache()
-    numba.config.CACHE_DIR = of_others or str(_folder())
+    folder = _folder()
+    numba.config.CACHE_DIR = str(folder or "")
     try:
-        compiled: F = numba.njit(
+        compiled = numba.njit(
             function,
             nogil=True,
             error_model="numpy",
-            cache=can_cache,
+            cache=folder is not None,
             forceinline=True,
             **options,
         )
     finally:
         numba.config.CACHE_DIR = of_others
-    return compiled
+    if folder is not None:
+        _mend(compiled._cache)
+    result: F = compiled
+    return result
+
+
+def _mend(cache: Any) -> None:
+    """Have a cache of numba compile a function anew where its files are damaged."""
+    load = cache.load_overload
+
+    def load_or_forget(*args: Any) -> Any:
+        try:
+            return load(*args)
+        except Exception:  # what unpickling raises
+            cache.flush()
+            return None
+
+    cache.load_overload = load_or_forget
 
 
 def _is_off() -> bool:
@@ -244,18 +293,40 @@ def _watch(events: Any) -> None:
 
 
 def _is_ours(event: Any) -> bool:
-    module: str = event.data["dispatcher"].py_func.__module__
-    return module.startswith("hstree.")
-
-
-def _folder() -> Path:
-    return cache_folder() / "kernels"
+    function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
+    return str(getattr(function, "__module__", "")).startswith("hstree.")
 
 
 @functools.cache
-def _can_cache() -> bool:
-    """Return whether machine code can be kept; NUMBA_CACHE_DIR names another folder for it."""
-    return bool(_numba().config.CACHE_DIR) or is_writable(_folder())
+def _folder() -> Path | None:
+    """Return the folder of machine code; None where it cannot be kept.
+
+    It is inside NUMBA_CACHE_DIR where that is set. Those of other states are removed when they have
+    not been used for `UNUSED_DAYS`.
+    """
+    base = Path(_numba().config.CACHE_DIR or cache_folder() / "kernels")
+    folder = base / f"hstree-{_digest(Path(__file__).parent)}"
+    if not is_writable(folder):
+        return None
+    with suppress(OSError):
+        os.utime(folder)  # the last time that it was used
+        for other in base.glob("hstree-*"):
+            if other.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
+                shutil.rmtree(other, ignore_errors=True)
+    return folder
+
+
+def _digest(package: Path) -> str:
+    """Return a hash of the modules `compiled` of a package, and of those that they import from."""
+    rooms = sorted(package.glob("*/compiled.py"))
+    imports = re.findall(
+        r"^from hstree\.(\S+) import", "".join(file.read_text("utf-8") for file in rooms), re.M
+    )
+    others = (package / f"{name.replace('.', '/')}.py" for name in sorted(set(imports)))
+    digest = hashlib.sha256()
+    for file in (*rooms, *others):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 class Slots(threading.local):

@@ -117,10 +117,10 @@ def _sums(X, rows, square, weight, odds, sign, piece, total):
 
 
 @jit
-def log_odds(start, X, second, weight, iterations, shared_variance):
+def log_odds(start, X, second, weight, iterations, shared_variance, stop):
     """Fit a mixture to each node, and return the log-odds, as `hstree.builders.gmm.log_odds` does.
 
-    `start` (S + 1,) are the offsets of the nodes.
+    `start` (S + 1,) are the offsets of the nodes. Ends, without a result, when `stop` (1,) is set.
     """
     n, d = X.shape
     odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
@@ -129,9 +129,9 @@ def log_odds(start, X, second, weight, iterations, shared_variance):
     mean = np.empty(d, np.float32)
     for s in range(len(start) - 1):
         rows = (start[s], start[s + 1])
-        first, stop = rows
+        first, last = rows
         mass = spread = of_second = 0.0
-        for i in range(first, stop):
+        for i in range(first, last):
             square[i] = _dot(X, i, X[i])
             mass += weight[i]
             spread += weight[i] * square[i]
@@ -140,6 +140,8 @@ def log_odds(start, X, second, weight, iterations, shared_variance):
         sign = 1.0 if of_second <= mass / 2 else -1.0
         light, light_spread = _sums(X, rows, square, weight, odds, sign, piece, total)
         for round in range(iterations + 1):
+            if stop[0]:
+                return odds
             light = max(light, LEAST_SHARE * mass)
             heavy = mass - light
             ratio = light / heavy
@@ -161,7 +163,7 @@ def log_odds(start, X, second, weight, iterations, shared_variance):
             is_last = round == iterations
             light = light_spread = 0.0
             total[:] = 0
-            for i in range(first, stop):
+            for i in range(first, last):
                 of_row = constant + quadratic * square[i] + linear * _dot(X, i, mean)
                 odds[i] = sign * of_row
                 if not is_last:
@@ -170,7 +172,7 @@ def log_odds(start, X, second, weight, iterations, shared_variance):
                     light_spread += share * square[i]
                     if share > 0:
                         _add(X, i, np.float32(share), piece)
-                    if (i - first) % PIECE == PIECE - 1 or i == stop - 1:
+                    if (i - first) % PIECE == PIECE - 1 or i == last - 1:
                         _flush(piece, total)
             if not is_last and light > mass / 2:
                 # the other component has become the lighter one
@@ -180,10 +182,11 @@ def log_odds(start, X, second, weight, iterations, shared_variance):
 
 
 @jit
-def cluster(start, X, centres, iterations):
+def cluster(start, X, centres, iterations, stop):
     """Return the cluster (n,) of each row, by Lloyd's algorithm in each node.
 
-    `centres` (k, S, d) are the first ones, which are changed. A centre without rows stays.
+    `centres` (k, S, d) are the first ones, which are changed. A centre without rows stays. Ends,
+    without a result, when `stop` (1,) is set.
     """
     (n, d), k = X.shape, len(centres)
     branch, square = np.full(n, -1), np.empty(k)
@@ -197,6 +200,8 @@ def cluster(start, X, centres, iterations):
             size[:] = 0
             totals[:] = 0
             for i in range(start[s], start[s + 1]):
+                if stop[0]:
+                    return branch
                 best, least = 0, np.inf
                 for j in range(k):
                     distance = square[j] - 2 * _dot(X, i, centres[j, s])

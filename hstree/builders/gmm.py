@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from hstree import progress
-from hstree._compiled import twins
+from hstree._compiled import stop_flag, twins
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import divide
@@ -187,7 +187,9 @@ def log_odds(
     """
     module = twins("builders")
     if module is not None and X.dtype == np.float32:
-        odds: Float64 = module.log_odds(nodes.start, X, second, weight, iterations, shared_variance)
+        odds: Float64 = module.log_odds(
+            nodes.start, X, second, weight, iterations, shared_variance, stop_flag()
+        )
         return odds
     d = X.shape[1]
     square = np.vecdot(X, X).astype(np.float64)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from typing import Annotated
 
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import twins
+from hstree._compiled import stop_flag, twins
 from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
 from hstree._typing import Bool, Float64, Floating, Int64
@@ -105,7 +106,7 @@ def _cluster(nodes: Nodes, X: Floating, balanced: bool, iterations: int, noise: 
     centres = _first_centres(nodes, X, noise)
     module, k = twins("builders"), len(noise)
     if module is not None and X.dtype == np.float32 and not balanced:
-        found: Int64 = module.cluster(nodes.start, X, np.stack(centres), iterations)
+        found: Int64 = module.cluster(nodes.start, X, np.stack(centres), iterations, stop_flag())
         return found
     branch = np.full(len(X), -1)
     for _ in range(iterations):
@@ -142,6 +143,8 @@ def _first_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
     nearest = np.ones(len(X))
     centres: list[Floating] = []
     for of_centre in noise:
+        if stop_flag()[0]:
+            raise CancelledError
         with np.errstate(divide="ignore"):
             key = np.log(nearest) + of_centre
         last_in_order = np.lexsort((key, nodes.node))[nodes.start[1:] - 1]

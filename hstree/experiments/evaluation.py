@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import kernels
+from hstree._compiled import kernels, numpy_alone
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
@@ -123,7 +123,7 @@ def _result(model: Model[Any], **figures: Any) -> RunResult:
         if spec.is_plain_tree
         else LayerFigures(name=spec.kind.name, options=dict(spec.options)),
         options=model.config(),
-        versions=versions(),
+        versions=versions() | {"kernels": model.history_.kernels or kernels()},
         **figures,
     )
 
@@ -153,6 +153,7 @@ def evaluate(
     *,
     trained: Callable[[Model[Any]], object] | None = None,
     score_train: bool = True,
+    fast: bool = True,
     **options: Any,
 ) -> Evaluation:
     """Train a model with an output layer and score it on all three splits.
@@ -167,6 +168,8 @@ def evaluate(
         Called with the trained model before it is scored, as scoring may be interrupted.
     score_train : bool, default True
         Whether to score the training split, which may take longer than training on it.
+    fast : bool, default True
+        Whether to train and score by compiled kernels, where numba is installed.
     **options
         Options of `hstree.models.new_model`: `model`, default "lbl", and those of its class, such
         as dim, context, epochs, batch_size, learning_rate, random_state.
@@ -186,11 +189,12 @@ def evaluate(
     splits = Splits(*(model.reencode(split) for split in Splits.of(text).as_dict().values()))
     for split in splits.as_dict().values():
         overlap(split)
-    model.fit(splits.train, splits.valid)
-    if trained is not None:
-        trained(model)
-    train = model.score(splits.train) if score_train else None
-    valid, test = (model.score(split, details=True) for split in (splits.valid, splits.test))
+    with numpy_alone(not fast):
+        model.fit(splits.train, splits.valid)
+        if trained is not None:
+            trained(model)
+        train = model.score(splits.train) if score_train else None
+        valid, test = (model.score(split, details=True) for split in (splits.valid, splits.test))
     seconds = time.perf_counter() - start
     unigram = unigram_score(splits.test, splits.train.counts)
     return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds)
@@ -216,7 +220,7 @@ def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a figure depends on, and what computed it (`kernels`)."""
+    """Return the versions that a figure depends on, and what computes here (`kernels`)."""
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,

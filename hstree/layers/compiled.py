@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import SLOTS, in_parts, jit, n_threads
-from hstree._typing import Array, Bool, Float64, Int64, Integer
+from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
 from hstree.layers.kernels import TINY
 from hstree.layers.node_groups import NARROW, one_blas_thread
 from hstree.layers.top_k import MASS_MARGIN, TIE
@@ -744,6 +744,7 @@ def search_all(
     Returns labels and log-probabilities (B, k), and whether each search ended before it had scored
     `patience` edges (B,); otherwise its row has no meaning.
     """
+    _check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     arrays = tree.child_start, tree.child, tree.row_start
     found: tuple[Int64, Float64, Bool] = _search_all(weight, bias, hidden, k, *arrays, patience)
     return found
@@ -774,13 +775,31 @@ def _adagrad_rows(parameter, squares, rows, gradient, learning_rate, owed):
         adagrad_row(parameter, squares, rows[i], gradient[i], learning_rate, of_row)
 
 
-# The twins: arguments and results as in `hstree.layers.kernels`.
+# The twins: arguments and results as in `hstree.layers.kernels`. Where NumPy raises, compiled code
+# would read beside an array: arguments are checked here.
+
+
+def _ids(ids: Integer, n: int) -> Int32:
+    """Return ids as int32; IndexError unless they are integers from 0 to n - 1."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind not in "iu":
+        raise IndexError(f"ids must be integers, and are {ids.dtype}")
+    if ids.size and not 0 <= ids.min() <= ids.max() < n:
+        raise IndexError(f"ids must be from 0 to {n - 1}, and are {ids.min()} to {ids.max()}")
+    return np.ascontiguousarray(ids, np.int32)
+
+
+def _check_shape(what: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if shape != wanted:
+        raise ValueError(f"{what} must have the shape {wanted}, and have {shape}")
 
 
 def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
     """Twin of `kernels.window_sum`."""
-    hidden = np.empty((len(contexts), embedding.shape[1]), np.float32)
-    _window_sum(embedding, position, np.ascontiguousarray(contexts, np.int32), hidden)
+    ids = _ids(contexts, len(embedding))
+    _check_shape("contexts", ids.shape, (len(ids), len(position)))
+    hidden = np.empty((len(ids), embedding.shape[1]), np.float32)
+    _window_sum(embedding, position, ids, hidden)
     return hidden, hidden
 
 
@@ -788,10 +807,11 @@ def window_sum_backward(
     embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
 ) -> tuple[Int64, Array, Array]:
     """Twin of `kernels.window_sum_backward`."""
-    slots = SLOTS.of(len(embedding))
-    ids = np.ascontiguousarray(contexts, np.int32)
+    ids = _ids(contexts, len(embedding))
+    _check_shape("contexts", ids.shape, (len(ids), len(position)))
+    _check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
     found: tuple[Int64, Array, Array] = _window_sum_backward(
-        embedding, position, ids, grad_hidden, slots
+        embedding, position, ids, grad_hidden, SLOTS.of(len(embedding))
     )
     return found
 
@@ -807,6 +827,9 @@ def adagrad_rows(
     """Twin of `kernels.adagrad_rows`."""
     if isinstance(rows, slice):
         rows = np.arange(*rows.indices(len(parameter)))
+    elif len(rows) and not 0 <= rows.min() <= rows.max() < len(parameter):
+        raise IndexError(f"rows must be from 0 to {len(parameter) - 1}")
+    _check_shape("gradients", gradient.shape, (len(rows), *parameter.shape[1:]))
     width = math.prod(parameter.shape[1:])
     _adagrad_rows(
         parameter.reshape(-1, width),
@@ -855,7 +878,7 @@ class TreePass:
 
     def losses(self, weight: Array, bias: Array, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods (B,)."""
-        ids = np.ascontiguousarray(targets, np.int32)
+        ids = self._targets(weight, hidden, targets)
         losses: Float64
         if self.is_narrow:
             losses = _tree_losses(weight, bias, hidden, ids, *self._codes, SLOTS.of(len(weight)))
@@ -871,7 +894,7 @@ class TreePass:
         self, weight: Array, bias: Array, hidden: Array, targets: Integer
     ) -> tuple[Float64, Array, Int64, Array, Array]:
         """Return the losses, and their sum's gradients: hidden (B, d); rows, weights and biases."""
-        plan = self.plan(targets, len(weight))
+        plan = self.plan(self._targets(weight, hidden, targets), len(weight))
         if self.is_narrow and len(targets) >= MANY_ITEMS and n_threads() > 1:
             return _gradients_in_threads(weight, bias, hidden, plan)
         with self.one_thread():
@@ -879,6 +902,13 @@ class TreePass:
                 weight, bias, hidden, *plan
             )
         return found
+
+    def _targets(self, weight: Array, hidden: Array, targets: Integer) -> Int32:
+        """Return targets (B,) as int32, checked, as are hidden vectors (B, d)."""
+        ids = _ids(targets, len(self._codes[0]) - 1)
+        _check_shape("targets", ids.shape, (len(hidden),))
+        _check_shape("hidden vectors", hidden.shape, (len(ids), weight.shape[1]))
+        return ids
 
 
 def pass_in_threads(

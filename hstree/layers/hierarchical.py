@@ -81,6 +81,10 @@ class HierarchicalSoftmax(OutputLayer):
         self._tree_pass: Any = None
         self._scratch = Scratch()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the compiled pass out of copies, which may be read where no numba is."""
+        return {**vars(self), "_tree_pass": None}
+
     @property
     def _is_one_softmax(self) -> bool:
         """Whether all labels are under a root that is wide, each once."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -251,10 +251,32 @@ def _small_blocks_last(blocks: Iterable[_Block]) -> Iterator[_Block]:
             yield from small
 
 
+class _OneBlasThread:
+    """Holds BLAS to one thread while any thread is between `__enter__` and `__exit__`."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limiter: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limiter = _blas().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limiter.restore_original_limits()
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
+
+
 def one_blas_thread() -> AbstractContextManager[object]:
     """Hold BLAS to one thread in a ``with`` statement, which takes about 10 us to enter."""
-    limiter: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
-    return limiter
+    return _ONE_BLAS_THREAD
 
 
 @cache

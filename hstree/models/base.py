@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from hstree._compiled import numpy_alone
+from hstree._compiled import kernels, numpy_alone
 from hstree._options import Option, Range, check_fields, options_of
 from hstree._text import one_line, plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
@@ -76,8 +76,9 @@ class Model(ABC, Generic[M]):
         training inside an epoch, which a validation follows. See `hstree.training.trainer.Trainer`.
     random_state : int
         Random seed of the starting vectors and of the training. The same seed gives the same
-        weights, byte for byte, on the same number of BLAS threads; with another number, wide
-        nodes and full matrices differ in the last digits.
+        weights, byte for byte, on the same number of BLAS threads. With another number, weights
+        differ in the last digits where BLAS uses all of them: for the flat softmax, other layers
+        than the tree and full matrices, and for wide nodes where no compiled kernels are.
 
     Attributes
     ----------
@@ -185,6 +186,7 @@ class Model(ABC, Generic[M]):
         preparation = time.perf_counter() - began
         with numpy_alone(not fast):
             self.history_ = self.trainer(windows).fit(windows, valid_windows)
+            self.history_.kernels = kernels()
         self.history_.preparation = preparation
         return self
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import in_threads
+from hstree._compiled import in_threads, n_threads
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, Windows
@@ -86,4 +86,5 @@ def _scored(
     def nll(batch: Batch) -> Float64:
         return model.nll(layer, *batch[:2])
 
-    return in_threads(nll, windows.batches(BATCH), when=layer.scores_in_threads)
+    several = n_threads() > 1 and layer.scores_in_threads
+    return in_threads(nll, windows.batches(BATCH), when=several)

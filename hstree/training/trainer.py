@@ -71,6 +71,8 @@ class History:
         Whether its budget of seconds ended it; then it is neither interrupted nor converged.
     preparation : float
         Seconds that the output layer took before the first batch: to count n-grams, say.
+    kernels : str
+        "numpy" where compiled kernels were switched off or missing; else numba and its version.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -78,6 +80,7 @@ class History:
     converged: bool = False
     out_of_time: bool = False
     preparation: float = 0.0
+    kernels: str = ""
 
 
 class Trainer(ABC, Generic[M]):

@@ -1,5 +1,7 @@
 """Compiled kernels against those in NumPy, and against formulas in more digits."""
 
+import copy
+import pickle
 from random import Random
 
 import numpy as np
@@ -241,3 +243,57 @@ def test_adagrad_is_that_of_numpy(rows, shape, decays):
     kernels.adagrad_rows(parameter, squares, rows, gradient, 0.1, owed)
     np.testing.assert_allclose(parameter, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(squares, sums, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(
+    ("targets", "width"),
+    [
+        ([0, 1, 2, 64], 7),
+        ([0, 1, 2, -1], 7),
+        ([0, 1, 2, 2**32 + 5], 7),
+        ([0, 1, 2, 1.7], 7),
+        ([0, 1], 7),
+        ([0] * 50, 7),
+        ([[0], [1], [2], [3]], 7),
+        ([0, 1, 2, 3], 8),
+        ([0, 1, 2, 3], 6),
+    ],
+)
+def test_targets_and_vectors_that_do_not_fit_are_refused(wide, targets, width):
+    words, children = [f"w{i}" for i in range(64)], random_children(Random(0), 64, wide=False)
+    if wide:
+        children = [[1, *(~i for i in range(50))], [~i for i in range(50, 64)]]
+    layer = HierarchicalSoftmax(Tree.from_children(words, children), 7)
+    hidden = np.ones((4, width), np.float32)
+    for function in (layer.nll, layer.loss):
+        with pytest.raises((IndexError, ValueError), match="must"):
+            function(hidden, np.array(targets))
+    if width != 7:
+        with pytest.raises(ValueError, match="must have the shape"):
+            layer.top_k(hidden, 3)
+
+
+@pytest.mark.parametrize("contexts", [[[0, 30]], [[0, -1]], [[0, 2**32]], [[0]], [0]])
+def test_contexts_that_do_not_fit_are_refused(contexts):
+    embedding, position = np.ones((30, 6), np.float32), np.ones((2, 6), np.float32)
+    grad = np.ones((1, 6), np.float32)
+    with pytest.raises((IndexError, ValueError), match="must"):
+        kernels.window_sum(embedding, position, np.array(contexts))
+    with pytest.raises((IndexError, ValueError), match="must"):
+        kernels.window_sum_backward(embedding, position, np.array(contexts), grad, grad)
+
+
+@pytest.mark.parametrize(("rows", "n"), [([0, 9], 2), ([-1, 3], 2), ([0, 1], 3)])
+def test_rows_that_do_not_fit_are_refused(rows, n):
+    parameter, squares = np.ones((9, 3), np.float32), np.ones(9, np.float32)
+    with pytest.raises((IndexError, ValueError), match="must"):
+        kernels.adagrad_rows(parameter, squares, np.array(rows), parameter[:n], 0.1, None)
+
+
+def test_copies_of_a_layer_need_no_numba():
+    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)), np.random.default_rng(0))
+    losses = layer.nll(hidden, targets)
+    assert b"hstree.layers.compiled" not in pickle.dumps(layer)
+    for twin in (pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer)):
+        np.testing.assert_array_equal(twin.nll(hidden, targets), losses)

@@ -8,7 +8,7 @@ import pytest
 
 from hstree.layers import hierarchical
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.node_groups import LARGEST_KEPT, Scratch
+from hstree.layers.node_groups import LARGEST_KEPT, Scratch, _blas, one_blas_thread
 from hstree.tree import Tree
 
 # Nodes of 3, 5 and 40 children; "w7" has a code under two of them.
@@ -110,3 +110,18 @@ def test_only_small_arrays_are_kept():
     assert not np.shares_memory(first, scratch.empty("b", (3, 4), np.float64))
     large = scratch.empty("c", (LARGEST_KEPT // 4 + 1,), np.float32)
     assert not np.shares_memory(large, scratch.empty("c", large.shape, np.float32))
+
+
+def test_blas_has_its_threads_again_when_the_last_one_is_done():
+    def limits():
+        return {blas["num_threads"] for blas in _blas().info() if blas["user_api"] == "blas"}
+
+    with _blas().limit(limits=2, user_api="blas"):
+        before = limits()
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert limits() <= {1}
+        second.__exit__(None, None, None)
+        assert limits() == before

@@ -1,12 +1,15 @@
 """Compiled training steps against those in NumPy: parameters, losses, perplexity, bytes."""
 
+import os
+import subprocess
+import sys
 from itertools import islice
 
 import numpy as np
 import pytest
 
 from hstree.builders import build
-from hstree.experiments.evaluation import versions
+from hstree.experiments.evaluation import evaluate, score_saved, versions
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -164,6 +167,53 @@ def test_results_say_what_computed_them(monkeypatch):
     assert versions()["kernels"] == f"numba {numba.__version__}"
     monkeypatch.setattr("hstree._compiled._is_wanted", lambda: False)
     assert versions()["kernels"] == "numpy"
+
+
+@pytest.mark.parametrize("layer", ["huffman", "flat"])
+def test_results_of_a_training_say_what_trained(corpus, layer):
+    output, options = tree(layer, corpus), {"dim": 5, "epochs": 1}
+    for fast, kernels in ((False, "numpy"), (True, f"numba {numba.__version__}")):
+        evaluation = evaluate(output, corpus, fast=fast, **options)
+        assert evaluation.result.versions["kernels"] == kernels
+        model = LanguageModel(output, **options).fit(corpus, fast=fast)
+        assert score_saved(model, corpus).versions["kernels"] == kernels
+        if not fast:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("hstree._compiled._is_wanted", lambda: False)
+                alone = evaluate(output, corpus, **options)
+            assert evaluation.test.perplexity == alone.test.perplexity
+
+
+#: Prints a hash of the weights after some steps.
+STEPS = """
+import hashlib
+import numpy as np
+import hstree
+from hstree.models.lbl import LanguageModel
+words = hstree.Vocabulary([f"w{i}" for i in range(50)], np.arange(50, 0, -1))
+model = LanguageModel(hstree.build("huffman", words), dim=19)
+trainer, rng = model.trainer(None), np.random.default_rng(0)
+for _ in range(5):
+    trainer.step(rng.integers(0, 50, (32, 5)), rng.integers(0, 50, 32), 0.1)
+print(hashlib.sha256(b"".join(a.tobytes() for a in model.parameters().values())).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_machine_code_that_is_kept_gives_the_bytes_of_a_new_one(tmp_path):
+    (tmp_path / "file").write_text("")
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", STEPS],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / folder)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for folder in ("kept", "kept", "file")  # compiled, read, and compiled but not kept
+    ]
+    assert list((tmp_path / "kept").rglob("*.nbc"))
+    assert len(set(printed)) == 1
 
 
 @pytest.mark.parametrize("of", [LanguageModel, CBOW, SkipGram])

@@ -1,10 +1,13 @@
 """When compiled kernels are used: what is installed, what is asked for, where they are kept."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +28,14 @@ import numpy as np
 from hstree.layers.kernels import adagrad_rows
 adagrad_rows(np.ones((2, 3), "f"), np.ones(2, "f"), slice(0, 2), np.ones((2, 3), "f"), 0.1, None)
 """
+#: Prints how far a step moves a weight.
+MOVED = """
+import numpy as np
+from hstree.layers.kernels import adagrad_rows
+weight = np.zeros((1, 1), "f")
+adagrad_rows(weight, np.zeros(1, "f"), np.zeros(1, int), weight + 0.01, 0.1, None)
+print(weight[0, 0])
+"""
 
 
 def run(code, **environment):
@@ -41,7 +52,7 @@ def run(code, **environment):
 @pytest.fixture
 def fresh():
     """Forget whether numba is there, before and after."""
-    cached = (_compiled._numba, _compiled._twins, _compiled._is_wanted, _compiled._can_cache)
+    cached = (_compiled._numba, _compiled._twins, _compiled._is_wanted, _compiled._folder)
     for function in cached:
         function.cache_clear()
     yield
@@ -104,6 +115,58 @@ def test_machine_code_is_kept_in_the_cache_folder(tmp_path):
     assert [file.stat().st_mtime_ns for file in kept] == times
 
 
+@pytest.fixture
+def copied(tmp_path):
+    """Return a copy of the package, a folder for its machine code, and what runs a step there."""
+    pytest.importorskip("numba", reason=NUMBA)
+    package = tmp_path / "copy" / "hstree"
+    shutil.copytree(Path(_compiled.__file__).parent, package)
+    environment = {
+        "PYTHONPATH": str(package.parent),
+        "PYTHONSAFEPATH": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path / "code"),
+    }
+
+    def step():
+        return run(MOVED, **environment)[0]
+
+    return package, tmp_path / "code", step
+
+
+def test_a_constant_of_another_file_is_compiled_anew(copied):
+    package, code, step = copied
+    before = step()
+    file = package / "layers" / "kernels.py"
+    text = file.read_text()
+    file.write_text(text.replace("TINY = 1e-10", "TINY = 1e-2"))
+    assert step() != before
+    file.write_text(text)
+    assert step() == before
+    assert len(list(code.iterdir())) == 2
+
+
+def test_damaged_machine_code_is_compiled_anew(copied):
+    _, code, step = copied
+    before = step()
+    for suffix, kept in (("nbi", 0), ("nbc", 40)):
+        files = list(code.rglob(f"*.{suffix}"))
+        assert files
+        for file in files:
+            file.write_bytes(file.read_bytes()[:kept])
+        assert step() == before
+
+
+def test_machine_code_that_was_long_not_used_is_removed(fresh, monkeypatch, tmp_path):
+    numba = pytest.importorskip("numba", reason=NUMBA)
+    old, young, others = (tmp_path / name for name in ("hstree-old", "hstree-young", "others"))
+    for folder, days in ((old, 31), (young, 29), (others, 31)):
+        folder.mkdir()
+        os.utime(folder, (time.time() - days * 86400,) * 2)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    folder = _compiled._folder()
+    assert set(tmp_path.iterdir()) == {folder, young, others}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
 def test_a_read_only_home_is_no_fault(tmp_path):
     pytest.importorskip("numba", reason=NUMBA)
@@ -112,6 +175,15 @@ def test_a_read_only_home_is_no_fault(tmp_path):
     printed, warned = run(code, HSTREE_CACHE=str(tmp_path / "file" / "x"), NUMBA_CACHE_DIR="")
     assert (printed, warned) == ("done", "")
     assert not stat.S_ISDIR((tmp_path / "file").stat().st_mode)
+
+
+def test_a_folder_of_numba_that_cannot_be_written_is_not_used(fresh, monkeypatch, tmp_path):
+    numba = pytest.importorskip("numba", reason=NUMBA)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "file"))
+    assert _compiled._folder() is None
+    # numba would write beside the sources instead
+    assert _compiled.jit(lambda x: x)._cache.cache_path is None
 
 
 def test_compiling_is_a_task_of_progress_and_that_of_others_is_not(tmp_path):
@@ -124,10 +196,14 @@ class Sink(progress._Silent):
     def start(self, title, total, unit):
         print(title)
         return self
+layers = twins("layers")
 with progress.shown_by(Sink()):
-    numba.njit(lambda x: x + 1)(1)
+    def theirs(x):
+        return x + 1
+    theirs.__module__ = None
+    numba.njit(theirs)(1)
     print("theirs")
-    twins("layers").adagrad_rows(
+    layers.adagrad_rows(
         np.ones((2, 3), "f"), np.ones(2, "f"), slice(0, 2), np.ones((2, 3), "f"), 0.1, None
     )
 print(numba.config.CACHE_DIR == {str(tmp_path)!r})
