@@ -6,7 +6,9 @@ A command takes a group of options as one dataclass parameter, which
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -103,6 +105,42 @@ class HeldOut:
         str | None, option("--valid", "Validation corpus, not part of CORPUS.", "FILE")
     ] = None
     test: Annotated[str | None, option("--test", "Test corpus, not part of CORPUS.", "FILE")] = None
+
+
+@dataclass(frozen=True)
+class Resuming:
+    """Options of how a stopped command goes on."""
+
+    checkpoint_minutes: Annotated[
+        float,
+        option(
+            "--checkpoint-minutes",
+            "Save the state of a training this often; a stopped command goes on from it.",
+            "N",
+            min=0,
+        ),
+    ] = 5.0
+    fresh: Annotated[
+        bool, option("--fresh", "Start anew, not where the same command was stopped.")
+    ] = False
+
+    @contextmanager
+    def applied(self, kept: Iterable[Path] = ()) -> Iterator[None]:
+        """Train in the body with these options; remove the folders `kept` first to start anew."""
+        from hstree.training.checkpoints import defaults
+
+        if self.fresh:
+            for folder in kept:
+                shutil.rmtree(folder, ignore_errors=True)
+        with defaults(minutes=self.checkpoint_minutes, fresh=self.fresh):
+            yield
+
+    @staticmethod
+    def folder() -> Path:
+        """Return where states of trainings are kept that have no folder of their own."""
+        from hstree._files import cache_folder
+
+        return cache_folder() / "checkpoints"
 
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -154,6 +155,7 @@ def evaluate(
     trained: Callable[[Model[Any]], object] | None = None,
     score_train: bool = True,
     fast: bool = True,
+    checkpoints: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Evaluation:
     """Train a model with an output layer and score it on all three splits.
@@ -170,6 +172,8 @@ def evaluate(
         Whether to score the training split, which may take longer than training on it.
     fast : bool, default True
         Whether to train and score by compiled kernels, where numba is installed.
+    checkpoints : path, optional
+        Folder for states of trainings, as `Model.fit` takes it.
     **options
         Options of `hstree.models.new_model`: `model`, default "lbl", and those of its class, such
         as dim, context, epochs, batch_size, learning_rate, random_state.
@@ -190,7 +194,7 @@ def evaluate(
     for split in splits.as_dict().values():
         overlap(split)
     with numpy_alone(not fast):
-        model.fit(splits.train, splits.valid)
+        model.fit(splits.train, splits.valid, checkpoints=checkpoints)
         if trained is not None:
             trained(model)
         train = model.score(splits.train) if score_train else None

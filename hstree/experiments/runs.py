@@ -35,7 +35,7 @@ from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments.evaluation import Splits, evaluate
 from hstree.experiments.results import BaselineResult, RunResult, Split, decode, finite
 from hstree.layers.registry import LayerSpec, layer_spec
-from hstree.models import config_of
+from hstree.models import Model, config_of
 from hstree.models import load as load_model
 from hstree.tree import Tree, load
 
@@ -49,6 +49,8 @@ ARTEFACTS = ("model", "vectors.npy", "vectors.labels.tsv")
 RESULT = "result.json"
 #: Files of the negative log-likelihood of every token of a split, as `nll_of` keeps them.
 NLL: dict[Split, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
+#: Folder of the states of a training that is not finished.
+CHECKPOINTS = "checkpoints"
 #: Seconds that building the tree took.
 BUILD = "build.json"
 #: File that the process at work in a folder locks.
@@ -91,16 +93,22 @@ def run(
     FileFormatError
         When the folder cannot be written.
     KeyboardInterrupt
-        When the training was interrupted; the folder is unchanged.
+        When the training was interrupted. The folder has got checkpoints, from which the same call
+        goes on.
     """
     home = Path(folder)
     spec = output if isinstance(output, LayerSpec) else layer_spec(output)
     key = key_of(spec, splits, **options)
     if (kept := finished(home, key)) is not None:
         return kept
-    evaluation = evaluate(spec, splits, score_train=score_train, **options)
-    if evaluation.history.interrupted:
-        raise KeyboardInterrupt
+    evaluation = evaluate(
+        spec,
+        splits,
+        trained=_raise_if_interrupted,
+        score_train=score_train,
+        checkpoints=home / CHECKPOINTS,
+        **options,
+    )
     make_folder(home)
     for name in (RESULT, *NLL.values()):
         (home / name).unlink(missing_ok=True)  # from here on they would be of other files
@@ -113,7 +121,13 @@ def run(
             _keep_nll(home, score.of_tokens, split)
     result = replace(evaluation.result, key=key)
     write_json(home / RESULT, result.as_dict())
+    evaluation.model.remove_checkpoints()
     return result
+
+
+def _raise_if_interrupted(model: Model[Any]) -> None:
+    if model.history_.interrupted:
+        raise KeyboardInterrupt
 
 
 def key_of(spec: LayerSpec, splits: Splits, **options: Any) -> str:

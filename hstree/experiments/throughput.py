@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,8 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
 
 def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:
     """Yield the batches of one shuffled epoch after the other."""
-    while True:
-        yield from trainer.epoch_batches(windows)
+    for epoch in count(1):
+        yield from trainer.epoch_batches(windows, epoch)
 
 
 def scoring_throughput(

@@ -93,6 +93,10 @@ class AdaptiveImportanceSampling(ImportanceSampling):
         )
         self.proposal: NGramMixture = NGramMixture(vocabulary, counts, memory)
 
+    def training_state(self) -> dict[str, Array]:
+        """Return the mixture's weights, and the sums that they come from."""
+        return {"sums": self.proposal.sums, "mixture": self.proposal.weights}
+
     def adapt(self, share: Array) -> None:
         """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
         self.proposal.observe(share)
@@ -193,15 +197,15 @@ class NGramMixture(Proposal):
         group, posterior = self._last
         mean = np.einsum("bk,cbk->bc", share, posterior, optimize=True)
         present, slot = np.unique(group, return_inverse=True)
-        self._sums[present] *= self.memory
+        self.sums[present] *= self.memory
         for number in range(len(self._components)):
-            self._sums[present, number] += np.bincount(slot, mean[:, number])
+            self.sums[present, number] += np.bincount(slot, mean[:, number])
 
     def update(self) -> None:
         """Set the weights from the sums of EM; equal ones where these are 0."""
-        sums = self._sums.copy()
+        sums = self.sums.copy()
         sums[sums.sum(axis=1) < np.finfo(np.float64).tiny] = 1
-        self.weights: Float64 = sums / sums.sum(axis=1, keepdims=True)
+        np.divide(sums, sums.sum(axis=1, keepdims=True), out=self.weights)
         self.weights *= 1 - LEAST
         self.weights[:, 0] += LEAST
 
@@ -215,6 +219,7 @@ class NGramMixture(Proposal):
     def _restart(self) -> None:
         """Start with equal weights."""
         # (groups, components) sums of posterior probabilities; at first, some for each component
-        self._sums = np.full((int(self.group.max()) + 1, len(self._components)), 10.0)
+        self.sums: Float64 = np.full((int(self.group.max()) + 1, len(self._components)), 10.0)
+        self.weights: Float64 = np.empty_like(self.sums)
         self._last = None
         self.update()

@@ -153,6 +153,13 @@ class OutputLayer(ABC):
         """
         return self.parameters()
 
+    def training_state(self) -> dict[str, Array]:
+        """Return what a training changes in place beside `training_parameters`, for checkpoints.
+
+        Read after `prepare`.
+        """
+        return {}
+
     def learning_rates(self) -> dict[str, float]:
         """Return factors on the learning rate of a language model's training, by array.
 

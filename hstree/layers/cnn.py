@@ -110,13 +110,20 @@ class CnnSoftmax(DenseLayer):
             }
         self.delay = delay
         #: batches since the network's last update, and the sum of their gradients
-        self._waiting, self._grad_spelled = 0, np.zeros((self.n_labels, dim), dtype)
+        self._waiting, self._grad_spelled = (
+            np.zeros((), np.int64),
+            np.zeros((self.n_labels, dim), dtype),
+        )
         self._kept: _Features | None = None
         self._kept_weight: _Weight | None = None
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
         return {**self._network, **self._correction, "bias": self.bias}
+
+    def training_state(self) -> dict[str, Array]:
+        """Return the gradients that wait for the network's update, and their number of batches."""
+        return {"waiting": self._waiting, "grad_spelled": self._grad_spelled}
 
     @property
     def period(self) -> int:
@@ -144,7 +151,7 @@ class CnnSoftmax(DenseLayer):
 
     def prepare(self, train: Windows) -> None:
         """Start a training: gradients of an earlier one are dropped."""
-        self._waiting = 0
+        self._waiting[...] = 0
         self._grad_spelled.fill(0)
 
     def loss(
@@ -165,7 +172,7 @@ class CnnSoftmax(DenseLayer):
         self._waiting += 1
         if self._waiting >= self.delay:
             gradients |= self._network_gradients(self._features(), self._grad_spelled)
-            self._waiting = 0
+            self._waiting[...] = 0
             self._grad_spelled.fill(0)
         parameters = [
             ParameterGradient(name, slice(0, len(values)), values)

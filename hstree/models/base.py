@@ -7,6 +7,8 @@ key of a kept run are made from them. `hstree.models.registry` lists the models 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from abc import ABC, abstractmethod
@@ -32,6 +34,7 @@ from hstree.errors import FileFormatError, OptionError, owned_by
 from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
+from hstree.training.checkpoints import Checkpoints
 from hstree.training.scoring import ContextModel, in_text_order, score
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
@@ -109,6 +112,7 @@ class Model(ABC, Generic[M]):
         check_fields(self)  # type: ignore[arg-type]
         self.spec = output if isinstance(output, LayerSpec) else layer_spec(output)
         self.history_ = History()
+        self._checkpoints: Checkpoints | None = None
         self.texts: list[Text] = []
 
     @abstractmethod
@@ -154,7 +158,15 @@ class Model(ABC, Generic[M]):
         """The labels in their order, with their counts."""
         return self.spec.vocabulary
 
-    def fit(self, train: Corpus, valid: Corpus | None = None, *, fast: bool = True) -> Self:
+    def fit(
+        self,
+        train: Corpus,
+        valid: Corpus | None = None,
+        *,
+        fast: bool = True,
+        checkpoints: str | os.PathLike[str] | None = None,
+        checkpoint_minutes: float | None = None,
+    ) -> Self:
         """Train from the start; without epochs, the model is the unigram distribution of `train`.
 
         Parameters
@@ -165,6 +177,12 @@ class Model(ABC, Generic[M]):
         fast : bool, default True
             Whether to train by compiled kernels, where numba is installed; by NumPy otherwise.
             Their sums are rounded otherwise, so that weights differ in the last digits.
+        checkpoints : path, optional
+            Folder for states of trainings. The same training, this model fitted to these texts,
+            goes on from the last one if it was stopped, to the same bits. When the model is saved,
+            `remove_checkpoints` removes them.
+        checkpoint_minutes : float, optional
+            Minutes between two checkpoints, by default 5. One is also left at Ctrl-C.
 
         Raises
         ------
@@ -185,10 +203,25 @@ class Model(ABC, Generic[M]):
         self.layer.prepare(windows)
         preparation = time.perf_counter() - began
         with numpy_alone(not fast):
-            self.history_ = self.trainer(windows).fit(windows, valid_windows)
+            self._checkpoints = None
+            if checkpoints is not None:
+                key = self._training_key(train, valid)
+                self._checkpoints = Checkpoints(checkpoints, key, checkpoint_minutes)
+            self.history_ = self.trainer(windows).fit(windows, valid_windows, self._checkpoints)
             self.history_.kernels = kernels()
         self.history_.preparation = preparation
         return self
+
+    def remove_checkpoints(self) -> None:
+        """Remove the checkpoints of the last `fit`, when its result is in a safe place."""
+        if self._checkpoints is not None and not self.history_.interrupted:
+            self._checkpoints.remove()
+
+    def _training_key(self, train: Corpus, valid: Corpus | None) -> str:
+        """Return a hash of all that a training depends on but versions and threads."""
+        read = [None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)]
+        depends = {**self.spec.key(), "model": self.config(), "texts": read}
+        return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
     def reencode(self, corpus: Corpus) -> Corpus:
         """Return a corpus whose token ids are label ids."""

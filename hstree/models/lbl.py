@@ -246,7 +246,13 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     """Trains a log-bilinear model and its output layer, in place."""
 
     def __init__(self, model: LanguageModel) -> None:
-        super().__init__(model.context_model, model.layer, model.epochs, model.seconds)
+        super().__init__(
+            model.context_model,
+            model.layer,
+            epochs=model.epochs,
+            seconds=model.seconds,
+            random_state=model.random_state,
+        )
         self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
         self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
         self.position = RowAdagrad(self.model.position)
@@ -261,8 +267,6 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self._tokens = 0
         self._compiled = self._compiled_step(model.batch_size)
         self._compile(model.context)
-        self._rng = np.random.default_rng([model.random_state, 1])
-        self._noise = np.random.default_rng([model.random_state, 2])
         self._rate, self._since_best = model.learning_rate, 0
 
     def _compiled_step(self, n_items: int) -> Any:
@@ -288,6 +292,14 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self.position.step(slice(None), grad_position, 0.0)
         for optimiser in self.output.values():
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
+
+    def optimisers(self) -> dict[str, RowAdagrad]:
+        """Return the optimisers by the names of their parameters."""
+        return {"embedding": self.embedding, "position": self.position, **self.output}
+
+    def schedule(self) -> dict[str, Any]:
+        """Return the attributes that steps and validations change."""
+        return {name: getattr(self, name) for name in ("_tokens", "_rate", "_since_best")}
 
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""

@@ -74,7 +74,13 @@ class OnlineTrainer(Trainer[ContextModel]):
         learning_rate: float,
         seconds: float | None,
     ) -> None:
-        super().__init__(model.context_model, model.layer, model.epochs, seconds)
+        super().__init__(
+            model.context_model,
+            model.layer,
+            epochs=model.epochs,
+            seconds=seconds,
+            random_state=model.random_state,
+        )
         module = twins("models")
         if module is None:
             require("numba", "fast")
@@ -85,8 +91,6 @@ class OnlineTrainer(Trainer[ContextModel]):
         layer: Any = model.layer  # hierarchical: `check_spec` refuses others
         self._paths = _paths(layer.codes)
         self._parameters = (self.model.embedding, layer.weight, layer.bias)
-        self._rng = np.random.default_rng([model.random_state, 1])
-        self._seeds = np.random.default_rng([model.random_state, 2])
         # Compiled now, on no lines, so that no epoch's seconds are of that.
         self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
 
@@ -106,7 +110,7 @@ class OnlineTrainer(Trainer[ContextModel]):
 
     def prepare(self, contexts: Any, targets: Any) -> int:
         """Return the seed of the lines' window sizes."""
-        return int(self._seeds.integers(1, 1 << 63))
+        return int(self._rng.integers(1, 1 << 63))
 
     def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
         """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens."""

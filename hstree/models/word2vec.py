@@ -188,7 +188,13 @@ class Word2VecTrainer(Trainer[WindowModel]):
     """
 
     def __init__(self, model: Word2Vec, train: Windows) -> None:
-        super().__init__(model.context_model, model.layer, model.epochs, model.seconds)
+        super().__init__(
+            model.context_model,
+            model.layer,
+            epochs=model.epochs,
+            seconds=model.seconds,
+            random_state=model.random_state,
+        )
         self._batch_size, self._rate = model.batch_size, model.learning_rate
         counts = train.training_counts()
         self._tokens = float(counts.sum())
@@ -198,8 +204,6 @@ class Word2VecTrainer(Trainer[WindowModel]):
             name: DampedSGD(array, curvature[name])
             for name, array in self.layer.training_parameters().items()
         }
-        self._rng = np.random.default_rng([model.random_state, 1])
-        self._noise = np.random.default_rng([model.random_state, 2])
         self._compiled = self._compiled_step(model.window)
         if self._compiled is not None:
             # Compiled now, on a batch of nothing, so that no epoch's seconds are of that.

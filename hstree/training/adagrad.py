@@ -36,6 +36,10 @@ class RowAdagrad:
         # (R,) tokens up to which the weight decay of each row is done
         self.decayed = np.zeros(len(parameter) if weight_decay else 0, np.int64)
 
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays that steps change beside the parameter."""
+        return {"squares": self.squares, "decayed": self.decayed}
+
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int = 0
     ) -> None:

@@ -1,7 +1,8 @@
 """Loop over epochs that all trainings share.
 
 The weights with the best validation perplexity are kept, the last ones without a validation text.
-Ctrl-C keeps the best so far. Subclasses of `Trainer` define batches, steps and learning rates.
+Ctrl-C keeps the best so far, and a checkpoint where these are kept. Subclasses of `Trainer` define
+batches, steps and learning rates.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from hstree import progress
-from hstree._typing import Integer
+from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
 from hstree.errors import TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.training.ahead import ahead
+from hstree.training.checkpoints import Checkpoints, State
+from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
 M = TypeVar("M", bound=ContextModel)
@@ -83,6 +88,46 @@ class History:
     kernels: str = ""
 
 
+@dataclass
+class Place:
+    """Place in a training: an epoch, counted from 1, and what its batches so far came to.
+
+    Attributes
+    ----------
+    nll : float
+        Summed losses in nats.
+    seconds : float
+        Wall-clock time of the epoch.
+    noise : dict, optional
+        State of the generator that losses draw from, after these batches.
+    is_whole : bool
+        Whether the training can go on from here: nothing is being changed.
+    """
+
+    epoch: int = 1
+    batches: int = 0
+    nll: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    noise: dict[str, Any] = field(default_factory=dict)
+    is_whole: bool = True
+
+
+@dataclass
+class Best:
+    """Lowest validation perplexity so far, and copies of its weights by name."""
+
+    valid: float = math.inf
+    weights: dict[str, Array] = field(default_factory=dict)
+
+
+class Optimiser(Protocol):
+    """Changes one parameter in place, and keeps arrays of its own."""
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays that steps change beside the parameter, by name."""
+
+
 class Trainer(ABC, Generic[M]):
     """Trains a context model and an output layer together, in place.
 
@@ -98,12 +143,22 @@ class Trainer(ABC, Generic[M]):
         follows as after every epoch. Schedules that fall until the last epoch (`learning_rate`)
         fall until the budget's end instead if that comes first; those that change after an epoch
         (`on_validation`) do not change inside one.
+    random_state : int
+        Random seed of batches and of the layer's loss.
     """
 
     def __init__(
-        self, model: M, layer: OutputLayer, epochs: int, seconds: float | None = None
+        self,
+        model: M,
+        layer: OutputLayer,
+        *,
+        epochs: int,
+        seconds: float | None = None,
+        random_state: int = 0,
     ) -> None:
         self.model, self.layer, self.epochs, self.seconds = model, layer, epochs, seconds
+        self._random_state, self._place = random_state, Place()
+        self._seed(1)
         #: the targets of batches that come next, and what was prepared for these
         self._ready: deque[tuple[Integer, Any]] = deque()
 
@@ -129,10 +184,27 @@ class Trainer(ABC, Generic[M]):
         """
         return False
 
-    def epoch_batches(self, train: Windows) -> Iterator[Batch]:
-        """Yield the batches of one epoch, with what steps on them need prepared."""
+    def optimisers(self) -> Mapping[str, Optimiser]:
+        """Return the optimisers by the names of their parameters, for checkpoints."""
+        return {}
+
+    def schedule(self) -> dict[str, Any]:
+        """Return the attributes that steps and validations change, for checkpoints."""
+        return {}
+
+    def epoch_batches(self, train: Windows, epoch: int = 1) -> Iterator[Batch]:
+        """Yield the batches of one epoch, with what steps on them need prepared.
+
+        Batches and what is drawn for them depend on the random seed and the epoch alone.
+        """
         self._ready.clear()
+        self._seed(epoch)
         return self.layer.arrange(ahead(self._announced(self.batches(train))))
+
+    def _seed(self, epoch: int) -> None:
+        """Seed what an epoch draws: for its batches, and for the layer's loss."""
+        self._rng = np.random.default_rng([self._random_state, 1, epoch])
+        self._noise = np.random.default_rng([self._random_state, 2, epoch])
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
@@ -157,78 +229,168 @@ class Trainer(ABC, Generic[M]):
         """Return the expected number of targets in an epoch."""
         return len(train)
 
-    def fit(self, train: Windows, valid: Windows | None = None) -> History:
+    def fit(
+        self,
+        train: Windows,
+        valid: Windows | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> History:
         """Train, and leave the best weights in place; the last ones without `valid`.
+
+        With checkpoints, the training goes on from the last one, if there is one, and leaves one
+        where it is interrupted.
 
         Raises
         ------
         TrainingError
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
+        self._place, self._best = Place(), Best()
         history = History()
-        parameters = [*self.model.parameters().values(), *self.layer.parameters().values()]
-        best, best_weights = math.inf, parameters  # as they are, until a validation
-        spent = 0.0  # seconds of the epochs so far
+        if checkpoints is not None and (state := checkpoints.read(self._arrays())) is not None:
+            history = self._restore(state)
         try:
-            for number in range(1, self.epochs + 1):
+            while not history.converged and not history.out_of_time:
+                if self._place.epoch > self.epochs:
+                    break
                 # Overflows show in the perplexity, which is checked next.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    epoch = self._epoch(number, train, valid, spent)
-                history.epochs.append(epoch)
-                spent += epoch.seconds
-                history.out_of_time = self.seconds is not None and spent >= self.seconds
-                if epoch.valid is not None:
-                    if not history.out_of_time:
-                        history.converged = self.on_validation(epoch.valid, best)
-                    if epoch.valid < best:
-                        best, best_weights = epoch.valid, [p.copy() for p in parameters]
-                if history.converged or history.out_of_time:
-                    break
+                    epoch = self._epoch(train, valid, history, checkpoints)
+                with held_back():
+                    self._end_epoch(epoch, history)
         except KeyboardInterrupt:
+            if checkpoints is not None and self._place.is_whole:
+                checkpoints.save(self._state(history))
             history.interrupted = True
-        for parameter, kept in zip(parameters, best_weights, strict=True):
-            parameter[...] = kept
+        if self._best.weights:
+            for name, parameter in self._weights().items():
+                parameter[...] = self._best.weights[name]
         return history
 
-    def _epoch(self, number: int, train: Windows, valid: Windows | None, spent: float) -> Epoch:
-        """Train for one epoch, or until the budget ends, of which `spent` seconds are over."""
-        nll, tokens, expected, share = 0.0, 0, self.expected(train), 1.0
+    def _end_epoch(self, epoch: Epoch, history: History) -> None:
+        """Record an epoch; decide about the schedule, the best weights and the end."""
+        history.epochs.append(epoch)
+        spent = sum(epoch.seconds for epoch in history.epochs)
+        history.out_of_time = self.seconds is not None and spent >= self.seconds
+        if epoch.valid is not None:
+            if not history.out_of_time:
+                history.converged = self.on_validation(epoch.valid, self._best.valid)
+            if epoch.valid < self._best.valid:
+                weights = {name: p.copy() for name, p in self._weights().items()}
+                self._best = Best(epoch.valid, weights)
+        self._place = Place(epoch.epoch + 1)
+
+    def _epoch(
+        self,
+        train: Windows,
+        valid: Windows | None,
+        history: History,
+        checkpoints: Checkpoints | None,
+    ) -> Epoch:
+        """Train from the place in an epoch to its end, or until the budget ends; validate."""
+        place, expected, share = self._place, self.expected(train), 1.0
+        spent = sum(epoch.seconds for epoch in history.epochs)  # of the budget
         limit = math.inf if self.seconds is None else self.seconds
-        is_likelihood = self.layer.is_likelihood
-        rate_at_start = self.learning_rate(self._done(number - 1, spent))
-        title = f"epoch {number}/{self.epochs}"
+        rate_at_start = self.learning_rate(self._done(place.epoch - 1, spent))
+        what = "perplexity" if self.layer.is_likelihood else "exp(loss)"
+        title = f"epoch {place.epoch}/{self.epochs}"
         if self.seconds is not None:
-            title = f"epoch {number}, from {spent:.0f} of {limit:g} s on"
+            title = f"epoch {place.epoch}, from {spent:.0f} of {limit:g} s on"
         start = time.perf_counter()
-        with progress.task(title, expected, "tokens") as task:
-            for contexts, targets, _ in self.epoch_batches(train):
-                done = number - 1 + min(1.0, tokens / expected)
-                elapsed = spent + time.perf_counter() - start
-                nll += self.step(contexts, targets, self.learning_rate(self._done(done, elapsed)))
-                tokens += len(targets)
-                task.advance(len(targets))
-                running = perplexity(nll, tokens)
-                task.note(f"{'perplexity' if is_likelihood else 'exp(loss)'} {running:.1f}")
-                if spent + time.perf_counter() - start >= limit:
-                    share = min(1.0, tokens / expected)
+        with progress.task(title, expected, "tokens") as task, ExitStack() as stack:
+            batches = self._from_place(train, task)
+            if place.batches:
+                start = time.perf_counter() - place.seconds
+            is_stopped = stack.enter_context(held_back())
+            for contexts, targets, _ in batches:
+                if is_stopped():
                     break
-        if tokens == 0:
+                done = place.epoch - 1 + min(1.0, place.tokens / expected)
+                elapsed = spent + time.perf_counter() - start
+                place.is_whole = False
+                place.nll += self.step(
+                    contexts, targets, self.learning_rate(self._done(done, elapsed))
+                )
+                place.is_whole = True
+                place.batches += 1
+                place.tokens += len(targets)
+                place.seconds = time.perf_counter() - start
+                task.advance(len(targets))
+                running = perplexity(place.nll, place.tokens)
+                task.note(f"{what} {running:.1f}")
+                if spent + place.seconds >= limit:
+                    share = min(1.0, place.tokens / expected)
+                    break
+                if checkpoints is not None and checkpoints.is_due():
+                    checkpoints.save(self._state(history))
+                    start = time.perf_counter() - place.seconds
+        if place.tokens == 0:
             raise TrainingError(
                 f"sub-sampling left none of the {len(train):,} tokens of {train.corpus.name} to "
                 "train on; give more text, or sample 0, which keeps every word"
             )
-        seconds = time.perf_counter() - start
         after = None if valid is None else score(self.model, self.layer, valid).perplexity
-        speed = share * len(train) / seconds
-        running = perplexity(nll, tokens)
-        _check_finite(number, {"training": running, "validation": after}, rate_at_start)
-        train_perplexity = running if is_likelihood else None
-        return Epoch(number, train_perplexity, after, seconds, speed, rate_at_start, share)
+        running, speed = perplexity(place.nll, place.tokens), share * len(train) / place.seconds
+        _check_finite(place.epoch, {"training": running, "validation": after}, rate_at_start)
+        train_perplexity = running if self.layer.is_likelihood else None
+        return Epoch(
+            place.epoch, train_perplexity, after, place.seconds, speed, rate_at_start, share
+        )
+
+    def _from_place(self, train: Windows, task: progress.Task) -> Iterator[Batch]:
+        """Return the batches of an epoch that come after the place."""
+        place = self._place
+        batches = self.epoch_batches(train, place.epoch)
+        if place.batches:
+            place.is_whole = False
+            for contexts, targets, _ in islice(batches, place.batches):
+                self.prepared(contexts, targets)
+                task.advance(len(targets))
+            self._noise.bit_generator.state = place.noise
+            place.is_whole = True
+        return batches
 
     def _done(self, epochs: float, seconds: float) -> float:
         """Return the epochs that the schedule counts as done, by epochs and by seconds."""
         by_time = 0.0 if self.seconds is None else min(1.0, seconds / self.seconds)
         return max(epochs, self.epochs * by_time)
+
+    def _weights(self) -> dict[str, Array]:
+        return {**self.model.parameters(), **self.layer.parameters()}
+
+    def _state(self, history: History) -> State:
+        """Return all that a training needs to go on from its place."""
+        record = {
+            "history": asdict(history),
+            "place": asdict(self._place) | {"noise": self._noise.bit_generator.state},
+            "best": self._best.valid,
+            "schedule": self.schedule(),
+        }
+        best = {f"best {name}": array for name, array in self._best.weights.items()}
+        return State({**self._arrays(), **best}, record)
+
+    def _restore(self, state: State) -> History:
+        """Go to a place in a training; return its history."""
+        for name, array in self._arrays().items():
+            array[...] = state.arrays[name]
+        weights = {name: state.arrays.get(f"best {name}") for name in self._weights()}
+        self._best = Best(
+            state.record["best"],
+            {name: array for name, array in weights.items() if array is not None},
+        )
+        for name, value in state.record["schedule"].items():
+            setattr(self, name, value)
+        self._place = Place(**state.record["place"])
+        kept = state.record["history"]
+        return History(**{**kept, "epochs": [Epoch(**epoch) for epoch in kept["epochs"]]})
+
+    def _arrays(self) -> dict[str, Array]:
+        """Return the arrays that a training changes in place, by names of a checkpoint."""
+        arrays = {**self._weights(), **self.layer.training_parameters()}
+        arrays |= {f"layer {name}": a for name, a in self.layer.training_state().items()}
+        for parameter, optimiser in self.optimisers().items():
+            arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays().items()}
+        return arrays
 
 
 def _check_finite(epoch: int, perplexities: Mapping[str, float | None], rate: float) -> None:

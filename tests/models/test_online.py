@@ -42,7 +42,7 @@ def one_epoch(model, corpus):
     codes = layer.codes.expand(np.arange(layer.n_labels))
     edges = np.split(codes.edge, np.cumsum(layer.codes.length)[:-1])
     total = 0.0
-    rng = np.random.default_rng([model.random_state, 1])
+    rng = np.random.default_rng([model.random_state, 1, 1])
     for start, ids, _ in windows.line_batches(len(corpus) // LEAST_LOOKS, rng):
         for a, b in pairwise(start):
             line = ids[a:b]

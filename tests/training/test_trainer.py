@@ -26,7 +26,7 @@ class Counting(Trainer):
             arrange=lambda batches: batches,
             is_likelihood=True,
         )
-        super().__init__(model, layer, epochs, seconds)
+        super().__init__(model, layer, epochs=epochs, seconds=seconds)
         self.rates, self.interrupt_at = [], interrupt_at
 
     def batches(self, train):

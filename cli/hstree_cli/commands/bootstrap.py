@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.options import CorpusName, HeldOut, JsonFile, Quiet, Reading, examples, option
+from hstree_cli.options import (
+    CorpusName,
+    HeldOut,
+    JsonFile,
+    Quiet,
+    Reading,
+    Resuming,
+    examples,
+    option,
+)
 from hstree_cli.outputs import check_file, check_folder, written
 from hstree_cli.registered_options import BuilderOptions, ModelOptions
 from hstree_cli.tables import origin
@@ -36,6 +45,7 @@ def bootstrap(
     options: Annotated[dict[str, Any], BuilderOptions(_example, "gmm")],
     training: Annotated[dict[str, Any], ModelOptions(fixed=True)],
     reading: Reading,
+    resuming: Resuming,
     json: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -57,11 +67,12 @@ def bootstrap(
     with showing_progress(quiet):
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
         warn_of_seen_lines(splits, {})
-        results = dict(
-            rounds_of(
-                splits, output, rounds=rounds, method=method, build_options=options, **training
+        with resuming.applied(output / name for name in folders):
+            results = dict(
+                rounds_of(
+                    splits, output, rounds=rounds, method=method, build_options=options, **training
+                )
             )
-        )
     document = {name: result.as_dict() for name, result in results.items()}
     with written((json, lambda path: write_json(path, document))):
         print_rounds(results, output, origin(splits.train))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, examples, option
+from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, Resuming, examples, option
 from hstree_cli.outputs import check_folder, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
@@ -62,6 +62,7 @@ def compare(
     held_out: HeldOut,
     training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["online"]))],
     reading: Reading,
+    resuming: Resuming,
     quiet: Quiet = False,
 ) -> None:
     """Train the same model with several trees and output layers; compare cost and perplexity.
@@ -105,7 +106,8 @@ def compare(
     entries += [NamedOutput(name, tree) for name, tree in trees.items()]
     entries += [Layer(kind.name, options, name) for kind, options, name in parsed]
     entries += map(Baseline.named, baseline or ())
-    run_comparison(splits, entries, output, quiet, seeds=seeds, **training)
+    with resuming.applied([output / "runs"]):
+        run_comparison(splits, entries, output, quiet, seeds=seeds, **training)
 
 
 def run_comparison(

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import CorpusName, Force, Quiet, Reading, UsageError, examples, option
+from hstree_cli.options import (
+    CorpusName,
+    Force,
+    Quiet,
+    Reading,
+    Resuming,
+    UsageError,
+    examples,
+    option,
+)
 from hstree_cli.outputs import check_file
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import corpus_facts, facts
@@ -52,6 +61,7 @@ def embed(
         dict[str, Any], ModelOptions("cbow", language_models=False, defaults={"sample": 1e-3})
     ],
     reading: Reading,
+    resuming: Resuming,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -79,9 +89,11 @@ def embed(
         spec, text = _output_and_text(tree, layer, corpus, reading)
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
-        trained = new_model(spec, **training).fit(text)
+        with resuming.applied():
+            trained = new_model(spec, **training).fit(text, checkpoints=resuming.folder())
         vectors = trained.vectors(text)
         _write(vectors, output)
+        trained.remove_checkpoints()
     history = trained.history_
     if history.epochs:
         say(epochs_table(history.epochs))

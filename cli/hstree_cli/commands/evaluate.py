@@ -15,6 +15,7 @@ from hstree_cli.options import (
     JsonFile,
     Quiet,
     Reading,
+    Resuming,
     UsageError,
     argument,
     examples,
@@ -69,6 +70,7 @@ def evaluate(
     ] = False,
     training: Annotated[dict[str, Any], ModelOptions()],
     reading: Reading,
+    resuming: Resuming,
     save: Annotated[Path | None, option("--save", "Save the trained model.", "MODEL_DIR")] = None,
     vectors_out: Annotated[
         Path | None,
@@ -148,7 +150,10 @@ def evaluate(
                 if has_tree
                 else _over_words(kind.name, layer_options, text_name, held_out, reading)
             )
-            evaluation = train(output, splits, trained=keep, **training)
+            with resuming.applied():
+                evaluation = train(
+                    output, splits, trained=keep, checkpoints=resuming.folder(), **training
+                )
             model, text, results = evaluation.model, evaluation.splits.train, evaluation.result
     with written(
         (unsaved, model.save),
@@ -156,8 +161,10 @@ def evaluate(
         (vectors_out, lambda path: _save_vectors(model, text, path, quiet)),
     ):
         print_evaluation(results, origin(text))
-    if results.interrupted:
-        warn("interrupted: these figures are of the best weights so far")
+    if not results.interrupted:
+        model.remove_checkpoints()
+    else:
+        warn("interrupted: these figures are of the best weights so far; the same command goes on")
         raise typer.Exit(INTERRUPTED)
 
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, UsageError, examples, option
+from hstree_cli.options import (
+    CorpusName,
+    HeldOut,
+    Quiet,
+    Reading,
+    Resuming,
+    UsageError,
+    examples,
+    option,
+)
 from hstree_cli.outputs import check_folder, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
@@ -57,6 +66,7 @@ def survey(
     held_out: HeldOut,
     training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["seconds", "online"]))],
     reading: Reading,
+    resuming: Resuming,
     quiet: Quiet = False,
 ) -> None:
     """Measure every output layer: trees, sampled losses, adaptive softmaxes, flat.
@@ -97,22 +107,24 @@ def survey(
     def show(found: Survey) -> None:
         print_survey(found, origin(splits.train), f"{output}/")
 
-    show_kept(
-        lambda keep: measure(
-            splits,
-            entries,
-            output,
-            budget=budget,
-            equal_epochs=equal_epochs,
-            kneser_ney=kneser_ney,
-            seeds=seeds,
-            planned=lambda plan: print_plan(plan, entries),
-            surveyed=keep,
-            **training,
-        ),
-        show,
-        output / SURVEY_PAGE,
-        write_survey,
-        runs=output,
-        quiet=quiet,
-    )
+    kept = [output / "runs", *output.glob("runs-*s")]
+    with resuming.applied(kept):
+        show_kept(
+            lambda keep: measure(
+                splits,
+                entries,
+                output,
+                budget=budget,
+                equal_epochs=equal_epochs,
+                kneser_ney=kneser_ney,
+                seeds=seeds,
+                planned=lambda plan: print_plan(plan, entries),
+                surveyed=keep,
+                **training,
+            ),
+            show,
+            output / SURVEY_PAGE,
+            write_survey,
+            runs=output,
+            quiet=quiet,
+        )

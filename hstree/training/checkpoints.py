@@ -1,0 +1,162 @@
+"""Checkpoints: states of a training that is not finished, from which it goes on.
+
+A training that was stopped at any moment and goes on from its last checkpoint ends with the same
+bits as one that was never stopped. A checkpoint is one safetensors file, whose metadata holds a
+JSON object; it is written beside and renamed. Two are kept, so that a damaged one costs minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as tensors_to_bytes
+
+from hstree._compiled import kernels, n_threads
+from hstree._files import make_folder, replacing
+from hstree._typing import Array
+from hstree._version import __version__
+
+#: Minutes between two checkpoints.
+MINUTES = 5.0
+#: Checkpoints that are kept.
+KEPT = 2
+_NAME = re.compile(r"(\d{9})\.safetensors")
+
+
+# Minutes between two checkpoints, and whether trainings start anew.
+_defaults: ContextVar[tuple[float, bool]] = ContextVar("checkpoints", default=(MINUTES, False))
+
+
+@contextmanager
+def defaults(*, minutes: float = MINUTES, fresh: bool = False) -> Iterator[None]:
+    """Write the checkpoints of the body's trainings at this distance; `fresh` reads none."""
+    token = _defaults.set((minutes, fresh))
+    try:
+        yield
+    finally:
+        _defaults.reset(token)
+
+
+class State(NamedTuple):
+    """State of a training: arrays by name, and JSON values."""
+
+    arrays: dict[str, Array]
+    record: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints of one training, in a folder of their own.
+
+    Parameters
+    ----------
+    parent : path
+        Folder in which each training has one of its own, made when its first checkpoint is written.
+    key : str
+        Hash of all that the training depends on but versions and threads.
+    minutes : float, optional
+        Time between two checkpoints, by default that of `defaults`; 0 writes one after every batch.
+    """
+
+    def __init__(
+        self, parent: str | os.PathLike[str], key: str, minutes: float | None = None
+    ) -> None:
+        by_default, self._fresh = _defaults.get()
+        self.folder, self.key = Path(parent, key[:16]), key
+        self._seconds = 60 * (by_default if minutes is None else minutes)
+        self._saved = time.monotonic()
+
+    def is_due(self) -> bool:
+        """Return whether the last checkpoint, or the beginning, is long enough ago."""
+        return time.monotonic() - self._saved >= self._seconds
+
+    def save(self, state: State) -> None:
+        """Write a checkpoint, and remove all but the newest two.
+
+        Raises
+        ------
+        FileFormatError
+            When the folder cannot be written.
+        """
+        make_folder(self.folder)
+        files = self._files()
+        number = int(files[0].stem) + 1 if files else 0
+        record = {"key": self.key, "made_by": made_by(), **state.record}
+        arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
+        content = tensors_to_bytes(arrays, {"hstree": json.dumps(record)})
+        with replacing(self.folder / f"{number:09}.safetensors") as file:
+            file.write(content)
+        for old in self._files()[KEPT:]:
+            old.unlink(missing_ok=True)
+        self._saved = time.monotonic()
+
+    def read(self, arrays: Mapping[str, Array]) -> State | None:
+        """Return the newest checkpoint whose arrays have these names and shapes; None without one.
+
+        Warns where it was written by other versions or another number of threads, by which the
+        last digits of what follows may differ.
+        """
+        for file in [] if self._fresh else self._files():
+            state = _read(file)
+            if state is None or state.record.get("key") != self.key:
+                continue
+            if any(
+                name not in state.arrays or state.arrays[name].shape != array.shape
+                for name, array in arrays.items()
+            ):
+                continue
+            before, now = state.record["made_by"], made_by()
+            changed = [f"{k} {before.get(k)} -> {v}" for k, v in now.items() if before.get(k) != v]
+            if changed:
+                warnings.warn(
+                    f"the training goes on under other conditions: {', '.join(changed)}; "
+                    "its last digits may differ",
+                    stacklevel=2,
+                )
+            return state
+        return None
+
+    def remove(self) -> None:
+        """Remove the training's folder, and the parent if nothing else is in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError):
+            self.folder.parent.rmdir()
+
+    def _files(self) -> list[Path]:
+        """Return the files of checkpoints, the newest first."""
+        if not self.folder.is_dir():
+            return []
+        found = [file for file in self.folder.iterdir() if _NAME.fullmatch(file.name)]
+        return sorted(found, reverse=True)
+
+
+def _read(file: Path) -> State | None:
+    """Return the state that a file holds; None if it cannot be read."""
+    try:
+        with safe_open(file, "numpy") as tensors:
+            record = json.loads((tensors.metadata() or {})["hstree"])
+            arrays = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
+    except (OSError, ValueError, KeyError, SafetensorError):
+        return None
+    return State(arrays, record) if isinstance(record, dict) else None
+
+
+def made_by() -> dict[str, Any]:
+    """Return what the bits of a training depend on beside its key: versions and threads."""
+    return {
+        "hstree": __version__,
+        "numpy": np.__version__,
+        "kernels": kernels(),
+        "threads": n_threads(),
+    }

@@ -1,0 +1,151 @@
+"""A training that was stopped and goes on ends in the bits of one that was never stopped."""
+
+import signal
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.experiments.evaluation import Splits
+from hstree.experiments.runs import run
+from hstree.layers.registry import LAYERS, layer_spec
+from hstree.models import MODELS, new_model
+from hstree.training import checkpoints
+from hstree.training import trainer as trainer_module
+from hstree.training.checkpoints import Checkpoints, State, defaults
+from hstree.training.interrupts import held_back
+from hstree.training.trainer import Trainer
+from hstree.tree import Tree
+from tests.texts import corpus_of, markov_lines
+
+SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
+#: Every layer in the language model; every model over a tree.
+KINDS = [("lbl", name) for name in LAYERS.all()]
+KINDS += [(name, "tree") for name in MODELS.all() if name != "lbl"]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Return a training and a validation text."""
+    folder = tmp_path_factory.mktemp("texts")
+    return tuple(
+        corpus_of(folder, markov_lines(tokens, seed)[0], name)
+        for tokens, seed, name in ((600, 1, "train.txt"), (200, 2, "valid.txt"))
+    )
+
+
+def spec_of(layer, corpus):
+    words = corpus.counted_vocabulary()
+    over = hstree.build("huffman", words) if LAYERS.all()[layer].takes is Tree else words
+    return layer_spec(over, layer)
+
+
+def bits(model):
+    history = [(e.train, e.valid, e.learning_rate, e.share) for e in model.history_.epochs]
+    return {name: array.tobytes() for name, array in model.parameters().items()}, history
+
+
+def stopped_after(monkeypatch, steps):
+    """Send Ctrl-C to the process in the given step of trainings, counted over all of them."""
+    batches, done = Trainer.epoch_batches, 0
+
+    def counted(self, train, epoch=1):
+        nonlocal done
+        for batch in batches(self, train, epoch):
+            done += 1
+            if done in steps:
+                signal.raise_signal(signal.SIGINT)
+            yield batch
+
+    monkeypatch.setattr(Trainer, "epoch_batches", counted)
+
+
+@pytest.mark.parametrize(("model", "layer"), KINDS)
+def test_a_stopped_training_ends_in_the_same_bits(model, layer, texts, tmp_path, monkeypatch):
+    def new():
+        return new_model(spec_of(layer, texts[0]), model=model, **SMALL)
+
+    whole = new().fit(*texts)
+    stopped_after(monkeypatch, {3, 40, 41, 95})
+    stops = 0
+    while (part := new().fit(*texts, checkpoints=tmp_path / "c")).history_.interrupted:
+        stops += 1
+    assert stops >= 3
+    assert bits(part) == bits(whole)
+
+
+def test_a_stopped_run_goes_on_and_leaves_no_checkpoints(texts, tmp_path, monkeypatch):
+    splits = Splits(*texts, texts[1])
+    spec = spec_of("tree", texts[0])
+    stopped_after(monkeypatch, {50})
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, splits, tmp_path / "r", **SMALL)
+    assert [p.name for p in (tmp_path / "r").iterdir()] == ["checkpoints"]
+    stopped = run(spec, splits, tmp_path / "r", **SMALL)
+    assert not (tmp_path / "r" / "checkpoints").exists()
+    whole = run(spec, splits, tmp_path / "whole", **SMALL)
+    assert stopped.perplexity == whole.perplexity
+    one, other = (tmp_path / name / "model/weights.safetensors" for name in ("r", "whole"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_an_interrupted_validation_is_done_again(texts, tmp_path, monkeypatch):
+    whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
+    score, calls = trainer_module.score, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return score(*args)
+
+    monkeypatch.setattr(trainer_module, "score", interrupted)
+    for _ in range(2):
+        part = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, checkpoints=tmp_path / "c")
+    assert bits(part) == bits(whole)
+
+
+def test_two_are_kept_and_a_damaged_one_is_passed_over(tmp_path):
+    kept = Checkpoints(tmp_path, "0" * 64, minutes=0)
+    arrays = {"a": np.arange(3.0)}
+    for number in range(4):
+        kept.save(State({"a": arrays["a"] + number}, {"number": number}))
+    files = sorted(kept.folder.iterdir())
+    assert len(files) == 2
+    assert kept.read(arrays).record["number"] == 3
+    whole = files[1].read_bytes()
+    for damaged in (b"", whole[:40], whole[:-3]):
+        files[1].write_bytes(damaged)
+        assert kept.read(arrays).record["number"] == 2
+    assert kept.read({"a": np.zeros(4)}) is None
+    assert Checkpoints(tmp_path, "0" * 16 + "1" * 48).read(arrays) is None
+    with defaults(fresh=True):
+        assert Checkpoints(tmp_path, "0" * 64).read(arrays) is None
+    kept.remove()
+    assert not tmp_path.exists()
+
+
+def test_other_conditions_are_told(tmp_path, monkeypatch):
+    kept = Checkpoints(tmp_path, "0" * 64)
+    kept.save(State({}, {}))
+    monkeypatch.setattr(checkpoints, "n_threads", lambda: 17)
+    with pytest.warns(UserWarning, match="threads . -> 17"):
+        kept.read({})
+
+
+def test_a_second_ctrl_c_is_not_held_back():
+    done = []
+
+    def body():
+        with held_back() as is_stopped:
+            done.append(is_stopped())
+            signal.raise_signal(signal.SIGINT)
+            done.append(is_stopped())
+            signal.raise_signal(signal.SIGINT)
+            done.append("after")
+
+    with pytest.raises(KeyboardInterrupt):
+        body()
+    assert done == [False, True]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
