@@ -30,10 +30,11 @@ from typing import Any
 from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
+from hstree.experiments.runs import CHECKPOINTS
 from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
 
-QUICK = "--epochs 1 --dim 4 --context 2"
+QUICK = "--epochs 1 --dim 4 --context 2 --checkpoint-minutes 0"
 #: Each twice: what is killed, and what has written other things to the same places before.
 COMMANDS = {
     "vocab": ("vocab new.txt -o v.tsv --force", "vocab old.txt -o v.tsv --force"),
@@ -50,16 +51,16 @@ COMMANDS = {
         f"bootstrap old.txt {QUICK} -m kmeans -o b --json b.json",
     ),
     "embed .vec": (
-        "embed new.txt --epochs 1 --dim 4 -o e.vec --force",
-        "embed old.txt --epochs 1 --dim 4 -o e.vec --force",
+        "embed new.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.vec --force",
+        "embed old.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.vec --force",
     ),
     "embed .npy": (
-        "embed new.txt --epochs 1 --dim 4 -o e.npy --force",
-        "embed old.txt --epochs 1 --dim 4 -o e.npy --force",
+        "embed new.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.npy --force",
+        "embed old.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.npy --force",
     ),
     "embed .kv": (
-        "embed new.txt --epochs 1 --dim 4 -o e.kv --force",
-        "embed old.txt --epochs 1 --dim 4 -o e.kv --force",
+        "embed new.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.kv --force",
+        "embed old.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.kv --force",
     ),
     "convert .napkinxc": (
         "convert new.json c.napkinxc --force",
@@ -230,6 +231,8 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
     old = subject.old if over_old else {}
     left = subject.outputs(subject.work)
     for name in sorted({*old, *left}):
+        if CHECKPOINTS in Path(name).parts:  # the rerun goes on from there, and removes them
+            continue
         state = _state(subject, name, left.get(name), old.get(name))
         if state in ("old", "new", "none", "refused"):
             summary.states[state] += 1
