@@ -264,6 +264,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             )
             for name, array in self.layer.training_parameters().items()
         }
+        self.optimisers = {"embedding": self.embedding, "position": self.position, **self.output}
         self._tokens = 0
         self._compiled = self._compiled_step(model.batch_size)
         self._compile(model.context)
@@ -293,17 +294,13 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         for optimiser in self.output.values():
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
-    def optimisers(self) -> dict[str, RowAdagrad]:
-        """Return the optimisers by the names of their parameters."""
-        return {"embedding": self.embedding, "position": self.position, **self.output}
-
     def schedule(self) -> dict[str, Any]:
         """Return the attributes that steps and validations change."""
         return {name: getattr(self, name) for name in ("_tokens", "_rate", "_since_best")}
 
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""
-        return train.batches(self._batch_size, self._rng)
+        return train.batches(self._batch_size, self.rng)
 
     def prepare(self, contexts: Integer, targets: Integer) -> tuple[Array, Any]:
         """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.
@@ -314,7 +311,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
         keep: Array
         if rate > 0:
-            keep = (self._rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
+            keep = (self.rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
         else:
             keep = np.ones(shape if self._compiled else 1, np.float32)
         return keep, None if self._compiled is None else self._compiled.plan(contexts, targets)
@@ -342,9 +339,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             loss: float = self._compiled(plan, keep, learning_rate, self._tokens)
             return loss
         hidden, vectors = self.model.forward(contexts)
-        losses, gradients = self.layer.loss_in_context(
-            hidden * keep, targets, contexts, self._noise
-        )
+        losses, gradients = self.layer.loss_in_context(hidden * keep, targets, contexts, self.noise)
         grad_hidden = gradients.hidden * keep
         words, grad_position = self.model.backward(contexts, vectors, grad_hidden)
         self.embedding.step(words.rows, words.values, learning_rate, self._tokens)

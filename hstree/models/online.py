@@ -97,7 +97,7 @@ class OnlineTrainer(Trainer[ContextModel]):
     def batches(self, train: Any) -> Iterator[Batch]:
         """Yield the offsets of some lines of `SymmetricWindows`, their tokens and OOV flags."""
         size = min(TOKENS, len(train) * self.epochs // LEAST_LOOKS)
-        batches: Iterator[Batch] = train.line_batches(max(1, size), self._rng)
+        batches: Iterator[Batch] = train.line_batches(max(1, size), self.rng)
         return batches
 
     def expected(self, train: Windows) -> float:
@@ -110,7 +110,7 @@ class OnlineTrainer(Trainer[ContextModel]):
 
     def prepare(self, contexts: Any, targets: Any) -> int:
         """Return the seed of the lines' window sizes."""
-        return int(self._rng.integers(1, 1 << 63))
+        return int(self.rng.integers(1, 1 << 63))
 
     def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
         """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens."""

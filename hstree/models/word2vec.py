@@ -222,7 +222,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
 
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""
-        return train.training_batches(self._batch_size, self._rng)
+        return train.training_batches(self._batch_size, self.rng)
 
     def expected(self, train: Windows) -> float:
         """Return the expected number of targets that sub-sampling leaves."""
@@ -246,7 +246,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
             item, plan = prepared
             losses = self._compiled(plan, learning_rate)
             return float(mean_of_items(losses, item, len(targets)).sum())
-        loss = self.model.loss(self.layer, contexts, targets, self._noise)
+        loss = self.model.loss(self.layer, contexts, targets, self.noise)
         words = loss.embedding
         scale = loss.shares * self._curvature_of_hidden(loss)
         self.embedding.step(words.rows, words.values, learning_rate, scale)

@@ -145,6 +145,13 @@ class Trainer(ABC, Generic[M]):
         (`on_validation`) do not change inside one.
     random_state : int
         Random seed of batches and of the layer's loss.
+
+    Attributes
+    ----------
+    rng, noise : numpy.random.Generator
+        What batches, and what losses draw from; seeded anew at each epoch.
+    optimisers : mapping of str to Optimiser
+        By the names of their parameters; checkpoints keep their arrays.
     """
 
     def __init__(
@@ -157,6 +164,7 @@ class Trainer(ABC, Generic[M]):
         random_state: int = 0,
     ) -> None:
         self.model, self.layer, self.epochs, self.seconds = model, layer, epochs, seconds
+        self.optimisers: Mapping[str, Optimiser] = {}
         self._random_state, self._place = random_state, Place()
         self._seed(1)
         #: the targets of batches that come next, and what was prepared for these
@@ -184,10 +192,6 @@ class Trainer(ABC, Generic[M]):
         """
         return False
 
-    def optimisers(self) -> Mapping[str, Optimiser]:
-        """Return the optimisers by the names of their parameters, for checkpoints."""
-        return {}
-
     def schedule(self) -> dict[str, Any]:
         """Return the attributes that steps and validations change, for checkpoints."""
         return {}
@@ -203,8 +207,8 @@ class Trainer(ABC, Generic[M]):
 
     def _seed(self, epoch: int) -> None:
         """Seed what an epoch draws: for its batches, and for the layer's loss."""
-        self._rng = np.random.default_rng([self._random_state, 1, epoch])
-        self._noise = np.random.default_rng([self._random_state, 2, epoch])
+        self.rng = np.random.default_rng([self._random_state, 1, epoch])
+        self.noise = np.random.default_rng([self._random_state, 2, epoch])
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
@@ -346,7 +350,7 @@ class Trainer(ABC, Generic[M]):
             for contexts, targets, _ in islice(batches, place.batches):
                 self.prepared(contexts, targets)
                 task.advance(len(targets))
-            self._noise.bit_generator.state = place.noise
+            self.noise.bit_generator.state = place.noise
             place.is_whole = True
         return batches
 
@@ -362,7 +366,7 @@ class Trainer(ABC, Generic[M]):
         """Return all that a training needs to go on from its place."""
         record = {
             "history": asdict(history),
-            "place": asdict(self._place) | {"noise": self._noise.bit_generator.state},
+            "place": asdict(self._place) | {"noise": self.noise.bit_generator.state},
             "best": self._best.valid,
             "schedule": self.schedule(),
         }
@@ -388,7 +392,7 @@ class Trainer(ABC, Generic[M]):
         """Return the arrays that a training changes in place, by names of a checkpoint."""
         arrays = {**self._weights(), **self.layer.training_parameters()}
         arrays |= {f"layer {name}": a for name, a in self.layer.training_state().items()}
-        for parameter, optimiser in self.optimisers().items():
+        for parameter, optimiser in self.optimisers.items():
             arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays().items()}
         return arrays
 

@@ -62,7 +62,7 @@ def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full,
     assert all(o.parameter is p for o, p in zip(optimisers, parameters, strict=True))
 
     def loss():
-        training._rng = np.random.default_rng(0)  # the same elements left out
+        training.rng = np.random.default_rng(0)  # the same elements left out
         return training.step(contexts, targets, 0.1)
 
     loss()

@@ -88,9 +88,10 @@ class RecencyTrainer(Trainer[WeightedSum]):
     """Adagrad on the word vectors and the output layer."""
 
     def __init__(self, model: RecencyModel) -> None:
-        super().__init__(model.context_model, model.layer, model.epochs)
+        super().__init__(
+            model.context_model, model.layer, epochs=model.epochs, random_state=model.random_state
+        )
         self.batch_size, self.rate = model.batch_size, model.learning_rate
-        self.rng = np.random.default_rng([model.random_state, 1])
         arrays = self.model.parameters() | self.layer.parameters()
         self.optimisers = {name: RowAdagrad(array) for name, array in arrays.items()}
 
@@ -104,7 +105,7 @@ class RecencyTrainer(Trainer[WeightedSum]):
 
     def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
         """Train on one batch; return its summed loss in nats."""
-        losses, gradients = self.layer.loss(self.model.hidden(contexts), targets, self.rng)
+        losses, gradients = self.layer.loss(self.model.hidden(contexts), targets, self.noise)
         # (r,) distinct words of the batch, and (B, n) which of them each position holds
         words, slot = touched_rows(contexts, len(self.model.embedding))
         # (B, r) weight of each word in each hidden vector
