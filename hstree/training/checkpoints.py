@@ -8,6 +8,7 @@ JSON object; it is written beside and renamed. Two are kept, so that a damaged o
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -27,12 +28,16 @@ from hstree._compiled import kernels, n_threads
 from hstree._files import make_folder, replacing
 from hstree._typing import Array
 from hstree._version import __version__
+from hstree.errors import FileFormatError
 
 #: Minutes between two checkpoints.
 MINUTES = 5.0
 #: Checkpoints that are kept.
 KEPT = 2
+#: Seconds after which the checkpoints of another training are removed.
+ABANDONED = 30 * 24 * 3600
 _NAME = re.compile(r"(\d{9})\.safetensors")
+_FOLDER = re.compile(r"[0-9a-f]{16}")
 
 
 # Minutes between two checkpoints, and whether trainings start anew.
@@ -82,24 +87,35 @@ class Checkpoints:
         return time.monotonic() - self._saved >= self._seconds
 
     def save(self, state: State) -> None:
-        """Write a checkpoint, and remove all but the newest two.
+        """Write a checkpoint; remove all but the newest two, and what other trainings abandoned.
 
-        Raises
-        ------
-        FileFormatError
-            When the folder cannot be written.
+        Warns where the folder cannot be written, and tries no more: the training is worth more.
         """
+        try:
+            self._write(state)
+        except FileFormatError as error:
+            warnings.warn(
+                f"the state of the training cannot be saved, so that it would start anew after a "
+                f"stop: {error}",
+                stacklevel=2,
+            )
+            self._seconds = math.inf
+        self._saved = time.monotonic()
+
+    def _write(self, state: State) -> None:
         make_folder(self.folder)
         files = self._files()
         number = int(files[0].stem) + 1 if files else 0
         record = {"key": self.key, "made_by": made_by(), **state.record}
-        arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
+        arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         content = tensors_to_bytes(arrays, {"hstree": json.dumps(record)})
         with replacing(self.folder / f"{number:09}.safetensors") as file:
             file.write(content)
         for old in self._files()[KEPT:]:
             old.unlink(missing_ok=True)
-        self._saved = time.monotonic()
+        for other in self.folder.parent.iterdir():
+            if _FOLDER.fullmatch(other.name) and time.time() - other.stat().st_mtime > ABANDONED:
+                shutil.rmtree(other, ignore_errors=True)
 
     def read(self, arrays: Mapping[str, Array]) -> State | None:
         """Return the newest checkpoint whose arrays have these names and shapes; None without one.

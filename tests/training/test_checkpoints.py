@@ -1,5 +1,6 @@
 """A training that was stopped and goes on ends in the bits of one that was never stopped."""
 
+import os
 import signal
 
 import numpy as np
@@ -67,10 +68,13 @@ def test_a_stopped_training_ends_in_the_same_bits(model, layer, texts, tmp_path,
 
     whole = new().fit(*texts)
     stopped_after(monkeypatch, {3, 40, 41, 95})
+    read, found = Checkpoints.read, []
+    monkeypatch.setattr(Checkpoints, "read", lambda *a: found.append(read(*a)) or found[-1])
     stops = 0
     while (part := new().fit(*texts, checkpoints=tmp_path / "c")).history_.interrupted:
         stops += 1
     assert stops >= 3
+    assert [state is None for state in found] == [True] + [False] * stops
     assert bits(part) == bits(whole)
 
 
@@ -149,3 +153,23 @@ def test_a_second_ctrl_c_is_not_held_back():
     assert done == [False, True]
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_a_training_outlives_a_full_disk(texts, tmp_path):
+    (tmp_path / "file").write_text("")
+    whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
+    given = {"checkpoints": tmp_path / "file", "checkpoint_minutes": 0}
+    with pytest.warns(UserWarning, match="cannot be saved") as warned:
+        part = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, **given)
+    assert len(warned) == 1
+    assert bits(part) == bits(whole)
+
+
+def test_abandoned_checkpoints_are_removed(tmp_path):
+    old, new, other = tmp_path / ("a" * 16), tmp_path / ("b" * 16), tmp_path / "mine"
+    for folder in (old, new, other):
+        folder.mkdir()
+    for folder in (old, other):
+        os.utime(folder, (0, 0))
+    Checkpoints(tmp_path, "0" * 64).save(State({}, {}))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["0" * 16, "b" * 16, "mine"]
