@@ -8,7 +8,10 @@ def trainings(monkeypatch):
     """The trees that models are trained on, in order."""
     trees = []
     fit = LanguageModel.fit
-    monkeypatch.setattr(
-        LanguageModel, "fit", lambda self, *texts: trees.append(self.tree) or fit(self, *texts)
-    )
+
+    def noted(self, *texts, **options):
+        trees.append(self.tree)
+        return fit(self, *texts, **options)
+
+    monkeypatch.setattr(LanguageModel, "fit", noted)
     return trees

@@ -212,7 +212,7 @@ def test_the_mixture_draws_what_it_says(windows):
     contexts, *_ = next(windows.batches(3, np.random.default_rng(0)))
     mixture = layer.proposal
     rng = np.random.default_rng(0)
-    mixture._sums = rng.random(mixture._sums.shape)
+    mixture.sums[...] = rng.random(mixture.sums.shape)
     mixture.update()
     np.testing.assert_allclose(mixture.weights.sum(axis=1), 1)
     everything = np.tile(np.arange(n_words), (3, 1))
