@@ -12,7 +12,7 @@ from hstree._options import RandomState, Range
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers.bands import Bands, check_cutoffs, new_projection, projection_rates
+from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw
 from hstree.layers.dense import (
     backward,
@@ -26,6 +26,9 @@ from hstree.layers.node_groups import Scratch
 
 #: Scores of a softmax kept for the backward pass; more batch items are computed in turns.
 KEPT_SCORES = 1 << 24
+#: Factor on the learning rate of projections. They move in every batch, their words' vectors rarely
+#: do; at the full rate they fit the training text and predict a new one worse.
+PROJECTION_RATE = 0.03
 #: Log-probabilities that agree in this many digits after the point are ordered by label id, ...
 TIE_DIGITS = 11
 #: ... so that a cluster this far below the best is searched too.
@@ -110,7 +113,7 @@ class AdaptiveSoftmax(OutputLayer):
             width = _width(dim, factor, i)
             bias = tail - log_mass[i] if tail_bias else np.zeros(len(tail))
             weight = np.zeros((len(tail), width), dtype)
-            self.tails.append((new_projection(width, dim, dtype, rng), weight, bias.astype(dtype)))
+            self.tails.append((_projection(width, dim, dtype, rng), weight, bias.astype(dtype)))
         self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
@@ -124,7 +127,7 @@ class AdaptiveSoftmax(OutputLayer):
 
     def learning_rates(self) -> dict[str, float]:
         """Return the factor on the learning rate of the projections."""
-        return projection_rates(self.parameters())
+        return {f"tail{i}_projection": PROJECTION_RATE for i, _ in enumerate(self.tails, 1)}
 
     @classmethod
     def shapes(  # type: ignore[override]
@@ -296,6 +299,12 @@ class AdaptiveSoftmax(OutputLayer):
 def _log_softmax(logits: Array) -> Float64:
     """Return the log-softmax of each row of logits (B, k), as a float64 array."""
     return logits - log_sum_exp(logits)[:, None]
+
+
+def _projection(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
+    """Draw orthogonal rows (width, dim) that keep the mean squared length of a vector."""
+    orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
+    return np.ascontiguousarray(orthonormal.T * np.sqrt(dim / width), dtype)
 
 
 def _width(dim: int, factor: float, i: int) -> int:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hstree._typing import Array, Int64, Integer
 from hstree.errors import OptionError
-
-#: Factor on the learning rate of projections. They move in every batch and their words' vectors
-#: rarely do; at the full rate they fit the training text and predict a new one worse.
-PROJECTION_RATE = 0.03
 
 
 @dataclass(frozen=True)
@@ -68,14 +63,3 @@ def check_cutoffs(cutoffs: Sequence[int], n_labels: int, option: str, value: str
     else:
         return
     raise OptionError.about(option, f"is {value!r}, whose cut-offs do not fit: {reason}")
-
-
-def new_projection(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
-    """Draw orthogonal rows (width, dim) that keep the mean squared length of a vector."""
-    orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
-    return np.ascontiguousarray(orthonormal.T * np.sqrt(dim / width), dtype)
-
-
-def projection_rates(names: Iterable[str]) -> dict[str, float]:
-    """Return the factors on the learning rate of projections, given all arrays' names."""
-    return {name: PROJECTION_RATE for name in names if name.endswith("_projection")}

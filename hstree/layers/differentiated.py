@@ -11,7 +11,7 @@ from hstree._options import RandomState
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers.bands import Bands, check_cutoffs, new_projection, projection_rates
+from hstree.layers.bands import Bands, check_cutoffs
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import Chunk, SoftmaxLayer, backward, forward, log_unigram, row_chunks
 
@@ -86,7 +86,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             np.zeros(shape, dtype) for shape in zip(sizes, widths, strict=True)
         ]
         self.projections: list[Array | None] = [
-            new_projection(width, dim, dtype, rng) if projected and width < dim else None
+            _projection(width, dim, dtype, rng) if projected and width < dim else None
             for width in widths
         ]
 
@@ -98,10 +98,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             if projection is not None:
                 arrays[f"band{i + 1}_projection"] = projection
         return arrays
-
-    def learning_rates(self) -> dict[str, float]:
-        """Return the factor on the learning rate of the projections."""
-        return projection_rates(self.parameters())
 
     @classmethod
     def shapes(  # type: ignore[override]
@@ -194,6 +190,12 @@ class DifferentiatedSoftmax(SoftmaxLayer):
             return slice(None)
         first = sum(weight.shape[1] for weight in self.weights[:i])
         return slice(first, first + self.weights[i].shape[1])
+
+
+def _projection(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
+    """Draw a projection (width, dim) that keeps the mean squared length of a vector."""
+    drawn: Array = rng.standard_normal((width, dim)) / np.sqrt(width)
+    return drawn.astype(dtype)
 
 
 def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[int], list[int]]:

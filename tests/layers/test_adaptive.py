@@ -7,8 +7,12 @@ import pytest
 
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.layers.adaptive import AdaptiveSoftmax, cheapest_cutoffs, seconds_of_step
-from hstree.layers.bands import PROJECTION_RATE
+from hstree.layers.adaptive import (
+    PROJECTION_RATE,
+    AdaptiveSoftmax,
+    cheapest_cutoffs,
+    seconds_of_step,
+)
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
 
