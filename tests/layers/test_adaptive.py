@@ -8,7 +8,6 @@ import pytest
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.adaptive import (
-    PROJECTION_RATE,
     AdaptiveSoftmax,
     cheapest_cutoffs,
     seconds_of_step,
@@ -152,16 +151,15 @@ def test_projections_depend_on_the_seed_alone():
     assert (one != other).all()
 
 
-def test_projections_keep_lengths_and_learn_slowly():
-    layer = AdaptiveSoftmax(words(), DIM, dtype=np.float64, cutoffs="6,20", factor=2.0)
+def test_projections_keep_lengths_and_have_the_rate_that_is_asked_for():
+    options = {"cutoffs": "6,20", "factor": 2.0, "projection_rate": 0.25}
+    layer = AdaptiveSoftmax(words(), DIM, dtype=np.float64, **options)
     for projection, _, _ in layer.tails:
         width, dim = projection.shape
         np.testing.assert_allclose(
             projection @ projection.T, np.eye(width) * dim / width, atol=1e-12
         )
-    assert layer.learning_rates() == dict.fromkeys(
-        ["tail1_projection", "tail2_projection"], PROJECTION_RATE
-    )
+    assert layer.learning_rates() == dict.fromkeys(["tail1_projection", "tail2_projection"], 0.25)
 
 
 def test_chosen_cutoffs_are_the_cheapest_of_all():
