@@ -12,7 +12,6 @@ from hstree.experiments.survey import Speed, SurveyRow, survey
 from hstree.layers.registry import LAYERS
 from hstree.report import write, write_survey
 from hstree.report.answer import answers_of
-from hstree.report.survey_page import _fastest
 from hstree.report.table import rows_of, times
 from tests.experiments.made_up import a_comparison, a_row
 from tests.texts import corpus_of, markov_lines
@@ -59,6 +58,8 @@ def test_the_page_of_a_survey_has_its_table_and_plots(splits, tmp_path):
 
 @pytest.mark.parametrize(("low", "said"), [(0.98, "None is faster than flat"), (1.1, "own")])
 def test_the_fastest_row_beats_flat_in_every_round(low, said):
+    from hstree.report.survey_page import _fastest
+
     given = {"parameters": 1, "parameters_to_flat": 1.0, "published": None, "with_kneser_ney": {}}
     speed = Speed(tokens_per_second=500.0, times_flat=1.3, low=low, high=1.5)
     names = ("training", "nll", "log_prob", "top_k")
