@@ -397,7 +397,9 @@ class Work:
                         self._trained_row(entry, trained[entry.name], spec),
                         seconds_per_epoch=per_epoch[entry.name],
                         tokens_per_second=statistics.median(measured[entry.name]),
-                        speed_up=rows.speed_up(measured, entry.name, flat_name),
+                        speed_up=rows.speed_up(measured, entry.name, flat_name)
+                        if flat_name
+                        else None,
                     )
                 nlls = self.nlls(entry)
                 table.append(

@@ -138,10 +138,8 @@ def seconds_from_text(
     }
 
 
-def speed_up(measured: Mapping[str, Sequence[float]], name: str, flat: str | None) -> float | None:
+def speed_up(measured: Mapping[str, Sequence[float]], name: str, flat: str) -> float:
     """Return how many times as fast as the flat row a row is: the quotient of the medians."""
-    if flat is None:
-        return None
     return statistics.median(measured[name]) / statistics.median(measured[flat])
 
 

@@ -43,6 +43,7 @@ from hstree.experiments.entries import (
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.published import Published, published
 from hstree.experiments.results import Comparison, Row, RunResult, finite
+from hstree.experiments.rows import speed_up
 from hstree.experiments.runs import finished, key_of, locked, run_baseline
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, new_model
@@ -472,10 +473,9 @@ def _survey(
 
     def speed(name: str, measured: Mapping[str, Sequence[float]]) -> Speed:
         ratios = [a / b for a, b in zip(measured[name], measured[flat], strict=True)]
-        median = statistics.median(measured[name])
         return Speed(
-            tokens_per_second=median,
-            times_flat=median / statistics.median(measured[flat]),
+            tokens_per_second=statistics.median(measured[name]),
+            times_flat=speed_up(measured, name, flat),
             low=min(ratios),
             high=max(ratios),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -83,7 +83,11 @@ class OutputLayer(ABC):
         Number of labels, V.
     dim : int
         Length of hidden vectors, d.
+    is_likelihood : bool
+        Whether the losses of `loss` are the negative log-likelihoods of the targets.
     """
+
+    is_likelihood: ClassVar[bool] = True
 
     def __init__(self, n_labels: int, dim: int) -> None:
         self.n_labels, self.dim = n_labels, dim
@@ -175,11 +179,6 @@ class OutputLayer(ABC):
         Language models call this in training. `contexts` (B, n) are label ids, the farthest first.
         """
         return self.loss(hidden, targets, rng)
-
-    @property
-    def is_likelihood(self) -> bool:
-        """Whether the losses of `loss` are the negative log-likelihoods of the targets."""
-        return True
 
     @property
     def needs_contexts(self) -> bool:

@@ -70,6 +70,8 @@ class NoiseLayer(DenseLayer):
     is that of the softmax, V scores.
     """
 
+    is_likelihood = False  # losses are of samples
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -106,11 +108,6 @@ class NoiseLayer(DenseLayer):
         grad_target : float array (B,)
         grad_samples : float array (B, k)
         """
-
-    @property
-    def is_likelihood(self) -> bool:
-        """Whether losses are negative log-likelihoods: they are of samples."""
-        return False
 
     @property
     def needs_contexts(self) -> bool:

@@ -43,6 +43,8 @@ class SelfNormalised(DenseLayer):
 
     centre: float = 0.0
 
+    is_likelihood = False  # losses are penalised
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -54,11 +56,6 @@ class SelfNormalised(DenseLayer):
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
         self.alpha = alpha
-
-    @property
-    def is_likelihood(self) -> bool:
-        """Whether losses are negative log-likelihoods: they are penalised."""
-        return False
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator

@@ -55,6 +55,8 @@ class TargetSampling(DenseLayer):
     machine translation", ACL 2015, section 3.
     """
 
+    is_likelihood = False  # losses are over the candidates
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -70,11 +72,6 @@ class TargetSampling(DenseLayer):
         # (V,) expected number of times that each word is a target in an epoch
         self._targets = np.maximum(vocabulary.counts if counts is None else counts, 0.5)
         self._select_all()
-
-    @property
-    def is_likelihood(self) -> bool:
-        """Whether losses are negative log-likelihoods: they are over the candidates."""
-        return False
 
     def prepare(self, train: Windows) -> None:
         """Count the targets of the training text."""

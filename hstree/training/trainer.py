@@ -87,6 +87,11 @@ class History:
     preparation: float = 0.0
     kernels: str = ""
 
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time of the epochs, without validations."""
+        return sum(epoch.seconds for epoch in self.epochs)
+
 
 @dataclass
 class Place:
@@ -254,9 +259,9 @@ class Trainer(ABC, Generic[M]):
         if checkpoints is not None and (state := checkpoints.read(self._arrays())) is not None:
             history = self._restore(state)
         try:
-            while not history.converged and not history.out_of_time:
-                if self._place.epoch > self.epochs:
-                    break
+            while self._place.epoch <= self.epochs and not (
+                history.converged or history.out_of_time
+            ):
                 # Overflows show in the perplexity, which is checked next.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     epoch = self._epoch(train, valid, history, checkpoints)
@@ -274,8 +279,7 @@ class Trainer(ABC, Generic[M]):
     def _end_epoch(self, epoch: Epoch, history: History) -> None:
         """Record an epoch; decide about the schedule, the best weights and the end."""
         history.epochs.append(epoch)
-        spent = sum(epoch.seconds for epoch in history.epochs)
-        history.out_of_time = self.seconds is not None and spent >= self.seconds
+        history.out_of_time = self.seconds is not None and history.seconds >= self.seconds
         if epoch.valid is not None:
             if not history.out_of_time:
                 history.converged = self.on_validation(epoch.valid, self._best.valid)
@@ -293,7 +297,7 @@ class Trainer(ABC, Generic[M]):
     ) -> Epoch:
         """Train from the place in an epoch to its end, or until the budget ends; validate."""
         place, expected, share = self._place, self.expected(train), 1.0
-        spent = sum(epoch.seconds for epoch in history.epochs)  # of the budget
+        spent = history.seconds  # of the budget
         limit = math.inf if self.seconds is None else self.seconds
         rate_at_start = self.learning_rate(self._done(place.epoch - 1, spent))
         what = "perplexity" if self.layer.is_likelihood else "exp(loss)"
