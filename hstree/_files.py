@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import math
 import os
@@ -260,6 +261,11 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
     text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as file:
         file.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def hash_of(document: Mapping[str, Any]) -> str:
+    """Return the sha256 of an object of JSON values, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _finite(value: Any) -> Any:

@@ -7,7 +7,6 @@ done anew. The negative log-likelihood of each validation and test token is kept
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -21,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from hstree._compiled import kernels, n_threads
-from hstree._files import make_folder, replacing, write_json
+from hstree._files import hash_of, make_folder, replacing, write_json
 from hstree._npy_format import write_array
 from hstree._typing import Float64, Int64
 from hstree._version import __version__
@@ -139,7 +138,7 @@ def key_of(spec: LayerSpec, splits: Splits, **options: Any) -> str:
     depends = {"hstree": __version__, **spec.key(), "parts": _content_of(splits), "model": config}
     if config.get("seconds") is not None:
         depends |= {"kernels": kernels(), "threads": n_threads()}
-    return _hashed(depends)
+    return hash_of(depends)
 
 
 def finished(folder: Path, key: str) -> RunResult | None:
@@ -165,7 +164,7 @@ def run_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult:
     ``result.json``.
     """
     options = {"order": order, "discount": DISCOUNT}
-    key = _hashed({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
+    key = hash_of({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
     kept = _kept_result(folder, key, BaselineResult)
     if kept is not None and all(
         kept_nll(folder, len(splits.as_dict()[split]), split) is not None for split in NLL
@@ -248,10 +247,6 @@ def _content_of(splits: Splits) -> list[Any]:
         [part.sha256, list(part.lines), part.vocabulary.sha256]
         for part in splits.as_dict().values()
     ]
-
-
-def _hashed(depends: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 
 def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[str, Any]) -> Tree:

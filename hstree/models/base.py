@@ -7,8 +7,6 @@ key of a kept run are made from them. `hstree.models.registry` lists the models 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from abc import ABC, abstractmethod
@@ -20,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from hstree._compiled import kernels, numpy_alone
+from hstree._files import hash_of
 from hstree._options import Option, Range, check_fields, options_of
 from hstree._text import one_line, plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
@@ -220,8 +219,7 @@ class Model(ABC, Generic[M]):
     def _training_key(self, train: Corpus, valid: Corpus | None) -> str:
         """Return a hash of all that a training depends on but versions and threads."""
         read = [None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)]
-        depends = {**self.spec.key(), "model": self.config(), "texts": read}
-        return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
+        return hash_of({**self.spec.key(), "model": self.config(), "texts": read})
 
     def reencode(self, corpus: Corpus) -> Corpus:
         """Return a corpus whose token ids are label ids."""
