@@ -58,28 +58,13 @@ def ptb_splits(folder: Path | None) -> Splits:
     )
 
 
-class _Told:
-    """Prints on standard error which run has begun."""
-
-    def start(self, title: str, total: float | None, unit: str) -> progress.Task:
-        return self
-
-    def stop(self, task: progress.Task) -> None:
-        pass
-
-    def advance(self, amount: float = 1) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        if ", seed " in text:
-            print(text, file=sys.stderr, flush=True)
-
-
 def compared(entries: Sequence[Entry], splits: Splits, options: argparse.Namespace) -> Comparison:
     """Train the rows that the command line names."""
     chosen = [entry for entry in entries if entry.name in options.rows]
-    with progress.shown_by(_Told()):
-        return compare(splits, chosen, options.folder, seeds=options.seeds, epochs=options.epochs)
+    progress.enable()
+    return compare(
+        splits, chosen, options.folder, seeds=options.seeds, epochs=options.epochs, only=True
+    )
 
 
 def costs(row: Row, wordnet: bool = False) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Models, experiments and the packages that need them are imported when their name
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from hstree import _pages
 from hstree._version import __version__
 from hstree.builders import build, builders
 from hstree.data.corpus import Corpus
@@ -52,7 +53,11 @@ _LAZY = {
     "load_model": "hstree.models.registry:load",
 }
 #: Packages that `import hstree` alone does not import.
-_PACKAGES = {"experiments", "formats", "interop", "layers", "models", "ngrams", "training"}
+_PACKAGES = {
+    *("experiments", "formats", "interop", "layers", "models", "ngrams", "report", "training")
+}
+
+_pages.written_by("hstree.report:write_comparison")
 
 
 def __getattr__(name: str) -> object:

@@ -108,13 +108,13 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """The legal values, in words."""
+        """The legal values but None, in words."""
         choices = ", ".join(map(repr, self.choices))
         text = f"one of {choices}" if choices else _TYPES[self.type]
         if self.range is not None:
             interval = str(self.range)
             text += f" {interval}" if interval.startswith("from") else f", {interval}"
-        return f"{text}, or None" if self.optional else text
+        return text
 
     def checked(self, value: object, owner: str = "") -> Any:
         """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""
@@ -131,7 +131,8 @@ class Option:
         ):
             reason = f"is {reprlib.repr(value)}; it must be {self.expected}"
             prefix = f"{owner}: " if owner else ""
-            raise OptionError(f"{prefix}{self.name} {reason}", option=self.name, reason=reason)
+            message = f"{prefix}{self.name} {reason}{', or None' if self.optional else ''}"
+            raise OptionError(message, option=self.name, reason=reason, owner=owner)
         return converted
 
 

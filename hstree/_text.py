@@ -1,6 +1,14 @@
-"""Counts with their nouns, and quotations, for messages and tables."""
+"""Counts with their nouns, times and quotations, for messages and tables."""
 
 from __future__ import annotations
+
+import math
+import re
+
+#: Characters that move the cursor, change colours or reorder text: C0 and C1 control characters,
+#: DEL, line and paragraph separators, bidirectional embeddings, overrides and isolates; and lone
+#: surrogates, which no terminal can show.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -33,3 +41,28 @@ def quoted(text: str, width: int = 40) -> str:
     "'an e...'"
     """
     return repr(text if len(text) <= width else f"{text[:width]}...")
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    Examples
+    --------
+    >>> duration(44.2), duration(700), duration(12_000)
+    ('45 s', '12 min', '3 h 20 min')
+    """
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text with its control characters escaped, except for those in `keep`.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mred"))
+    \x1b[31mred
+    """
+    return _UNSAFE.sub(lambda one: one[0] if one[0] in keep else repr(one[0])[1:-1], text)

@@ -1,7 +1,9 @@
 """Progress reports of long-running work.
 
-The library reports to a sink, which by default shows nothing; the command line installs one that
-draws progress bars::
+The library reports to a sink, which by default shows nothing. `enable` shows progress in notebooks
+and scripts, as the command line does::
+
+    hstree.progress.enable()
 
     with progress.task("reading", total=size, unit="bytes") as task:
         for block in blocks:
@@ -36,12 +38,18 @@ class Sink(Protocol):
     def stop(self, task: Task) -> None:
         """Stop displaying a task."""
 
+    def report(self, text: str, left: float | None) -> None:
+        """Show an event, and the seconds that are left of the work that it is part of, if known."""
+
 
 class _Silent:
     def start(self, title: str, total: float | None, unit: str) -> Task:
         return self
 
     def stop(self, task: Task) -> None:
+        pass
+
+    def report(self, text: str, left: float | None) -> None:
         pass
 
     def advance(self, amount: float = 1) -> None:
@@ -51,13 +59,35 @@ class _Silent:
         pass
 
 
-_sink: ContextVar[Sink] = ContextVar("hstree progress", default=_Silent())  # noqa: B039
+_SILENT = _Silent()
+#: The sink of all threads where no `shown_by` is running.
+_enabled: Sink = _SILENT
+_sink: ContextVar[Sink | None] = ContextVar("hstree progress", default=None)
+
+
+def enable() -> None:
+    """Show the progress of all tasks from now on, until `disable`.
+
+    A notebook shows a bar for each running task below its cell. A script draws them on standard
+    error where that is a terminal; else it writes a line there for each epoch, with the time left,
+    and for each other task that is done. Tasks of less than half a second are not shown.
+    """
+    from hstree._progress_display import new_display
+
+    global _enabled
+    _enabled = new_display()
+
+
+def disable() -> None:
+    """Show no progress; undoes `enable`."""
+    global _enabled
+    _enabled = _SILENT
 
 
 @contextmanager
 def task(title: str, total: float | None = None, unit: str = "") -> Iterator[Task]:
     """Report a task of `total` units (None if unknown) while the body runs."""
-    sink = _sink.get()
+    sink = _sink.get() or _enabled
     running = sink.start(title, total, unit)
     try:
         yield running
@@ -73,3 +103,62 @@ def shown_by(sink: Sink) -> Iterator[None]:
         yield
     finally:
         _sink.reset(token)
+
+
+def report(text: str, left: float | None = None) -> None:
+    """Report an event, such as the end of an epoch, and the seconds that are left, if known."""
+    (_sink.get() or _enabled).report(text, left)
+
+
+@contextmanager
+def counted(task: Task, total: float, per_token: float) -> Iterator[None]:
+    """Advance a task with the tokens that tasks of the body report.
+
+    Parameters
+    ----------
+    task : Task
+    total : float
+        Units that the body adds to `task`; what is left of them is added at its end.
+    per_token : float
+        Units of each token.
+    """
+    counting = _Counting((_sink.get() or _enabled), task, total, per_token)
+    with shown_by(counting):
+        yield
+    counting.add(total)
+
+
+class _Counting:
+    """Sink that passes everything on, and adds tokens to a task up to a total."""
+
+    def __init__(self, sink: Sink, task: Task, total: float, per_token: float) -> None:
+        self._sink, self._task, self._left, self._per_token = sink, task, total, per_token
+
+    def add(self, amount: float) -> None:
+        amount = min(amount, self._left)
+        self._left -= amount
+        self._task.advance(amount)
+
+    def start(self, title: str, total: float | None, unit: str) -> Task:
+        shown = self._sink.start(title, total, unit)
+        return _Counted(shown, self, self._per_token if unit == "tokens" else 0.0)
+
+    def stop(self, task: Task) -> None:
+        self._sink.stop(task.shown if isinstance(task, _Counted) else task)
+
+    def report(self, text: str, left: float | None) -> None:
+        self._sink.report(text, left)
+
+
+class _Counted:
+    """Task whose units are added to another."""
+
+    def __init__(self, shown: Task, to: _Counting, per_unit: float) -> None:
+        self.shown, self._to, self._per_unit = shown, to, per_unit
+
+    def advance(self, amount: float = 1) -> None:
+        self.shown.advance(amount)
+        self._to.add(amount * self._per_unit)
+
+    def note(self, text: str) -> None:
+        self.shown.note(text)

@@ -18,6 +18,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir(), "hstree
 
 # A busy machine must not fail a test: what is too slow, the benchmarks tell.
 settings.register_profile("hstree", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=30)
 settings.load_profile("hstree")
 
 
@@ -37,6 +38,11 @@ def pytest_addoption(parser):
         metavar="REASON",
         help="fail when a test was skipped for a reason that does not begin with REASON",
     )
+
+
+def pytest_configure(config):
+    if not config.getoption("--slow"):
+        settings.load_profile("quick")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,6 +13,8 @@ from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from tests.texts import corpus_of, markov_lines, write_lines
 
+pytestmark = pytest.mark.slow
+
 
 def run(name, monkeypatch, capsys, tmp_path, *arguments):
     """Run a benchmark in this process; return the rows that it wrote."""
@@ -155,3 +157,16 @@ def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     assert trigram["valid"] == f"{model.perplexity(splits.valid):.1f}"
     assert trigram["test"] == f"{model.perplexity(splits.test):.1f}"
     assert trigram["above flat"].endswith("%")
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_plans_show_predicted_and_real_seconds(monkeypatch, capsys, tmp_path):
+    text = write_lines(tmp_path / "text.txt", markov_lines(6_000, 0)[0])
+    few = ("--folder", tmp_path / "runs", "--epochs", 1, "--without", "classes", "flat")
+    rows = run("plans", monkeypatch, capsys, tmp_path, text, *few)
+    names = ["random", "huffman", "gmm", "gmm epsilon=0.4 trees=4", "kn5", "all"]
+    assert [row["run"] for row in rows] == names
+    for row in rows:
+        assert row["ratio"] == pytest.approx(row["predicted"] / row["real"])
+    assert rows[-1]["real"] == pytest.approx(sum(row["real"] for row in rows[:-1]))
+    assert run("plans", monkeypatch, capsys, tmp_path, text, *few) == []

@@ -8,6 +8,8 @@ import pytest
 from tests.test_benchmarks import run
 from tests.texts import markov_lines, write_lines
 
+pytestmark = pytest.mark.slow
+
 
 def test_topk(monkeypatch, capsys, tmp_path):
     sizes = ("--labels", 300, "--dim", 4, "--contexts", 2, "--spread", 1)

@@ -1,9 +1,14 @@
 """The examples of the core run as they are, and print what they promise."""
 
+import json
+
 import pytest
 
 from hstree import load
-from tests.scripts import ROOT, run_python
+from tests import needs
+from tests.scripts import ROOT, python_path, run_python
+
+NOTEBOOK = ROOT / "examples" / "which_output_layer.ipynb"
 
 
 @pytest.fixture
@@ -47,3 +52,55 @@ def test_language_model(printed, tmp_path):
     assert probabilities == sorted(probabilities, reverse=True)
     assert len(printed[6]) == 20
     assert (tmp_path / "model" / "weights.safetensors").exists()
+
+
+def test_the_notebook_is_kept_without_outputs():
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) > 5
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
+
+
+@pytest.fixture
+def executed(tmp_path, monkeypatch):
+    """The data of all outputs of the notebook, by the source of their cell."""
+    for package in ("nbclient", "ipykernel", "matplotlib", "pandas"):
+        pytest.importorskip(package, reason=needs.NOTEBOOK)
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("PYTHONPATH", python_path())
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as in workers: other tests have the other cores
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    notebook = nbformat.read(NOTEBOOK, 4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=600, resources=resources).execute()
+    return {
+        cell.source: [output["data"] for output in cell.outputs if "data" in output]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    }
+
+
+@pytest.mark.slow
+def test_the_notebook(executed, tmp_path):
+    def last(start):
+        [outputs] = [data for source, data in executed.items() if source.startswith(start)]
+        return outputs[-1]
+
+    rows = ("huffman", "sampled", "flat")
+    assert '<td style="text-align: left">code length</td>' in last("tree = ")["text/html"]
+    assert len(last("tree.plot")["image/png"]) > 10_000
+    table = last("rows = ")["text/html"]
+    assert all(f"{row}</td><td>" in table for row in rows)
+    assert "<p>Use " in table
+    assert last("comparison.best")["text/plain"].strip("'") in rows
+    assert all(f"<th>{row}</th>" in last("frame = ")["text/html"] for row in rows)
+    assert len(last("axes = ")["image/png"]) > 5_000
+    assert last("train, valid, test")["text/html"].count("<tr>") == 3  # the header, two epochs
+    assert len(last("labels, log_prob")["text/plain"].split(", ")) >= 5
+    bars = [
+        data["text/html"] for data in executed[next(s for s in executed if "compare(" in s)][:-1]
+    ]
+    assert set(bars) <= {""}  # progress is gone when it is done
+    assert (tmp_path / "which.html").stat().st_size > 100_000

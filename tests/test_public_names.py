@@ -51,6 +51,8 @@ def test_methods_are_compared(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
     comparison = hstree.compare(corpus, ["huffman", "flat"], tmp_path / "compared", **BUDGET)
     assert [row.name for row in comparison.rows] == ["huffman", "flat"]
+    assert comparison.best.name == comparison.choice.chosen
+    assert comparison.folder == tmp_path / "compared"
 
 
 def test_a_tree_is_bootstrapped(corpus, tmp_path):

@@ -65,6 +65,7 @@ def test_run_it(tmp_path):
     [line] = [code for heading, _, code in blocks() if heading == "Run it"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     ran = run(["sh", "-c", line], copy, clean | {"HSTREE_CACHE": str(tmp_path / "cache")})
+    assert "hstree: warning" not in ran.stderr
     for row in ("random", "balanced", "huffman", "gmm", "classes", "flat", "kn3"):
         assert re.search(rf"^ *{row} ", ran.stdout, re.M)
     assert (copy / "demo" / "report.html").exists()
@@ -78,7 +79,8 @@ def test_every_other_block(tmp_path, environment):
     assert {language for _, language, _ in commands} == {"python", "sh"}
     for _, language, code in commands:
         program = ["sh", "-e", "-c", code] if language == "sh" else ["python", "-c", code]
-        run(program, folder, environment)
+        ran = run(program, folder, environment)
+        assert "warning" not in ran.stderr.lower(), f"{code}\n{ran.stderr}"
 
 
 def test_every_command_has_an_example_that_runs(hstree_commands):

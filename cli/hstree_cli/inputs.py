@@ -140,8 +140,10 @@ def warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree]) -> None:
 
     The trees are by the name that the warning gives them; "" for none.
     """
-    for message in filter(None, [*shared_lines(splits), read_by_vocabulary(splits)]):
+    for message in shared_lines(splits):
         warn(message)
+    if chosen := read_by_vocabulary(splits):
+        warn(f"{chosen} (`hstree vocab --train-split-only`)")
     for name, tree in trees.items():
         if seen := read_by_builder(tree, splits.test):
             source = tree.meta.get("input")
@@ -158,7 +160,8 @@ def refuse_options(reason: str, **values: Any) -> None:
 
 def _splits(corpus: str, held_out: HeldOut, read: Callable[[str], Corpus]) -> Splits:
     others = (held_out.valid, held_out.test)
-    return corpus_splits(read(corpus), *(None if name is None else read(name) for name in others))
+    text = held_out.part(read(corpus))
+    return corpus_splits(text, *(None if name is None else read(name) for name in others))
 
 
 def _each(splits: Splits, change: Callable[[Corpus, str], Corpus]) -> Splits:

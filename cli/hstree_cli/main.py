@@ -33,7 +33,7 @@ from hstree_cli.commands.stats import stats
 from hstree_cli.commands.survey import survey
 from hstree_cli.commands.vocab import vocab
 from hstree_cli.options import UsageError, flag, option
-from hstree_cli.registered_options import register, with_flags
+from hstree_cli.registered_options import Group, register, with_flags
 from hstree_cli.terminal import (
     BAD_INPUT,
     INTERRUPTED,
@@ -45,7 +45,7 @@ from hstree_cli.terminal import (
 
 app = typer.Typer(
     name="hstree",
-    add_completion=False,
+    cls=Group,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -79,18 +79,28 @@ def hstree(
     """
 
 
-for _command in (
-    *(vocab, build, methods, layers, evaluate, embed, bootstrap, compare, survey, report),
-    *(predict, sample, score, check, stats, show, convert, demo),
-):
-    register(app, _command)
+#: Commands by the panel of the help page that lists them.
+PANELS = {
+    "Start here": (demo, compare, report),
+    "Build trees": (methods, vocab, build, check, stats, show, convert),
+    "Train on trees and other output layers": (layers, evaluate, survey, bootstrap, embed),
+    "Use a trained model": (predict, sample, score),
+}
+for _panel, _commands in PANELS.items():
+    for _command in _commands:
+        register(app, _command, _panel)
+
+#: Environment variable by which a shell asks for completions.
+COMPLETE = "_HSTREE_COMPLETE"
 
 
 def exit_status(arguments: Sequence[str]) -> int:
     """Run the program with these arguments and return its exit status."""
     program = typer.main.get_command(app)
     try:
-        # Not `app()`, which prints errors, interruptions and closed pipes differently.
+        if COMPLETE in os.environ:
+            program.main(prog_name="hstree")  # exits
+        # Not `main`, which prints errors, interruptions and closed pipes differently.
         with (
             program.make_context("hstree", list(arguments) or ["--help"]) as context,
             tracebacks(context.params["debug"]),
@@ -101,6 +111,8 @@ def exit_status(arguments: Sequence[str]) -> int:
         return 0
     except typer.Exit as done:
         return done.exit_code
+    except SystemExit as done:  # of completions
+        return int(done.code or 0)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "hstree"
         message = error.format_message().strip().rstrip(".")
@@ -138,10 +150,9 @@ def exit_status(arguments: Sequence[str]) -> int:
             known = [builder.options for builder in builders().values()]
             known += [model.options for model in MODELS.all().values()]
             known += [layer.options for layer in LAYERS.all().values()]
-            # None is an option that is not typed
-            reason = with_flags(str(error.reason).removesuffix(", or None"), chain(*known))
-            python = f"{error.option} {error.reason}"
-            message = message.replace(python, f"{flag(error.option)} {reason}")
+            owner = f"{error.owner}: " if error.owner else ""
+            reason = with_flags(str(error.reason), chain(*known))
+            message = f"{owner}{flag(error.option)} {reason}"
         complain(f"{message}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 

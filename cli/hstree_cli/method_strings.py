@@ -45,6 +45,7 @@ def parse_method(text: str) -> Method:
 
 def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
     """Return the builder of a name; `instead` tells what to do with the name of a layer."""
+    _refuse_several(name, "-m")
     is_layer = name in LAYERS.names() and name not in BUILDERS.names()
     if is_layer and LAYERS.get(name).takes is Vocabulary:
         raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
@@ -66,11 +67,21 @@ def parse_layer(
     """
 
     def find(name: str) -> LayerKind:
+        _refuse_several(name, "--layer")
         if name not in LAYERS.names() and name in BUILDERS.names():
             raise OptionError(f"{name} is a way to build a tree: {instead.format(name)}")
         return LAYERS.get(name)
 
     return _parsed(text, find, 'an output layer, as in "sampled --samples 500"')
+
+
+def _refuse_several(name: str, flag: str) -> None:
+    if "," in name:
+        repeated = " ".join(f"{flag} {one}" for one in name.split(",") if one)
+        raise OptionError(
+            f"{name!r} holds several names, and one is wanted; `hstree compare CORPUS {repeated} "
+            "-o DIR` compares several"
+        )
 
 
 def spelled(chosen: Builder | LayerKind, values: Mapping[str, Any]) -> str:

@@ -6,15 +6,19 @@ A command takes a group of options as one dataclass parameter, which
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
+
+if TYPE_CHECKING:
+    from hstree.data.corpus import Corpus
 
 #: Error of wrong usage. Typer exports only its child; the package that defines it depends on the
 #: version of Typer.
@@ -39,9 +43,9 @@ def option(flags: str, help: str, metavar: str | None = None, **more: Any) -> An
     return typer.Option(*flags.split(), help=help, metavar=metavar, readable=False, **more)
 
 
-def argument(metavar: str, help: str) -> Any:
+def argument(metavar: str, help: str, **more: Any) -> Any:
     """Describe an argument; see `option`."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False, readable=False)
+    return typer.Argument(metavar=metavar, help=help, show_default=False, readable=False, **more)
 
 
 CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}.")]
@@ -51,7 +55,68 @@ ModelFolder = Annotated[
 ]
 Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 Force = Annotated[bool, option("--force", "Replace existing files.")]
+TrainSplitOnly = Annotated[
+    bool,
+    option(
+        "--train-split-only",
+        "Read only the lines of the corpus that `hstree evaluate` trains on: the first 80%.",
+    ),
+]
 JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
+
+
+def share(text: str | float) -> float:
+    """Return a share that is typed as a percentage or a fraction: "3%", "0.03".
+
+    Examples
+    --------
+    >>> share("3%"), share("0.5")
+    (0.03, 0.5)
+    """
+    if isinstance(text, float):
+        return text
+    number, is_percent = text.removesuffix("%"), text.endswith("%")
+    try:
+        value = float(number) / (100 if is_percent else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{text!r} is not a share, such as 3% or 0.03")
+    return value
+
+
+def lines(text: str | float) -> float:
+    """Return a number of lines, or a share of them below 1: "1000", "10%", "0.1".
+
+    Examples
+    --------
+    >>> lines("1000"), lines("10%")
+    (1000.0, 0.1)
+    """
+    if isinstance(text, float):
+        return text
+    value = float(text) if text.isdecimal() else share(text)
+    if value <= 0 or (value > 1 and not text.isdecimal()):
+        raise typer.BadParameter(f"{text!r} is not a number of lines or a share of them")
+    return value
+
+
+Within = Annotated[
+    float,
+    option(
+        "--within",
+        "Choose the fastest row whose validation perplexity is at most this share above the "
+        "lowest, such as 3%.",
+        "SHARE",
+        parser=share,
+    ),
+]
+Only = Annotated[
+    bool, option("--only", "Show only the rows that are named here, not the others of DIR.")
+]
+Replace = Annotated[
+    bool, option("--force", "Replace a comparison of another text, model or budget in DIR.")
+]
 
 
 def _check_seed(seed: int) -> int:
@@ -99,12 +164,41 @@ class Reading:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Options that name the validation and test splits; by default they are taken from CORPUS."""
+    """Options that choose the splits; validation and test are by default taken from CORPUS."""
 
     valid: Annotated[
         str | None, option("--valid", "Validation corpus, not part of CORPUS.", "FILE")
     ] = None
     test: Annotated[str | None, option("--test", "Test corpus, not part of CORPUS.", "FILE")] = None
+    lines: Annotated[
+        float | None,
+        option(
+            "--lines",
+            "Read only the first lines of CORPUS: their number, or a share such as 10%.",
+            "N|SHARE",
+            parser=lines,
+        ),
+    ] = None
+
+    def part(self, corpus: Corpus) -> Corpus:
+        """Return the lines of a corpus that `lines` chooses, one at least."""
+        if self.lines is None:
+            return corpus
+        number = self.lines if self.lines >= 1 else self.lines * corpus.n_lines
+        return corpus.select_lines(0, min(corpus.n_lines, max(1, round(number))))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Options of how long a command with several trainings may take."""
+
+    minutes: Annotated[
+        float | None,
+        option("--minutes", "Fit the epochs, or the rows, to this time for everything.", "N"),
+    ] = None
+    plan: Annotated[
+        bool, option("--plan", "Print what would be done and how long it takes, and stop.")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +221,7 @@ class Resuming:
     @contextmanager
     def applied(self, kept: Iterable[Path] = ()) -> Iterator[None]:
         """Train in the body with these options; remove the folders `kept` first to start anew."""
-        from hstree.training.checkpoints import defaults
+        from hstree._checkpoints import defaults
 
         if self.fresh:
             for folder in kept:

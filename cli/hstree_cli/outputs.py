@@ -16,14 +16,8 @@ from typing import TypeVar
 
 import typer
 
-from hstree_cli.terminal import (
-    BAD_INPUT,
-    INTERRUPTED,
-    complain,
-    printable,
-    say,
-    showing_progress,
-)
+from hstree._text import printable
+from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, complain, say, showing_progress
 
 R = TypeVar("R")
 
@@ -71,26 +65,22 @@ def show_kept(
     """Do work whose finished runs are kept, print its result and write the result's page.
 
     `work` calls its argument with the result before it writes the files. `write_page` writes the
-    page of a folder, if its plots can be drawn, and returns its path. `runs` is what messages name
+    page of a folder and returns its path. `runs` is what messages name
     as the place of finished runs. End the program after Ctrl-C, and after the result was printed if
     its files could not be written.
     """
-    from hstree.errors import FileFormatError, MissingExtraError
+    from hstree.errors import FileFormatError
 
     results: list[R] = []
     failure: FileFormatError | None = None
     lines: list[str] = []
 
     def write(page: Path) -> None:
-        """Write the page if its plots can be drawn; note where it is, or why there is none."""
+        """Write the page and note where it is; fail as the files that it is made from did."""
         if failure is not None:
             raise failure
-        folder = page.parent
-        try:
-            with showing_progress(quiet):
-                lines.append(f"A page to look at: {printable(str(write_page(folder)))}")
-        except MissingExtraError as error:
-            lines.append(f"There is no page to look at: {error}; then `hstree report {folder}`")
+        with showing_progress(quiet):
+            lines.append(f"A page to look at: {printable(str(write_page(page.parent)))}")
 
     try:
         with showing_progress(quiet):
@@ -142,15 +132,28 @@ def check_file(
 
 
 def check_folder(
-    path: Path | None, option: str, names: Iterable[str] = (), *, apart_from: Iterable[object] = ()
+    path: Path | None,
+    option: str,
+    names: Iterable[str] = (),
+    *,
+    force: bool = True,
+    apart_from: Iterable[object] = (),
 ) -> None:
     """Refuse a path where no folder can be made, or where files must not be replaced.
 
     `names` are the files and folders that are written into it; the rest is as for `check_file`.
     """
+    from hstree.errors import FileFormatError
+
     if path is None:
         return
-    _refuse_same([path / name for name in names], apart_from, path, option)
+    targets = [path / name for name in names]
+    _refuse_same(targets, apart_from, path, option)
+    existing = next((target for target in targets if target.exists()), None)
+    if existing is not None and not force:
+        raise FileFormatError(
+            f"{existing} exists; add --force to replace it, or choose another place with {option}"
+        )
     nearest = path
     while not nearest.exists() and nearest != nearest.parent:
         nearest = nearest.parent

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_type_hi
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from hstree_cli.options import EXAMPLES, UsageError, flag
 
@@ -175,7 +176,10 @@ class ModelOptions:
             if name not in names:
                 raise UsageError(f"--model {name}: choose {' or '.join(names)} here")
             help = f"Model to train: {', '.join(names)}; the options below are those of this one."
-            model = typer.Option("--model", help=help, metavar="MODEL", rich_help_panel=_TRAINING)
+            model = typer.Option(
+                "--model", help=help, metavar="MODEL", rich_help_panel=_TRAINING,
+                autocompletion=lambda: names,
+            )  # fmt: skip
             parameters.append(_keyword("model", default, Annotated[str, model]))
         for option in kind.options:
             if option.name in self.without:
@@ -270,6 +274,30 @@ def _from_fields(group: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
     return lambda values: group(**values)
 
 
+def _without_metavars(params: list[Any]) -> list[Any]:
+    """Leave out the value "<bool>" that Typer shows for switches, which take none."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class Group(TyperGroup):
+    """The program, whose help page shows switches without a value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, those of ``--help`` among them."""
+        return _without_metavars(super().get_params(ctx))
+
+
+class CompleteCommand(TyperCommand):
+    """A command with all its options, whose help page shows switches without a value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, those of ``--help`` among them."""
+        return _without_metavars(super().get_params(ctx))
+
+
 class Command(TyperCommand):
     """A command whose options are made when it runs, from its function and its arguments."""
 
@@ -278,15 +306,20 @@ class Command(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         """Read the arguments, the options of the builder and model that they name among them."""
         choices: dict[str, Choice] = {}
+        completing = extra.get("resilient_parsing", False)
         try:
             for name, parameter in inspect.signature(self.body, eval_str=True).parameters.items():
-                if (options := _registered(parameter)) and (choice := options.choose(args)):
-                    choices[name] = choice
+                if options := _registered(parameter):
+                    # A shell that completes a line is not told what is wrong with it so far.
+                    with suppress(*([Exception] if completing else [])):
+                        if choice := options.choose(args):
+                            choices[name] = choice
             lines = [choice.example for choice in choices.values() if choice.example is not None]
             lines = lines or list(EXAMPLES[self.body])
             title = f"[bold]Example{'s' * (len(lines) > 1)}:[/bold]"
             complete = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            complete.command(epilog="\n\n".join([title, *lines]))(as_typer(self.body, choices))
+            epilog = "\n\n".join([title, *lines])
+            complete.command(cls=CompleteCommand, epilog=epilog)(as_typer(self.body, choices))
             return typer.main.get_command(complete).make_context(info_name, args, *more, **extra)
         except UsageError as error:
             error.ctx = error.ctx or self.context_class(self, info_name=info_name, **extra)
@@ -297,11 +330,12 @@ class Command(TyperCommand):
             raise
 
 
-def register(app: typer.Typer, command: Callable[..., None]) -> None:
-    """Add a command to an app; for the app's help page alone, its options are not made."""
+def register(app: typer.Typer, command: Callable[..., None], panel: str) -> None:
+    """Add a command to a panel of an app's help page, for which its options are not made."""
 
     def described() -> None:
         pass
 
     described.__name__, described.__doc__ = command.__name__, command.__doc__
-    app.command(cls=type("_Command", (Command,), {"body": staticmethod(command)}))(described)
+    complete = type("_Command", (Command,), {"body": staticmethod(command)})
+    app.command(cls=complete, rich_help_panel=panel)(described)

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from hstree._compiled import n_threads
+from hstree._tables import figure
 from hstree._text import plural
 from hstree.experiments.rows import at_epoch_limit, parameters_of
 from hstree.experiments.runs import build_seconds
 from hstree.experiments.significance import BLOCK, FEWEST
 from hstree.layers.registry import LAYERS
 from hstree.models import describe
+from hstree.training.trainer import table_of
+from hstree.tree.statistics import code_length_line
 from hstree_cli.method_strings import spelled
 from hstree_cli.tables import (
     Facts,
-    code_length_line,
+    bold_if,
     compact,
     count,
     facts,
-    figure,
     narrow,
     percent,
     short_figure,
@@ -119,16 +121,10 @@ def _normaliser_facts(log_z: NormaliserFigures | None) -> Facts:
 
 def epochs_table(epochs: Sequence[Epoch]) -> Table:
     """Return a table with a row per epoch of a training."""
-    filled = table("epoch", "train", "valid", "seconds", "tokens/s", "learning rate")
-    for epoch in epochs:
-        filled.add_row(
-            str(epoch.epoch),
-            figure(epoch.train),
-            figure(epoch.valid),
-            figure(epoch.seconds, 1),
-            figure(epoch.tokens_per_second, 0),
-            f"{epoch.learning_rate:g}",
-        )
+    of_epochs = table_of(epochs)
+    filled = table(*of_epochs.columns)
+    for row in of_epochs.rows:
+        filled.add_row(*row)
     return filled
 
 
@@ -161,7 +157,9 @@ def print_rounds(results: Mapping[str, RunResult], folder: Path, text: str) -> N
     quality = table("\nround", *sizes, text=("\nround",))
     speed = table("round", *times, text=("round",))
     from_text: float | None = 0.0
+    best = _best_round(results)
     for name, result in results.items():
+        style = bold_if(name == best)
         tree, perplexity, epochs = result.tree, result.perplexity, result.epochs or []
         seconds = [epoch.seconds for epoch in epochs]
         speeds = [epoch.tokens_per_second for epoch in epochs]
@@ -174,20 +172,24 @@ def print_rounds(results: Mapping[str, RunResult], folder: Path, text: str) -> N
             compact(parameters_of(folder / name / "model")),
             figure(perplexity["valid"], 1),
             figure(perplexity["test"], 1) + ("*" if at_epoch_limit([result]) else ""),
+            style=style,
         )
-        speed.add_row(
-            name, figure(_mean(speeds), 0), figure(_mean(seconds), 1), figure(from_text, 1)
-        )
+        figures = [figure(_mean(speeds), 0), figure(_mean(seconds), 1), figure(from_text, 1)]
+        speed.add_row(name, *figures, style=style)
     say(narrow(quality, *sizes))
     say(narrow(speed, *times))
     limited = any(at_epoch_limit([result]) for result in results.values())
     say(facts([*_round_facts(results, text, limited), ("written to", f"{folder}/")]))
 
 
+def _best_round(results: Mapping[str, RunResult]) -> str:
+    return min(results, key=lambda name: results[name].valid)
+
+
 def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> Facts:
     """Return the best round and the conditions that all rounds share."""
     first = next(iter(results.values()))
-    best = min(results, key=lambda name: results[name].valid)
+    best = _best_round(results)
     perplexity = results[best].perplexity
     model, budget = describe(first.options)
     return [
@@ -242,20 +244,23 @@ def split_facts(results: RunResult | Comparison) -> Facts:
 def print_comparison(results: Comparison, text: str, folder: str) -> None:
     """Print the results of `hstree compare`; `text` describes the corpus."""
     rows = results.rows
-    say(perplexity_comparison(rows))
+    answer = results.choice.chosen if results.choice else None
+    say(perplexity_comparison(rows, answer))
     trained = [row for row in rows if row.kind != "baseline"]
     if trained:
-        say(_size_comparison(trained))
-        say(_speed_comparison(trained))
+        say(_size_comparison(trained, answer))
+        say(_speed_comparison(trained, answer))
     if any(row.log_normaliser for row in rows):
         say(_normaliser_comparison(rows))
     say(facts([*_comparison_facts(results, text), ("written to", folder)]))
     if results.choice is not None:
         say(f"\n{_advice(rows, results.choice)}")
+    elif trained:
+        say("\nNo row is named: each has read the test split, so that its figures are too good.")
 
 
-def perplexity_comparison(rows: Sequence[Row]) -> Table:
-    """Return the table of perplexities."""
+def perplexity_comparison(rows: Sequence[Row], answer: str | None = None) -> Table:
+    """Return the table of perplexities; the row named `answer` is bold, as in all tables."""
     columns = ("valid", "test", "n", "ratio to flat", "p")
     filled = table("method", *columns, text=("method", "ratio to flat"))
     for row in rows:
@@ -267,11 +272,12 @@ def perplexity_comparison(rows: Sequence[Row]) -> Table:
             count(perplexity["test"].n),
             ratio_text(ratio),
             "-" if ratio is None or ratio.p is None else _p_value(ratio.p),
+            style=bold_if(row.name == answer),
         )
     return narrow(filled, "valid", "test", "n", "p")
 
 
-def _size_comparison(rows: Sequence[Row]) -> Table:
+def _size_comparison(rows: Sequence[Row], answer: str | None) -> Table:
     """Return the table of the sizes of trees and models."""
     columns = ["codes\n/word", "code\nlength", "scores\n/target", "para-\nmeters"]
     if any(row.in_wordnet is not None for row in rows):
@@ -286,25 +292,34 @@ def _size_comparison(rows: Sequence[Row]) -> Table:
             compact(row.parameters),
             "-" if in_wordnet is None else f"{100 * in_wordnet:.0f}%",
         ]
-        filled.add_row(row.name, *figures[: len(columns)])
+        filled.add_row(row.name, *figures[: len(columns)], style=bold_if(row.name == answer))
     return narrow(filled, *columns)
 
 
-def _speed_comparison(rows: Sequence[Row]) -> Table:
+def _speed_comparison(rows: Sequence[Row], answer: str | None) -> Table:
     """Return the table of training speeds."""
-    columns = ["\ntokens/s", "times\nflat", "\ns/epoch", "s from\ntext", "times\nflat"]
+    columns = ["\ntokens/s", "\n±", "times\nflat", "s from\ntext", "times\nflat"]
     filled = table("\nmethod", *columns, text=("\nmethod",))
     for row in rows:
         from_text = row.from_text
         filled.add_row(
             row.name,
             figure(row.tokens_per_second, 0),
+            _speed_spread(row),
             _times(row.speed_up),
-            figure(row.seconds_per_epoch, 1),
             short_figure(from_text.seconds if from_text else None),
             _times(from_text.speed_up if from_text else None),
+            style=bold_if(row.name == answer),
         )
     return narrow(filled, *columns)
+
+
+def _speed_spread(row: Row) -> str:
+    """Return half of the range of the rounds' speeds, in percent of the median."""
+    if not row.speed_rounds or not row.tokens_per_second:
+        return "-"
+    half = (max(row.speed_rounds) - min(row.speed_rounds)) / 2
+    return f"{100 * half / row.tokens_per_second:.0f}%"
 
 
 def _normaliser_comparison(rows: Sequence[Row]) -> Table:
@@ -324,6 +339,7 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
     model, budget = describe(options)
     n_seeds = len(options["seeds"])
     blocks = next((row.to_flat.blocks for row in rows if row.to_flat), None)
+    rounds = max((len(row.speed_rounds or ()) for row in rows), default=0)
     return [
         (
             "perplexity",
@@ -346,8 +362,8 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         ),
         (
             "speeds",
-            f"of training with its batches, all rows in turns in one process, "
-            f"{computed_on(results)}",
+            f"of training with its batches: median and half the range (±) over "
+            f"{plural(rounds, 'round')}, all rows in turns in one process, {computed_on(results)}",
         ),
         (
             "s from text",
@@ -358,6 +374,7 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         *split_facts(results),
         ("model", model),
         ("budget", budget),
+        *((f"left out: {name}", reason) for name, reason in results.left_out.items()),
     ]
 
 
@@ -386,24 +403,48 @@ def ratio_fact(blocks: int, tokens: int, *, with_p: bool = True) -> tuple[str, s
 
 
 def _advice(rows: Sequence[Row], choice: Choice) -> str:
-    """Return which row to take, by the rule in `hstree.experiments.rows.choice`."""
+    """Return which row to take, by the rule in `hstree.experiments.rows.choice`, and how sure."""
     noun = "tree" if all(row.kind != "layer" for row in rows) else "output layer"
     by_name = {row.name: row for row in rows}
-    best, fastest = by_name[choice.best], by_name[choice.fastest]
+    best, chosen = by_name[choice.best], by_name[choice.chosen]
     within = f"within {100 * choice.within:g}% of it"
     text = f"Which {noun}? Of {plural(choice.among, noun)}, {best.name} has the lowest "
     text += f"validation perplexity, {_valid_and_test(best)}"
-    if fastest is best:
-        text += f"; no {noun} {within} trains faster."
+    tied = [name for name in choice.tied if name != best.name]
+    if chosen is best:
+        if choice.tied:
+            are = "is" if len(choice.tied) == 1 else "are"
+            text += f"; {', '.join(choice.tied)} {are} {within} and as fast, within the spread of "
+            text += "the rounds."
+        else:
+            text += f"; no {noun} {within} trains faster."
     else:
-        times = (fastest.tokens_per_second or 0.0) / (best.tokens_per_second or math.nan)
-        text += f". Of the {noun}s {within}, {fastest.name}, {_valid_and_test(fastest)}, trains "
-        text += f"fastest: {figure(times, 1)} times as fast as {best.name}."
+        times = (chosen.tokens_per_second or 0.0) / (best.tokens_per_second or math.nan)
+        text += f". Of the {noun}s {within}, {chosen.name}, {_valid_and_test(chosen)}, trains "
+        text += f"fastest: {figure(times, 1)} times as fast as {best.name}"
+        if tied:
+            text += f" (as fast within the spread of the rounds: {', '.join(tied)})"
+        text += "."
+    text += _against_rival(choice)
     baselines = [row for row in rows if row.kind == "baseline"]
     lowest = min(baselines, key=lambda row: row.validation_perplexity, default=best)
     if lowest.validation_perplexity < best.validation_perplexity:
         text += f" The baseline {lowest.name} is lower still: {_valid_and_test(lowest)}."
     return text
+
+
+def _against_rival(choice: Choice) -> str:
+    """Return the test perplexity of the chosen row divided by that of its rival."""
+    ratio = choice.to_rival
+    if ratio is None:
+        return ""
+    text = f" Test perplexity of {choice.chosen} divided by that of {choice.rival}: "
+    if ratio.low is None or ratio.high is None:
+        return f"{text}{ratio.ratio:.3f}; the text is too short for an interval."
+    text += f"{ratio_text(ratio)}"
+    if ratio.low <= 1 <= ratio.high:
+        return f"{text}, which may be chance."
+    return f"{text}."
 
 
 def _mean_and_sd(statistics: Spread) -> str:

@@ -1,4 +1,4 @@
-"""The plan and the results of `hstree survey` as tables and name-value lines."""
+"""The results of `hstree survey` as tables and name-value lines."""
 
 from __future__ import annotations
 
@@ -7,64 +7,21 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from hstree.experiments.comparison import RANDOM
-from hstree.experiments.entries import Method
+from hstree._tables import figure
 from hstree_cli.result_tables import at_limit_fact, computed_on, ratio_fact, ratio_text, split_facts
-from hstree_cli.tables import Facts, duration, facts, figure, narrow, short_figure, table
+from hstree_cli.tables import Facts, bold_if, facts, narrow, short_figure, table
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:
-    from hstree.experiments.entries import Entry
+    from hstree.experiments.planning import Regime
     from hstree.experiments.results import Comparison, Row
-    from hstree.experiments.survey import Mixture, Plan, Regime, Survey, SurveyRow
+    from hstree.experiments.survey import Mixture, Survey, SurveyRow
 
 #: Titles of the regimes, as the first column of their tables.
 _TITLES: dict[Regime, str] = {
     "equal_epochs": "after equal epochs",
     "equal_seconds": "after equal seconds",
 }
-
-
-def print_plan(plan: Plan, rows: Sequence[Entry]) -> None:
-    """Print what a survey of these rows is going to train, and about how long it takes."""
-    names = list(dict.fromkeys(run.entry.name for run in plan.runs))
-    learners = _learners(rows)
-    regimes = list(dict.fromkeys(run.regime for run in plan.runs))
-    filled = table("to train", *(_TITLES[regime] for regime in regimes), text=("to train",))
-    for name in names:
-        cells = []
-        for regime in regimes:
-            runs = [run for run in plan.runs if (run.entry.name, run.regime) == (name, regime)]
-            seconds = sum(run.seconds for run in runs)
-            kept = bool(runs) and all(run.finished for run in runs)
-            cells.append("kept" if kept else duration(seconds) if runs else "-")
-        taught = f" (vectors for {', '.join(learners[name])})" if name in learners else ""
-        filled.add_row(f"{name}{taught}", *cells)
-    say(filled)
-    say(
-        facts(
-            [
-                (
-                    "time left",
-                    f"about {duration(plan.seconds)}, from some batches of each row, without "
-                    "building trees; trainings may converge before their last epoch, and "
-                    "importance sampling slows as the model learns",
-                )
-            ]
-        )
-    )
-
-
-def _learners(rows: Sequence[Entry]) -> dict[str, list[str]]:
-    """Return the rows that need vectors, by what learns them and is no row itself."""
-    names = {row.name for row in rows}
-    learners: dict[str, list[str]] = {}
-    for row in rows:
-        if isinstance(row, Method) and row.needs_vectors:
-            source = (row.vectors_from or RANDOM).name
-            if source not in names:
-                learners.setdefault(source, []).append(row.name)
-    return learners
 
 
 def print_survey(found: Survey, text: str, folder: str) -> None:
@@ -87,12 +44,12 @@ def _answers(found: Survey) -> Facts:
         tests = {row.name: figure(row.perplexity["test"].mean, 1) for row in comparison.rows}
         text = f"{_TITLES[regime]}: {choice.best} has the lowest validation perplexity, "
         text += f"test {tests[choice.best]}; "
-        if choice.fastest == choice.best:
+        if choice.chosen == choice.best:
             text += f"none within {choice.within:.0%} of it trains faster"
         else:
             text += (
-                f"of those within {choice.within:.0%} of it, {choice.fastest} trains fastest, "
-                f"test {tests[choice.fastest]}"
+                f"of those within {choice.within:.0%} of it, {choice.chosen} trains fastest, "
+                f"test {tests[choice.chosen]}"
             )
         answers.append(("best", text))
     return answers
@@ -108,6 +65,7 @@ def _perplexities(found: Survey, regime: Regime) -> Table:
     if found.kneser_ney is not None:
         columns.append(f"+ kn{found.kneser_ney.order}")
     filled = table(first, *columns, text=(first, "ratio to flat"))
+    choice = found.regimes()[regime].choice
     for row in found.rows:
         result = found.row(regime, row.name)
         mark = "*" if result.at_epoch_limit else ""
@@ -119,7 +77,8 @@ def _perplexities(found: Survey, regime: Regime) -> Table:
             _published(row) if by_epochs else short_figure(_seconds_before(result)),
             _mixture(mixture),
         ]
-        filled.add_row(row.name, *figures[: len(columns)])
+        is_answer = choice is not None and row.name == choice.chosen
+        filled.add_row(row.name, *figures[: len(columns)], style=bold_if(is_answer))
     return narrow(filled, *(name for name in columns if name != "ratio to flat"))
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import math
+import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Column, Table
 
-from hstree_cli.terminal import console, printable
+from hstree._tables import figure
+from hstree._text import printable
+from hstree_cli.terminal import console
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
     from hstree.tree import Tree
-    from hstree.tree.statistics import TreeStatistics
 
 #: Names and values, printed one below the other.
 Facts = list[tuple[str, str]]
@@ -24,13 +27,6 @@ Json = Mapping[str, Any]
 
 
 # Numbers and words
-
-
-def figure(value: float | None, digits: int = 2) -> str:
-    """Return a number with its thousands separated; a dash for None and NaN."""
-    if value is None or math.isnan(value):
-        return "-"
-    return f"{value:,.{digits}f}"
 
 
 def short_figure(value: float | None) -> str:
@@ -41,6 +37,13 @@ def short_figure(value: float | None) -> str:
 def count(value: int) -> str:
     """Return a whole number with its thousands separated."""
     return f"{value:,}"
+
+
+def counted(value: int, one: str) -> str:
+    """Return a whole number and its noun: "1 word", "2,000 words"."""
+    from hstree._text import plural  # tables are imported before the library
+
+    return plural(value, one)
 
 
 def compact(value: int | None) -> str:
@@ -58,14 +61,6 @@ def percent(part: float, whole: float) -> str:
     return "-" if whole == 0 else f"{100 * part / whole:.2f}%"
 
 
-def duration(seconds: float) -> str:
-    """Return a time as people say it: "45 s", "12 min", "3 h 20 min"."""
-    if seconds < 90:
-        return f"{math.ceil(seconds)} s"
-    minutes = math.ceil(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
 def shortened(word: str, width: int = 24) -> str:
     """Return a word of a corpus, printable and of at most `width` characters."""
     text = printable(word)
@@ -75,9 +70,74 @@ def shortened(word: str, width: int = 24) -> str:
 # Layout
 
 
+class WholeTable(Table):
+    """A table that keeps its names and numbers whole.
+
+    In a pipe it is as wide as it needs to be, unless ``COLUMNS`` is set. On a terminal that is too
+    narrow it is drawn in several tables, each with the first column.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the table, or the tables that it is split into."""
+        natural = Measurement.get(console, _any_width(options), self).maximum
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            options = options.update(max_width=natural)
+        if natural <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        for part in self._parts(console, options):
+            yield from part.__rich_console__(console, options)
+
+    def _parts(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        """Yield tables of the first column, whose words stay whole, and as many others as fit."""
+        first, *rest = self.columns
+        widths = {id(column): _least_width(column, console, options) for column in rest}
+        while rest:
+            shown = len(rest)
+            part = self._with_columns(first, rest, widths)
+            while (
+                shown > 1
+                and Measurement.get(console, _any_width(options), part).minimum > options.max_width
+            ):
+                shown -= 1
+                part = self._with_columns(first, rest[:shown], widths)
+            yield part
+            rest = rest[shown:]
+
+    def _with_columns(
+        self, first: Column, others: Sequence[Column], widths: Mapping[int, int]
+    ) -> Table:
+        """Return a table of some columns, the others than the first with these widths."""
+        part = Table(box=self.box, pad_edge=self.pad_edge, collapse_padding=self.collapse_padding)
+        for column in (first, *others):
+            part.add_column(
+                column.header,
+                justify=column.justify,
+                overflow=column.overflow,
+                width=widths.get(id(column)),
+            )
+        cells = zip(*(column.cells for column in (first, *others)), strict=True)
+        for row, values in zip(self.rows, cells, strict=True):
+            part.add_row(*values, style=row.style)
+        return part
+
+
+def _any_width(options: ConsoleOptions) -> ConsoleOptions:
+    return options.update(max_width=1 << 16)
+
+
+def _least_width(column: Column, console: Console, options: ConsoleOptions) -> int:
+    """Return the width of a column's longest word; of its longest line if it must not wrap."""
+    measured = [
+        Measurement.get(console, _any_width(options), cell)
+        for cell in (column.header, *column.cells)
+    ]
+    return max(one.maximum if column.no_wrap else one.minimum for one in measured)
+
+
 def table(*columns: str, text: Sequence[str] = ()) -> Table:
     """Return an empty table: numbers right-aligned, the columns in `text` left-aligned."""
-    empty = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    empty = WholeTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         empty.add_column(name, justify="left" if name in text else "right", overflow="fold")
     return empty
@@ -89,6 +149,11 @@ def narrow(filled: Table, *columns: str) -> Table:
     for column in filled.columns:
         column.no_wrap = column.header in columns
     return filled
+
+
+def bold_if(is_answer: bool) -> str | None:
+    """Return the style of a table's row: bold for the answer's."""
+    return "bold" if is_answer else None
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -128,30 +193,10 @@ def corpus_facts(corpus: Corpus) -> Facts:
 
 def vocabulary_line(size: int, sha256: str) -> str:
     """Return the size and the hash of a vocabulary."""
-    return f"{count(size)} words, sha256 {sha256[:16]}"
+    return f"{counted(size, 'word')}, sha256 {sha256[:16]}"
 
 
 # Trees
-
-
-def tree_facts(stats: TreeStatistics) -> Facts:
-    """Return the figures of a tree."""
-    rows = [
-        ("method", str(stats.method or "-")),
-        ("labels", count(stats.labels)),
-        ("nodes", count(stats.nodes)),
-        ("code length", code_length_line(stats.length_weighted, stats.length_uniform)),
-        ("scores/target", figure(stats.scores_per_target)),
-        ("depth", count(stats.depth)),
-        ("sha256", stats.sha256),
-    ]
-    if stats.entropy is not None:
-        bounds = f"entropy {figure(stats.entropy)}, Huffman length {figure(stats.huffman_length)}"
-        rows.insert(-1, ("bounds", f"{bounds} (binary codes, one per label)"))
-    if stats.max_codes_per_label > 1:
-        codes = f"{figure(stats.codes_per_label)}, at most {count(stats.max_codes_per_label)}"
-        rows.insert(3, ("codes/label", f"{codes}; the code length is their sum"))
-    return rows
 
 
 def input_facts(tree: Tree) -> Facts:
@@ -162,7 +207,8 @@ def input_facts(tree: Tree) -> Facts:
         values = [f"{name} {value}" for name, value in options.items() if value is not None]
         rows += [("options", ", ".join(values))] if values else []
     if isinstance(reached := tree.meta.get("max_codes_reached"), int) and reached:
-        rows.append(("bounded", f"{count(reached)} words would have more codes but for max_codes"))
+        words = counted(reached, "word")
+        rows.append(("bounded", f"{words} would have more codes but for max_codes"))
     for key, facts_of in (("classes", _class_facts), ("coverage", _wordnet_facts)):
         # Another package's builder may use the same name for something else.
         with suppress(TypeError, ValueError, LookupError, AttributeError):
@@ -172,12 +218,6 @@ def input_facts(tree: Tree) -> Facts:
         rows.append(("built from", _input(source)))
         rows += _vector_facts(source)
     return rows
-
-
-def code_length_line(weighted: float | None, uniform: float | None) -> str:
-    """Return the mean code lengths of a tree, by counts if it has any."""
-    by_counts = "" if weighted is None else f"{figure(weighted)} by counts, "
-    return f"{by_counts}{figure(uniform)} per label"
 
 
 def _input(source: Json) -> str:
@@ -196,27 +236,28 @@ def _vector_facts(source: Json) -> Facts:
     if not isinstance(without, int):
         return []
     of_tokens = f", {100 * tokens:.2f}% of the tokens" if isinstance(tokens, float) else ""
-    return [("without vector", f"{count(without)} words{of_tokens}, in a separate Huffman tree")]
+    words = counted(without, "word")
+    return [("without vector", f"{words}{of_tokens}, in a separate Huffman tree")]
 
 
 def _class_facts(classes: Json) -> Facts:
     """Return the number of word classes, how they were made, and their bigram perplexity."""
     number = f"{count(classes['number'])}, by {classes['by']}"
     if head := classes.get("head"):
-        number += f", beside a head of {count(head)} words"
+        number += f", beside a head of {counted(head, 'word')}"
     rows = [("classes", number)]
     if perplexity := classes.get("bigram_perplexity"):
         text = f"perplexity {figure(perplexity, 1)}"
         if sweeps := classes.get("perplexity_by_sweep"):
-            text += f", from {figure(sweeps[0], 1)} in {count(len(sweeps) - 1)} sweeps"
+            text += f", from {figure(sweeps[0], 1)} in {counted(len(sweeps) - 1, 'sweep')}"
         rows.append(("class bigrams", text))
     for key, what in (("words_without_vector", "vector"), ("words_without_class", "class")):
         if without := classes.get(key):
-            rows.append((f"without {what}", f"{count(without)} words"))
+            rows.append((f"without {what}", counted(without, "word")))
     return rows
 
 
-_PARTS_OF_SPEECH = {"n": "nouns", "v": "verbs", "a": "adjectives", "r": "adverbs"}
+_PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adjective", "r": "adverb"}
 
 
 def _wordnet_facts(coverage: Json) -> Facts:
@@ -227,11 +268,9 @@ def _wordnet_facts(coverage: Json) -> Facts:
     n = {key: count(value) for key, value in coverage.items() if isinstance(value, int)}
     return [
         ("in WordNet", f"{n['words_in_wordnet']} of {n['words']} words{of_tokens}"),
-        ("as", ", ".join(f"{count(m)} {_PARTS_OF_SPEECH.get(pos, pos)}" for pos, m in by_pos)),
-        ("lemmatised", f"{n['lemmatised']} words, found by another form"),
-        (
-            "senses",
-            f"{n['multi_sense']} words have several; {n['senses_unused']} senses are not used",
-        ),
+        ("as", ", ".join(counted(m, _PARTS_OF_SPEECH.get(pos, pos)) for pos, m in by_pos)),
+        ("lemmatised", f"{counted(coverage['lemmatised'], 'word')}, found by another form"),
+        ("several senses", counted(coverage["multi_sense"], "word")),
+        ("unused", counted(coverage["senses_unused"], "sense")),
         ("is-a edges", f"{n['edges']} among {n['synsets']} synsets, of which {n['edges_cut']} cut"),
     ]

@@ -6,7 +6,6 @@ Words of a corpus are never read as markup, and control characters are escaped.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,9 @@ from contextlib import contextmanager
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from hstree._text import printable
+from hstree_cli.python_names import with_commands
+
 #: Exit statuses; 0 is success. A file cannot be read, used or written.
 BAD_INPUT = 1
 #: An option or argument is unknown, or cannot have its value.
@@ -22,26 +24,11 @@ WRONG_USAGE = 2
 #: Ctrl-C or SIGTERM.
 INTERRUPTED = 130
 
-#: Characters that move the cursor, change colours or reorder text: C0 and C1 control characters,
-#: DEL, line and paragraph separators, bidirectional embeddings, overrides and isolates; and lone
-#: surrogates, which no terminal can show.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def printable(text: str, keep: str = "") -> str:
-    r"""Return a text with its control characters escaped, except for those in `keep`.
-
-    Examples
-    --------
-    >>> print(printable("\x1b[31mred"))
-    \x1b[31mred
-    """
-    return _UNSAFE.sub(lambda one: one[0] if one[0] in keep else repr(one[0])[1:-1], text)
-
 
 def complain(message: str) -> None:
-    """Print an error as one line on standard error."""
-    print(f"hstree: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    """Print an error as one line on standard error, with commands for the functions it names."""
+    line = " ".join(with_commands(message).split())
+    print(f"hstree: error: {printable(line)}", file=sys.stderr)
 
 
 def warn(message: str) -> None:
@@ -111,17 +98,24 @@ def console() -> Console:
 
 def say(result: RenderableType) -> None:
     """Print a result on standard output."""
-    console().print(result)
+    console().print(result, crop=False)
 
 
 @contextmanager
 def showing_progress(quiet: bool = False) -> Iterator[None]:
-    """Draw the library's progress while the body runs, if standard error is a terminal."""
-    if quiet or not sys.stderr.isatty():
+    """Show the library's progress while the body runs: bars on a terminal, else lines."""
+    if quiet:
         yield
         return
     from hstree.progress import shown_by
-    from hstree_cli.progress_bars import ProgressBars
+
+    if not sys.stderr.isatty():
+        from hstree._progress_display import Lines
+
+        with shown_by(Lines()):
+            yield
+        return
+    from hstree._progress_bars import ProgressBars
 
     with ProgressBars(Output(stderr=True)) as bars, shown_by(bars.sink):
         yield

@@ -52,6 +52,7 @@ def classes(
     n_classes: Annotated[int | None, Range(1)] = None,
     levels: Literal[2, 3] = 2,
     binary: bool = False,
+    tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
     vectors_file: Path | None = None,
     classes_file: Path | None = None,
     random_state: RandomState = 0,
@@ -76,6 +77,10 @@ def classes(
     binary : bool
         Make each wide node a binary Huffman tree. With brown and with bit strings, the words of a
         class are in a Huffman tree in any case.
+    tolerance : float
+        Exchange stops after the first sweep over all words that lowers the perplexity of the
+        class bigram model by less than this share of it: 0.001 is 0.1%. 0 goes on until no move
+        of a single word lowers it. For exchange and brown.
     vectors_file : Path, optional
         File of word vectors to cluster by. Words without a vector get bins of equal mass, as many
         of the classes as is their share of the words.
@@ -121,10 +126,10 @@ def classes(
     elif cluster_by == "adaptive":
         shape, class_of = _adaptive(text, arrange)
     elif cluster_by == "brown":
-        (class_of,) = nested_classes(by_frequency, by_exchange(text), 2, n_classes)
+        (class_of,) = nested_classes(by_frequency, by_exchange(text, tolerance), 2, n_classes)
         shape = _brown(text, class_of)
     else:
-        partition = partition_by(text, cluster_by, vectors_file, random_state)
+        partition = partition_by(text, cluster_by, vectors_file, random_state, tolerance)
         nested = nested_classes(by_frequency, partition, levels, n_classes)
         shape, class_of = nested_shape(corpus.counts, by_frequency, nested, arrange), nested[-1]
 

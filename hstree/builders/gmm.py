@@ -117,8 +117,9 @@ def gmm(
     if weighted:
         if vectors.counts is None:
             raise InputError(
-                "the option 'weighted' needs counts, and these vectors have none; add them to "
-                "NAME.labels.tsv (word<TAB>count), give a vocabulary, or leave the option out"
+                "the option 'weighted' needs counts, and these vectors have none; add them, for "
+                "NAME.npy in NAME.labels.tsv (word<TAB>count), give a vocabulary, or leave the "
+                "option out"
             )
         weights = np.maximum(vectors.counts, LEAST_COUNT)
     scale = scale_of(vectors.vectors)
@@ -145,7 +146,7 @@ def gmm(
         return np.where(both, ~branch, branch)
 
     seeds = np.random.SeedSequence(random_state).spawn(trees)
-    with progress.task("building trees", total=trees * n_words, unit="words") as task:
+    with progress.task("gmm", total=trees * n_words, unit="words") as task:
         divided = [
             divide(
                 n_words,

@@ -58,8 +58,8 @@ def huffman(vocabulary: Vocabulary, *, arity: Annotated[int, Range(2)] = 2) -> T
     """
     if len(vocabulary) > 1 and not vocabulary.counts.any():
         raise InputError(
-            f"every count of the {len(vocabulary)} words is zero; huffman needs counts, as in a "
-            "vocabulary that `hstree vocab` writes"
+            f"every count of the {len(vocabulary)} words is zero; huffman needs counts: give how "
+            "often the words occur"
         )
     return huffman_tree(vocabulary.words, vocabulary.counts, arity)
 

@@ -72,7 +72,7 @@ def kmeans(
     split = kmeans_split(vectors.vectors, balanced, iterations=iterations)
     n_words = len(vectors.labels)
     draw = kmeans_noise(arity, random_state)
-    with progress.task("building the tree", total=n_words, unit="words") as task:
+    with progress.task("kmeans", total=n_words, unit="words") as task:
         divided = divide(n_words, split, draw=draw, arity=arity, task=task)
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
 

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.cluster import hierarchy
 
-from hstree import progress
 from hstree._options import checked_options
 from hstree._typing import Int64
+from hstree.builders.shared.agglomerative import Criterion, Metric, merges_of
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 from hstree.tree.order import reorder
 
-#: Maximum number of labels: V (V - 1) / 2 distances are 1.6 GB of float64, and a copy.
+#: Maximum number of labels: V^2 distances are 3.2 GB of float64.
 MAX_LABELS = 20_000
-
-
-Criterion = Literal["ward", "average", "complete", "single", "weighted", "centroid", "median"]
-Metric = Literal["euclidean", "cosine", "cityblock", "chebyshev", "correlation", "sqeuclidean"]
 
 
 @checked_options
@@ -54,7 +48,9 @@ def linkage(
 
     Notes
     -----
-    O(V^2 d) time, O(V^2) memory. Ties are broken as in scipy.
+    The merges are those of ``scipy.cluster.hierarchy.linkage``, ties too; of equal distances,
+    centroid and median take that of the first words. O(V^2 d) time, 8 V^2 bytes; centroid and
+    median O(V^3) at worst.
 
     References
     ----------
@@ -69,20 +65,17 @@ def linkage(
         )
     if n_words > MAX_LABELS:
         raise InputError(
-            f"linkage holds all distances between words, {n_words * (n_words - 1) * 4 / 1e9:.0f} "
+            f"linkage holds all distances between words, {n_words**2 * 8 / 1e9:.0f} "
             f"GB for these {n_words}; the limit is {MAX_LABELS} words: take gmm or kmeans, "
             "or fewer words"
         )
-    merges = np.empty((0, 2))
-    with progress.task("joining clusters"):
-        try:
-            if n_words > 1:
-                merges = hierarchy.linkage(vectors.vectors.astype(np.float64), criterion, metric)
-        except ValueError as error:
-            raise InputError(
-                f"the {metric} distances of these vectors cannot be clustered ({error}); "
-                "with zero vectors, or constant ones, take metric 'euclidean'"
-            ) from error
+    try:
+        merges = merges_of(vectors.vectors.astype(np.float64), criterion, metric)
+    except ValueError as error:
+        raise InputError(
+            f"the {metric} distances of these vectors cannot be clustered ({error}); "
+            "with zero vectors, or constant ones, take metric 'euclidean'"
+        ) from error
     return tree_from_linkage(merges, vectors.labels, vectors.counts)
 
 

@@ -11,19 +11,25 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hstree._files import open_regular, reading, recorded_name
+import numpy as np
+
+from hstree._compiled import kernels
+from hstree._files import hash_of, open_regular, reading, recorded_name
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
+from hstree._typing import Array
 from hstree._version import __version__
 from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
 from hstree.builders.shared.join import over_vocabulary
+from hstree.builders.shared.unfinished import resumable
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
-from hstree.data.vectors import WordVectors
+from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
 from hstree.errors import FileFormatError, InputError, MissingExtraError, OptionError, PluginError
@@ -64,7 +70,7 @@ def builder(method: str) -> Builder:
 
 def build(
     method: str,
-    input: BuilderInput | str | os.PathLike[str],
+    input: BuilderInput | Mapping[str, int] | Array | KeyedVectorsLike | str | os.PathLike[str],
     *,
     vocabulary: Vocabulary | str | os.PathLike[str] | None = None,
     **options: Any,
@@ -75,9 +81,11 @@ def build(
     ----------
     method : str
         Name of a builder: "huffman", "flat", ...; see `builders`.
-    input : Vocabulary, Corpus, WordVectors, str or path
-        A corpus, or vectors with counts, serve as a vocabulary. A name is opened as what the
-        method takes; see `hstree.builders.open_input`.
+    input : Vocabulary, Corpus, WordVectors, dict, array, KeyedVectors, str or path
+        A corpus, a dict or `Counter` of words, or vectors with counts, serve as a vocabulary. An
+        array (V, d) is vectors labelled "0" to "V - 1", its row numbers; gensim's ``KeyedVectors``
+        are vectors, with their counts. A name is opened as what the method takes; see
+        `hstree.builders.open_input`.
     vocabulary : Vocabulary, str or path, optional
         Words of the tree. A corpus is encoded with them. Words without a vector go into a Huffman
         tree beside the rest; meta["input"] has their number.
@@ -102,7 +110,7 @@ def build(
 
     Examples
     --------
-    >>> tree = build("huffman", Vocabulary(["a", "b", "c"], [1, 5, 2]), arity=2)
+    >>> tree = build("huffman", {"a": 1, "b": 5, "c": 2}, arity=2)
     >>> tree.meta["method"], tree.meta["options"]
     ('huffman', {'arity': 2})
     """
@@ -115,13 +123,14 @@ def build(
     input = convert_input(input, chosen, vocabulary)
     source = _source(input, values)
 
-    run = partial(_run, chosen, values)
-    if isinstance(input, WordVectors) and vocabulary is not None:
-        tree, coverage = over_vocabulary(run, input, vocabulary)
-        source |= coverage
-    else:
-        tree = run(input)
     meta = _meta(chosen, values, source)
+    run = partial(_run, chosen, values)
+    with resumable(_key(meta, input, vocabulary)) if _is_known(values) else nullcontext():
+        if isinstance(input, WordVectors) and vocabulary is not None:
+            tree, coverage = over_vocabulary(run, input, vocabulary)
+            source |= coverage
+        else:
+            tree = run(input)
     # A builder may replace the value of an option by what it led to, such as a version.
     if isinstance(options_used := tree.meta.get("options"), dict):
         meta["options"] |= options_used
@@ -178,6 +187,28 @@ def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[st
         "hstree": __version__,
         "input": source,
     }
+
+
+def _is_known(values: Mapping[str, Any]) -> bool:
+    """Return whether the record of the input has all that is read: not so with a folder."""
+    return not any(
+        isinstance(value, str | Path) and os.path.isdir(value) for value in values.values()
+    )
+
+
+def _key(meta: Mapping[str, Any], input: BuilderInput, vocabulary: Vocabulary | None) -> str:
+    """Return a hash of all that the bits of a tree depend on."""
+    digest = hashlib.sha256()
+    for words in (input.vocabulary if isinstance(input, Corpus) else input, vocabulary):
+        if words is None:
+            continue
+        labels = words.labels if isinstance(words, WordVectors) else words.words
+        counts = b"" if words.counts is None else words.counts.tobytes()
+        digest.update(
+            b"\0".join([*(word.encode("utf-8", "surrogatepass") for word in labels), counts, b""])
+        )
+    by = {"words": digest.hexdigest(), "kernels": kernels(), "numpy": np.__version__}
+    return hash_of({"build": dict(meta), **by})
 
 
 def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]:

@@ -78,8 +78,8 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
     """
     if vectors.counts is None:
         raise InputError(
-            "semantic needs counts, and these vectors have none; add them to NAME.labels.tsv "
-            "(word<TAB>count) beside NAME.npy, or give a vocabulary"
+            "semantic needs counts, and these vectors have none; add them, for NAME.npy in "
+            "NAME.labels.tsv (word<TAB>count), or give a vocabulary"
         )
     n_words = len(vectors.labels)
     length = Codes(huffman_tree(vectors.labels, vectors.counts), cache_limit=0).length
@@ -98,7 +98,7 @@ def semantic(vectors: WordVectors, *, iterations: Annotated[int, Range(1)] = 10)
                 break
         return branch
 
-    with progress.task("building the tree", total=n_words, unit="words") as task:
+    with progress.task("semantic", total=n_words, unit="words") as task:
         divided = divide(n_words, split, task=task)
     return Tree(vectors.labels, divided.child_start, divided.child, counts=vectors.counts)
 

@@ -10,8 +10,9 @@ from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
 from hstree.errors import InputError
 
-#: Share of OOV tokens in a text above which a warning is due.
-MANY_OOV = 0.1
+#: Share of OOV tokens in a text above which a warning is due: more than the rare words of a text
+#: that was counted itself, or of another one of its kind.
+MANY_OOV = 0.2
 
 
 @dataclass(frozen=True)

@@ -21,19 +21,20 @@ from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, recorded_name
 from hstree._text import named_error
 from hstree.data.docstrings import Docstrings
+from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 _BLOCK_LINES = 4096
 _KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:NAME (python, stdlib, networkx, ...)"
-_VECTORS = ("word vectors", "vectors are for builders such as gmm")
-_TREE = ("a tree", "trees are for `hstree show` and `hstree evaluate`")
+_VECTORS = ("word vectors", "vectors are for builders such as gmm and kmeans")
+_TREE = ("a tree", "trees are for `hstree.load`")
 #: Endings of files that are not texts: what they are, and what to do with them.
 _NOT_TEXTS = {
     ".tsv": ("a vocabulary", "a vocabulary is given beside the corpus"),
     **dict.fromkeys((".vec", ".vec.gz", ".npy", ".bin", ".bin.gz"), _VECTORS),
     **dict.fromkeys((".json", ".json.gz", ".npz"), _TREE),
-    ".paths": ("words' paths in a tree", "`hstree convert` makes a tree of them"),
+    ".paths": ("words' paths in a tree", "`hstree.formats.read` makes a tree of them"),
 }
 
 
@@ -109,6 +110,12 @@ class TextFile:
                         raise InputError(
                             f"{self._path} is a PDF, not a text; give the text alone, such as "
                             "`pdftotext FILE.pdf FILE.txt` makes of it"
+                        )
+                    if before == 0 and (numbers := numbers_per_word(block)):
+                        what, instead = _VECTORS
+                        raise InputError(
+                            f"{self._path} looks like {what} ({numbers} numbers after each word); "
+                            f"a corpus is {_KINDS}, and {instead}"
                         )
                     yield block.removeprefix(skip)
                     skip = b""

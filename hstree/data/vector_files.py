@@ -24,6 +24,9 @@ from hstree._npy_format import MAGIC, read_array
 from hstree._typing import Array, Float32
 from hstree.errors import FileFormatError, InputError
 
+#: Least length of vectors by which a text of them is recognised.
+FEWEST = 5
+_FIRST_LINES = 10
 #: Rows written at a time.
 BLOCK_ROWS = 4096
 _BLOCK = 1 << 24  # bytes read at a time
@@ -32,7 +35,7 @@ _HEADER = re.compile(rb"([0-9]{1,12})[ \t]+([0-9]{1,8})[ \t]*\r?(?:\n|$)")
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
-_OF_TEXT = "; of running text, `hstree bootstrap` makes vectors and a tree"
+_OF_TEXT = "; of running text, `hstree.bootstrap` makes vectors and a tree"
 
 
 def is_npy(name: str) -> bool:
@@ -55,6 +58,28 @@ def read_npy(name: str, what: str = "vectors") -> Array:
             return read_array(file, os.fstat(file.fileno()).st_size)
     except FileFormatError as error:
         raise InputError(f"cannot read the {what} {name}: {error}") from error
+
+
+def numbers_per_word(head: bytes) -> int:
+    r"""Return how many numbers follow each word if a file's head is a text of vectors, else 0.
+
+    The first lines, two or more, must all have a word, then the same number of numbers, `FEWEST` or
+    more, and a decimal point among them.
+
+    Examples
+    --------
+    >>> numbers_per_word(b"cat 0.5 1.0 2.5 0.1 1.5\ndog 0.2 1.0 2.5 0.3 1.5\n")
+    5
+    >>> numbers_per_word(b"the cat sat\non the mat\n")
+    0
+    """
+    header = _HEADER.match(head)
+    lines = head[header.end() if header else 0 :].split(b"\n")[: _FIRST_LINES + 1]
+    whole = [line for line in lines[:-1] if line.strip()]  # the last may be cut off
+    numbers = {_count_numbers(line) for line in whole}
+    if len(whole) < 2 or len(numbers) > 1 or not all(b"." in line for line in whole):
+        return 0
+    return count if (count := numbers.pop()) >= FEWEST else 0
 
 
 def read_text_or_binary(name: str) -> tuple[list[str], Float32]:

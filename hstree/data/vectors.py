@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +18,26 @@ from numpy.typing import ArrayLike
 from hstree._files import naming
 from hstree._npy_format import write_array
 from hstree._text import quoted
-from hstree._typing import Float32
+from hstree._typing import Array, Float32, Int64
 from hstree.data.provenance import texts
 from hstree.data.vector_files import is_npy, read_npy, read_text_or_binary, write_word2vec
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError
+
+#: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
+MADE_UP = 50
+
+
+@runtime_checkable
+class KeyedVectorsLike(Protocol):
+    """gensim's ``KeyedVectors``: words and a matrix with a row for each.
+
+    Counts are in ``expandos["count"]`` if it has that attribute.
+    """
+
+    index_to_key: list[str]
+    vectors: Float32
 
 
 class WordVectors:
@@ -77,6 +92,39 @@ class WordVectors:
         self._source = source
 
     @classmethod
+    def from_array(cls, vectors: Array) -> WordVectors:
+        """Make vectors without words: the rows of an array, labelled "0", "1", ...
+
+        Raises InputError when it is not a matrix of finite numbers.
+
+        Examples
+        --------
+        >>> WordVectors.from_array(np.array([[0.5, 1.0], [0.25, 1.0]])).labels
+        ('0', '1')
+        """
+        by_index = [str(row) for row in range(len(np.atleast_1d(vectors)))]
+        return cls(by_index, vectors, named_by_index=True)
+
+    @classmethod
+    def from_keyed_vectors(cls, keyed: KeyedVectorsLike) -> WordVectors:
+        """Make word vectors from gensim's ``KeyedVectors``, in the same order.
+
+        Counts are kept if there are any, except V, V - 1, ..., 1, which gensim makes up for a file
+        of vectors. gensim is not needed: any object with these attributes will do.
+
+        Raises InputError when there are no words, or numbers that are not finite.
+        """
+        labels = [str(key) for key in keyed.index_to_key]
+        counts = counts_of(keyed)
+        if (
+            counts is not None
+            and len(counts) >= MADE_UP
+            and (np.diff(counts, append=0) == -1).all()
+        ):
+            counts = None
+        return cls(labels, np.array(keyed.vectors, np.float32), counts=counts)
+
+    @classmethod
     def read(
         cls, path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None
     ) -> WordVectors:
@@ -108,9 +156,8 @@ class WordVectors:
                 return cls(words, rows)
         matrix, content = read_npy(name), read_labels(name, labels)
         if content is None:
-            by_index = [str(row) for row in range(len(np.atleast_1d(matrix)))]
             with naming(name):
-                return cls(by_index, matrix, named_by_index=True)
+                return cls.from_array(matrix)
         if matrix.ndim and len(content.words) != len(matrix):
             raise InputError(
                 f"{content.path} has {len(content.words)} labels for the {len(matrix)} rows of "
@@ -175,6 +222,12 @@ class WordVectors:
         if self.counts is not None:
             digest.update(b"\n" + self.counts.astype("<i8").tobytes())
         return digest.hexdigest()
+
+
+def counts_of(keyed: KeyedVectorsLike) -> Int64 | None:
+    """Return the counts of gensim's ``KeyedVectors``; None if it has none."""
+    counts = getattr(keyed, "expandos", {}).get("count")
+    return None if counts is None else np.array(counts, np.int64)
 
 
 def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import repeat
+from numbers import Integral
+from reprlib import repr as brief
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,6 +151,31 @@ class Vocabulary:
         order = _largest_first(chosen, np.array(chosen_count))
         ordered = [chosen[i] for i in order.tolist()]
         return cls(ordered, np.array(chosen_count)[order], source=source)
+
+    @classmethod
+    def from_dict(cls, counts: Mapping[str, int]) -> Vocabulary:
+        """Make a vocabulary of words and their counts, such as a `Counter`, in its order.
+
+        Raises
+        ------
+        InputError
+            When there is no word, a word is not a str, or a count is not a whole number, zero or
+            more.
+
+        Examples
+        --------
+        >>> Vocabulary.from_dict({"cat": 2, "the": 7})
+        Vocabulary(2 words, 9 tokens)
+        """
+        for word, count in counts.items():
+            if not isinstance(word, str):
+                kind = type(word).__name__
+                raise InputError(f"the word {brief(word)} is of type {kind}; words must be str")
+            if not isinstance(count, Integral):
+                raise InputError(
+                    f"the count of {quoted(word)} is {brief(count)}, not a whole number"
+                )
+        return cls(list(counts), list(counts.values()))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:

@@ -8,78 +8,33 @@ entry costs only its own training.
 from __future__ import annotations
 
 import os
-import platform
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any
 
-from hstree import progress
-from hstree._options import RandomState, check_value
-from hstree._typing import Float64
+from hstree._options import Range, check_value
 from hstree.data.corpus import Corpus
-from hstree.data.overlap import overlap
-from hstree.data.text_score import unigram_score
-from hstree.data.vocabulary import Vocabulary
-from hstree.errors import InputError, OptionError, owned_by
-from hstree.experiments import results, rows
-from hstree.experiments.entries import (
-    Baseline,
-    Entry,
-    EntryLike,
-    Layer,
-    Method,
-    NamedOutput,
-    Trained,
-    as_entries,
+from hstree.errors import HstreeError, OptionError
+from hstree.experiments import results, rows, words
+from hstree.experiments.entries import FLAT, Entry, EntryLike, as_entries, trained_of
+from hstree.experiments.evaluation import Splits
+from hstree.experiments.planning import (
+    REFERENCE,
+    Plan,
+    PlannedRun,
+    Speeds,
+    carry_out,
+    check_minutes,
+    fitted,
+    kept_fit,
+    plan,
 )
-from hstree.experiments.evaluation import Splits, seen, versions
-from hstree.experiments.results import (
-    BaselineResult,
-    Comparison,
-    Machine,
-    Row,
-    RowRun,
-    RunResult,
-    Split,
-    TreeFigures,
-    VocabularyFigures,
-    finite,
-)
-from hstree.experiments.runs import (
-    build_seconds,
-    built_tree,
-    kept_nll,
-    locked,
-    nll_of,
-    run,
-    run_baseline,
-    vectors_of,
-)
-from hstree.experiments.significance import paired_ratio
-from hstree.experiments.throughput import throughput
-from hstree.layers.registry import LayerSpec, layer_spec
-from hstree.models import config_of, kind_of, predicts
-from hstree.tree import Tree, load
-from hstree.tree.statistics import tree_statistics
-
-#: Number of turns of each row when speeds are measured.
-ROUNDS = 3
-#: Maximum number of random states; all their trees are built before the first is trained.
-MAX_SEEDS = 100
-#: The tree whose model learns the vectors that other trees are built from by default.
-RANDOM = Method("random")
-#: Fields of a row that are measured when all rows are trained; a baseline has no speeds.
-_NOT_YET: dict[str, Any] = dict.fromkeys(
-    [
-        *("seconds_per_epoch", "tokens_per_second", "speed_up"),
-        *("from_text", "seen", "to_flat", "by_band"),
-    ]
-)
-
-Seconds = dict[str, float]
+from hstree.experiments.previous import may_share, with_kept
+from hstree.experiments.results import Comparison, Row, RunResult
+from hstree.experiments.runs import locked
+from hstree.experiments.work import Work
 
 
 def compare(
@@ -88,6 +43,13 @@ def compare(
     folder: str | os.PathLike[str],
     *,
     seeds: int = 1,
+    minutes: float | None = None,
+    equal_seconds: bool = False,
+    within: float = rows.TOLERANCE,
+    only: bool = False,
+    force: bool = False,
+    planned: Callable[[Plan], object] | None = None,
+    updated: Callable[[Path], object] | None = None,
     compared: Callable[[Comparison], object] | None = None,
     **options: Any,
 ) -> Comparison:
@@ -106,10 +68,29 @@ def compare(
         once per random state.
     folder : path
         Made if it is missing; locked during the comparison. Gets ``runs``, a folder for each run as
-        `hstree.experiments.runs.run` leaves it, ``results.json`` and ``results.csv``.
+        `hstree.experiments.runs.run` leaves it, ``results.json``, ``results.csv`` and
+        ``words.json``.
     seeds : int, default 1
         Number of random states, at most `MAX_SEEDS`: `random_state` and those after it. Each has
         its own random trees, starting vectors and batches, the same for all rows.
+    minutes : float, optional
+        Budget of the whole comparison, to which epochs and rows are fitted as
+        `hstree.experiments.planning.fitted` says; `epochs` of `options` stays the limit. The
+        same budget in the same folder is fitted once. No limit by default.
+    equal_seconds : bool, default False
+        Whether to train every row for the same number of seconds of `minutes`, instead of the
+        same number of epochs.
+    within : float, default 0.03
+        For `hstree.experiments.rows.choice`: how far above the lowest validation perplexity the
+        chosen row may be, as a share of it.
+    only : bool, default False
+        Whether to leave out the other rows of a comparison that the folder holds.
+    force : bool, default False
+        Whether to replace a comparison of another text, model or budget that the folder holds.
+    planned : callable, optional
+        Called with the plan before the first training.
+    updated : callable, optional
+        Called with the folder when its files have got another row, while others are pending.
     compared : callable, optional
         Called with the comparison before its files are written, which may fail.
     **options
@@ -118,441 +99,178 @@ def compare(
     Returns
     -------
     Comparison
-        The content of ``results.json``.
+        The content of ``results.json``, with `best`, `show`, `frame` and `to_html`; a notebook
+        shows its table.
 
     Raises
     ------
     OptionError
         Before anything is trained, for an invalid entry or option.
     InputError
-        Likewise when a tree or layer is over other words than the text's vocabulary, or another
-        process works in the folder.
+        Likewise when a tree or layer is over other words than the text's vocabulary, the folder
+        holds a comparison of another text, model or budget, or another process works in it.
     KeyboardInterrupt
         When it was interrupted; finished runs are kept.
 
     Examples
     --------
     >>> entries = ["huffman", ("gmm", {"epsilon": 0.4, "trees": 4}), "flat", "kn5"]
-    >>> compare(corpus, entries, "runs", epochs=3).choice.best             # doctest: +SKIP
+    >>> compare(corpus, entries, "runs", epochs=3).best.name               # doctest: +SKIP
     'gmm epsilon=0.4 trees=4'
     """
-    checked_entries = as_entries(entries)
-    work = Work.of(text, checked_entries, folder, seeds, options)
+    check_value("within", within, Annotated[float, Range(0)])
+    work, named = _work_of(text, entries, folder, seeds, minutes, equal_seconds, options)
     with locked(work.home):
-        work.build_trees(checked_entries)
-        trained, fitted = work.train_all(checked_entries)
-        comparison = work.comparison(checked_entries, trained, fitted, work.speeds(checked_entries))
+        job = _job(work, named, minutes, equal_seconds, only=only, force=force)
+        if planned is not None:
+            planned(job.plan)
+        trained = job.train(updated)
+        speeds = job.work.speeds(job.entries)
+        comparison = job.work.comparison(
+            job.entries, trained, speeds, within, left_out=job.plan.left_out
+        )
         if compared is not None:
             compared(comparison)
+        words.save(job.work.words(job.entries, comparison), work.home)
         results.save(comparison, work.home)
-    return comparison
+    return comparison.in_folder(work.home)
 
 
-def check_language_model(config: Mapping[str, Any], name: str) -> None:
-    """Refuse a Kneser-Ney model beside models whose perplexities are of other events."""
-    model = kind_of(config).model
-    if not model.is_language_model:
-        raise OptionError(
-            f"{name} gives the perplexity of a word given the words before it, "
-            f"{model.name} that of a {model.predicts}; leave out the baselines"
-        )
+def plan_of(
+    text: Splits | Corpus,
+    entries: Sequence[EntryLike],
+    folder: str | os.PathLike[str],
+    *,
+    seeds: int = 1,
+    minutes: float | None = None,
+    equal_seconds: bool = False,
+    only: bool = False,
+    force: bool = False,
+    **options: Any,
+) -> Plan:
+    """Return the plan of a comparison: what it would train, and the seconds that this takes.
+
+    Parameters and errors are those of `compare`. Trees that are built from counts are left in the
+    folder.
+    """
+    work, named = _work_of(text, entries, folder, seeds, minutes, equal_seconds, options)
+    with locked(work.home):
+        return _job(work, named, minutes, equal_seconds, only=only, force=force).plan
 
 
-def _check_layer(name: str, spec: LayerSpec, config: Mapping[str, Any]) -> None:
-    """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
-    layer = spec.new(config["dim"])
-    with owned_by(spec.kind.name):
-        layer.check()
-    model = kind_of(config).model
-    if layer.needs_contexts and not model.is_language_model:
-        raise OptionError(
-            f"{name} needs the words before each target; {model.name} predicts a "
-            f"{model.predicts}: train a language model, or leave the row out"
-        )
-
-
-def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
-    """Refuse layers over other words: their perplexities could not be compared."""
-    for entry in entries:
-        if not isinstance(entry, NamedOutput):
-            continue
-        labels = entry.spec.labels
-        of_labels = Vocabulary(labels, [0] * len(labels)).sha256
-        if of_labels != vocabulary.sha256:
-            raise InputError(
-                f"{entry.name} is over {len(labels):,} words (sha256 {of_labels[:16]}), the "
-                f"comparison over {len(vocabulary):,} others (sha256 {vocabulary.sha256[:16]}); "
-                "perplexities can be compared over the same words only: build it over those"
-            )
+def _work_of(
+    text: Splits | Corpus,
+    entries: Sequence[EntryLike],
+    folder: str | os.PathLike[str],
+    seeds: int,
+    minutes: float | None,
+    equal_seconds: bool,
+    options: Mapping[str, Any],
+) -> tuple[Work, list[Entry]]:
+    """Return the work and the entries of a comparison, its arguments checked."""
+    named = as_entries(entries)
+    if minutes is not None:
+        check_minutes(minutes, options)
+    elif equal_seconds:
+        raise OptionError("equal_seconds divides a budget of minutes; give minutes")
+    return Work.of(text, named, folder, seeds, options), named
 
 
 @dataclass(frozen=True)
-class Work:
-    """Builds trees, trains models and scores test tokens, each once.
+class _Job:
+    """What is to do for a comparison: its entries and their plan."""
 
-    Attributes
-    ----------
-    splits : Splits
-    home : Path
-        Folder of the comparison.
-    config : mapping
-        Options of every model but its random state.
-    seeds : range
-    runs : str
-        Name of the folder of the runs in `home`.
-    trees : Work or None
-        The work whose trees these models are trained on; None to build them here.
-    score_train : bool
-        Whether to score the training split.
-    """
+    work: Work
+    entries: list[Entry]
+    plan: Plan
 
-    splits: Splits
-    home: Path
-    config: Mapping[str, Any]
-    seeds: range
-    runs: str = "runs"
-    trees: Work | None = None
-    score_train: bool = True
+    def train(self, updated: Callable[[Path], object] | None) -> dict[str, list[RunResult]]:
+        """Do the planned runs; write the results of finished rows when there is another."""
+        self.plan.save(self.work.home)
+        done: dict[str, list[RunResult]] = {}
+        fitted: set[str] = set()
+        if not (self.work.home / results.JSON).exists():
+            self._write(done, fitted)
 
-    @classmethod
-    def of(
-        cls,
-        text: Splits | Corpus,
-        entries: Sequence[Entry],
-        folder: str | os.PathLike[str],
-        seeds: int,
-        options: Mapping[str, Any],
-    ) -> Self:
-        """Return the work of a comparison, its arguments checked; raises as `compare` does."""
-        if not 1 <= seeds <= MAX_SEEDS:
-            raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
-        splits, config = Splits.of(text), config_of(options)
-        baselines = [entry.name for entry in entries if isinstance(entry, Baseline)]
-        if baselines:
-            check_language_model(config, baselines[0])
-        for split in splits.as_dict().values():
-            overlap(split)
-        _check_words(entries, splits.train.vocabulary)
-        first = config.pop("random_state")
-        check_value("random_state", first + seeds - 1, RandomState)
-        work = cls(splits, Path(folder), config, range(first, first + seeds))
-        for entry in entries:
-            if isinstance(entry, Layer | NamedOutput):
-                _check_layer(entry.name, work.spec(entry, first), config)
-        return work
+        def ended(run: PlannedRun, result: RunResult | None) -> None:
+            if result is None:
+                fitted.add(run.entry.slug)
+            else:
+                done.setdefault(run.entry.slug, []).append(result)
+            if not run.finished and run is not self.plan.runs[-1]:
+                self._write(done, fitted)
+                if updated is not None:
+                    updated(self.work.home)
 
-    def build_trees(self, entries: Sequence[Entry]) -> None:
-        """Build the trees that need no training, so that bad options are refused at once."""
-        for entry in entries:
-            if isinstance(entry, Method) and not entry.needs_vectors:
-                for seed in self.seeds:
-                    self.tree(entry, seed)
+        carry_out(self.plan, {"equal_epochs": self.work}, ended)
+        return self._results(done, len(self.work.seeds))
 
-    def comparison(
-        self,
-        entries: Sequence[Entry],
-        trained: Mapping[str, Sequence[RunResult]],
-        fitted: Mapping[str, BaselineResult],
-        speeds: Mapping[str, Sequence[float]],
-    ) -> Comparison:
-        """Return all figures; `speeds` are those of `speeds`."""
-        bands = rows.frequency_bands(self.splits)
-        table = self._rows(entries, trained, fitted, speeds, bands)
-        corpora = self.splits.as_dict()
-        vocabulary = self.splits.train.vocabulary
-        test = self.splits.test.with_vocabulary(vocabulary)
-        return Comparison(
-            predicts=predicts(self.config),
-            corpus={name: part.source for name, part in corpora.items()},
-            tokens={name: len(part) for name, part in corpora.items()},
-            oov={name: part.n_oov for name, part in corpora.items()},
-            vocabulary=VocabularyFigures.of(vocabulary),
-            options={**self.config, "seeds": list(self.seeds)},
-            versions=versions(),
-            machine=_machine(),
-            unigram=finite(unigram_score(test, self.splits.train.counts).perplexity),
-            bands=bands.bands,
-            rows=table,
-            choice=rows.choice(table),
-        )
-
-    def train_all(
-        self, entries: Sequence[Entry]
-    ) -> tuple[dict[str, list[RunResult]], dict[str, BaselineResult]]:
-        """Return the results of each layer, one per random state, and of each baseline."""
-        trained: dict[str, list[RunResult]] = {entry.name: [] for entry in entries}
-        fitted = {}
-        with progress.task("comparing", len(self.seeds) * len(entries)) as task:
-            for seed in self.seeds:
-                for entry in entries:
-                    task.note(f"{entry.name}, seed {seed}")
-                    if not isinstance(entry, Baseline):
-                        trained[entry.name].append(self.train(entry, seed))
-                    elif seed == self.seeds[0]:
-                        folder = self.folder(entry, seed)
-                        fitted[entry.name] = run_baseline(entry.order, self.splits, folder)
-                    task.advance()
-        return trained, fitted
-
-    def train(self, entry: Trained, seed: int) -> RunResult:
-        """Train and score one output layer, if that is not done."""
-        budget = {**self.config, "random_state": seed}
-        spec, folder = self.spec(entry, seed), self.folder(entry, seed)
-        return run(spec, self.splits, folder, score_train=self.score_train, **budget)
-
-    def spec(self, entry: Trained, seed: int) -> LayerSpec:
-        """Return the output layer of a row; its tree is built if it is not there."""
-        if isinstance(entry, NamedOutput):
-            return entry.spec
-        if isinstance(entry, Layer):
-            return layer_spec(self._vocabulary, entry.layer, **entry.options)
-        return layer_spec(self.tree(entry, seed))
-
-    @cached_property
-    def _vocabulary(self) -> Vocabulary:
-        """The words of the training split with its counts."""
-        return self.splits.train.counted_vocabulary()
-
-    def tree(self, entry: Method, seed: int) -> Tree:
-        """Return a tree, built if it is not there."""
-        if self.trees is not None:
-            return self.trees.tree(entry, seed)
-        options, folder = entry.seeded(seed), self.folder(entry, seed)
-        if not entry.needs_vectors:
-            return built_tree(self.splits.train, folder, entry.method, options)
-        source = entry.vectors_from or RANDOM
-        self.train(source, seed)
-        learned = self.folder(source, seed)
-        if entry.takes_vectors:
-            return built_tree(vectors_of(learned), folder, entry.method, options)
-        options["vectors_file"] = learned / "vectors.npy"
-        return built_tree(self.splits.train, folder, entry.method, options)
-
-    def relative_folder(self, entry: Entry, seed: int) -> str:
-        """Return the folder of a run, relative to the comparison's."""
-        folder = f"{self.runs}/{entry.slug}"
-        return folder if isinstance(entry, Baseline) else f"{folder}/seed-{seed}"
-
-    def folder(self, entry: Entry, seed: int) -> Path:
-        """Return the folder of a run."""
-        return self.home / self.relative_folder(entry, seed)
-
-    def nlls(self, entry: Entry, split: Split = "test") -> list[Float64]:
-        """Return the negative log-likelihood of every token of a split, per random state."""
-        if isinstance(entry, Baseline):
-            kept = kept_nll(self.folder(entry, 0), len(self.splits.as_dict()[split]), split)
-            return [] if kept is None else [kept]
-        return [nll_of(self.folder(entry, seed), self.splits, split) for seed in self.seeds]
-
-    def kept_spec(self, entry: Trained) -> LayerSpec:
-        """Return the output layer of the first random state; a tree as its file has it."""
-        if self.trees is not None:
-            return self.trees.kept_spec(entry)
-        if isinstance(entry, Method):
-            return layer_spec(load(self.folder(entry, self.seeds[0]) / "tree.json"))
-        return self.spec(entry, self.seeds[0])
-
-    def kept_specs(self, entries: Sequence[Entry]) -> dict[str, LayerSpec]:
-        """Return the output layers of the first random state of trained entries, by row."""
-        return {e.name: self.kept_spec(e) for e in entries if not isinstance(e, Baseline)}
-
-    def speeds(self, entries: Sequence[Entry]) -> dict[str, list[float]]:
-        """Measure the tokens per second in training, of the rows and of what they learn from.
-
-        Their trained models go on training, as the cost of a step may depend on what is learned.
-        """
-        trained = [entry for entry in entries if not isinstance(entry, Baseline)]
-        timed = {
-            entry.name: self.folder(entry, self.seeds[0]) / "model"
-            for entry in [*trained, *sources(entries)]
-        }
-        return throughput(timed, self.splits.train, rounds=ROUNDS, **self.config)
-
-    def _rows(
-        self,
-        entries: Sequence[Entry],
-        trained: Mapping[str, Sequence[RunResult]],
-        fitted: Mapping[str, BaselineResult],
-        measured: Mapping[str, Sequence[float]],
-        bands: rows.Bands,
-    ) -> list[Row]:
-        """Return a row for each entry."""
-        specs = self.kept_specs(entries)
-        flat = next((e for e in entries if e.name in specs and specs[e.name].is_flat), None)
-        flat_name = None if flat is None else flat.name
-        flat_nlls = None if flat is None else self.nlls(flat)
-        tokens = len(self.splits.train)
-        per_epoch = {name: tokens / statistics.median(of) for name, of in measured.items()}
-        from_text = rows.seconds_from_text(
-            {entry.name: self._seconds(entry, per_epoch, fitted) for entry in entries}, flat_name
-        )
-        table = []
-        with progress.task("laying out the table", len(entries)) as task:
-            for entry in entries:
-                if isinstance(entry, Baseline):
-                    row, spec = self._baseline_row(entry, fitted[entry.name]), None
-                else:
-                    spec = specs[entry.name]
-                    row = replace(
-                        self._trained_row(entry, trained[entry.name], spec),
-                        seconds_per_epoch=per_epoch[entry.name],
-                        tokens_per_second=statistics.median(measured[entry.name]),
-                        speed_up=rows.speed_up(measured, entry.name, flat_name)
-                        if flat_name
-                        else None,
-                    )
-                nlls = self.nlls(entry)
-                table.append(
-                    replace(
-                        row,
-                        from_text=from_text[entry.name],
-                        seen=seen(self.splits, spec),
-                        to_flat=None if flat_nlls is None else paired_ratio(nlls, flat_nlls),
-                        by_band=bands.perplexities(nlls),
-                    )
-                )
-                task.advance()
-        return table
-
-    def _trained_row(self, entry: Trained, trained: Sequence[RunResult], spec: LayerSpec) -> Row:
-        """Return the row of an output layer without speeds and ratios."""
-        folders = [self.relative_folder(entry, seed) for seed in self.seeds]
-        of_tree = dict.fromkeys(["tree_file", "tree", "code_lengths", "in_wordnet"])
-        return Row(
-            name=entry.name,
-            **{
-                "kind": "layer",
-                "method": spec.kind.name,
-                "options": dict(spec.options),
-                **of_tree,
-                **(self._tree_figures(spec.tree, folders[0]) if spec.tree else {}),
-            },
-            parameters=rows.parameters_of(self.home / folders[0] / "model"),
-            runs=[
-                RowRun(
-                    seed=seed,
-                    folder=folder,
-                    perplexity=result.perplexity,
-                    epochs=result.epochs,
-                    seconds=result.seconds,
-                )
-                for seed, folder, result in zip(self.seeds, folders, trained, strict=True)
-            ],
-            perplexity=rows.spreads(trained),
-            at_epoch_limit=rows.at_epoch_limit(trained),
-            out_of_time=sum(bool(result.out_of_time) for result in trained),
-            log_normaliser=rows.log_normaliser(trained),
-            **_NOT_YET,
-        )
-
-    def _tree_figures(self, tree: Tree, folder: str) -> dict[str, Any]:
-        """Return the fields of a row that are of its tree.
-
-        Costs are weighted by the counts of the training split; the tree may have other counts.
-        """
-        vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
-        counts = self.splits.train.with_vocabulary(vocabulary).counts
-        statistics_of_tree = tree_statistics(tree, counts)
-        options = tree.meta.get("options")
+    def _results(
+        self, done: Mapping[str, list[RunResult]], seeds: int
+    ) -> dict[str, list[RunResult]]:
+        """Return the results of the rows that were trained with so many random states."""
         return {
-            "kind": "tree",
-            "tree_file": f"{folder}/tree.json",
-            "method": statistics_of_tree.method,
-            "options": options if isinstance(options, dict) else {},
-            "tree": TreeFigures.of(statistics_of_tree),
-            "code_lengths": rows.code_lengths(tree, counts),
-            "in_wordnet": rows.in_wordnet(tree),
+            entry.name: done[entry.slug][:seeds]
+            for entry in self.entries
+            if len(done.get(entry.slug, ())) >= seeds
         }
 
-    def _baseline_row(self, entry: Baseline, result: BaselineResult) -> Row:
-        """Return a baseline's row without ratios."""
-        run_of_row = RowRun(
-            seed=None,
-            folder=self.relative_folder(entry, 0),
-            perplexity=result.perplexity,
-            seconds=result.seconds,
+    def _write(self, done: Mapping[str, list[RunResult]], fitted: Collection[str]) -> None:
+        """Write the results of all rows with the random states that all have, one at least."""
+        trained = (len(done.get(entry.slug, ())) for entry in trained_of(self.entries))
+        seeds = max(1, min(trained, default=1))
+        of_rows = self._results(done, seeds)
+        entries = [e for e in self.entries if e.name in of_rows or e.slug in fitted]
+        work = replace(self.work, seeds=self.work.seeds[:seeds])
+        comparison = work.comparison(
+            entries,
+            of_rows,
+            work.speeds(entries, rounds=0),
+            pending=[entry.name for entry in self.entries if entry not in entries],
+            left_out=self.plan.left_out,
         )
-        return Row(
-            name=entry.name,
-            kind="baseline",
-            tree_file=None,
-            method=entry.name,
-            options=result.options,
-            tree=None,
-            code_lengths=None,
-            parameters=result.parameters,
-            in_wordnet=None,
-            runs=[run_of_row],
-            perplexity=rows.spreads([result]),
-            at_epoch_limit=0,
-            **_NOT_YET,
-        )
-
-    def _seconds(
-        self,
-        entry: Entry,
-        per_epoch: Mapping[str, float],
-        fitted: Mapping[str, BaselineResult],
-    ) -> Seconds | None:
-        """Return the seconds of each step from the text to the model, the mean over seeds."""
-        if isinstance(entry, Baseline):
-            steps = dict.fromkeys(("vectors", "tree", "preparation"), 0.0)
-            return steps | {"training": fitted[entry.name].fit_seconds}
-        return rows.mean_seconds([self._seconds_of_run(entry, s, per_epoch) for s in self.seeds])
-
-    def _seconds_of_run(
-        self, entry: Trained, seed: int, per_epoch: Mapping[str, float]
-    ) -> Seconds | None:
-        """Return the seconds of each step from the text to the model of a finished run.
-
-        They are ``vectors`` (until the vectors that the tree is built from are learned), ``tree``
-        (to build it), ``preparation`` (of the output layer before its first batch) and ``training``
-        (the epochs, at `per_epoch` seconds of each row). None where the tree or its vectors came
-        from a file, or the building was not timed.
-        """
-        result = self.train(entry, seed)
-        trees = self.trees or self
-        built: float | None = 0.0
-        if result.tree is not None:
-            built = build_seconds(trees.folder(entry, seed), result.tree.sha256)
-        if built is None or (isinstance(entry, Method) and entry.reads_vectors):
-            return None
-        vectors = 0.0
-        if isinstance(entry, Method) and entry.needs_vectors:
-            learned = trees._seconds_of_run(entry.vectors_from or RANDOM, seed, per_epoch)
-            if learned is None:
-                return None
-            vectors = sum(learned.values())
-        training = sum(epoch.share for epoch in result.epochs or []) * per_epoch[entry.name]
-        preparation = result.preparation
-        if preparation is None:  # measured by an earlier version
-            if result.layer is not None:
-                return None
-            preparation = 0.0
-        return {
-            "vectors": vectors,
-            "tree": built,
-            "preparation": preparation,
-            "training": training,
-        }
+        results.save(comparison, self.work.home)
 
 
-def sources(entries: Sequence[Entry]) -> list[Method]:
-    """Return the rows whose models learn vectors for others, and those for these in turn."""
-    sources: list[Method] = []
-    waiting = [entry for entry in entries if isinstance(entry, Method) and entry.needs_vectors]
-    for entry in waiting:
-        source = entry.vectors_from or RANDOM
-        sources.append(source)
-        if source.needs_vectors:
-            waiting.append(source)
-    return sources
+def _job(
+    work: Work,
+    named: list[Entry],
+    minutes: float | None,
+    equal_seconds: bool,
+    *,
+    only: bool,
+    force: bool,
+) -> _Job:
+    """Plan the entries that are named and those that the folder holds, fitted to a budget."""
+    began = time.perf_counter()
+    fit = None if force else kept_fit(work.home, minutes, equal_seconds=equal_seconds)
+    if fit is not None:
+        work = work.with_options(fit.options)
+        named = [entry for entry in named if entry.name not in fit.left_out]
+    is_same = may_share(work.home, work.splits, work.config, force=force)
+    kept = _rows_in(work.home) if is_same and not only else []
+    entries = with_kept(named, kept, work.home)
+    work.build_trees(entries)
+    measured: dict[str, Speeds] = {}
+    planned = plan({"equal_epochs": work}, entries, measured)
+    if minutes is None or fit is not None:
+        return _Job(work, entries, replace(planned, fit=fit))
+
+    def fitting(planned: Plan) -> Plan:
+        spent = time.perf_counter() - began
+        return fitted(planned, entries, minutes, equal_seconds=equal_seconds, spent=spent)
+
+    planned = fitting(planned)
+    if FLAT in planned.left_out and not any(entry.slug == REFERENCE.slug for entry in entries):
+        entries.append(REFERENCE)
+        planned = fitting(plan({"equal_epochs": work}, entries, measured))
+    entries = [entry for entry in entries if entry.name not in planned.left_out]
+    return _Job(work.with_options(planned.options), entries, planned)
 
 
-def _machine() -> Machine:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return Machine(
-        cores=len(affinity(0)) if affinity else os.cpu_count() or 1,
-        system=platform.platform(),
-        processor=platform.processor() or platform.machine(),
-    )
+def _rows_in(folder: Path) -> list[Row]:
+    """Return the rows of the comparison that a folder holds; none if it cannot be read."""
+    try:
+        return results.load(folder).rows
+    except HstreeError:
+        return []

@@ -16,8 +16,9 @@ from hstree.builders import Builder, builder
 from hstree.builders.registry import BUILDERS
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import OptionError
+from hstree.errors import FileFormatError, OptionError
 from hstree.layers.registry import LAYERS, LayerKind, LayerSpec, layer_spec
+from hstree.models import load as load_model
 from hstree.tree import Tree
 
 _BASELINE = re.compile(r"kn([2-7])")
@@ -233,6 +234,68 @@ def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
             raise OptionError(f"two rows are named {entry.name}; give each another name")
         names[entry.slug] = entry.name
     return converted
+
+
+def trained_of(entries: Sequence[Entry]) -> list[Trained]:
+    """Return the entries that are trained, in their order."""
+    return [entry for entry in entries if not isinstance(entry, Baseline)]
+
+
+def record_of(entry: Entry) -> dict[str, Any]:
+    """Return an entry as JSON values, from which `entry_of` makes it again."""
+    if isinstance(entry, Method):
+        source = entry.vectors_from
+        return {
+            "method": entry.method,
+            "options": _as_json(entry.options),
+            "name": entry.name,
+            "vectors_from": None if source is None else record_of(source),
+        }
+    if isinstance(entry, Layer):
+        return {"layer": entry.layer, "options": _as_json(entry.options), "name": entry.name}
+    if isinstance(entry, Baseline):
+        return {"baseline": entry.name}
+    return {"output": entry.name}
+
+
+def entry_of(record: Any, folder: Path) -> Entry:
+    """Return the entry of a record; the tree or layer of a `NamedOutput` is read from its run.
+
+    Parameters
+    ----------
+    record : mapping
+        As `record_of` returns it.
+    folder : Path
+        Folder of a finished run of the entry.
+
+    Raises
+    ------
+    HstreeError
+        When a name or an option is unknown, or the folder cannot be read.
+    """
+    match record:
+        case {"method": _}:
+            return method_of(record)
+        case {"layer": str(layer), "options": dict(options), "name": str(name)}:
+            return Layer(layer, options, name)
+        case {"baseline": str(name)}:
+            return Baseline.named(name)
+        case {"output": str(name)}:
+            return NamedOutput(name, load_model(folder / "model").spec)
+    raise FileFormatError(f"{record!r} is not the record of an entry")
+
+
+def method_of(record: Any) -> Method:
+    """Return the method of a record; raises HstreeError as `entry_of` does."""
+    match record:
+        case {"method": str(method), "options": dict(options), "name": str(name), **rest}:
+            source = rest.get("vectors_from")
+            return Method(method, options, name, None if source is None else method_of(source))
+    raise FileFormatError(f"{record!r} is not the record of a method")
+
+
+def _as_json(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: str(v) if isinstance(v, Path) else v for name, v in options.items()}
 
 
 def _as_entry(entry: EntryLike) -> Entry:

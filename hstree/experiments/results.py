@@ -12,13 +12,15 @@ import io
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache, partial
 from pathlib import Path
 from reprlib import repr as brief
 from types import NoneType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -29,16 +31,23 @@ from typing import (
     get_type_hints,
 )
 
+from hstree import _pages
 from hstree._files import DEEPEST, nested_too_deep, read_json, replacing, write_json
+from hstree._optional import require
+from hstree._tables import TextTable, figure, show
+from hstree._text import plural
 from hstree.data.text_score import LogNormaliser
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import FileFormatError, OptionError, PluginError
+from hstree.errors import FileFormatError, InputError, OptionError, PluginError
 from hstree.experiments.significance import Ratio
 from hstree.models import config_of, kind_of
 from hstree.training.trainer import Epoch
 from hstree.tree.statistics import TreeStatistics
 
-FORMAT, VERSION = "hstree results", 2
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FORMAT, VERSION = "hstree results", 3
 JSON, CSV = "results.json", "results.csv"
 
 Split = Literal["train", "valid", "test"]
@@ -294,6 +303,14 @@ class SecondsFromText:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScoringSpeed:
+    """Words per second in testing: the probability of one (`nll`), and the 10 most probable."""
+
+    nll: float
+    top_k: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class RowRun:
     """One run of a row; a baseline has no seed and no epochs."""
 
@@ -314,6 +331,8 @@ class Row:
     kind : {"tree", "layer", "baseline"}
     tree_file : str or None
         Path of the first random state's tree, relative to the comparison's folder.
+    entry : dict of str to Any
+        Record of `hstree.experiments.entries.record_of`.
     method : str or None
         Builder of the tree, None if its file does not say; name of another layer or a baseline.
     options : dict
@@ -333,6 +352,10 @@ class Row:
     out_of_time : int
         Number of runs that a budget of seconds ended.
     seconds_per_epoch, tokens_per_second : float or None
+        At the median speed of the rounds.
+    speed_rounds : list of float or None
+        Tokens per second in training of each round that all rows took part in.
+    scoring : ScoringSpeed or None
     speed_up : float or None
         Training speed divided by that of the flat row; None without one.
     from_text : SecondsFromText or None
@@ -347,6 +370,7 @@ class Row:
     """
 
     name: str
+    entry: dict[str, Any]
     kind: Literal["tree", "layer", "baseline"]
     tree_file: str | None
     method: str | None
@@ -367,6 +391,21 @@ class Row:
     by_band: list[float | None] | None
     out_of_time: int = 0
     log_normaliser: NormaliserFigures | None = None
+    speed_rounds: list[float] | None = None
+    scoring: ScoringSpeed | None = None
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is the flat softmax: all labels under the root."""
+        if self.tree is None:
+            return self.kind == "layer" and self.method == "flat"
+        return self.tree.nodes == 1
+
+    @property
+    def scores_per_target(self) -> float:
+        """Scores that one target costs; infinity where they are not counted."""
+        scores = None if self.tree is None else self.tree.scores_per_target
+        return math.inf if scores is None else scores
 
     @property
     def validation_perplexity(self) -> float:
@@ -377,22 +416,44 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Names of the trained row of lowest perplexity and of the fastest of those nearly as good.
+    """The row to use, by the rule of `hstree.experiments.rows.choice`.
 
-    `by` is the split whose perplexity decides, `among` the number of rows, `within` how far above
-    the lowest perplexity the fastest may be, as a share of it.
+    Attributes
+    ----------
+    by : str
+        Split whose perplexity decides.
+    among : int
+        Number of rows that can be chosen.
+    best : str
+        Name of the row of lowest perplexity.
+    within : float
+        How far above the lowest perplexity the chosen row may be, as a share of it.
+    chosen : str
+        Name of the fastest of the rows within it, or of the one that is preferred among those
+        as fast.
+    tied : list of str
+        Names of the other rows within it that are as fast as the fastest.
+    rival : str or None
+        Name of the best other row.
+    to_rival : Ratio or None
+        Test perplexity of the chosen row divided by that of its rival.
     """
 
     by: str
     among: int
     best: str
     within: float
-    fastest: str
+    chosen: str
+    tied: list[str]
+    rival: str | None = None
+    to_rival: Ratio | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """All figures of a comparison, as ``results.json`` holds them.
+
+    A notebook shows its table; `print` and `show` print it.
 
     Attributes
     ----------
@@ -412,7 +473,11 @@ class Comparison:
     bands : list of Band
     rows : list of Row
     choice : Choice or None
-        None without any trained row.
+        None without a trained row whose test split is unseen.
+    pending : list of str
+        Names of rows that are not finished yet; figures are of the others.
+    left_out : dict of str to str
+        Names of rows that do not fit the budget of minutes, and why.
     """
 
     predicts: str = "word given the words before it"
@@ -427,6 +492,84 @@ class Comparison:
     bands: list[Band]
     rows: list[Row]
     choice: Choice | None
+    pending: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        best = "" if self.best is None else f", best {self.best.name!r}"
+        return f"{type(self).__name__}({plural(len(self.rows), 'row')}{best})"
+
+    def __str__(self) -> str:
+        return str(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table()._repr_html_()
+
+    @property
+    def best(self) -> Row | None:
+        """Row to use: the one that `choice` names; None where it names none."""
+        chosen = None if self.choice is None else self.choice.chosen
+        return next((row for row in self.rows if row.name == chosen), None)
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of the comparison, which has its trees; None where it is not known."""
+        return vars(self).get("_folder")
+
+    def in_folder(self, folder: str | os.PathLike[str]) -> Self:
+        """Return the same comparison with its folder, which is no figure of ``results.json``."""
+        other = copy(self)
+        vars(other)["_folder"] = Path(folder).absolute()
+        return other
+
+    def show(self) -> None:
+        """Print the table; in a notebook, display it."""
+        show(self)
+
+    def frame(self) -> DataFrame:
+        """Return a pandas ``DataFrame`` with a row per row and the columns of ``results.csv``.
+
+        Raises
+        ------
+        MissingExtraError
+            When pandas is not installed.
+        """
+        pandas = require("pandas", "notebook")
+        frame: DataFrame = pandas.DataFrame(list(map(_csv_line, self.rows)))
+        figures = frame.columns.difference(_CSV_TEXTS, sort=False)
+        frame[figures] = frame[figures].apply(pandas.to_numeric)  # None is NaN
+        return frame
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page of plots and trees to a file, and return its path.
+
+        The page is one HTML file, which needs no network; see `hstree.report.write`.
+
+        Raises
+        ------
+        InputError
+            When the comparison has no `folder`, where its trees are.
+        MissingExtraError
+            When the plotting library is not installed.
+        FileFormatError
+            When the folder lacks a tree, or the page cannot be written.
+        """
+        if self.folder is None:
+            raise InputError(
+                "this comparison has no folder, where its trees are; name it with in_folder(...)"
+            )
+        return _pages.write(self, self.folder, path)
+
+    def _table(self) -> TextTable:
+        """Return the main figures of each row, and which row to use."""
+        lines = map(_csv_line, self.rows)
+        cells = [[shown(line[key]) for key, shown in _SHORT.values()] for line in lines]
+        note = ""
+        if self.best is not None and (choice := self.choice) is not None:
+            fastest = "one of the fastest" if choice.tied else "the fastest"
+            note = f"Use {choice.chosen}: {fastest} within {choice.within:.0%} of the lowest "
+            note += f"validation perplexity, that of {choice.best}"
+        return TextTable(list(_SHORT), cells, note)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
@@ -471,7 +614,7 @@ def save(comparison: Comparison, folder: Path) -> None:
 def write_csv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Write lines with the same keys, below these; FileFormatError when it cannot be written."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
     with replacing(path) as file:
@@ -501,7 +644,11 @@ def _csv_line(row: Row) -> dict[str, Any]:
         },
         "seconds_per_epoch": row.seconds_per_epoch,
         "tokens_per_second": row.tokens_per_second,
+        "speed_low": row.speed_rounds and min(row.speed_rounds),
+        "speed_high": row.speed_rounds and max(row.speed_rounds),
         "speed_up": row.speed_up,
+        "nll_per_second": row.scoring and row.scoring.nll,
+        "top_k_per_second": row.scoring and row.scoring.top_k,
         "seconds_from_text": from_text and from_text.seconds,
         "speed_up_from_text": from_text and from_text.speed_up,
         "ln_z_mean": log_z and log_z.mean,
@@ -511,6 +658,20 @@ def _csv_line(row: Row) -> dict[str, Any]:
     }
 
 
+#: Columns of ``results.csv`` that are not numbers.
+_CSV_TEXTS = ["name", "kind", "method", "seen"]
+#: Columns of the table of a comparison: title -> column of ``results.csv`` and its format.
+_SHORT: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "row": ("name", str),
+    "valid": ("valid", partial(figure, digits=1)),
+    "test": ("test", partial(figure, digits=1)),
+    "ratio to flat": ("to_flat", partial(figure, digits=3)),
+    "scores/target": ("scores_per_target", partial(figure, digits=1)),
+    "parameters": ("parameters", partial(figure, digits=0)),
+    "tokens/s": ("tokens_per_second", partial(figure, digits=0)),
+    "times flat": ("speed_up", partial(figure, digits=1)),
+    "s from text": ("seconds_from_text", partial(figure, digits=1)),
+}
 _RATIO_COLUMNS = {"": "ratio", "_low": "low", "_high": "high", "_p": "p", "_blocks": "blocks"}
 
 
@@ -534,11 +695,11 @@ def load(path: str | os.PathLike[str]) -> Comparison:
     file = Path(path)
     if file.is_dir():
         file /= JSON
-    document = read_json(file, "make it with `hstree compare`")
+    document = read_json(file, "make it with `hstree.compare`")
     if nested_too_deep(document):
         raise FileFormatError(f"{file} is nested more than {DEEPEST} deep; compare again")
     if document.get("format") != FORMAT:
-        raise FileFormatError(f"{file} is not what `hstree compare` leaves")
+        raise FileFormatError(f"{file} is not what `hstree.compare` leaves")
     if (version := document.get("version")) != VERSION:
         raise FileFormatError(
             f"{file}: version {brief(version)}; this hstree reads version {VERSION}; compare again"
@@ -548,7 +709,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
         check(comparison)
     except FileFormatError as error:
         raise FileFormatError(f"{file}: {error}; compare again") from error
-    return comparison
+    return comparison.in_folder(file.parent)
 
 
 #: Bounds far from every real figure, within which nothing overflows on the page.
@@ -628,7 +789,7 @@ def _decoded_fields(value: Mapping[str, Any], kind: Any, where: str) -> Any:
                 _value_of(value, field.name, where), hints[field.name], _inside(where, field.name)
             )
             for field in fields(kind)
-            if field.name in value or field.default is MISSING
+            if field.name in value or field.default is field.default_factory is MISSING
         }
     )
 
@@ -691,10 +852,12 @@ def check(comparison: Comparison) -> None:
         raise FileFormatError("two rows have the same name")
     trained = {row.name for row in comparison.rows if row.kind != "baseline"}
     choice = comparison.choice
-    if trained and choice is None:
+    if choice is None and any(row.seen is None for row in comparison.rows if row.name in trained):
         raise FileFormatError('"choice" is null')
-    if choice is not None and not ({choice.best, choice.fastest} <= trained and choice.within >= 0):
-        raise FileFormatError('"choice" does not name trained rows of the table')
+    if choice is not None:
+        named = {choice.best, choice.chosen, choice.rival or choice.chosen, *choice.tied}
+        if not named <= trained:
+            raise FileFormatError('"choice" does not name trained rows of the table')
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -731,6 +894,8 @@ def _check_row(row: Row, n_bands: int, where: str) -> None:
         *(epoch.valid for epoch in epochs),
         *(row.by_band or []),
         *(row.seconds_per_epoch, row.tokens_per_second, row.speed_up),
+        *(row.speed_rounds or []),
+        *((row.scoring.nll, row.scoring.top_k) if row.scoring else ()),
     ]
     if not all(figure is None or figure >= _SMALLEST for figure in positive):
         raise FileFormatError(f"{where} has a perplexity, ratio, time or speed of 0")

@@ -192,19 +192,57 @@ def _bounds(band: int) -> dict[str, Any]:
     return {"least": 10 ** (band - 1) if band else 0, "most": 10**band - 1}
 
 
-def choice(rows: Sequence[Row]) -> Choice | None:
-    """Name the row of lowest validation perplexity, and the fastest of those nearly as good.
+def choice(rows: Sequence[Row], within: float = TOLERANCE) -> Choice | None:
+    """Choose the fastest of the rows whose validation perplexity is nearly the lowest.
 
-    The choice is by validation perplexity, so that it does not lower the test perplexity of the
-    chosen row. Baselines take no part. Ties go to the first; None without any other row.
+    A row is as fast as the fastest unless it was slower in every round that they took turns in. Of
+    rows as fast, the one of lower validation perplexity is chosen, then the one of fewer scores per
+    target, then the first. Validation decides, so that the choice does not lower the test
+    perplexity of the chosen row. Baselines, and rows whose test split was read before, take no
+    part.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    within : float, default 0.03
+        How far above the lowest validation perplexity the chosen row may be, as a share of it.
+
+    Returns
+    -------
+    Choice or None
+        Without its comparison to the rival; None without any row to choose.
     """
-    trained = [row for row in rows if row.kind != "baseline"]
+    trained = [row for row in rows if row.kind != "baseline" and row.seen is None]
     if not trained:
         return None
-    best = min(trained, key=lambda row: row.validation_perplexity)
-    limit = (1 + TOLERANCE) * best.validation_perplexity
+    best = min(trained, key=_preference)
+    limit = (1 + within) * best.validation_perplexity
     near = [row for row in trained if row.validation_perplexity <= limit]
     fastest = max(near, key=lambda row: row.tokens_per_second or 0.0)
+    tied = [row for row in near if not _is_slower(row, fastest)]
+    chosen = min(tied, key=_preference)
+    others = [row for row in trained if row is not chosen]
+    rival = min(others, key=_preference, default=None)
     return Choice(
-        by="valid", among=len(trained), best=best.name, within=TOLERANCE, fastest=fastest.name
+        by="valid",
+        among=len(trained),
+        best=best.name,
+        within=within,
+        chosen=chosen.name,
+        tied=[row.name for row in tied if row is not chosen],
+        rival=None if rival is None else rival.name,
     )
+
+
+def _preference(row: Row) -> tuple[float, float]:
+    return row.validation_perplexity, row.scores_per_target
+
+
+def _is_slower(row: Row, fastest: Row) -> bool:
+    """Return whether a row was slower than the fastest in every round; one without speeds is."""
+    if row is fastest:
+        return False
+    if not row.speed_rounds or not fastest.speed_rounds:
+        return (row.tokens_per_second or 0.0) < (fastest.tokens_per_second or 0.0)
+    pairs = zip(row.speed_rounds, fastest.speed_rounds, strict=True)
+    return all(speed < highest for speed, highest in pairs)

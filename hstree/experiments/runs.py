@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.builders import BuilderInput, build
 from hstree.builders.registry import recorded
+from hstree.builders.shared.unfinished import until_saved
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
@@ -99,6 +101,7 @@ def run(
     spec = output if isinstance(output, LayerSpec) else layer_spec(output)
     key = key_of(spec, splits, **options)
     if (kept := finished(home, key)) is not None:
+        shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at its end
         return kept
     evaluation = evaluate(
         spec,
@@ -148,6 +151,14 @@ def finished(folder: Path, key: str) -> RunResult | None:
     return _kept_result(folder, key, RunResult)
 
 
+def kept_result(folder: Path) -> RunResult | None:
+    """Return the ``result.json`` of a folder, of any run; None if it is missing or damaged."""
+    try:
+        return decode(json.loads((folder / RESULT).read_bytes()), RunResult)
+    except (OSError, ValueError, RecursionError, FileFormatError):
+        return None
+
+
 def _kept_result(folder: Path, key: str, kind: type[R]) -> R | None:
     """Return the ``result.json`` of a folder; None if it is missing, damaged or of another key."""
     try:
@@ -157,18 +168,31 @@ def _kept_result(folder: Path, key: str, kind: type[R]) -> R | None:
     return result if result.key == key else None
 
 
+def _baseline_options(order: int) -> dict[str, Any]:
+    return {"order": order, "discount": DISCOUNT}
+
+
+def _baseline_key(order: int, splits: Splits) -> str:
+    options = _baseline_options(order)
+    return hash_of({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
+
+
+def finished_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult | None:
+    """Return the result of a finished run of `run_baseline`; None without one."""
+    kept = _kept_result(folder, _baseline_key(order, splits), BaselineResult)
+    has_nll = all(
+        kept_nll(folder, len(splits.as_dict()[split]), split) is not None for split in NLL
+    )
+    return kept if has_nll else None
+
+
 def run_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult:
     """Fit and score a Kneser-Ney model, or return the result of a finished run of the same.
 
     The folder is made if it is missing, and gets ``valid_nll.npy``, ``test_nll.npy`` and
     ``result.json``.
     """
-    options = {"order": order, "discount": DISCOUNT}
-    key = hash_of({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
-    kept = _kept_result(folder, key, BaselineResult)
-    if kept is not None and all(
-        kept_nll(folder, len(splits.as_dict()[split]), split) is not None for split in NLL
-    ):
+    if (kept := finished_baseline(order, splits, folder)) is not None:
         return kept
     # Imported here, so that a comparison without baselines does not wait for it.
     from hstree.ngrams.kneser_ney import KneserNey
@@ -183,11 +207,11 @@ def run_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult:
         perplexity={
             name: finite(perplexity(float(nll.sum()), len(nll))) for name, nll in scored.items()
         },
-        options=options,
+        options=_baseline_options(order),
         parameters=int(sum(model.n_grams_)),
         fit_seconds=fit_seconds,
         seconds=time.perf_counter() - start,
-        key=key,
+        key=_baseline_key(order, splits),
     )
     make_folder(folder)
     (folder / RESULT).unlink(missing_ok=True)
@@ -256,17 +280,40 @@ def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[
     the input's words and counts. With an option that names a folder, whose content is not checked,
     the tree is always built. Seconds are kept in ``build.json``.
     """
-    file = folder / "tree.json"
-    kept = _kept_tree(file)
-    if kept is not None and _is_built_so(kept, input, method, options):
+    if (kept := kept_tree(input, folder, method, options)) is not None:
         return kept
     began = time.perf_counter()
-    tree = build(method, input, **options)
-    seconds = time.perf_counter() - began
-    make_folder(folder)
-    write_json(folder / BUILD, {"tree": tree.sha256, "seconds": seconds})
-    tree.save(file)
+    with until_saved():
+        tree = build(method, input, **options)
+        seconds = time.perf_counter() - began
+        make_folder(folder)
+        write_json(folder / BUILD, {"tree": tree.sha256, "seconds": seconds})
+        tree.save(folder / "tree.json")
     return tree
+
+
+def kept_tree(
+    input: BuilderInput, folder: Path, method: str, options: Mapping[str, Any]
+) -> Tree | None:
+    """Return the tree in a folder if `built_tree` would read it; else None."""
+    tree = _readable_tree(folder)
+    return tree if tree is not None and _is_built_so(tree, input, method, options) else None
+
+
+def has_other_tree(
+    input: BuilderInput, folder: Path, method: str, options: Mapping[str, Any]
+) -> bool:
+    """Return whether `built_tree` would replace the tree in a folder by another."""
+    tree = _readable_tree(folder)
+    return tree is not None and not _is_built_so(tree, input, method, options)
+
+
+def _readable_tree(folder: Path) -> Tree | None:
+    file = folder / "tree.json"
+    try:
+        return load(file) if file.exists() else None
+    except HstreeError:
+        return None
 
 
 def build_seconds(folder: Path, tree_sha256: str) -> float | None:
@@ -279,13 +326,6 @@ def build_seconds(folder: Path, tree_sha256: str) -> float | None:
         case {"tree": str(sha256), "seconds": int(seconds) | float(seconds)}:
             return float(seconds) if sha256 == tree_sha256 else None
     return None
-
-
-def _kept_tree(file: Path) -> Tree | None:
-    try:
-        return load(file) if file.exists() else None
-    except HstreeError:
-        return None
 
 
 def _is_built_so(tree: Tree, input: BuilderInput, method: str, options: Mapping[str, Any]) -> bool:

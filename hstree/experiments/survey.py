@@ -7,11 +7,11 @@ goes on where it stopped; before the first training it predicts how long all of 
 
 from __future__ import annotations
 
-import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from hstree import progress
 from hstree._files import DEEPEST, nested_too_deep, read_json, write_json
 from hstree._options import check_value
 from hstree._typing import Float64
@@ -28,9 +27,8 @@ from hstree.builders import builder
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import perplexity
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.errors import FileFormatError, HstreeError, OptionError
-from hstree.experiments import results, throughput
-from hstree.experiments.comparison import RANDOM, ROUNDS, Work, check_language_model, sources
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
+from hstree.experiments import results
 from hstree.experiments.entries import (
     FLAT,
     Baseline,
@@ -41,16 +39,28 @@ from hstree.experiments.entries import (
     as_entries,
 )
 from hstree.experiments.evaluation import Splits
+from hstree.experiments.planning import (
+    Fit,
+    Plan,
+    PlannedRun,
+    Regime,
+    Speeds,
+    carry_out,
+    check_minutes,
+    fitted,
+    kept_fit,
+    plan,
+)
+from hstree.experiments.previous import may_share, with_kept
 from hstree.experiments.published import Published, published
 from hstree.experiments.results import Comparison, Row, RunResult, finite
-from hstree.experiments.rows import speed_up
-from hstree.experiments.runs import finished, key_of, locked, run_baseline
+from hstree.experiments.runs import locked, run_baseline
+from hstree.experiments.work import Work, check_language_model
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
-from hstree.models import config_of, kind_of, new_model
+from hstree.models import config_of, kind_of
 from hstree.models.base import MOST_EPOCHS, Seconds
-from hstree.tree import load as load_tree
 
-FORMAT, VERSION = "hstree survey", 1
+FORMAT, VERSION = "hstree survey", 2
 JSON, CSV = "survey.json", "survey.csv"
 #: Trees of a survey by default: fixed codes, learned ones and word classes.
 TREES: tuple[EntryLike, ...] = (
@@ -60,7 +70,6 @@ TREES: tuple[EntryLike, ...] = (
     "classes",
 )
 
-Regime = Literal["equal_epochs", "equal_seconds"]
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 
 
@@ -178,34 +187,6 @@ class Survey:
         return next(row for row in self.regimes()[regime].rows if row.name == name)
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """One training of a survey; `seconds` is its predicted time, 0 if it is finished."""
-
-    entry: Trained
-    regime: Regime
-    seed: int
-    seconds: float
-    finished: bool
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The trainings of a survey in their order, and the seconds that measuring speeds takes.
-
-    Predictions are upper bounds of trainings that may converge; trees are built on top of them.
-    They are of untrained models: importance sampling becomes slower while it learns.
-    """
-
-    runs: list[PlannedRun]
-    measuring: float
-
-    @property
-    def seconds(self) -> float:
-        """Predicted seconds of everything."""
-        return self.measuring + sum(run.seconds for run in self.runs)
-
-
 def default_rows(config: Mapping[str, Any] | None = None) -> list[EntryLike]:
     """Return the rows of a survey by default: `TREES`, every layer over a vocabulary, flat last.
 
@@ -233,6 +214,9 @@ def survey(
     equal_epochs: bool = True,
     kneser_ney: int | None = None,
     seeds: int = 1,
+    minutes: float | None = None,
+    only: bool = False,
+    force: bool = False,
     planned: Callable[[Plan], object] | None = None,
     surveyed: Callable[[Survey], object] | None = None,
     **options: Any,
@@ -257,6 +241,11 @@ def survey(
     kneser_ney : int, optional
         Order of a Kneser-Ney model that every row is mixed with.
     seeds : int, default 1
+    minutes : float, optional
+        Budget of the whole survey, to which the epochs are fitted or, without `equal_epochs`, the
+        seconds of each row; see `hstree.experiments.planning.fitted`. No row is left out.
+    only, force : bool, default False
+        As in `compare`, of a survey that the folder holds.
     planned : callable, optional
         Called with the plan before the first training.
     surveyed : callable, optional
@@ -275,23 +264,99 @@ def survey(
     KeyboardInterrupt
         When it was interrupted; finished runs are kept.
     """
-    works, rows_of_survey = _checked(text, entries, folder, budget, equal_epochs, seeds, options)
-    first = works[next(iter(works))]
+    mixed_with = None
     if kneser_ney is not None:
-        check_language_model(first.config, f"kn{kneser_ney}")
-    mixed_with = None if kneser_ney is None else Baseline.named(f"kn{kneser_ney}")
-    with locked(first.home):
-        first.build_trees(rows_of_survey)
-        plan = _plan(works, rows_of_survey)
+        check_language_model(config_of(options), f"kn{kneser_ney}")
+        mixed_with = Baseline.named(f"kn{kneser_ney}")
+    arguments = (text, entries, folder, budget, equal_epochs, seeds, minutes)
+    with _job(*arguments, only=only, force=force, options=options) as job:
+        first = job.works[next(iter(job.works))]
         if planned is not None:
-            planned(plan)
-        trained = _train(works, plan)
-        found = _survey(works, rows_of_survey, trained, mixed_with)
-        found = replace(found, budget=budget)
+            planned(job.plan)
+        job.plan.save(first.home)
+        found = _survey(job.works, job.rows, _train(job.works, job.plan), mixed_with)
+        found = replace(found, budget=job.budget)
         if surveyed is not None:
             surveyed(found)
         save(found, first.home)
     return found
+
+
+def plan_of(
+    text: Splits | Corpus,
+    entries: Sequence[EntryLike] | None,
+    folder: str | os.PathLike[str],
+    *,
+    budget: float | None = None,
+    equal_epochs: bool = True,
+    seeds: int = 1,
+    minutes: float | None = None,
+    only: bool = False,
+    force: bool = False,
+    **options: Any,
+) -> Plan:
+    """Return the plan of a survey; parameters and errors are those of `survey`."""
+    arguments = (text, entries, folder, budget, equal_epochs, seeds, minutes)
+    with _job(*arguments, only=only, force=force, options=options) as job:
+        return job.plan
+
+
+class _Job(NamedTuple):
+    """What is to do for a survey."""
+
+    works: dict[Regime, Work]
+    rows: list[Trained]
+    plan: Plan
+    budget: float | None
+
+
+@contextmanager
+def _job(
+    text: Splits | Corpus,
+    entries: Sequence[EntryLike] | None,
+    folder: str | os.PathLike[str],
+    budget: float | None,
+    equal_epochs: bool,
+    seeds: int,
+    minutes: float | None,
+    *,
+    only: bool,
+    force: bool,
+    options: Mapping[str, Any],
+) -> Iterator[_Job]:
+    """Plan a survey, fitted to a budget of minutes; the folder is locked while the body runs."""
+    began = time.perf_counter()
+    fits_seconds = minutes is not None and not equal_epochs
+    if minutes is not None:
+        check_minutes(minutes, options)
+        if fits_seconds and budget is not None:
+            raise OptionError("budget and minutes are two budgets of seconds; give one of them")
+    fit = None if force else kept_fit(Path(folder), minutes, equal_seconds=not equal_epochs)
+
+    def checked(fit: Fit | None) -> tuple[dict[Regime, Work], list[Trained], float | None]:
+        seconds, config = budget, dict(options)
+        if fit is not None and equal_epochs:
+            config["epochs"] = fit.options["epochs"]
+        elif fits_seconds:
+            seconds = fit.options["seconds"] if fit is not None else 60 * (minutes or 0.0)
+        return *_checked(text, entries, folder, seconds, equal_epochs, seeds, config), seconds
+
+    works, rows, seconds = checked(fit)
+    with locked(Path(folder)):
+        first = works[next(iter(works))]
+        measured: dict[str, Speeds] = {}
+        if minutes is not None and fit is None:
+            first.build_trees(rows)
+            spent = time.perf_counter() - began
+            fit = fitted(
+                plan(works, rows, measured), rows, minutes,
+                equal_seconds=fits_seconds, spent=spent, all_rows=True,
+            ).fit  # fmt: skip
+            works, rows, seconds = checked(fit)
+            first = works[next(iter(works))]
+        rows = _with_kept(first, rows, seconds, only=only, force=force)
+        first.build_trees(rows)
+        yield _Job(works, rows, replace(plan(works, rows, measured), fit=fit), seconds)
 
 
 def _checked(
@@ -333,110 +398,44 @@ def _checked(
     return works, checked
 
 
+def _with_kept(
+    work: Work, named: Sequence[Trained], budget: float | None, *, only: bool, force: bool
+) -> list[Trained]:
+    """Return the rows of the survey in the folder with those named.
+
+    Raises InputError when it is of another text, model or budget, unless `force`.
+    """
+    is_same = may_share(work.home, work.splits, work.config, force=force)
+    try:
+        kept = load(work.home)
+    except HstreeError:
+        return list(named)
+    if kept.budget != budget and not force:
+        raise InputError(
+            f"{work.home} holds a survey whose budget is {kept.budget} seconds, this one's "
+            f"{budget}; choose another folder, or force its replacement"
+        )
+    if only or not is_same or kept.budget != budget:
+        return list(named)
+    rows = next(iter(kept.regimes().values())).rows
+    return with_kept(named, rows, work.home)
+
+
 def _is_flat(entry: Trained) -> bool:
     if isinstance(entry, Method):
         return entry.method == FLAT
     return not isinstance(entry, Layer) and entry.spec.is_flat
 
 
-# The plan
-
-
-def _plan(works: Mapping[Regime, Work], entries: Sequence[Trained]) -> Plan:
-    """Predict the seconds of every training from a few batches of each row."""
-    to_train = [
-        (regime, work, entry, seed)
-        for regime, work in works.items()
-        for seed in work.seeds
-        for entry in _in_order(work, entries)
-    ]
-    speeds: dict[str, SpeedsBefore] = {}
-    runs = []
-    with progress.task("measuring some batches of each row", len(to_train)) as task:
-        for regime, work, entry, seed in to_train:
-            task.note(entry.name)
-            is_finished = _is_finished(work, entry, seed)
-            seconds = 0.0
-            if not is_finished:
-                if entry.slug not in speeds:
-                    speeds[entry.slug] = _speeds_before(work, entry, seed)
-                seconds = _predicted(work, speeds[entry.slug])
-            runs.append(PlannedRun(entry, regime, seed, seconds, is_finished))
-            task.advance()
-    turns = throughput.TURN + 4 * throughput.TESTING_TURN  # of rows that are not measured here
-    rounds = [speeds[e.slug].round if e.slug in speeds else turns for e in entries]
-    return Plan(runs, ROUNDS * sum(rounds))
-
-
-class SpeedsBefore(NamedTuple):
-    """Tokens per second of an untrained row, and the seconds of one round of measuring it."""
-
-    training: float
-    scoring: float
-    round: float
-
-
-def _in_order(work: Work, entries: Sequence[Trained]) -> list[Trained]:
-    """Return what is trained: the rows, and before them those that learn vectors for others."""
-    learned: list[Trained] = [] if work.trees else list(reversed(sources(entries)))
-    unique = {entry.slug: entry for entry in [*learned, *entries]}
-    return list(unique.values())
-
-
-def _kept_layer(work: Work, entry: Trained, seed: int) -> LayerSpec | None:
-    """Return the output layer of a row; None for a tree whose vectors are not learned yet."""
-    if not isinstance(entry, Method) or not entry.needs_vectors:
-        return work.spec(entry, seed)
-    try:
-        tree = load_tree((work.trees or work).folder(entry, seed) / "tree.json")
-    except HstreeError:
-        return None
-    return LayerSpec(LAYERS.get("tree"), tree)
-
-
-def _is_finished(work: Work, entry: Trained, seed: int) -> bool:
-    spec = _kept_layer(work, entry, seed)
-    if spec is None:
-        return False
-    key = key_of(spec, work.splits, **work.config, random_state=seed)
-    return finished(work.folder(entry, seed), key) is not None
-
-
-def _speeds_before(work: Work, entry: Trained, seed: int) -> SpeedsBefore:
-    """Return the speeds of a row from a few batches of a new model.
-
-    A tree that cannot be built yet is as fast as a random one, about.
-    """
-    spec = _kept_layer(work, entry, seed) or work.spec(RANDOM, seed)
-    began = time.perf_counter()
-    measured = throughput.throughput({entry.name: spec}, work.splits.train, rounds=1, **work.config)
-    in_testing = throughput.scoring_turn(new_model(spec, **work.config), work.splits.valid)
-    seconds = time.perf_counter() - began
-    scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
-    return SpeedsBefore(measured[entry.name][0], scoring, seconds)
-
-
-def _predicted(work: Work, speeds: SpeedsBefore) -> float:
-    """Return the seconds of a run."""
-    tokens = {split: len(text) for split, text in work.splits.as_dict().items()}
-    budget, epochs = work.config.get("seconds"), work.config["epochs"]
-    per_epoch = tokens["train"] / speeds.training
-    if budget is not None:
-        epochs = min(epochs, math.ceil(budget / per_epoch))
-    in_training = epochs * per_epoch if budget is None else budget
-    scored = (epochs + 1) * tokens["valid"] + tokens["test"]
-    return float(in_training + scored / speeds.scoring)
-
-
-def _train(works: Mapping[Regime, Work], plan: Plan) -> dict[Regime, dict[str, list[RunResult]]]:
+def _train(works: Mapping[Regime, Work], planned: Plan) -> dict[Regime, dict[str, list[RunResult]]]:
     """Do the trainings of a plan; return the results of each row, one per random state."""
     trained: dict[Regime, dict[str, list[RunResult]]] = {regime: {} for regime in works}
-    with progress.task("surveying", max(plan.seconds, 1), "s") as task:
-        for run in plan.runs:
-            task.note(f"{run.entry.name}, {run.regime.replace('_', ' ')}, seed {run.seed}")
-            result = works[run.regime].train(run.entry, run.seed)
+
+    def ended(run: PlannedRun, result: RunResult | None) -> None:
+        if result is not None:
             trained[run.regime].setdefault(run.entry.name, []).append(result)
-            task.advance(run.seconds)
+
+    carry_out(planned, works, ended)
     return trained
 
 
@@ -451,12 +450,9 @@ def _survey(
 ) -> Survey:
     """Measure speeds, and return the figures of all rows."""
     first = works[next(iter(works))]
-    in_training = first.speeds(entries)
-    models = {e.name: first.folder(e, first.seeds[0]) / "model" for e in entries}
-    in_testing = throughput.scoring_throughput(models, first.splits.test, rounds=ROUNDS)
+    speeds = first.speeds(entries)
     compared = {
-        regime: work.comparison(entries, trained[regime], {}, in_training)
-        for regime, work in works.items()
+        regime: work.comparison(entries, trained[regime], speeds) for regime, work in works.items()
     }
     mixtures, ngram = {}, None
     if mixed_with is not None:
@@ -471,17 +467,18 @@ def _survey(
     flat = next(name for name, spec in specs.items() if spec.is_flat)
     parameters = {row.name: row.parameters or 0 for row in compared[next(iter(works))].rows}
 
-    def speed(name: str, measured: Mapping[str, Sequence[float]]) -> Speed:
-        ratios = [a / b for a, b in zip(measured[name], measured[flat], strict=True)]
+    def speed(name: str, measure: str, of_flat: str | None = None) -> Speed:
+        rounds, reference = speeds[measure][name], speeds[of_flat or measure][flat]
+        ratios = [a / b for a, b in zip(rounds, reference, strict=True)]
+        median = statistics.median(rounds)
         return Speed(
-            tokens_per_second=statistics.median(measured[name]),
-            times_flat=speed_up(measured, name, flat),
+            tokens_per_second=median,
+            times_flat=median / statistics.median(reference),
             low=min(ratios),
             high=max(ratios),
         )
 
-    unnormalised = in_testing.get("unnormalised", {})
-    one_word = {flat: in_testing["nll"][flat], **unnormalised}
+    unnormalised = speeds.get("unnormalised", {})
     rows = [
         SurveyRow(
             name=name,
@@ -489,9 +486,9 @@ def _survey(
             is_flat=spec.is_flat,
             parameters=parameters[name],
             parameters_to_flat=parameters[name] / parameters[flat],
-            training=speed(name, in_training),
-            **{what: speed(name, in_testing[what]) for what in ("nll", "log_prob", "top_k")},
-            unnormalised=speed(name, one_word) if name in unnormalised else None,
+            training=speed(name, "training"),
+            **{what: speed(name, what) for what in ("nll", "log_prob", "top_k")},
+            unnormalised=speed(name, "unnormalised", "nll") if name in unnormalised else None,
             published=published(spec.kind.name, spec.options),
             with_kneser_ney={r: m for (r, of), m in mixtures.items() if of == name},
         )
@@ -629,11 +626,13 @@ def load(path: str | os.PathLike[str]) -> Survey:
     file = Path(path)
     if file.is_dir():
         file /= JSON
-    document = read_json(file, "make it with `hstree survey`")
+    document = read_json(file, "make it with `hstree.experiments.survey.survey`")
     if nested_too_deep(document):
         raise FileFormatError(f"{file} is nested more than {DEEPEST} deep; survey again")
     if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise FileFormatError(f"{file} is not what `hstree survey` of this version leaves")
+        raise FileFormatError(
+            f"{file} is not what `hstree.experiments.survey.survey` of this version leaves"
+        )
     try:
         found = results.decode(document, Survey)
         _check(found)

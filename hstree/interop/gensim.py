@@ -14,7 +14,7 @@ import numpy as np
 from hstree._optional import require
 from hstree._ragged import offsets
 from hstree._typing import Int64
-from hstree.data.vectors import WordVectors
+from hstree.data.vectors import WordVectors, counts_of
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -23,8 +23,6 @@ from hstree.tree.paths import paths_of, tree_of_paths
 
 #: Oldest gensim that works with NumPy 2.
 OLDEST = "4.4"
-#: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
-MADE_UP = 50
 
 
 def use_tree(model: Any, tree: Tree) -> None:
@@ -160,11 +158,7 @@ def from_keyed_vectors(keyed: Any) -> WordVectors:
         raise InputError(
             f"expected gensim's KeyedVectors (of a model: model.wv), not {type(keyed).__name__}"
         )
-    labels = [str(key) for key in keyed.index_to_key]
-    counts = _counts(keyed)
-    if counts is not None and len(counts) >= MADE_UP and (np.diff(counts, append=0) == -1).all():
-        counts = None
-    return WordVectors(labels, np.array(keyed.vectors, np.float32), counts=counts)
+    return WordVectors.from_keyed_vectors(keyed)
 
 
 def _words(model: Any) -> list[str]:
@@ -179,10 +173,6 @@ def _words(model: Any) -> list[str]:
     if len(model.wv) == 0:
         raise InputError("the model has no vocabulary yet; call its build_vocab(sentences) first")
     return list(model.wv.index_to_key)
-
-
-def _counts(keyed: Any) -> Int64 | None:
-    return np.array(keyed.expandos["count"], np.int64) if "count" in keyed.expandos else None
 
 
 def _check_words(words: list[str], tree: Tree) -> None:
@@ -210,5 +200,5 @@ def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:
     start = offsets(np.fromiter(map(len, codes), np.int64, len(words)))
     # (D,) point and code of each decision, also where there is none
     point, code = (np.concatenate([np.empty(0, np.int64), *each]) for each in (points, codes))
-    tree, rows = tree_of_paths(words, start, point, code, counts=_counts(model.wv))
+    tree, rows = tree_of_paths(words, start, point, code, counts=counts_of(model.wv))
     return tree.with_meta({"method": "gensim", "options": {}}), rows

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from hstree._checkpoints import Checkpoints
 from hstree._compiled import kernels, numpy_alone
 from hstree._files import hash_of
 from hstree._options import Option, Range, check_fields, options_of
@@ -33,7 +34,6 @@ from hstree.errors import FileFormatError, OptionError, owned_by
 from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
-from hstree.training.checkpoints import Checkpoints
 from hstree.training.scoring import ContextModel, in_text_order, score
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
@@ -385,7 +385,7 @@ def limits(options: Mapping[str, Any]) -> str:
     epochs = plural(options["epochs"], "epoch")
     if (seconds := options.get("seconds")) is None:
         return epochs
-    by_time = f"{seconds:,g} seconds of training"
+    by_time = f"{seconds:,g} second{'s' * (seconds != 1)} of training"
     return by_time if options["epochs"] == MOST_EPOCHS else f"{epochs} or {by_time}"
 
 

@@ -1,7 +1,4 @@
-"""A page of a comparison: one self-contained HTML file, which needs no network.
-
-Its plots need the ``report`` extra, which nothing else does.
-"""
+"""A page of a comparison: one self-contained HTML file, which needs no network."""
 
 import os
 from collections.abc import Callable
@@ -9,10 +6,12 @@ from pathlib import Path
 
 from hstree import progress
 from hstree._files import replacing
-from hstree._optional import require
 from hstree.experiments import results, survey
+from hstree.experiments.results import Comparison
+from hstree.report.page import page_of
+from hstree.report.survey_page import survey_page_of
 
-__all__ = ["PAGE", "SURVEY_PAGE", "write", "write_survey"]
+__all__ = ["PAGE", "SURVEY_PAGE", "write", "write_comparison", "write_survey"]
 
 #: Names of the pages in the folders of a comparison and of a survey.
 PAGE, SURVEY_PAGE = "report.html", "survey.html"
@@ -35,32 +34,25 @@ def write(folder: str | os.PathLike[str], output: str | os.PathLike[str] | None 
 
     Raises
     ------
-    MissingExtraError
-        When the plotting library is not installed.
     FileFormatError
         When `folder` lacks results or a tree of theirs, or the page cannot be written.
     """
-    _require()
-    from hstree.report.page import page_of
+    return write_comparison(results.load(folder), folder, output or Path(folder, PAGE))
 
-    comparison = results.load(folder)
-    return _written(Path(output or Path(folder, PAGE)), lambda: page_of(comparison, Path(folder)))
+
+def write_comparison(
+    comparison: Comparison, folder: str | os.PathLike[str], output: str | os.PathLike[str]
+) -> Path:
+    """Write the page of a comparison, whose trees are in `folder`; otherwise as `write`."""
+    return _written(Path(output), lambda: page_of(comparison, Path(folder)))
 
 
 def write_survey(
     folder: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
 ) -> Path:
     """Write the page of a survey, by default ``survey.html`` in its folder; as `write` does."""
-    _require()
-    from hstree.report.survey_page import survey_page_of
-
     found = survey.load(folder)
     return _written(Path(output or Path(folder, SURVEY_PAGE)), lambda: survey_page_of(found))
-
-
-def _require() -> None:
-    require("jinja2", "report")
-    require("bokeh", "report", at_least="3.4")
 
 
 def _written(target: Path, page_of: Callable[[], str]) -> Path:

@@ -49,15 +49,21 @@ def answers_of(results: Comparison, rows: Sequence[PageRow]) -> list[Answer]:
     """Return the questions that the results can answer, the main one first."""
     choice = results.choice
     if choice is None:
-        nothing = Markup("No tree was compared, so there is none to name.")
+        trained = any(row.is_trained for row in rows)
+        nothing = Markup(
+            "Every row has read the test part, so that none can be named: compare again with a "
+            "test part that none has read."
+            if trained
+            else "No tree was compared, so there is none to name."
+        )
         return [Answer(f"Which {noun_of(rows)}?", nothing)]
-    chosen, best = row_named(rows, choice.fastest), row_named(rows, choice.best)
+    chosen, best = row_named(rows, choice.chosen), row_named(rows, choice.best)
     return [
         Answer(f"Which {noun_of(rows)}?", _which(chosen, best, rows, choice)),
         Answer("What does it cost?", _cost(chosen, flat_row(rows), results)),
         Answer("And if only perplexity counts?", _only_perplexity(chosen, best, noun_of(rows))),
         Answer("And if only speed counts?", _only_speed(chosen, rows)),
-        Answer("How sure is that?", _how_sure(chosen, rows)),
+        Answer("How sure is that?", _how_sure(chosen, rows, choice)),
     ]
 
 
@@ -69,32 +75,38 @@ def noun_of(rows: Sequence[PageRow]) -> str:
 def _which(chosen: PageRow, best: PageRow, rows: Sequence[PageRow], choice: Choice) -> Markup:
     among = plural(choice.among, noun_of(rows))
     if chosen.is_flat:
-        return _flat_itself(chosen, rows, among, choice.within)
+        return _flat_itself(chosen, rows, among, choice)
     text = _html(
         "Use <strong>{}</strong>: test perplexity <strong>{}</strong>, chosen from {} by "
         "validation perplexity: ", chosen.name, perplexity(chosen.perplexity()), among,
     )  # fmt: skip
     if chosen.index == best.index:
         text += _html(
-            "the lowest, {}, and none within {:.0%} of it is faster.", _valid(best), choice.within
-        )
+            "the lowest, {}, and none within {} of it is faster.",
+            _valid(best), within(choice.within),
+        )  # fmt: skip
     else:
         text += _html(
-            "with {} the fastest of those within {:.0%} of the lowest, {} by {}.",
-            _valid(chosen), choice.within, _valid(best), best.name,
+            "with {} the fastest of those within {} of the lowest, {} by {}.",
+            _valid(chosen), within(choice.within), _valid(best), best.name,
         )  # fmt: skip
+    if choice.tied:
+        text += _html(
+            " As fast, within the spread of the rounds of the measurement: {}.",
+            ", ".join(choice.tied),
+        )
     text += _compared_with_flat(chosen)
     if baselines := [f"{r.name} {perplexity(r.perplexity())}" for r in rows if not r.is_trained]:
         text += _html(" N-gram models, for comparison: {}.", ", ".join(baselines))
     return text
 
 
-def _flat_itself(flat: PageRow, rows: Sequence[PageRow], among: str, within: float) -> Markup:
+def _flat_itself(flat: PageRow, rows: Sequence[PageRow], among: str, choice: Choice) -> Markup:
     text = _html(
         "None: use the <strong>flat softmax</strong>, test perplexity <strong>{}</strong>, chosen "
-        "from {} by validation perplexity: no {} that is faster comes within {:.0%} of the "
+        "from {} by validation perplexity: no {} that is faster comes within {} of the "
         "lowest, {}.",
-        perplexity(flat.perplexity()), among, noun_of(rows), within, _valid(flat),
+        perplexity(flat.perplexity()), among, noun_of(rows), within(choice.within), _valid(flat),
     )  # fmt: skip
     if (nearest := best_row(rows)) is not None:
         text += _html(
@@ -181,15 +193,25 @@ def _only_speed(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
     )  # fmt: skip
 
 
-def _how_sure(chosen: PageRow, rows: Sequence[PageRow]) -> Markup:
-    rivals = [row for row in rows if row.is_trained and row.index != chosen.index]
-    rival = min(rivals, key=lambda row: row.result.validation_perplexity, default=None)
-    if rival is None:
+def within(share: float) -> Markup:
+    """Return a distance to the lowest perplexity; the page's slider writes another in its place."""
+    return _html('<span class="within">{:.3g}%</span>', 100 * share)
+
+
+def _how_sure(chosen: PageRow, rows: Sequence[PageRow], choice: Choice) -> Markup:
+    if choice.rival is None:
         return Markup(f"There was no other {noun_of(rows)} to compare it with.")
+    rival = row_named(rows, choice.rival)
     text = _html(
         "The best of the other {}s, {}, has a test perplexity {}",
         noun_of(rows), rival.name, _change(rival, chosen),
     )  # fmt: skip
+    if (ratio := choice.to_rival) is not None and ratio.low is not None and ratio.high is not None:
+        tells = "does not tell" if ratio.low <= 1 <= ratio.high else "tells"
+        text += (
+            f"; the 95% interval of the answer\u2019s, over blocks of test tokens, is "
+            f"{signed(ratio.low)} to {signed(ratio.high)} against it, which {tells} them apart"
+        )
     p = _p_over_seeds(chosen, rival)
     if p is None:
         several = any(row.result.perplexity["test"].n > 1 for row in rows if row.is_trained)
@@ -257,6 +279,7 @@ def conditions_of(results: Comparison) -> list[tuple[str, str]]:
         ("model", model),
         ("budget", budget),
         *([("epoch limit", limit)] if limited else []),
+        *((f"left out: {name}", reason) for name, reason in results.left_out.items()),
         *(("test lines read before", sentence) for sentence in results.read_before()),
         ("seeds", ", ".join(map(str, results.options["seeds"]))),
         ("unigram", f"test perplexity {perplexity(results.unigram)}, for comparison"),

@@ -16,9 +16,8 @@ import numpy as np
 
 from hstree import progress
 from hstree._typing import Int64
-from hstree.builders.registry import builder
-from hstree.data.vectors import WordVectors
-from hstree.errors import HstreeError, InputError
+from hstree.errors import InputError
+from hstree.report.recipe import how_made
 from hstree.report.table import PageRow, best_row, row_named
 from hstree.tree import Tree
 
@@ -32,7 +31,7 @@ def explorer_of(
     """Return the packed trees, a description of each, the tree to show first and a word to try."""
     packed = pack(trees)
     for entry in packed["trees"]:
-        entry["made"] = _how_made(row_named(rows, entry["name"]))
+        entry["made"] = how_made(row_named(rows, entry["name"]))
     # Where the answer has nothing to explore, as the flat softmax, the best tree comes first.
     is_explored = chosen is not None and chosen.is_tree and not chosen.is_flat
     first = chosen if is_explored else best_row([row for row in rows if row.is_tree])
@@ -43,31 +42,6 @@ def explorer_of(
         "first": 0 if first is None else names.index(first.name),
         "example": next((word for word in _EXAMPLES if word in known), None),
     }
-
-
-def _how_made(row: PageRow) -> str:
-    method = row.result.method
-    if method is None:
-        return "Read from a tree file that does not say how it was made."
-    # The row of a tree that the comparison built is called as its method is typed.
-    built_here, from_vectors = row.name.split()[:1] == [method], False
-    try:
-        made_by = builder(method)
-        summary, from_vectors = made_by.summary, made_by.takes is WordVectors
-    except HstreeError:
-        summary = f"Built by {method}."
-    options = ", ".join(
-        name if value is True else f"{name} {value}"
-        for name, value in row.result.options.items()
-        if value is not None and value is not False
-    )
-    text = f"{summary} ({options})" if options else summary
-    if from_vectors and built_here:
-        text += (
-            " Built from each word\u2019s mean predicted vector under the same model trained on "
-        )
-        text += "a random tree."
-    return text
 
 
 def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from functools import partial
 
 from markupsafe import Markup
 
+from hstree.experiments.planning import Regime
 from hstree.experiments.results import Comparison, RowRun
-from hstree.experiments.survey import Regime, Speed, Survey, SurveyRow, epochs_of
-from hstree.report.answer import Answer, conditions_of
-from hstree.report.page import render
+from hstree.experiments.survey import Speed, Survey, SurveyRow, epochs_of
+from hstree.report.answer import Answer, conditions_of, within
+from hstree.report.page import Offer, render
 from hstree.report.plots import plots_of_survey
 from hstree.report.table import (
     DASH,
@@ -55,10 +56,13 @@ def survey_page_of(found: Survey) -> str:
         question="Which output layer",
         caption="Every row was trained on the same text with the same starting vectors and "
         "batches. Perplexities are of the normalised distribution.",
-        answers=_answers(found),
+        pending=first.pending,
+        warnings=first.read_before(),
+        offers=[Offer(0.0, None, _answers(found))],
+        within=None,
         rows=compared,
         columns=_columns(found),
-        chosen=None,
+        words=[],
         conditions=_conditions(found, first),
         plots=plots_of_survey(merged, compared, first.bands),
         explorer=None,
@@ -76,18 +80,18 @@ def _answers(found: Survey) -> list[Answer]:
         if (choice := comparison.choice) is None:
             continue
         rows = rows_of(comparison)
-        best, fastest = row_named(rows, choice.best), row_named(rows, choice.fastest)
+        best, fastest = row_named(rows, choice.best), row_named(rows, choice.chosen)
         text = _html(
             "<strong>{}</strong> has the lowest validation perplexity; its test perplexity is {}{}",
             best.name, perplexity(best.perplexity()), _than_flat(best),
         )  # fmt: skip
         if best.index == fastest.index:
-            text += _html("; none within {:.0%} of it trains faster.", choice.within)
+            text += _html("; none within {} of it trains faster.", within(choice.within))
         else:
             text += _html(
-                ". Of the rows within {:.0%} of it, <strong>{}</strong> trains fastest: test "
-                "perplexity {}{}.", choice.within, fastest.name, perplexity(fastest.perplexity()),
-                _than_flat(fastest),
+                ". Of the rows within {} of it, <strong>{}</strong> trains fastest: test "
+                "perplexity {}{}.", within(choice.within), fastest.name,
+                perplexity(fastest.perplexity()), _than_flat(fastest),
             )  # fmt: skip
         answers.append(Answer(f"Which is best {_TITLES[regime]}?", text))
     for title, _, speed in _SPEEDS:
@@ -137,8 +141,10 @@ def _columns(found: Survey) -> list[Column]:
         Column("parameters", "% of flat", "trained numbers",
                lambda row: _parameters(by_name[row.name]))
     )  # fmt: skip
-    for regime in found.regimes():
-        columns += _columns_of(found, regime, by_name)
+    first, *others = (
+        column for regime in found.regimes() for column in _columns_of(found, regime, by_name)
+    )
+    columns = [first, *columns, *others]
     columns.append(
         Column("published", "ratio to flat", "of perplexities, on other texts, models and budgets",
                lambda row: _published(by_name[row.name]))

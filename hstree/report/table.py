@@ -12,12 +12,9 @@ from hstree.experiments import results
 from hstree.experiments.results import Comparison, Scored, TreeFigures
 from hstree.experiments.significance import BLOCK, FEWEST
 
-#: Distinct to most eyes, and readable on white and on near-black alike.
-COLOURS = (
-    "#2f82c3", "#d4573b", "#2f9967", "#a569c9", "#b57a1c", "#0f97a3",
-    "#cb5590", "#7c8a24", "#6a75d8", "#9a7155", "#c0504d", "#6e8090",
-)  # fmt: skip
-MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star")
+#: Number of colours, the classes ``c0`` and so on of the style sheet, and the markers.
+COLOURS = 12
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted", "hex", "star")
 DASH = "\N{EN DASH}"
 
 
@@ -53,19 +50,12 @@ class PageRow:
 
     @property
     def is_flat(self) -> bool:
-        """Whether it is the flat softmax: all labels under the root."""
-        if self.tree is None:
-            return self.result.kind == "layer" and self.result.method == "flat"
-        return self.tree.nodes == 1
-
-    @property
-    def colour(self) -> str:
-        """Colour; after the twelfth row they repeat, with other markers."""
-        return COLOURS[self.index % len(COLOURS)]
+        """Whether it is the flat softmax."""
+        return self.result.is_flat
 
     @property
     def marker(self) -> str:
-        """Marker, as bokeh names it."""
+        """Marker; colours repeat after the twelfth row, with other markers."""
         return MARKERS[self.index % len(MARKERS)]
 
     @property
@@ -73,7 +63,7 @@ class PageRow:
         """Line style: dashed for a baseline, dotted where colours repeat."""
         if not self.is_trained:
             return "dashed"
-        return "solid" if self.index < len(COLOURS) else "dotted"
+        return "solid" if self.index < COLOURS else "dotted"
 
     def perplexity(self, split: Scored = "test") -> float | None:
         """Return the mean perplexity over seeds."""
@@ -83,6 +73,17 @@ class PageRow:
     def tokens_per_second(self) -> float | None:
         """Training speed."""
         return self.result.tokens_per_second
+
+    def scoring(self, what: str) -> float | None:
+        """Return the tokens per second in testing: of ``nll`` or of ``top_k``."""
+        speeds = self.result.scoring
+        return None if speeds is None else float(getattr(speeds, what))
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes of the weights, which are kept in single precision; None for a baseline."""
+        parameters = self.result.parameters
+        return None if parameters is None or not self.is_trained else 4 * parameters
 
 
 def rows_of(comparison: Comparison) -> list[PageRow]:
@@ -104,6 +105,19 @@ def flat_row(rows: Sequence[PageRow]) -> PageRow | None:
 def row_named(rows: Sequence[PageRow], name: str) -> PageRow:
     """Return the row of a name."""
     return next(row for row in rows if row.name == name)
+
+
+def row_class(row: PageRow) -> str:
+    """Return the classes of what is drawn of a row: its number and its colour."""
+    return f"row-{row.index} c{row.index % COLOURS}"
+
+
+def seconds_before_training(row: PageRow) -> float:
+    """Return the seconds from the text to the first epoch; 0 where they are not known."""
+    from_text = row.result.from_text
+    if from_text is None:
+        return 0.0
+    return sum(part or 0.0 for part in (from_text.vectors, from_text.tree, from_text.preparation))
 
 
 # Figures
@@ -143,6 +157,11 @@ def signed(ratio: float) -> str:
     """Format a ratio as a signed percentage: "+3.5%"."""
     per_cent = f"{100 * (ratio - 1):+.1f}%".replace("-", "\N{MINUS SIGN}")
     return "0.0%" if per_cent[1:] == "0.0%" else per_cent
+
+
+def signed_number(value: float, digits: int = 2) -> str:
+    """Format a number with its sign: "+0.52"."""
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def p_value(p: float | None) -> str:
@@ -186,35 +205,39 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
         Column("unnormalised", "perplexity", "on the test split if every score were read as a "
                "log-probability: not to be compared with perplexities", _unnormalised),
     ]  # fmt: skip
+    scoring = [
+        Column("one word", "words/s", "speed of a trained model: the probability of one word in "
+               "its context", lambda row: _cell(_short_number, row.scoring("nll"))),
+        Column("top 10", "words/s", "speed of a trained model: the ten most probable words of a "
+               "context", lambda row: _cell(_short_number, row.scoring("top_k"))),
+    ]  # fmt: skip
     return [
-        Column("codes", "per word", "paths from the root to a word, on average",
-               lambda row: _cell(_codes, row.tree.codes_per_label if row.tree else None)),
-        Column("length", "decisions", "code length of a word of running text, all its codes "
-               "together",
-               lambda row: _cell(three_digits, row.tree.code_length.mean if row.tree else None)),
-        Column("scores", "per target", "node scores computed for one prediction: 1 at a binary "
-               "node, k at one with k branches",
-               lambda row: _cell(three_digits, row.tree.scores_per_target if row.tree else None)),
-        Column("parameters", "", "trained numbers",
-               lambda row: _cell(_millions, row.result.parameters)),
-        *([wordnet] if any(row.result.in_wordnet is not None for row in rows) else []),
-        Column("valid", "perplexity", "lower is better; the answer is chosen by it",
-               lambda row: _cell(perplexity, row.perplexity("valid"))),
         Column("test", "perplexity", "lower is better; ± is the standard deviation over n seeds; "
                "* stopped at the limit of epochs, before the validation perplexity had stopped "
                "falling: more epochs may lower it", _test),
-        *([without] if oov else []),
-        Column("to flat", "% perplexity", "difference from the flat softmax, with its 95% interval "
+        Column("speed", "tokens/s", "in training, and as a multiple of the flat softmax\u2019s",
+               lambda row: _cell(number, row.tokens_per_second, _times_flat(row.result.speed_up))),
+        Column("to flat", "perplexity", "difference from the flat softmax, with its 95% interval "
                f"over blocks of {BLOCK:,} test tokens or more; fewer than {FEWEST} blocks are too "
                "few for one", of_to_flat),
         Column("p", "", "p value of no difference from the flat softmax: paired t-test over test "
                "blocks", _p),
-        *(log_z if any(row.result.log_normaliser for row in rows) else []),
-        Column("speed", "tokens/s", "in training, and as a multiple of the flat softmax\u2019s",
-               lambda row: _cell(number, row.tokens_per_second, _times_flat(row.result.speed_up))),
         Column("from text", "seconds", "to build the tree and train all epochs on it, including "
                "the model that learned its vectors, excluding validation; and how many times as "
                "fast as the flat softmax that is", _from_text),
+        *(scoring if any(row.result.scoring for row in rows) else []),
+        Column("memory", "of weights", "bytes of the trained numbers in single precision, and how "
+               "many there are", _memory),
+        Column("valid", "perplexity", "lower is better; the answer is chosen by it",
+               lambda row: _cell(perplexity, row.perplexity("valid"))),
+        *([without] if oov else []),
+        Column("scores", "per target", "node scores computed for one prediction: 1 at a binary "
+               "node, k at one with k branches",
+               lambda row: _cell(three_digits, row.tree.scores_per_target if row.tree else None)),
+        Column("length", "decisions", "code length of a word of running text, all its codes "
+               "together; and how many codes a word has on average, where not one", _length),
+        *([wordnet] if any(row.result.in_wordnet is not None for row in rows) else []),
+        *(log_z if any(row.result.log_normaliser for row in rows) else []),
     ]  # fmt: skip
 
 
@@ -222,12 +245,34 @@ def _cell(form: Callable[[float], str], value: float | None, note: str = "") -> 
     return Cell(DASH if value is None else form(value), value, note)
 
 
-def _codes(value: float) -> str:
-    return "1" if value == 1 else three_digits(value)
+def _length(row: PageRow) -> Cell:
+    if row.tree is None:
+        return Cell(DASH, None)
+    codes = row.tree.codes_per_label
+    note = "" if codes in (None, 1) else f"{three_digits(codes)} codes"
+    return _cell(three_digits, row.tree.code_length.mean, note)
 
 
 def _millions(value: float) -> str:
     return f"{value / 1e6:.2f} M" if value >= 1e6 else number(value)
+
+
+def _short_number(value: float) -> str:
+    return f"{value / 1e3:,.0f}k" if value >= 99_500 else number(value)
+
+
+def in_bytes(value: float) -> str:
+    """Format a number of bytes: 640 kB, 4.31 MB."""
+    for size, unit in ((1e9, "GB"), (1e6, "MB")):
+        if value >= size:
+            return f"{three_digits(value / size)} {unit}"
+    return f"{three_digits(value / 1e3)} kB"
+
+
+def _memory(row: PageRow) -> Cell:
+    parameters = row.result.parameters
+    note = "" if parameters is None else _millions(parameters)
+    return _cell(in_bytes, row.memory, note)
 
 
 def _test(row: PageRow) -> Cell:

@@ -11,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -20,13 +20,14 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from hstree import progress
+from hstree._checkpoints import Checkpoints, State
+from hstree._tables import TextTable, figure
 from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
 from hstree.errors import TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.training.ahead import ahead
-from hstree.training.checkpoints import Checkpoints, State
 from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
@@ -91,6 +92,23 @@ class History:
     def seconds(self) -> float:
         """Wall-clock time of the epochs, without validations."""
         return sum(epoch.seconds for epoch in self.epochs)
+
+    def _repr_html_(self) -> str:
+        return table_of(self.epochs)._repr_html_()
+
+
+def table_of(epochs: Sequence[Epoch]) -> TextTable:
+    """Return a table with a row per epoch of a training."""
+    columns = ("epoch", "train", "valid", "seconds", "tokens/s", "learning rate")
+    rows = [
+        (
+            str(epoch.epoch),
+            *(figure(epoch.train), figure(epoch.valid), figure(epoch.seconds, 1)),
+            *(figure(epoch.tokens_per_second, 0), f"{epoch.learning_rate:g}"),
+        )
+        for epoch in epochs
+    ]
+    return TextTable(columns, rows)
 
 
 @dataclass
@@ -267,6 +285,7 @@ class Trainer(ABC, Generic[M]):
                     epoch = self._epoch(train, valid, history, checkpoints)
                 with held_back():
                     self._end_epoch(epoch, history)
+                self._report(epoch, history)
         except KeyboardInterrupt:
             if checkpoints is not None and self._place.is_whole:
                 checkpoints.save(self._state(history))
@@ -275,6 +294,17 @@ class Trainer(ABC, Generic[M]):
             for name, parameter in self._weights().items():
                 parameter[...] = self._best.weights[name]
         return history
+
+    def _report(self, epoch: Epoch, history: History) -> None:
+        """Report the end of an epoch; the seconds left are those of all epochs, by the last."""
+        if self.seconds is None:
+            place, left = f" of {self.epochs}", (self.epochs - epoch.epoch) * epoch.seconds
+        else:
+            place, left = "", max(0.0, self.seconds - history.seconds)
+        text = f"epoch {epoch.epoch}{place}"
+        if epoch.valid is not None:
+            text += f", validation {epoch.valid:.1f}"
+        progress.report(text, 0.0 if history.converged else left)
 
     def _end_epoch(self, epoch: Epoch, history: History) -> None:
         """Record an epoch; decide about the schedule, the best weights and the end."""

@@ -22,7 +22,7 @@ class Content:
     """Content of a tree file; the fields are those of `Tree`.
 
     The arrays are int64 vectors; everything else, even that labels are strings, is left to the
-    rules, so that `hstree check` can name every broken rule where `Tree` stops at the first.
+    rules, so that `broken_rules` can name every broken rule where `Tree` stops at the first.
     """
 
     labels: list[str]

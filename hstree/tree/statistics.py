@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree._tables import TextTable, figure
 from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
@@ -51,6 +52,34 @@ class TreeStatistics:
             "depth": self.depth,
             "sha256": self.sha256,
         }
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return names and values for people to read."""
+        rows = [
+            ("method", self.method or "-"),
+            ("labels", f"{self.labels:,}"),
+            ("nodes", f"{self.nodes:,}"),
+            ("code length", code_length_line(self.length_weighted, self.length_uniform)),
+            ("scores/target", figure(self.scores_per_target)),
+            ("depth", f"{self.depth:,}"),
+            ("sha256", self.sha256),
+        ]
+        if self.entropy is not None:
+            bounds = f"entropy {figure(self.entropy)}, Huffman length {figure(self.huffman_length)}"
+            rows.insert(-1, ("bounds", f"{bounds} (binary codes, one per label)"))
+        if self.max_codes_per_label > 1:
+            codes = f"{figure(self.codes_per_label)}, at most {self.max_codes_per_label:,}"
+            rows.insert(3, ("codes/label", f"{codes}; the code length is their sum"))
+        return rows
+
+    def _repr_html_(self) -> str:
+        return TextTable((), self.facts())._repr_html_()
+
+
+def code_length_line(weighted: float | None, uniform: float | None) -> str:
+    """Return the mean code lengths of a tree for people to read, by counts if it has any."""
+    by_counts = "" if weighted is None else f"{figure(weighted)} by counts, "
+    return f"{by_counts}{figure(uniform)} per label"
 
 
 def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatistics:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Self
+from html import escape
+from typing import TYPE_CHECKING, Self
 
 from hstree.errors import TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.content import Content
+from hstree.tree.icicle import draw
 from hstree.tree.statistics import TreeStatistics, tree_statistics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Tree(TreeArrays):
@@ -52,6 +57,40 @@ class Tree(TreeArrays):
         """Compute the tree's statistics; see `TreeStatistics`."""
         return tree_statistics(self)
 
+    def plot(self, *, max_depth: int = 12, ax: Axes | None = None) -> Axes:
+        """Draw the tree as an icicle: each branch as wide as its share of the counts.
+
+        A branch to a node has the node's name, if it has one, or the most frequent labels below
+        it. Of trees without counts all labels count 1; a label's count is split evenly over its
+        codes.
+
+        Parameters
+        ----------
+        max_depth : int, default 12
+            Number of decisions from the root to draw.
+        ax : matplotlib Axes, optional
+            Axes to draw on (default: those of a new figure).
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        MissingExtraError
+            When matplotlib is not installed.
+        OptionError
+            When `max_depth` is below 1.
+
+        Examples
+        --------
+        >>> tree.plot(max_depth=6).figure.savefig("tree.png")  # doctest: +SKIP
+        """
+        return draw(self, max_depth, ax)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.stats()._repr_html_()}"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tree as ``.json``, ``.json.gz`` or ``.npz``, by the extension of `path`.
 
@@ -84,7 +123,8 @@ class Tree(TreeArrays):
         try:
             return cls.from_content(files.read_content(path))
         except TreeError as error:
-            raise TreeError(f"{path}: {error}; `hstree check` names every broken rule") from error
+            more = "`hstree.tree.files.read_content(...).broken_rules()` names every broken rule"
+            raise TreeError(f"{path}: {error}; {more}") from error
 
     @classmethod
     def from_content(cls, content: Content) -> Self:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hstree
+from hstree import progress
 from hstree.builders import broken_builders
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
@@ -212,3 +213,34 @@ def test_every_setting_is_tried_and_every_builder_works():
     assert set(SETTINGS) <= set(METHODS)
     assert not broken_builders()
     assert EOS == "<eos>"  # what `corpus_of` gets one of for every line
+
+
+@every_builder
+def test_progress_has_a_total_that_is_not_passed(method, options, tmp_path):
+    tasks = []
+
+    class Sink:
+        def start(self, title, total, unit):
+            tasks.append([title, total, 0.0])
+            return self.Running(tasks[-1])
+
+        def stop(self, task):
+            pass
+
+        class Running:
+            def __init__(self, task):
+                self.task = task
+
+            def advance(self, amount=1):
+                assert amount >= 0
+                self.task[2] += amount
+
+            def note(self, text):
+                pass
+
+    with progress.shown_by(Sink()):
+        for given_input in inputs(method, tmp_path).values():
+            hstree.build(method, given_input, **options)
+    for title, total, done in tasks:
+        assert total is not None or title in ("reading WordNet", "projecting tf-idf vectors")
+        assert total is None or done <= total * (1 + 1e-9) + 1e-9, title

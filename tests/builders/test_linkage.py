@@ -1,3 +1,5 @@
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,8 @@ from sklearn.cluster import AgglomerativeClustering
 
 from hstree.builders import linkage as module
 from hstree.builders.linkage import linkage, tree_from_linkage
+from hstree.builders.shared import agglomerative
+from hstree.builders.shared.agglomerative import Criterion, merges_of
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
 from hstree.tree.codes import Codes
@@ -152,3 +156,30 @@ def test_what_does_not_go_together_is_refused():
         linkage(words(normal(5, 2)), metric="cosine")
     with pytest.raises(InputError, match="cosine"):
         linkage(words(np.zeros((4, 2))), criterion="average", metric="cosine")
+
+
+@pytest.mark.parametrize("criterion", get_args(Criterion))
+@pytest.mark.parametrize("n", [2, 3, 40, 150])
+def test_merges_are_those_of_scipy(criterion, n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4))
+    expected = hierarchy.linkage(X, criterion)[:, :2]
+    assert merges_of(X, criterion, "euclidean").tolist() == expected.tolist()
+    if criterion not in ("centroid", "median"):
+        equal = rng.integers(0, 3, (n, 3)).astype(float)
+        expected = hierarchy.linkage(equal, criterion)[:, :2]
+        assert merges_of(equal, criterion, "euclidean").tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "cityblock", "chebyshev", "correlation"])
+@pytest.mark.parametrize("criterion", ["single", "average", "weighted"])
+def test_merges_by_other_distances_are_those_of_scipy(criterion, metric, monkeypatch):
+    monkeypatch.setattr(agglomerative, "_AT_ONCE", 333)
+    X = np.random.default_rng(5).normal(size=(90, 5))
+    expected = hierarchy.linkage(X, criterion, metric)[:, :2]
+    assert merges_of(X, criterion, metric).tolist() == expected.tolist()
+
+
+def test_ties_of_centroids_go_to_the_first_words():
+    square = np.array([[0.0, 0], [0, 1], [4, 0], [4, 1]])
+    assert merges_of(square, "centroid", "euclidean").tolist() == [[0, 1], [2, 3], [4, 5]]

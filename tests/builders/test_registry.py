@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Literal, Optional
 
 import numpy as np
@@ -380,18 +382,83 @@ def test_a_vocabulary_lies_over_a_corpus(files):
 
 def test_what_cannot_serve_is_refused_with_the_way_out(files):
     with pytest.raises(
-        InputError, match=r"kmeans takes word vectors, not nltk:brown.*hstree embed"
+        InputError, match=r"kmeans takes word vectors, not nltk:brown.*hstree\.CBOW"
     ):
         hstree.build("kmeans", "nltk:brown")
     with pytest.raises(InputError, match=r"kmeans takes word vectors, not .*vocab\.tsv; give"):
         hstree.build("kmeans", files / "vocab.tsv")
-    with pytest.raises(InputError, match=r"kmeans takes word vectors, not a corpus.*hstree embed"):
+    with pytest.raises(InputError, match=r"kmeans takes word vectors, not a corpus.*hstree\.CBOW"):
         hstree.build("kmeans", Corpus.read(files / "text.txt"))
     with pytest.raises(InputError, match="kmeans takes word vectors, not an int; give"):
         hstree.build("kmeans", 3)
-    with pytest.raises(InputError, match=r"line 1: no word with numbers.*hstree bootstrap"):
+    with pytest.raises(InputError, match=r"line 1: no word with numbers.*hstree\.bootstrap"):
         hstree.build("kmeans", files / "text.txt")
-    with pytest.raises(InputError, match="without counts; add them to"):
+    with pytest.raises(InputError, match="without counts; add them, for"):
         hstree.build("huffman", WordVectors(["a"], [[1.0]]))
     with pytest.raises(InputError, match="huffman takes a vocabulary, not a list"):
         hstree.build("huffman", [1, 2])
+    with pytest.raises(InputError, match="huffman takes a vocabulary, not an array"):
+        hstree.build("huffman", np.ones((2, 2)))
+    with pytest.raises(InputError, match="kmeans takes word vectors, not a dict; give an array"):
+        hstree.build("kmeans", {"a": 1})
+
+
+@pytest.mark.parametrize("counts", [{"a": 1, "b": 5, "c": 2}, Counter("abbcbbcb")])
+def test_a_dict_of_counts_is_a_vocabulary(counts):
+    tree = hstree.build("huffman", counts)
+    vocabulary = Vocabulary(["a", "b", "c"], [1, 5, 2])
+    assert tree == hstree.build("huffman", vocabulary)
+    assert tree.meta == hstree.build("huffman", vocabulary).meta
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({}, "without a word"),
+        ({3: 1}, "the word 3 is of type int; words must be str"),
+        ({"a": 0.5}, r"the count of 'a' is 0\.5, not a whole number"),
+        ({"a": [1], "b": [1, 2]}, r"the count of 'a' is \[1\], not a whole number"),
+        ({"a": -1}, "'a' has the count -1"),
+        ({"a": 2**63}, "sum is above 2"),
+        ({"a": 0, "b": 0}, "every count of the 2 words is zero"),
+    ],
+)
+def test_what_is_no_count_is_refused(counts, said):
+    with pytest.raises(InputError, match=said):
+        hstree.build("huffman", counts)
+
+
+def test_an_array_is_vectors_named_by_index():
+    rows = np.random.default_rng(0).normal(size=(12, 3))
+    tree = hstree.build("gmm", rows)
+    assert tree.labels == tuple(map(str, range(12)))
+    assert tree == hstree.build("gmm", WordVectors(list(map(str, range(12))), rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (np.ones(3), r"vectors of shape \(3,\)"),
+        (np.array(1.0), r"vectors of shape \(\)"),
+        (np.empty((0, 2)), r"vectors of shape \(0, 2\)"),
+        (np.array([[1.0], [np.nan]]), r"row 1 \('1'\) holds nan"),
+        (np.array([["a"]]), "they must be real numbers"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(rows, said):
+    with pytest.raises(InputError, match=said):
+        hstree.build("gmm", rows)
+
+
+def test_keyed_vectors_are_vectors_with_counts():
+    """Of gensim, or of whatever has the same attributes."""
+    rows = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    words, counts = list("abcdef"), [9, 5, 4, 4, 2, 1]
+    keyed = SimpleNamespace(index_to_key=words, vectors=rows, expandos={"count": counts})
+    vectors = WordVectors(words, rows, counts=counts)
+    assert hstree.build("gmm", keyed) == hstree.build("gmm", vectors)
+    assert hstree.build("huffman", keyed) == hstree.build("huffman", vectors)
+    without = SimpleNamespace(index_to_key=words, vectors=rows)
+    assert hstree.build("gmm", without) == hstree.build("gmm", WordVectors(words, rows))
+    with pytest.raises(InputError, match="come without counts"):
+        hstree.build("huffman", without)

@@ -22,14 +22,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
+from hstree.experiments import results
 from hstree.experiments.runs import CHECKPOINTS
 from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
@@ -42,13 +45,21 @@ COMMANDS = {
         "build -m huffman new.txt -o t.npz --force",
         "build -m huffman old.txt -o t.npz --force",
     ),
+    "build classes": (
+        "build -m classes new.txt -o t.npz --force",
+        "build -m classes old.txt -o t.npz --force",
+    ),
+    "build gmm": (
+        "build -m gmm --trees 3 new.npy -o t.npz --force",
+        "build -m gmm --trees 3 old.npy -o t.npz --force",
+    ),
     "evaluate": (
-        f"evaluate new.json new.txt {QUICK} --save m --json r.json --vectors-out w.npy",
-        f"evaluate old.json old.txt {QUICK} --save m --json r.json --vectors-out w.npy",
+        f"evaluate new.json new.txt {QUICK} --force --save m --json r.json --vectors-out w.npy",
+        f"evaluate old.json old.txt {QUICK} --force --save m --json r.json --vectors-out w.npy",
     ),
     "bootstrap": (
-        f"bootstrap new.txt {QUICK} -m kmeans -o b --json b.json",
-        f"bootstrap old.txt {QUICK} -m kmeans -o b --json b.json",
+        f"bootstrap new.txt {QUICK} --force -m kmeans -o b --json b.json",
+        f"bootstrap old.txt {QUICK} --force -m kmeans -o b --json b.json",
     ),
     "embed .vec": (
         "embed new.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.vec --force",
@@ -80,8 +91,12 @@ COMMANDS = {
     ),
     "stats": ("stats new.json --json st.json", "stats old.json --json st.json"),
     "compare": (
-        f"compare new.txt {QUICK} -m huffman -m flat --baseline kn2 -o d",
-        f"compare old.txt {QUICK} -m huffman -m flat --baseline kn2 -o d",
+        f"compare new.txt {QUICK} --force -m huffman -m flat --baseline kn2 -o d",
+        f"compare old.txt {QUICK} --force -m huffman -m flat --baseline kn2 -o d",
+    ),
+    "survey": (
+        f"survey new.txt {QUICK} --force -r huffman -o y",
+        f"survey old.txt {QUICK} --force -r huffman -o y",
     ),
     "report": ("report compared -o p.html", "report others -o p.html"),
 }
@@ -95,6 +110,8 @@ FULL, SHORT = 200, 8
 _TIMES = {
     *("seconds", "fit_seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "choice"),
     *("from_text", "seconds_from_text", "speed_up_from_text", "preparation"),
+    *("speed_rounds", "speed_low", "speed_high", "scoring"),
+    *("nll_per_second", "top_k_per_second"),
 }
 #: Arrays that are not word vectors.
 _NLLS = {"test_nll.npy", "valid_nll.npy"}
@@ -118,8 +135,9 @@ class Summary:
     kills : Counter
         By command; only of processes that were still running.
     states : Counter
-        What stood at the outputs' places after a kill: "old", "new", "none", or "refused", two
-        files that are not of each other and are not read as if they were.
+        What stood at the outputs' places after a kill: "old", "new", "none", "so far", the results
+        of finished rows beside pending ones, or "refused", two files that are not of each other and
+        are not read as if they were.
     faults : list of str
         What was lost, damaged, mismatched, left behind or not made again; one line each.
     seconds : float
@@ -137,13 +155,13 @@ class Summary:
         return "\n".join([f"{said}; {len(self.faults)} faults", *self.faults])
 
 
-def run(full: bool = False, seed: int = 0) -> Summary:
-    """Kill every writing command, `FULL` or `SHORT` times in all."""
+def run(full: bool = False, seed: int = 0, *, kills: int = 0, only: Sequence[str] = ()) -> Summary:
+    """Kill every writing command, or `only` some, `FULL` or `SHORT` or `kills` times in all."""
     start, summary, draw = time.perf_counter(), Summary(), random.Random(seed)
-    wanted = FULL if full else SHORT
-    names = COMMANDS if full else IN_SHORT
+    wanted = kills or (FULL if full else SHORT)
+    names = only or (COMMANDS if full else IN_SHORT)
     with tempfile.TemporaryDirectory(prefix="hstree-kills-") as folder:
-        inputs = _inputs(Path(folder), full)
+        inputs = _inputs(Path(folder), "report" in names)
         subjects = [_Subject(name, inputs, Path(folder)) for name in names]
         for number in range(wanted):
             turn, place = divmod(number, len(subjects))
@@ -152,16 +170,18 @@ def run(full: bool = False, seed: int = 0) -> Summary:
     return summary
 
 
-def _inputs(folder: Path, full: bool) -> Path:
+def _inputs(folder: Path, with_comparisons: bool) -> Path:
     """Make what the commands read: texts over other words, their trees, a model, comparisons."""
     inputs = folder / "inputs"
     inputs.mkdir()
     for name, n_words in (("new", 12), ("old", 9)):
         lines, _ = markov_lines(1500, seed=n_words, n_words=n_words)
         write_lines(inputs / f"{name}.txt", lines)
+        rows = np.random.default_rng(n_words).normal(size=(10 * n_words, 3))
+        WordVectors([f"w{i}" for i in range(len(rows))], rows).save(inputs / f"{name}.npy")
         _must(inputs, f"build -m huffman {name}.txt -o {name}.json")
-    _must(inputs, f"evaluate new.json new.txt {QUICK} --save model")
-    if full:
+    _must(inputs, f"evaluate new.json new.txt {QUICK} --force --save model")
+    if with_comparisons:
         _must(inputs, COMMANDS["compare"][0].replace("-o d", "-o compared"))
         _must(inputs, COMMANDS["compare"][1].replace("-o d", "-o others"))
     shutil.rmtree(inputs / "cache")
@@ -199,7 +219,7 @@ class _Subject:
             path = folder / name
             if name in self.known or name.startswith("cache") or path.name == ".lock":
                 continue
-            if _is_temporary(name):
+            if _is_temporary(name) or path.is_dir():  # one that is still empty
                 continue
             if path.name in TREE_FILES and path.parent.name == (
                 "m" if self.name == "evaluate" else "model"
@@ -234,7 +254,7 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
         if CHECKPOINTS in Path(name).parts:  # the rerun goes on from there, and removes them
             continue
         state = _state(subject, name, left.get(name), old.get(name))
-        if state in ("old", "new", "none", "refused"):
+        if state in ("old", "new", "none", "refused", "so far"):
             summary.states[state] += 1
         else:
             summary.faults.append(f"{what}: {name}: {state}")
@@ -245,6 +265,17 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
         names = [n for n in {*again, *subject.new} if again.get(n) != subject.new.get(n)]
         summary.faults.append(f"{what}: after the rerun others than without a kill: {names}")
     summary.faults += [f"{what}: {n} is left" for n in _files(subject.work) if _is_temporary(n)]
+
+
+def _is_so_far(path: Path) -> bool:
+    """Return whether a file has the results of finished rows, while others are pending."""
+    if path.name == "results.json":
+        return bool(results.load(path).pending)
+    if path.name != "results.csv":
+        return False
+    found = results.load(path.parent)
+    with path.open(newline="") as file:
+        return len(list(csv.DictReader(file))) < len(found.rows) + len(found.pending)
 
 
 def _state(
@@ -262,6 +293,8 @@ def _state(
         except HstreeError as error:
             return f"unreadable: {error}"
         return "old" if left == old else "new"
+    if _is_so_far(subject.work / name):
+        return "so far"
     if len(left) == 1 or name.endswith("/"):
         return "neither old nor new"
     if None in left:
@@ -287,13 +320,12 @@ def _content(path: Path) -> bytes | None:
     """Return the bytes of a file without the figures that are others each time."""
     if not path.exists():
         return None
-    if path.is_dir():  # one that is still empty
-        return b""
     data = path.read_bytes()
-    if path.name == "results.csv":
+    if path.name in ("results.csv", "survey.csv"):
         rows = [_timeless(row) for row in csv.DictReader(io.StringIO(data.decode()))]
         return json.dumps(rows).encode()
-    if path.name == "report.html":  # the page of a comparison shows its times
+    # they show measured times
+    if path.name in ("report.html", "survey.html", "plan.json", "speeds.json"):
         return data[-8:]
     if path.suffix == ".json":
         return json.dumps(_timeless(json.loads(data))).encode()
@@ -302,8 +334,14 @@ def _content(path: Path) -> bytes | None:
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _timeless(inner) for key, inner in value.items() if key not in _TIMES}
+        if "times_flat" in value:  # a measured speed
+            return {}
+        return {key: _timeless(inner) for key, inner in value.items() if not _is_time(key)}
     return [_timeless(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _is_time(key: str) -> bool:
+    return key in _TIMES or key.endswith(("_times_flat", "_tokens_per_second", "_seconds"))
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -380,8 +418,10 @@ def _child(folder: Path, line: str, operations: Any, operation: int | None, erro
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)
+    from hstree.builders.shared import unfinished
     from hstree_cli.main import exit_status
 
+    unfinished.MINUTES = 0  # keep the state of a build at every step
     status = exit_status(shlex.split(line))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -392,7 +432,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help=f"{FULL} kills instead of {SHORT}")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kills", type=int, default=0, help="another number of kills")
+    parser.add_argument("--only", nargs="+", choices=COMMANDS, metavar="NAME", default=())
     given = parser.parse_args()
-    found = run(given.full, given.seed)
+    found = run(given.full, given.seed, kills=given.kills, only=given.only)
     print(found)
     sys.exit(bool(found.faults))

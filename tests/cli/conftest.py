@@ -32,6 +32,9 @@ def hstree(capsys, tmp_path, monkeypatch):
     """Run the program in a folder of its own, 80 columns wide."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    # A busy machine would otherwise add lines of progress to standard error.
+    for patience in ("LINE_PATIENCE", "LONG_TASK"):
+        monkeypatch.setattr(f"hstree._progress_display.{patience}", float("inf"))
 
     def run(*arguments):
         capsys.readouterr()

@@ -154,9 +154,9 @@ def test_stats_say_what_wordnet_has_of_the_words(hstree, tmp_path):
     hstree("build", "-m", "wordnet", "pets.txt", "-o", "tree.json")
     out = hstree("stats", "tree.json").out
     # dogs, cat, ran; the, and, <eos> are outside.
-    assert "in WordNet     3 of 6 words, 42.86% of the tokens\n" in out
-    assert "as             2 nouns, 1 verbs, 0 adjectives, 0 adverbs\n" in out
-    assert "lemmatised     2 words, found by another form\n" in out
+    assert "in WordNet      3 of 6 words, 42.86% of the tokens\n" in out
+    assert "as              2 nouns, 1 verb, 0 adjectives, 0 adverbs\n" in out
+    assert "lemmatised      2 words, found by another form\n" in out
 
 
 @pytest.mark.parametrize(

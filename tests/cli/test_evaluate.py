@@ -71,7 +71,8 @@ def test_the_parts_of_a_corpus(hstree, tree, corpus, tmp_path):
         (["--valid", other], (180, 30, 20)),
         (["--test", other], (180, 20, 30)),
     ):
-        ran = hstree("evaluate", tree, corpus, "--epochs", "0", *options, "--json", "r.json")
+        written = ("--json", "r.json", "--force")
+        ran = hstree("evaluate", tree, corpus, "--epochs", "0", *options, *written)
         assert ran.status == 0, ran.err
         tokens = figures(tmp_path / "r.json")["tokens"]
         assert tuple(tokens.values()) == tuple(9 * n for n in lines)
@@ -159,7 +160,8 @@ def test_a_tree_without_eos_is_refused(refused, tmp_path, corpus):
 
 def test_words_can_be_left_out(hstree, tree, corpus, tmp_path):
     def oov(*options):
-        ran = hstree("evaluate", tree, corpus, "--epochs", "0", *options, "--json", "r.json")
+        written = ("--json", "r.json", "--force")
+        ran = hstree("evaluate", tree, corpus, "--epochs", "0", *options, *written)
         assert (ran.status, ran.warnings) == (0, [])
         found = figures(tmp_path / "r.json")
         assert found["vocabulary"]["size"] == 42
@@ -248,7 +250,8 @@ def test_a_pipe_is_refused_before_the_training(
     monkeypatch.setattr(LogBilinearTrainer, "fit", no_work)
     pipe = tmp_path_factory.mktemp("pipes") / "figures.json"
     os.mkfifo(pipe)
-    refused("evaluate", tree, corpus, "--json", pipe, saying="is not a regular file; choose")
+    said = "is not a regular file; choose"
+    refused("evaluate", tree, corpus, "--json", pipe, "--force", saying=said)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 

@@ -64,7 +64,7 @@ def test_while_it_starts(started, tree, corpus, module, number):
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_training_that_is_stopped_is_saved(started, tree, corpus, tmp_path, number):
-    saved = ["--epochs", "100000", "--dim", "4", "--save", "m", "--json", "r.json"]
+    saved = ["--epochs", "100000", "--dim", "4", "--save", "m", "--json", "r.json", "-q"]
     ran = started(WHILE_TRAINING, number, "evaluate", tree, corpus, *saved)
     assert ran.returncode == 130
     assert ran.stderr.startswith("hstree: warning: interrupted: ")

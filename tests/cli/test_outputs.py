@@ -47,7 +47,7 @@ def test_standard_output_loses_nothing_of_a_training(
     piped, tree, corpus, tmp_path, stdout, status, reason
 ):
     saved = ["--save", "m", "--json", "r.json", "--vectors-out", "v.npy"]
-    ran = piped(stdout, "evaluate", tree, corpus, *QUICK, *saved)
+    ran = piped(stdout, "evaluate", tree, corpus, *QUICK, *saved, "-q")
     # The status of a pipeline is that of its last command.
     assert ran.returncode == status
     assert ran.stderr == (f"hstree: error: standard output: {reason}\n" if reason else "")
@@ -61,8 +61,8 @@ def test_standard_output_loses_nothing_of_a_training(
 @pytest.mark.parametrize(
     ("arguments", "left"),
     [
-        (["bootstrap", "corpus.txt", "-o", "b", *QUICK, "--json", "r.json"], ["r.json"]),
-        (["compare", "corpus.txt", "-o", "c", *QUICK, "-m", "flat"], ["c/report.html"]),
+        (["bootstrap", "corpus.txt", "-o", "b", *QUICK, "--json", "r.json", "-q"], ["r.json"]),
+        (["compare", "corpus.txt", "-o", "c", *QUICK, "-m", "flat", "-q"], ["c/report.html"]),
         (["stats", "huffman.json", "--json", "s.json"], ["s.json"]),
         (["score", "m", "other.txt", "--json", "x.json"], ["x.json"]),
         (["predict", "m", "w0 w1", "--json", "p.json"], ["p.json"]),
@@ -105,7 +105,7 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
 
     monkeypatch.setattr(LanguageModel, "mean_predicted_vectors", full)
     (tmp_path / "m" / "config.json").mkdir(parents=True)
-    saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
+    saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy", "--force"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1
     assert len(ran.errors) == 2
@@ -202,10 +202,11 @@ REPLACED = [
     "evaluate huffman.json corpus.txt --json hard.txt",
     "evaluate huffman.json corpus.txt --json huffman.json",
     "evaluate huffman.json corpus.txt --test link.txt --json corpus.txt",
-    "evaluate huffman.json corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv",
+    "evaluate huffman.json corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv "
+    "--force",
     "evaluate m/tree.json corpus.txt --save m",
     "evaluate m corpus.txt --no-train --json m/config.json",
-    "evaluate huffman.json corpus.txt --save m --json m/config.json",
+    "evaluate huffman.json corpus.txt --save m --json m/config.json --force",
     "bootstrap corpus.txt -o b --json corpus.txt",
     "bootstrap corpus.txt -o b --vocabulary b/round-0/vectors.labels.tsv",
     "compare results.csv -m flat -o .",
@@ -226,7 +227,15 @@ REPLACED = [
 
 
 def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
-    files = ["words.json", "words.tsv", "words.labels.tsv", "v.labels.tsv", "results.csv", "x.json"]
+    files = [
+        "words.json",
+        "words.npy",
+        "words.tsv",
+        "words.labels.tsv",
+        "v.labels.tsv",
+        "results.csv",
+        "x.json",
+    ]
     files += [f"m/{name}" for name in ("tree.json", "config.json", "weights.safetensors")]
     files += [f"c/runs/flat/seed-0/{name}" for name in ("tree.json", "vectors.labels.tsv")]
     for name in [*files, "c/results.json", "b/round-0/vectors.labels.tsv"]:

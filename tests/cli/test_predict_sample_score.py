@@ -94,7 +94,7 @@ def test_a_sampled_text_ends_its_lines_at_eos(hstree, model):
 def test_lines_and_words_are_scored_alike(hstree, model, other, tmp_path):
     ran = hstree("score", model, other, "-o", "lines.tsv", "--json", "score.json")
     assert ran.status == 0
-    assert "1 of its 8 tokens" in ran.warnings[0]
+    assert ran.err == ""  # one unknown token in eight is usual
     lines = [line.split("\t") for line in (tmp_path / "lines.tsv").read_text().splitlines()]
     assert [line[1:] for line in lines] == [
         ["4", "1", "w0 w1 zebra"],

@@ -41,6 +41,26 @@ def test_help_names_every_command_in_80_columns(hstree):
     assert hstree().out == ran.out
 
 
+def test_help_lists_the_commands_in_groups(hstree):
+    panels = re.split(r"^╭─ (.*?) ─+╮$", hstree("--help").out, flags=re.M)
+    groups = dict(zip(panels[1::2], panels[2::2], strict=True))
+    for name, command in (
+        ("Start here", "demo"),
+        ("Build trees", "build"),
+        ("Train on trees and other output layers", "evaluate"),
+        ("Use a trained model", "predict"),
+    ):
+        assert re.search(rf"^│ {command} ", groups.pop(name), re.M)
+    assert list(groups) == ["Options"]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_a_switch_has_no_value_in_a_help_page(command, hstree):
+    out = hstree(*command.split(), "--help").out
+    assert re.search(r"--help +(-h +)?Show this message", out)
+    assert "bool" not in out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, hstree):
     ran = hstree(command, "--help")

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import hstree as library
+from hstree._text import printable
 from hstree.builders import build, builders
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.commands.build import build as build_command
 from hstree_cli.main import app
 from hstree_cli.registered_options import BuilderOptions, as_typer
-from hstree_cli.terminal import printable
 
 TOO_LARGE = 2**32
 

@@ -82,7 +82,7 @@ def test_a_model_remembers_its_training_and_so_do_vectors_of_it(done, tree, corp
     train = ("evaluate", tree, corpus, *QUICK, "--save", "m", "--vectors-out", "v.npy")
     assert done(*train, "--json", "r.json") == []
     assert json.loads((tmp_path / "r.json").read_text())["seen"] is None
-    again = done("evaluate", "m", corpus, "--no-train", "--json", "r.json")
+    again = done("evaluate", "m", corpus, "--no-train", "--json", "r.json", "--force")
     one(again, "the model was trained or validated on lines 1 to 180")
     assert again[0].endswith(json.loads((tmp_path / "r.json").read_text())["seen"])
     one(done("score", "m", corpus, "-o", "s.txt"), "the model was trained or validated on")

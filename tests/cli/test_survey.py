@@ -40,7 +40,7 @@ def test_the_plan_and_the_tables_fit_the_terminal(hstree, corpus, tmp_path, monk
         assert f"{row.with_kneser_ney['equal_epochs'].test:.1f}" in out
     for said in (
         "random (vectors",
-        "time left",
+        "to train on",
         "ln Z",
         "unnormalised",
         "one score",

@@ -23,7 +23,8 @@ def test_specials_are_not_counted_as_shared(tmp_path):
     assert (counts.shared, counts.words) == (2, 4)
     # c and d; a literal <unk> is in the vocabulary.
     assert (counts.tokens, counts.oov) == (13, 2)
-    assert counts.is_small
+    assert not counts.is_small
+    assert overlap(seen(tmp_path, "a", "<unk>", "<eos>")).is_small
     assert "2 of the 4 words of text.txt" in str(counts)
 
 

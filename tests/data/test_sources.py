@@ -112,7 +112,7 @@ def test_what_is_not_there_is_said_in_one_line(source, message):
         ("tree.json", "looks like a tree "),
         ("tree.json.gz", "looks like a tree "),
         ("tree.npz", "looks like a tree "),
-        ("brown.paths", "looks like words' paths .*hstree convert"),
+        ("brown.paths", "looks like words' paths .*hstree.formats.read"),
     ],
 )
 def test_what_is_no_prose_is_not_read_as_prose(tmp_path, name, message):

@@ -15,3 +15,10 @@ def trainings(monkeypatch):
 
     monkeypatch.setattr(LanguageModel, "fit", noted)
     return trees
+
+
+@pytest.fixture
+def short_turns(monkeypatch):
+    """Measure speeds for no longer than a batch."""
+    for name in ("TURN", "TESTING_TURN"):
+        monkeypatch.setattr(f"hstree.experiments.throughput.{name}", 0.001)

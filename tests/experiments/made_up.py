@@ -30,6 +30,7 @@ def a_row(*, kind="tree", **changed):
     is_tree = kind == "tree"
     fields = {
         "name": "made up",
+        "entry": {"output": "made up"},
         "tree_file": "tree.json" if is_tree else None,
         "method": None,
         "options": {},

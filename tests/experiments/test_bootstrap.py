@@ -58,13 +58,20 @@ def test_what_is_finished_is_not_done_again(splits, tmp_path, trainings):
 @pytest.mark.parametrize("change", [{"dim": 9}, {"random_state": 1}])
 def test_nothing_stale_is_reused(splits, tmp_path, trainings, change):
     dict(bootstrap(splits, tmp_path / "b", **SMALL))
-    dict(bootstrap(splits, tmp_path / "b", **{**SMALL, **change}))
+    before = {file: file.read_bytes() for file in (tmp_path / "b").rglob("*.json")}
+    with pytest.raises(InputError, match="round-0 has a finished round of another text, tree"):
+        dict(bootstrap(splits, tmp_path / "b", **{**SMALL, **change}))
+    assert {file: file.read_bytes() for file in (tmp_path / "b").rglob("*.json")} == before
+    dict(bootstrap(splits, tmp_path / "b", force=True, **{**SMALL, **change}))
     assert len(trainings) == 4
 
 
 def test_other_options_of_the_builder_grow_another_tree(splits, tmp_path, trainings):
     dict(bootstrap(splits, tmp_path / "b", **SMALL))
-    dict(bootstrap(splits, tmp_path / "b", build_options={"split": "balanced"}, **SMALL))
+    other = {"build_options": {"split": "balanced"}, **SMALL}
+    with pytest.raises(InputError, match="round-1 has a finished round of another"):
+        dict(bootstrap(splits, tmp_path / "b", **other))
+    dict(bootstrap(splits, tmp_path / "b", force=True, **other))
     assert len(trainings) == 3
     tree = hstree.load(tmp_path / "b" / "round-1" / "tree.json")
     assert tree.meta["options"]["split"] == "balanced"
@@ -83,7 +90,7 @@ def test_an_interrupted_training_stops_and_leaves_what_was_there(splits, tmp_pat
 
     monkeypatch.setattr(LogBilinearTrainer, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        dict(bootstrap(splits, tmp_path / "b", **{**SMALL, "dim": 9}))
+        dict(bootstrap(splits, tmp_path / "b", force=True, **{**SMALL, "dim": 9}))
     monkeypatch.undo()
     assert dict(bootstrap(splits, tmp_path / "b", **SMALL)) == first
     assert vectors_of(tmp_path / "b" / "round-0").dimension == 8

@@ -18,14 +18,14 @@ DOCUMENT = COMPARISON.as_dict()
 ROW = DOCUMENT["rows"][0]
 TREE = a_comparison(a_row(name="kn3")).as_dict()["rows"][0]
 BAND = {"least": 1, "most": 9, "words": 3, "tokens": 9}
-CHOICE = {"by": "valid", "among": 1, "best": "kn3", "within": 0.03, "fastest": "x"}
+CHOICE = {"by": "valid", "among": 1, "best": "kn3", "within": 0.03, "chosen": "x", "tied": []}
 
 
 def test_what_is_written_is_read(tmp_path):
     results.save(COMPARISON, tmp_path)
     assert results.load(tmp_path) == results.load(tmp_path / "results.json") == COMPARISON
     document = json.loads((tmp_path / "results.json").read_text())
-    assert document == {"format": "hstree results", "version": 2, **DOCUMENT}
+    assert document == {"format": "hstree results", "version": 3, **DOCUMENT}
     assert (tmp_path / "results.csv").read_text().splitlines()[1].startswith("kn3,baseline,kn3,,")
 
 
@@ -57,8 +57,8 @@ def test_a_figure_that_is_not_finite_is_null(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": "hstree"}, "is not what `hstree compare` leaves"),
-        ({"version": 1}, "version 1; this hstree reads version 2; compare again"),
+        ({"format": "hstree"}, "is not what `hstree.compare` leaves"),
+        ({"version": 1}, "version 1; this hstree reads version 3; compare again"),
         ({"rows": [{**ROW, "from_text": {}}]}, '"from_text" has no "seconds"'),
         ({"rows": [{**ROW, "at_epoch_limit": None}]}, '"at_epoch_limit" holds None, not a number'),
         ({"rows": [{**ROW, "in_wordnet": "41%"}]}, '"in_wordnet" holds .41%., not a number'),
@@ -66,7 +66,7 @@ def test_a_figure_that_is_not_finite_is_null(tmp_path):
         ({"bands": None}, '"bands" holds None, not a list'),
         ({"rows": [3]}, '"rows" 0 holds 3, not an object'),
         ({"rows": [{**ROW, "name": 3}]}, '"rows" 0: "name" holds 3, not a text'),
-        ({"rows": [{"name": "x"}]}, '"rows" 0 has no "kind"'),
+        ({"rows": [{"name": "x"}]}, '"rows" 0 has no "entry"'),
         ({"rows": [{**ROW, "kind": "tree"}]}, "lacks a tree, or has one"),
         ({"vocabulary": {}}, '"vocabulary" has no "size"'),
         (
@@ -113,5 +113,5 @@ def test_what_is_no_object_is_refused(tmp_path, content):
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(FileFormatError, match="hstree compare"):
+    with pytest.raises(FileFormatError, match=r"hstree\.compare"):
         results.load(tmp_path)

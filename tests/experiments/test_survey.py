@@ -151,7 +151,7 @@ def test_the_plan_names_every_training_before_the_first(surveyed, splits, traini
     assert same.row("equal_seconds", "own").runs == found.row("equal_seconds", "own").runs
     # Another budget is another regime; the same epochs are kept.
     more = []
-    survey(splits, ["huffman"], home, budget=0.03, planned=more.append, **QUICK)
+    survey(splits, ["huffman"], home, budget=0.03, force=True, planned=more.append, **QUICK)
     assert [run.finished for run in more[0].runs] == [True, True, False, False]
     assert {path.name for path in home.glob("runs*")} == {"runs", "runs-0.05s", "runs-0.03s"}
 
@@ -182,7 +182,7 @@ def test_damaged_surveys_are_refused(surveyed, tmp_path):
     epochs = document["equal_epochs"]
     without_runs = [{**row, "runs": []} for row in epochs["rows"]]
     for change, said in (
-        ({"format": "hstree results"}, "is not what `hstree survey`"),
+        ({"format": "hstree results"}, "is not what `hstree.experiments.survey"),
         ({"rows": []}, "has no rows"),
         ({"rows": document["rows"][:1]}, "has other rows than the survey"),
         ({"equal_epochs": {}}, "has no"),

@@ -221,6 +221,7 @@ def test_counts_that_gensim_makes_up_are_none(tmp_path):
 def test_vectors_of_a_model_build_its_next_tree():
     model = trained(untrained())
     tree = hstree.build("gmm", bridge.from_keyed_vectors(model.wv))
+    assert hstree.build("gmm", model.wv) == tree
     bridge.use_tree(untrained(), tree)
     assert tree.counts.tolist() == bridge.vocabulary_of(model).counts.tolist()
 

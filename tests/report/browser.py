@@ -21,7 +21,7 @@ ARGUMENTS = (
 )
 
 
-def start():
+def start(*, javascript=True):
     """Return a driver, or skip the test that asks for one."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     service = pytest.importorskip("selenium.webdriver.chrome.service")
@@ -33,6 +33,9 @@ def start():
     options.binary_location = chromium
     for argument in ARGUMENTS:
         options.add_argument(argument)
+    if not javascript:
+        content = {"profile.managed_default_content_settings.javascript": 2}
+        options.add_experimental_option("prefs", content)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(options=options, service=service.Service(driver))
 
@@ -40,6 +43,11 @@ def start():
 def opened(driver, page):
     """Open a page and wait until its scripts are done."""
     driver.get(page.as_uri())
+    wait(driver)
+
+
+def wait(driver):
+    """Wait until the scripts of the open page are done."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if driver.execute_script("return document.documentElement.dataset.ready") is not None:

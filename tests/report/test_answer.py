@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-pytest.importorskip("bokeh", reason="the report extra is not installed")
-
 from hstree.experiments.results import Choice, SecondsFromText, Spread, VocabularyFigures
 from hstree.experiments.significance import Ratio
 from hstree.report.answer import answers_of
@@ -33,8 +31,11 @@ def row(name, test, speed, *, valid=None, sd=0.1, n=3, nodes=99, to_flat=None, c
 FLAT = row("flat", 100.0, 100, nodes=1, to_flat=Ratio(1, 1, 1, None, 82))
 
 
-def results(*rows, best, fastest):
-    choice = Choice(by="valid", among=len(rows), best=best, within=0.03, fastest=fastest)
+def results(*rows, best, chosen, **changed):
+    choice = Choice(
+        **{"by": "valid", "among": len(rows), "within": 0.03, "tied": []} | changed,
+        best=best, chosen=chosen,
+    )  # fmt: skip
     return a_comparison(
         *rows, vocabulary=VocabularyFigures(size=10_000, sha256="ab"), choice=choice
     )
@@ -50,7 +51,7 @@ def said(found):
 def test_the_fastest_tree_near_the_best_is_the_answer():
     near = row("near", 101.0, 900, to_flat=Ratio(1.01, 1.005, 1.02, 0.01, 82))
     quick = row("quick", 130.0, 2_000)
-    answer = said(results(FLAT, near, quick, best="flat", fastest="near"))
+    answer = said(results(FLAT, near, quick, best="flat", chosen="near"))
     assert answer["Which tree?"].startswith(
         "Use near: test perplexity 101.0, chosen from 3 trees by validation perplexity: with 111.1 "
         "the fastest of those within 3% of the lowest, 110.0 by flat. That is 1.0% higher than the "
@@ -70,7 +71,7 @@ def test_the_fastest_tree_near_the_best_is_the_answer():
 
 def test_an_interval_around_one_is_no_difference():
     near = row("near", 101.0, 900, to_flat=Ratio(1.01, 0.99, 1.03, 0.3, 82))
-    answer = said(results(FLAT, near, best="flat", fastest="near"))
+    answer = said(results(FLAT, near, best="flat", chosen="near"))
     assert (
         "differ significantly from the flat softmax (+1.0%; 95% interval \N{MINUS SIGN}1.0% to"
         in (answer["Which tree?"])
@@ -79,17 +80,19 @@ def test_an_interval_around_one_is_no_difference():
 
 def test_a_short_test_text_has_no_interval():
     near = row("near", 101.0, 900, to_flat=Ratio(1.01, None, None, None, 8))
-    answer = said(results(FLAT, near, best="flat", fastest="near"))["Which tree?"]
+    answer = said(results(FLAT, near, best="flat", chosen="near"))["Which tree?"]
     assert (
         "The test text is too short to tell whether its ratio to the flat softmax, +1.0%" in answer
     )
     assert "interval" not in answer
 
 
-def test_the_rival_is_chosen_by_validation_and_reported_by_test():
+def test_the_rival_is_reported_by_test():
     lucky = row("lucky", 90.0, 900, valid=130.0)
     steady = row("steady", 103.0, 800, valid=111.0)
-    answer = said(results(row("a", 100.0, 900), lucky, steady, best="a", fastest="a"))
+    answer = said(
+        results(row("a", 100.0, 900), lucky, steady, best="a", chosen="a", rival="steady")
+    )
     assert (
         "The best of the other trees, steady, has a test perplexity 3.0% higher"
         in (answer["How sure is that?"])
@@ -101,14 +104,14 @@ def test_the_cost_counts_from_the_text():
         seconds=1213.0, vectors=331.0, tree=2.0, training=880.0, speed_up=0.57
     )
     near = replace(row("near", 101.0, 900), from_text=seconds)
-    answer = said(results(FLAT, near, best="flat", fastest="near"))["What does it cost?"]
+    answer = said(results(FLAT, near, best="flat", chosen="near"))["What does it cost?"]
     assert "1,213 seconds from the text to the model, 331 of them for the vectors" in answer
     assert "0.57\N{MULTIPLICATION SIGN} flat\u2019s speed" in answer
 
 
 def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
     far = row("far", 120.0, 900)
-    answer = said(results(FLAT, far, best="flat", fastest="flat"))
+    answer = said(results(FLAT, far, best="flat", chosen="flat"))
     assert answer["Which tree?"].startswith("None: use the flat softmax")
     assert "chosen from 2 trees by validation perplexity" in answer["Which tree?"]
     assert "far, has a test perplexity 20.0% higher" in answer["Which tree?"]
@@ -124,7 +127,27 @@ def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
 )
 def test_how_sure_it_is_follows_the_spread_over_seeds(sd, n, expected):
     trees = [row("a", 100.0, 900, sd=sd, n=n), row("b", 102.0, 800, sd=sd, n=n)]
-    assert expected in said(results(*trees, best="a", fastest="a"))["How sure is that?"]
+    answer = said(results(*trees, best="a", chosen="a", rival="b"))
+    assert expected in answer["How sure is that?"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(0.9, 1.1, "does not tell them apart"), (0.9, 0.95, "tells them")]
+)
+def test_the_interval_against_the_rival_says_whether_it_tells_them_apart(low, high, expected):
+    trees, ratio = [row("a", 100.0, 900), row("b", 102.0, 800)], Ratio(0.94, low, high, 0.1, 82)
+    answer = said(results(*trees, best="a", chosen="a", rival="b", to_rival=ratio))
+    assert expected in answer["How sure is that?"]
+
+
+def test_rows_as_fast_are_named():
+    trees = [row("a", 100.0, 900), row("b", 102.0, 890)]
+    answer = said(results(*trees, best="a", chosen="a", tied=["b"]))["Which tree?"]
+    assert "As fast, within the spread of the rounds of the measurement: b." in answer
+
+
+def test_where_all_have_read_the_test_part_none_is_named():
+    assert "has read the test part" in said(a_comparison(row("a", 100.0, 900)))["Which tree?"]
 
 
 def test_without_any_tree_none_is_named():
@@ -133,7 +156,7 @@ def test_without_any_tree_none_is_named():
 
 def test_a_name_is_text_in_the_answer():
     bad = "<b>bold</b>"
-    compared = results(row(bad, 100.0, 900), best=bad, fastest=bad)
+    compared = results(row(bad, 100.0, 900), best=bad, chosen=bad)
     (answer, *_) = answers_of(compared, rows_of(compared))
     assert "&lt;b&gt;bold" in answer.text
 

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +9,7 @@ from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError
 from hstree.experiments import results
+from hstree.report import page
 from tests.report.comparison import leave
 
 #: JSON that takes the place of a value.
@@ -65,9 +65,7 @@ def loaded(folder):
 
 
 @pytest.mark.slow
-def test_every_damage_is_refused_in_one_line_or_gives_a_page(comparison, monkeypatch):
-    page = pytest.importorskip("hstree.report.page", reason="the report extra is not installed")
-    monkeypatch.setattr(page, "Resources", lambda **_: SimpleNamespace(js_raw=[]))
+def test_every_damage_is_refused_in_one_line_or_gives_a_page(comparison):
     file = comparison / "results.json"
     refused = read = 0
     for path, text in changes(json.loads(file.read_text())):

@@ -16,8 +16,6 @@ from hstree.report.table import rows_of, times
 from tests.experiments.made_up import a_comparison, a_row
 from tests.texts import corpus_of, markov_lines
 
-pytest.importorskip("bokeh", reason="needs bokeh: pip install 'hstree[report]'")
-
 QUICK = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
 ROWS = ["huffman", "own", "flat"]
 
@@ -51,8 +49,9 @@ def test_the_page_of_a_survey_has_its_table_and_plots(splits, tmp_path):
     assert f"{times(one_score.times_flat)}" in text
     assert f"unnormalised {ln_z.unnormalised_perplexity:.2f}" in text
     # Curves of both regimes: one dot per validation of every run
-    plots = re.search(r'id="plot-items">(.*?)</script>', text, re.S)[1]
-    assert plots.count("validation perplexity (log scale)") == 1
+    (chart,) = re.findall(r'<figure id="plot-seconds".*?</svg>', text, re.S)
+    runs = [run for regime in found.regimes().values() for row in regime.rows for run in row.runs]
+    assert chart.count('class="dot"') == sum(len(run.epochs) for run in runs)
     assert write_survey(home, tmp_path / "again.html").read_bytes() == page.read_bytes()
 
 
@@ -97,7 +96,8 @@ def test_a_page_of_layers_alone_has_no_explorer(splits, tmp_path):
 
 def test_the_answer_may_be_a_layer():
     layer = a_row(kind="layer", name="fast", tokens_per_second=100.0, seconds_per_epoch=2.0)
-    choice = results.Choice(by="valid", among=2, best="fast", within=0.03, fastest="fast")
+    choice = results.Choice(by="valid", among=2, best="fast", within=0.03, chosen="fast", tied=[],
+                            rival="tree")  # fmt: skip
     found = a_comparison(a_row(name="tree", tokens_per_second=50.0), layer, choice=choice)
     said = {a.question: str(a.text) for a in answers_of(found, rows_of(found))}
     assert said["Which output layer?"].startswith("Use <strong>fast</strong>: test perplexity")

@@ -1,4 +1,5 @@
 import json
+from html import escape
 
 import numpy as np
 import pytest
@@ -98,3 +99,13 @@ def test_a_chain_of_100_000_labels_has_figures():
     stats = Tree([str(i) for i in range(n)], np.arange(0, 2 * n - 1, 2), pairs.ravel()).stats()
     assert stats.depth == n - 1
     assert stats.length_uniform == (n * (n - 1) / 2 + n - 1) / n
+
+
+def test_a_notebook_shows_the_figures():
+    tree = Tree(["<a>", "b"], [0, 2], [~0, ~1], counts=[3, 1], meta={"method": "<flat>"})
+    html = tree._repr_html_()
+    for name, value in tree.stats().facts():
+        assert f">{name}</td><td>{escape(value)}</td>" in html
+    assert dict(tree.stats().facts())["code length"] == "1.00 by counts, 1.00 per label"
+    assert html.startswith("<p>Tree(2 labels, 1 nodes, method=&#x27;&lt;flat&gt;&#x27;)</p><table>")
+    assert "<flat>" not in html

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from hstree_cli.completions import vector_methods
 from hstree_cli.options import (
+    Budget,
     CorpusName,
     HeldOut,
     JsonFile,
@@ -22,6 +24,7 @@ from hstree_cli.terminal import showing_progress
 
 if TYPE_CHECKING:
     from hstree.builders import Builder
+    from hstree.experiments.planning import Plan
 
 
 def _example(builder: Builder) -> str:
@@ -40,13 +43,20 @@ def bootstrap(
             "--rounds", "Number of trees built, each from the best model before it.", "N", min=1
         ),
     ] = 1,
-    method: Annotated[str, option("--method -m", "Method to build trees from vectors.")] = "gmm",
+    method: Annotated[
+        str,
+        option("--method -m", "Method to build trees from vectors.", autocompletion=vector_methods),
+    ] = "gmm",
     held_out: HeldOut,
     options: Annotated[dict[str, Any], BuilderOptions(_example, "gmm")],
     training: Annotated[dict[str, Any], ModelOptions(fixed=True)],
     reading: Reading,
+    limit: Budget,
     resuming: Resuming,
     json: JsonFile = None,
+    force: Annotated[
+        bool, option("--force", "Replace existing files and rounds of another text or budget.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Grow trees from the word vectors of a model that was trained on a tree before.
@@ -57,22 +67,35 @@ def bootstrap(
     """
     from hstree._files import write_json
     from hstree.experiments.bootstrap import bootstrap as rounds_of
+    from hstree.experiments.bootstrap import plan_of
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
+    from hstree_cli.plan_tables import announce, print_plan
     from hstree_cli.result_tables import print_rounds
 
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *options.values()]
     folders = [f"round-{number}" for number in range(rounds + 1)]
     check_folder(output, "-o", folders, apart_from=[*sources, json])
-    check_file(json, "--json", apart_from=sources)
+    check_file(json, "--json", force=force, apart_from=sources)
     with showing_progress(quiet):
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
         warn_of_seen_lines(splits, {})
+        arguments: dict[str, Any] = {
+            "rounds": rounds,
+            "method": method,
+            "build_options": options,
+            "minutes": limit.minutes,
+            "force": force or resuming.fresh,
+            **training,
+        }
+        if limit.plan:
+            print_plan(plan_of(splits, output, **arguments), [], splits.train)
+            return
+
+        def show(plan: Plan) -> None:
+            announce(plan, [], splits.train)
+
         with resuming.applied(output / name for name in folders):
-            results = dict(
-                rounds_of(
-                    splits, output, rounds=rounds, method=method, build_options=options, **training
-                )
-            )
+            results = dict(rounds_of(splits, output, planned=show, **arguments))
     document = {name: result.as_dict() for name, result in results.items()}
     with written((json, lambda path: write_json(path, document))):
         print_rounds(results, output, origin(splits.train))

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.options import Force, Quiet, Reading, Seed, argument, examples, option
+from hstree_cli.completions import methods
+from hstree_cli.options import (
+    Force,
+    Quiet,
+    Reading,
+    Seed,
+    TrainSplitOnly,
+    argument,
+    examples,
+    option,
+)
 from hstree_cli.outputs import check_file
 from hstree_cli.registered_options import BuilderOptions
-from hstree_cli.tables import facts, input_facts, origin, tree_facts
-from hstree_cli.terminal import say, showing_progress
+from hstree_cli.tables import facts, input_facts, origin
+from hstree_cli.terminal import say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.builders import Builder, BuilderInput
@@ -36,20 +47,20 @@ def build(
     ],
     *,
     method: Annotated[
-        str, option("--method -m", "Method to build with; `hstree methods` lists them.", "METHOD")
+        str,
+        option(
+            "--method -m",
+            "Method to build with; `hstree methods` lists them.",
+            "METHOD",
+            autocompletion=methods,
+        ),
     ],
     output: Annotated[
         Path, option("--output -o", "The tree: .json, .json.gz or .npz.", "FILE")
     ] = Path("tree.json"),
     force: Force = False,
     seed: Seed = 0,
-    train_split_only: Annotated[
-        bool,
-        option(
-            "--train-split-only",
-            "Read only the lines of the corpus that `hstree evaluate` trains on: the first 80%.",
-        ),
-    ] = False,
+    train_split_only: TrainSplitOnly = False,
     reading: Reading,
     labels: Annotated[
         Path | None, option("--labels", "Words of the rows of a .npy, one per line.", "FILE")
@@ -65,7 +76,10 @@ def build(
     """
     import hstree
     from hstree.builders import builder
+    from hstree.builders.shared.unfinished import until_saved
     from hstree.data.corpus import Corpus
+    from hstree.data.vectors import WordVectors
+    from hstree.data.vocabulary import EOS
     from hstree.tree.files import ENDINGS
     from hstree_cli.inputs import read_vocabulary
 
@@ -75,17 +89,36 @@ def build(
     chosen.effective(options)
     sources = [input, reading.vocabulary, labels, *options.values()]
     check_file(output, "-o", ENDINGS, force=force, apart_from=sources)
-    with showing_progress(quiet):
+    with showing_progress(quiet), until_saved():
         words = read_vocabulary(reading)
         opened = _open(input, chosen, words, labels, reading, train_split_only)
         tree = hstree.build(method, opened, vocabulary=words, **options)
         tree.save(output)
-    rows = [*tree_facts(tree.stats()), *input_facts(tree)]
+    rows = [*tree.stats().facts(), *input_facts(tree)]
     if isinstance(opened, Corpus):
         rows.append(("text", origin(opened)))
     if getattr(opened, "named_by_index", False):
         rows.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
     say(facts([*rows, ("written", str(output))]))
+    if isinstance(opened, WordVectors) and EOS not in tree.labels:
+        warn(_without_eos(input, chosen, options, output))
+
+
+def _without_eos(source: str, method: Builder, options: dict[str, Any], output: Path) -> str:
+    """Return what a tree without <eos> cannot do, and the commands that build one with it."""
+    from hstree.data.vectors import WordVectors
+    from hstree.data.vocabulary import EOS
+    from hstree_cli.method_strings import spelled
+
+    default = {option.name: option.default for option in method.options}
+    typed = {name: value for name, value in options.items() if value != default[name]}
+    inputs = [source, "--vocabulary"] if method.takes is WordVectors else []
+    paths = shlex.join([*inputs, "vocab.tsv", "-o", str(output), "--force"])
+    return (
+        f"these vectors have no {EOS}, which ends every line of a text; to train on this tree, "
+        "build it over the words of the text: `hstree vocab CORPUS --train-split-only -o "
+        f"vocab.tsv`, then `hstree build --method {spelled(method, typed)} {paths}`"
+    )
 
 
 def _open(

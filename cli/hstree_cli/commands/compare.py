@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.options import CorpusName, HeldOut, Quiet, Reading, Resuming, examples, option
+from hstree_cli.arguments import refuse_lists
+from hstree_cli.completions import layers, methods
+from hstree_cli.options import (
+    Budget,
+    CorpusName,
+    HeldOut,
+    Only,
+    Quiet,
+    Reading,
+    Replace,
+    Resuming,
+    Within,
+    examples,
+    option,
+)
 from hstree_cli.outputs import check_folder, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
@@ -23,7 +38,7 @@ if TYPE_CHECKING:
 METHODS = ["random", "huffman", "semantic", "gmm", "gmm --epsilon 0.4 --trees 4", "classes", "flat"]
 BASELINES = ("kn5",)
 #: Files and folders in the folder of a comparison.
-ARTEFACTS = ("results.json", "results.csv", "report.html", "runs")
+ARTEFACTS = ("results.json", "results.csv", "words.json", "report.html", "runs")
 
 
 @examples(
@@ -41,6 +56,7 @@ def compare(
             "--method -m",
             'Method with its options, as in "gmm --epsilon 0.4"; repeatable.',
             "METHOD",
+            autocompletion=methods,
         ),
     ] = None,
     tree: Annotated[
@@ -52,6 +68,7 @@ def compare(
             "--layer",
             'Output layer with its options, as in "sampled --samples 500"; repeatable.',
             "LAYER",
+            autocompletion=layers,
         ),
     ] = None,
     baseline: Annotated[
@@ -59,6 +76,17 @@ def compare(
         option("--baseline", "Kneser-Ney model of order N, kn2 to kn7; repeatable.", "knN"),
     ] = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
+    limit: Budget,
+    equal_seconds: Annotated[
+        bool,
+        option(
+            "--equal-seconds",
+            "With --minutes, train every row for the same time, not for the same epochs.",
+        ),
+    ] = False,
+    within: Within = 0.03,
+    only: Only = False,
+    force: Replace = False,
     held_out: HeldOut,
     training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["online"]))],
     reading: Reading,
@@ -79,19 +107,31 @@ def compare(
 
     DIR gets results.json, results.csv and every run. Finished runs in DIR are not
     done again: an interrupted comparison continues, and a new method only adds its
-    row. DIR may be that of a survey: they share the runs after equal epochs. The
-    table has the rows that this command names.
+    row to those in DIR. DIR may be that of a survey: they share the runs after equal
+    epochs. Measured speeds are kept, too: asked again, the answer is the same.
+
+    It begins with a plan from a few measured batches of each row. With --minutes, the
+    same epochs for every row are fitted to the time; the slowest rows are left out,
+    flat too, until three epochs fit, and "sampled" stands in for flat. results.json
+    and the page are written after each row.
     """
     from hstree._files import recorded_name
+    from hstree.experiments.comparison import plan_of
     from hstree.experiments.entries import Baseline, Layer, NamedOutput
     from hstree.models import kind_of
     from hstree.tree import load
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
     from hstree_cli.method_strings import parse_layer, parse_method
+    from hstree_cli.plan_tables import print_plan
 
     if not (method or tree or layer or baseline):
         is_language_model = kind_of(training).model.is_language_model
         method, baseline = METHODS, list(BASELINES if is_language_model else ())
+    for typed, values in (
+        *(("-m", method), ("--layer", layer)),
+        *(("--baseline", baseline), ("--tree", tree)),
+    ):
+        refuse_lists(typed, values)
     entries: list[Entry] = [*map(parse_method, method or ())]
     parsed = list(map(parse_layer, layer or ()))
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
@@ -107,22 +147,49 @@ def compare(
     entries += [Layer(kind.name, options, name) for kind, options, name in parsed]
     entries += map(Baseline.named, baseline or ())
     with resuming.applied([output / "runs"]):
-        run_comparison(splits, entries, output, quiet, seeds=seeds, **training)
+        budget: dict[str, Any] = {
+            "seeds": seeds,
+            "minutes": limit.minutes,
+            "equal_seconds": equal_seconds,
+        }
+        folder: dict[str, Any] = {"only": only, "force": force or resuming.fresh}
+        if limit.plan:
+            with showing_progress(quiet):
+                planned = plan_of(splits, entries, output, **budget, **folder, **training)
+            print_plan(planned, entries, splits.train)
+            return
+        run_comparison(
+            splits, entries, output, quiet, within=within, **budget, **folder, **training
+        )
 
 
 def run_comparison(
     splits: Splits, entries: Sequence[Entry], output: Path, quiet: bool, **options: Any
 ) -> None:
     """Compare, print the results and write their page; `options` are those of `compare`."""
+    from hstree.errors import MissingExtraError
     from hstree.experiments import compare
     from hstree.report import PAGE, write
+    from hstree_cli.plan_tables import announce
     from hstree_cli.result_tables import print_comparison
 
     def show(results: Comparison) -> None:
         print_comparison(results, origin(splits.train), f"{output}/")
 
+    def update(folder: Path) -> None:
+        with suppress(MissingExtraError):
+            write(folder)
+
     show_kept(
-        lambda keep: compare(splits, entries, output, compared=keep, **options),
+        lambda keep: compare(
+            splits,
+            entries,
+            output,
+            planned=lambda plan: announce(plan, entries, splits.train),
+            updated=update,
+            compared=keep,
+            **options,
+        ),
         show,
         output / PAGE,
         write,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
+from hstree_cli.arguments import refuse_swapped
 from hstree_cli.options import Force, Quiet, argument, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.tables import count, facts
@@ -17,6 +20,7 @@ from hstree_cli.terminal import say, showing_progress
     "hstree convert linkage.npy tree.json --labels words.txt",
 )
 def convert(
+    ctx: typer.Context,
     source: Annotated[Path, argument("IN", "A tree in any format.")],
     target: Annotated[Path, argument("OUT", "The converted tree.")],
     from_: Annotated[
@@ -45,6 +49,7 @@ def convert(
     """
     from hstree import formats
 
+    refuse_swapped(ctx, source, target, Path.exists)
     read_as, written_as = formats.format_of(source, from_), formats.format_of(target, to)
     for path in written_as.files(target):
         check_file(path, "OUT", force=force, apart_from=[*read_as.files(source), labels])

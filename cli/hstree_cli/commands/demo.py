@@ -10,7 +10,7 @@ from hstree_cli.options import Quiet, examples, option
 from hstree_cli.outputs import check_folder
 from hstree_cli.terminal import showing_progress
 
-#: Two minutes on two cores: the first docstrings of the standard library.
+#: Less than three minutes on two cores: the first docstrings of the standard library.
 CORPUS, LINES, MIN_COUNT, EPOCHS, BATCH_SIZE = "builtin:stdlib", 15_000, 5, 3, 1024
 ENTRIES = ("random", "balanced", "huffman", "gmm", "classes", "flat", "kn3")
 
@@ -26,7 +26,7 @@ def demo(
 
     The text is the first 15,000 sentences of the docstrings of Python's standard
     library; the words are those that occur at least five times in the first 80% of
-    them. It takes less than two minutes on two cores, and downloads nothing. Use
+    them. It takes less than three minutes on two cores, and downloads nothing. Use
     `hstree compare` for a text of your own.
     """
     from hstree.data.corpus import Corpus

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hstree_cli.completions import layers
 from hstree_cli.options import (
     CorpusName,
     Force,
@@ -55,6 +56,7 @@ def embed(
             "--layer",
             'Output layer instead of a tree, with its options, as in "negative --samples 5".',
             "LAYER",
+            autocompletion=layers,
         ),
     ] = None,
     training: Annotated[
@@ -91,6 +93,8 @@ def embed(
             check_words(str(output), spec.labels)
         with resuming.applied():
             trained = new_model(spec, **training).fit(text, checkpoints=resuming.folder())
+        if trained.history_.interrupted:
+            warn("interrupted: these vectors are of the weights so far, which are written now")
         vectors = trained.vectors(text)
         _write(vectors, output)
         trained.remove_checkpoints()
@@ -108,7 +112,6 @@ def embed(
     ]
     say(facts([*corpus_facts(text), *rows]))
     if history.interrupted:
-        warn("interrupted: these vectors are of the weights so far")
         raise typer.Exit(INTERRUPTED)
 
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hstree_cli.arguments import is_model, is_tree, refuse_swapped
+from hstree_cli.completions import layers
 from hstree_cli.options import (
     CORPUS_KINDS,
+    Force,
     HeldOut,
     JsonFile,
     Quiet,
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 #: Parameters that go with --no-train.
 _FOR_SCORING = {
-    *("tree", "corpus", "no_train", "vectors_out", "json", "quiet"),
+    *("tree", "corpus", "no_train", "vectors_out", "json", "force", "quiet"),
     *(field.name for field in fields(Reading)),
 }
 
@@ -62,6 +65,7 @@ def evaluate(
             "--layer",
             'Output layer with its options, as in "sampled --samples 500" (default: tree).',
             "LAYER",
+            autocompletion=layers,
         ),
     ] = None,
     held_out: HeldOut,
@@ -81,6 +85,7 @@ def evaluate(
         ),
     ] = None,
     json: JsonFile = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a model with a tree or another output layer and print its perplexity.
@@ -108,6 +113,8 @@ def evaluate(
         "`hstree build --method {} CORPUS -o tree.json`, then `hstree evaluate tree.json CORPUS`",
     )
     has_tree = no_train or kind.takes is Tree
+    if tree is not None and has_tree:
+        refuse_swapped(ctx, tree, corpus, lambda path: is_tree(path) or is_model(path))
     if tree is None or (has_tree and corpus is None):
         if tree is not None and not (no_train or tree.is_dir() or tree.name.endswith(ENDINGS)):
             raise UsageError(
@@ -125,17 +132,23 @@ def evaluate(
         *(tree, *(tree / name for name in FILES), corpus),
         *(held_out.valid, held_out.test, reading.vocabulary),
     ]
-    check_file(json, "--json", apart_from=sources)
+    check_file(json, "--json", force=force, apart_from=sources)
     if vectors_out is not None:
-        check_file(vectors_out, "--vectors-out", (".npy",), apart_from=[*sources, json])
-        check_file(labels_path(vectors_out), "--vectors-out", apart_from=[*sources, json])
-    check_folder(save, "--save", TREE_FILES, apart_from=[*sources, json])
+        others = [*sources, json]
+        check_file(vectors_out, "--vectors-out", (".npy",), force=force, apart_from=others)
+        check_file(labels_path(vectors_out), "--vectors-out", force=force, apart_from=others)
+    check_folder(save, "--save", TREE_FILES, force=force, apart_from=[*sources, json])
 
     unsaved = save
 
     def keep(trained: Model[Any]) -> None:
         """Save the model before it is scored; a failure is tried again, and named, at the end."""
         nonlocal unsaved
+        if trained.history_.interrupted:
+            warn(
+                "interrupted: these figures are of the best weights so far, which takes a moment "
+                "(Ctrl-C again ends at once); the same command goes on"
+            )
         if save is not None:
             with suppress(HstreeError, OSError):
                 trained.save(save)
@@ -164,7 +177,6 @@ def evaluate(
     if not results.interrupted:
         model.remove_checkpoints()
     else:
-        warn("interrupted: these figures are of the best weights so far; the same command goes on")
         raise typer.Exit(INTERRUPTED)
 
 

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from hstree_cli import completions
 from hstree_cli.options import argument, examples
 from hstree_cli.registered_options import flags, shown_default, with_flags
 from hstree_cli.terminal import say, warn
@@ -35,7 +36,10 @@ def methods() -> None:
 )
 def layers(
     names: Annotated[
-        list[str] | None, argument("NAME", "Output layers to describe; all by default.")
+        list[str] | None,
+        argument(
+            "NAME", "Output layers to describe; all by default.", autocompletion=completions.layers
+        ),
     ] = None,
 ) -> None:
     """List output layers, their sources, and their options with their defaults.

@@ -11,6 +11,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from hstree_cli.arguments import check_model
 from hstree_cli.options import JsonFile, ModelFolder, Quiet, UsageError, argument, examples, option
 from hstree_cli.outputs import check_file, written
 from hstree_cli.tables import shortened, table
@@ -55,6 +56,7 @@ def predict(
 
     if (context is None) == (contexts is None):
         raise UsageError("give a context, or a file of them with --contexts", ctx)
+    check_model(ctx, model, context)
     check_file(json, "--json", apart_from=[contexts, *(model / name for name in FILES)])
     with showing_progress(quiet or sys.stdout.isatty()):
         loaded = load(model)

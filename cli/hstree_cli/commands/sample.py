@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
+from hstree._text import printable
+from hstree_cli.arguments import check_model
 from hstree_cli.options import ModelFolder, Quiet, Seed, examples, option
-from hstree_cli.terminal import printable, showing_progress
+from hstree_cli.terminal import showing_progress
 
 
 @examples("hstree sample model --words 50 --seed 1", 'hstree sample model --context "the stock"')
 def sample(
+    ctx: typer.Context,
     model: ModelFolder,
     words: Annotated[
         int,
@@ -36,6 +39,7 @@ def sample(
     from hstree.models.lbl import LanguageModel
     from hstree_cli.inputs import warn_of_unknown, words_of
 
+    check_model(ctx, model)
     with showing_progress(quiet):
         loaded = LanguageModel.load(model)
         before = words_of(context)

@@ -9,6 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from hstree._tables import figure
+from hstree._text import printable
+from hstree_cli.arguments import check_model
 from hstree_cli.options import (
     CORPUS_KINDS,
     JsonFile,
@@ -19,8 +24,8 @@ from hstree_cli.options import (
     option,
 )
 from hstree_cli.outputs import check_file, written
-from hstree_cli.tables import Facts, count, facts, figure, percent, vocabulary_line
-from hstree_cli.terminal import printable, say, showing_progress, warn
+from hstree_cli.tables import Facts, count, facts, percent, vocabulary_line
+from hstree_cli.terminal import say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree._typing import Bool, Float64
@@ -34,6 +39,7 @@ _OOV = "\tOOV"
 
 @examples("hstree score model other.txt", "hstree score model other.txt --per-word -o words.tsv")
 def score(
+    ctx: typer.Context,
     model: ModelFolder,
     file: Annotated[str, argument("FILE", f"The text: {CORPUS_KINDS}; - for stdin.")],
     per_word: Annotated[
@@ -60,6 +66,7 @@ def score(
     from hstree_cli.inputs import LabelReader
     from hstree_cli.options import Reading
 
+    check_model(ctx, model, file)
     sources = [file, *(model / name for name in FILES)]
     check_file(output, "-o", apart_from=sources)
     check_file(json, "--json", apart_from=[*sources, output])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hstree_cli.options import JsonFile, Quiet, TreeFile, examples
 from hstree_cli.outputs import check_file, written
-from hstree_cli.tables import facts, input_facts, tree_facts
+from hstree_cli.tables import facts, input_facts
 from hstree_cli.terminal import say, showing_progress
 
 
@@ -19,4 +19,4 @@ def stats(tree: TreeFile, json: JsonFile = None, quiet: Quiet = False) -> None:
         loaded = load(tree)
         statistics = loaded.stats()
     with written((json, lambda path: write_json(path, {"tree": statistics.as_dict()}))):
-        say(facts([*tree_facts(statistics), *input_facts(loaded)]))
+        say(facts([*statistics.facts(), *input_facts(loaded)]))

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hstree_cli.completions import rows as rows_to_complete
 from hstree_cli.options import (
+    Budget,
     CorpusName,
     HeldOut,
+    Only,
     Quiet,
     Reading,
+    Replace,
     Resuming,
     UsageError,
     examples,
@@ -45,6 +49,7 @@ def survey(
             "Output layers, methods and tree files, separated by commas, with their options as in "
             '"gmm --trees 4, nce --samples 100, mine.json"; repeatable.',
             "ROWS",
+            autocompletion=rows_to_complete,
         ),
     ] = None,
     budget: Annotated[
@@ -63,6 +68,9 @@ def survey(
         option("--kneser-ney", "Mix every row with a Kneser-Ney model of this order.", "N"),
     ] = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
+    limit: Budget,
+    only: Only = False,
+    force: Replace = False,
     held_out: HeldOut,
     training: Annotated[dict[str, Any], ModelOptions(without=frozenset(["seconds", "online"]))],
     reading: Reading,
@@ -79,20 +87,25 @@ def survey(
     By default the rows are huffman, gmm, gmm --epsilon 0.4 --trees 4, classes and
     every registered output layer; flat is always one. The program first prints how
     long it will take, from some batches of each row. On a large vocabulary flat is
-    slow: --no-equal-epochs with a budget bounds the time.
+    slow: --no-equal-epochs with a budget, or with --minutes, bounds the time.
 
     DIR gets survey.json, survey.csv and every run. Finished runs in DIR are not done
-    again: an interrupted survey continues, and a new row only adds its own runs. A
+    again: an interrupted survey continues, and a new row is added to those in DIR. A
     comparison in DIR shares the runs after equal epochs.
     """
+    from hstree.experiments.survey import plan_of
     from hstree.experiments.survey import survey as measure
     from hstree.report import SURVEY_PAGE, write_survey
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
     from hstree_cli.method_strings import default_entries, parse_rows
-    from hstree_cli.survey_tables import print_plan, print_survey
+    from hstree_cli.plan_tables import announce, print_plan
+    from hstree_cli.survey_tables import print_survey
 
-    if budget is None and not equal_epochs:
-        raise UsageError("--no-equal-epochs leaves nothing to survey without --budget SECONDS", ctx)
+    if budget is None and limit.minutes is None and not equal_epochs:
+        raise UsageError(
+            "--no-equal-epochs leaves nothing to survey without --budget SECONDS or --minutes N",
+            ctx,
+        )
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
@@ -108,19 +121,30 @@ def survey(
         print_survey(found, origin(splits.train), f"{output}/")
 
     kept = [output / "runs", *output.glob("runs-*s")]
+    arguments: dict[str, Any] = {
+        "budget": budget,
+        "equal_epochs": equal_epochs,
+        "seeds": seeds,
+        "minutes": limit.minutes,
+        "only": only,
+        "force": force or resuming.fresh,
+        **training,
+    }
     with resuming.applied(kept):
+        if limit.plan:
+            with showing_progress(quiet):
+                planned = plan_of(splits, entries, output, **arguments)
+            print_plan(planned, entries, splits.train)
+            return
         show_kept(
             lambda keep: measure(
                 splits,
                 entries,
                 output,
-                budget=budget,
-                equal_epochs=equal_epochs,
                 kneser_ney=kneser_ney,
-                seeds=seeds,
-                planned=lambda plan: print_plan(plan, entries),
+                planned=lambda plan: announce(plan, entries, splits.train),
                 surveyed=keep,
-                **training,
+                **arguments,
             ),
             show,
             output / SURVEY_PAGE,

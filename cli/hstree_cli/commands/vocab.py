@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from hstree_cli.options import CorpusName, Force, Quiet, Reading, examples, option
+from hstree_cli.options import CorpusName, Force, Quiet, Reading, TrainSplitOnly, examples, option
 from hstree_cli.outputs import check_file
 from hstree_cli.tables import corpus_facts, facts
 from hstree_cli.terminal import say, showing_progress
@@ -19,6 +19,7 @@ def vocab(
     ),
     *,
     force: Force = False,
+    train_split_only: TrainSplitOnly = False,
     reading: Reading,
     quiet: Quiet = False,
 ) -> None:
@@ -28,10 +29,12 @@ def vocab(
     first line of the new file records the text and its lines, so that later
     commands notice test lines among them.
     """
-    from hstree_cli.inputs import read_corpus
+    from hstree_cli.inputs import read_corpus, read_vocabulary, training_split
 
     check_file(output, "-o", force=force, apart_from=[corpus, reading.vocabulary])
     with showing_progress(quiet):
         text = read_corpus(corpus, reading)
+        if train_split_only:
+            text = training_split(text, read_vocabulary(reading), reading.selection)
         text.counted_vocabulary().save(output)
     say(facts([*corpus_facts(text), ("written", str(output))]))

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, summary_of, unusable
 from hstree.data.corpus import Corpus
-from hstree.data.vectors import WordVectors
+from hstree.data.vectors import KeyedVectorsLike, WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
@@ -22,11 +24,15 @@ BuilderInput = Vocabulary | Corpus | WordVectors
 
 #: Types that a builder may take as its main input: what messages call them, how to get one.
 _INPUTS: dict[type, tuple[str, str]] = {
-    Vocabulary: ("a vocabulary", "give a corpus, or a vocabulary as `hstree vocab` writes it"),
+    Vocabulary: (
+        "a vocabulary",
+        "give a corpus, a dict of counts, or a vocabulary as `Vocabulary.save` writes it",
+    ),
     Corpus: ("a corpus", "give running text: a .txt or .txt.gz file, nltk:NAME or builtin:python"),
     WordVectors: (
         "word vectors",
-        "give vectors (.npy, word2vec or GloVe), or train some with `hstree embed`",
+        "give an array, gensim's KeyedVectors or a file of vectors (.npy, word2vec or GloVe), or "
+        "train some with `hstree.CBOW`",
     ),
 }
 _VECTOR_EXTENSIONS = (".npy", ".bin", ".bin.gz", ".vec", ".vec.gz")
@@ -131,10 +137,17 @@ def open_input(
 def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None) -> BuilderInput:
     """Convert an input to the type that a builder takes.
 
-    A corpus, or vectors with counts, serve as a vocabulary. A corpus is encoded with the words of
-    `vocabulary`; vectors stay as they are. Raises InputError when the input is not convertible, and
-    OptionError when it would be a vocabulary beside `vocabulary`.
+    A corpus, a dict of counts, or vectors with counts, serve as a vocabulary; an array and gensim's
+    ``KeyedVectors`` are vectors. A corpus is encoded with the words of `vocabulary`; vectors stay
+    as they are. Raises InputError when the input is not convertible, and OptionError when it would
+    be a vocabulary beside `vocabulary`.
     """
+    if method.takes is Vocabulary and isinstance(input, Mapping):
+        input = Vocabulary.from_dict(input)
+    elif method.takes is WordVectors and isinstance(input, np.ndarray):
+        input = WordVectors.from_array(input)
+    elif isinstance(input, KeyedVectorsLike):
+        input = WordVectors.from_keyed_vectors(input)
     if isinstance(input, Corpus):
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)
         if method.takes is Corpus:
@@ -154,10 +167,10 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
         if input.counts is None:
             raise InputError(
                 f"{method.name} takes a vocabulary, and these vectors come without counts; "
-                "add them to NAME.labels.tsv beside NAME.npy (word<TAB>count), or give vocab.tsv"
+                "add them, for NAME.npy in NAME.labels.tsv (word<TAB>count), or give a vocabulary"
             )
         return Vocabulary(input.labels, input.counts, source=input.source)
-    kind = type(input).__name__
+    kind = "array" if isinstance(input, np.ndarray) else type(input).__name__
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
     raise _refused(method, _INPUTS.get(type(input), (f"{article} {kind}",))[0])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from hstree._compiled import in_threads
 from hstree._ragged import batches, offsets, segment_ids
-from hstree._typing import Bool, Int64
+from hstree._typing import Array, Bool, Int64
+from hstree.builders.shared import unfinished
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
@@ -56,10 +57,42 @@ def divide(
     n_codes = np.ones(n_words, np.int64)
     bounded = np.zeros(n_words, bool)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    n_nodes, done = 0, 0.0
-    while len(start) > 1:
-        # (items,) words of this level, one more for each doubled word, sorted by node and branch
-        branch = _split_level(word, start, split, draw, arity)
+    drawn: list[int] = []  # how many words `draw` was called for, by call
+    part = unfinished.part()
+    if part.state:
+        word, start = part.state["word"], part.state["start"]
+        n_codes, bounded = part.state["n_codes"].copy(), part.state["bounded"].copy()
+        fan_outs, children = [part.state["fan_out"]], [part.state["child"]]
+        drawn = part.state["drawn"].tolist()
+        for n in drawn:
+            draw(n)
+
+    def state() -> dict[str, Array]:
+        level = {"word": word, "start": start, "n_codes": n_codes, "bounded": bounded}
+        tree = {"fan_out": np.concatenate(fan_outs), "child": np.concatenate(children)}
+        return {**level, **tree, "drawn": np.array(drawn, np.int64)}
+
+    def counted_draw(n: int) -> Any:
+        drawn.append(n)
+        return draw(n)
+
+    n_nodes, shown = sum(map(len, fan_outs)), 0.0
+    while True:
+        # words done, and those that even splits of this level add
+        done, even = _words_done(start, n_codes, arity)
+        task.advance(max(0.0, done - shown))
+        shown = max(shown, done)
+        step = max(0.0, done + even - shown) / max(1, len(word))
+        if len(start) == 1:
+            break
+        part.keep(state)
+        # (words,) branch of each word, then (items,) words of this level, one more for each
+        # doubled word, sorted by node and branch
+        branch = np.empty(len(word), np.int64)
+        for words, of_words in _split_level(word, start, split, counted_draw, arity):
+            branch[words] = of_words
+            task.advance(step * len(words))
+            shown += step * len(words)
         n_nodes += len(start) - 1
         item, branch = _double(word, branch, n_codes, max_codes, bounded)
         group = segment_ids(start)[item] * arity + branch
@@ -78,30 +111,35 @@ def divide(
         # words of the nodes of the next level
         word = word[item[np.repeat(inner, size)]]
         start = offsets(size[inner])
-        ahead = float(size[inner] @ np.log(size[inner])) / n_codes.sum() / np.log(n_words)
-        task.advance(max(0.0, n_words * (1 - ahead) - done))
-        done = max(done, n_words * (1 - ahead))
+    part.finish(state())
     return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
+
+
+def _words_done(start: Int64, n_codes: Int64, arity: int) -> tuple[float, float]:
+    """Return the work done before a level, and what even splits add to it, of V words' work.
+
+    A word in a node of n words counts ``1 - log n / log V``, less where words have several codes.
+    """
+    size, unit = np.diff(start), len(n_codes) / n_codes.sum() / np.log(max(len(n_codes), 2))
+    left = float(size @ np.log(size)) * unit
+    return len(n_codes) - left, min(left, float(start[-1]) * np.log(arity) * unit)
 
 
 def _split_level(
     word: Int64, start: Int64, split: Split, draw: Callable[[int], Any], arity: int
-) -> Int64:
-    """Return the branch of each word of a level; nodes of few words need no split."""
+) -> Iterator[tuple[Int64, Int64]]:
+    """Yield indices of the words of a level and their branches; small nodes need no split."""
     size = np.diff(start)
-    branch = np.arange(start[-1]) - np.repeat(start[:-1], size)
-    large = size > arity
-    if not large.any():
-        return branch
-    is_split = np.repeat(large, size)
-    words, bounds = word[is_split], offsets(size[large])
+    is_split = np.repeat(size > arity, size)
+    alone = np.flatnonzero(~is_split)
+    yield alone, alone - np.repeat(start[:-1], size)[alone]
+    index, bounds = np.flatnonzero(is_split), offsets(size[size > arity])
     given = (
-        (words[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], draw(bounds[b] - bounds[a]))
+        (index[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a], draw(bounds[b] - bounds[a]))
         for a, b in batches(bounds, BLOCK)
     )
-    branches = [of_batch for _, of_batch in in_threads(lambda batch: split(*batch), given)]
-    branch[is_split] = np.concatenate(branches)
-    return branch
+    for (words, *_), branch in in_threads(lambda batch: split(word[batch[0]], *batch[1:]), given):
+        yield words, branch
 
 
 def _double(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -34,7 +38,29 @@ def tfidf_vectors(corpus: Corpus, words: Int64, block: int, *, random_state: int
         return np.asarray(columns.toarray())
     with progress.task("projecting tf-idf vectors"):
         svd = TruncatedSVD(DIMENSIONS, random_state=random_state)
-        return np.asarray(svd.fit_transform(columns))
+        return np.asarray(_interruptible(lambda: svd.fit_transform(columns)))
+
+
+def _interruptible(function: Callable[[], Any]) -> Any:
+    """Return what a function returns, computed in a thread, so that Ctrl-C need not wait for it.
+
+    The thread is left alone then, and ends with the program.
+    """
+    results: list[Any] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def _document_counts(corpus: Corpus, block: int) -> csr_array:

@@ -10,7 +10,9 @@ from scipy.sparse import coo_array, csc_array, csr_array
 
 from hstree import progress
 from hstree._compiled import twins
-from hstree._typing import Float64, Int64, Integer
+from hstree._ragged import batches, offsets
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.builders.shared import unfinished
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
 
@@ -18,8 +20,8 @@ from hstree.data.vocabulary import EOS, UNK
 _BLOCK_TOKENS = 1 << 22
 #: Entries of the exchange's table worked on at once, so that they stay in cache.
 _BLOCK_ENTRIES = 1 << 16
-#: Words between two reports of progress.
-_BLOCK_WORDS = 256
+#: Entries of the exchange's table that are compared between two reports of progress.
+_ENTRIES_AT_ONCE = 1 << 25
 
 
 def bigram_counts(corpus: Corpus) -> csc_array:
@@ -99,10 +101,10 @@ def x_log_x(x: NDArray[np.generic]) -> Float64:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """Classes (words,) that no move of a single word improves, and the number of moves made.
+    """Classes (words,) by exchange, and the number of moves made.
 
-    Perplexities are those at the start and after each sweep but the last, which moved nothing;
-    there are none where there is no pair.
+    Perplexities are those at the start and after each sweep that moved a word; there are none
+    where there is no pair.
     """
 
     class_of: Int64
@@ -110,7 +112,7 @@ class Exchanged:
     moves: int
 
 
-def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
+def exchange(bigrams: csc_array, n_classes: int, tolerance: float = 0.0) -> Exchanged:
     """Cluster words by predictive exchange: move one word at a time while the likelihood rises.
 
     Entry (v, w) of the bigrams (contexts, words) is how often w follows v; a word may have none.
@@ -124,13 +126,18 @@ def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
     most frequent first (ties in their order). Each sweep takes the words in that order and moves
     each to the class where the log-likelihood gains most: of equal classes its present one, then
     the first. A move must gain more than 1e-12 N ln N for the N pairs, the size of rounding
-    errors. The result is a local optimum; nothing is random.
+    errors. The last sweep is the first that lowers the perplexity by less than the share
+    `tolerance` of it, or that moves nothing; with a tolerance of 0, no move of a single word
+    improves the result. Nothing is random.
 
     With N(v, c) the pairs of v and a word of class c, the log-likelihood is
     ``sum_vc N(v, c) ln N(v, c) - sum_c N(c) ln N(c)`` and a constant, so that a move of w
     changes only the rows N(v, .) of its predecessors v [1]_, [2]_. A context that occurs once
     adds 1 ln 1 = 0 wherever w goes, and is left out. O(distinct pairs x classes) per sweep,
     and 4 bytes per context and class.
+
+    How many sweeps follow is not known: progress takes one more for the last, so that the n-th
+    sweep begins at 1 - 1/n of the whole.
 
     References
     ----------
@@ -148,23 +155,41 @@ def exchange(bigrams: csc_array, n_classes: int) -> Exchanged:
     if first is None or n_classes == 1:
         return Exchanged(class_of, () if first is None else (first,), 0)
 
-    perplexities, moves = [first], 0
-    state = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs))
-    with progress.task("exchanging words", unit="words") as task:
-        while True:
-            before = moves
-            perplexity = perplexities[-1]
-            for start in range(0, len(order), _BLOCK_WORDS):
-                block = order[start : start + _BLOCK_WORDS]
-                gain, moved = state.move_all(block)
-                moves += moved
-                perplexity *= float(np.exp(-gain / n_pairs))
-                task.advance(len(block))
-                task.note(f"sweep {len(perplexities)}, {moves:,} moves, {perplexity:.2f}")
-            if moves == before:
+    # words in blocks, by the table entries that they are compared with
+    entries = offsets((np.diff(bigrams.indptr)[order] + 1) * n_classes)
+    blocks = list(batches(entries, _ENTRIES_AT_ONCE))
+    at = moved = moves = 0  # blocks done and words moved in this sweep, moves before it
+    gained, perplexities = 0.0, [first]
+    part = unfinished.part()
+    if part.state:
+        class_of = part.state["class_of"].copy()
+        at, moved, moves = part.state["numbers"].tolist()
+        gained, *perplexities = part.state["values"].tolist()
+
+    def state() -> dict[str, Array]:
+        numbers, values = np.array([at, moved, moves]), np.array([gained, *perplexities])
+        return {"class_of": class_of.copy(), "numbers": numbers, "values": values}
+
+    counts = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs))
+    shown = 0.0
+    with progress.task("classes by exchange", total=1) as task:
+        while len(perplexities) == 1 or perplexities[-1] <= (1 - tolerance) * perplexities[-2]:
+            sweep = len(perplexities)
+            for start, stop in blocks[at:]:
+                part.keep(state)
+                gain, n_moved = counts.move_all(order[start:stop])
+                at, moved, gained = at + 1, moved + n_moved, gained + gain
+                done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
+                task.advance(done - shown)
+                shown = done
+                perplexity = perplexities[-1] * np.exp(-gained / n_pairs)
+                task.note(f"sweep {sweep}, {moves + moved:,} moves, perplexity {perplexity:.2f}")
+            if not moved:
                 break
-            perplexities.append(perplexity)
-    perplexities[-1] = bigram_perplexity(bigrams, class_of) or perplexity  # without rounding
+            perplexities.append(perplexities[-1] * float(np.exp(-gained / n_pairs)))
+            at, moved, moves, gained = 0, 0, moves + moved, 0.0
+    part.finish(state())
+    perplexities[-1] = bigram_perplexity(bigrams, class_of) or first  # without rounding
     return Exchanged(class_of, tuple(perplexities), moves)
 
 
@@ -254,15 +279,31 @@ def merge_by_information(pairs: Integer) -> Int64:
     n = len(N)
     item = np.arange(n)
     merges = np.empty((max(n - 1, 0), 2), np.int64)
-    in_rows, in_columns = _joint_loss(N), _joint_loss(N.T)
-    with progress.task("merging classes", total=n - 1, unit="merges") as task:
-        for made in range(n - 1):
+    part = unfinished.part()  # numbered before those of the losses, which then are not needed
+    if part.state:
+        N, in_rows, in_columns = (part.state[name] for name in ("N", "rows", "columns"))
+        item = part.state["item"].copy()
+        merges[: n - len(N)] = part.state["merges"]
+    else:
+        with progress.task("comparing classes", total=2 * n, unit="classes") as task:
+            in_rows, in_columns = _joint_loss(N, task), _joint_loss(N.T, task)
+
+    def state() -> dict[str, Array]:
+        arrays = {"N": N, "rows": in_rows, "columns": in_columns, "item": item}
+        return {**arrays, "merges": merges[: n - len(N)].copy()}
+
+    # a merge of m classes takes m^2 operations
+    with progress.task("merging classes", total=float((np.arange(2.0, n + 1) ** 2).sum())) as task:
+        task.advance(float((np.arange(len(N) + 1.0, n + 1) ** 2).sum()))
+        for made in range(n - len(N), n - 1):
+            part.keep(state)
+            task.advance(len(N) ** 2)
             a, b = _cheapest(N, in_rows, in_columns)
             merges[made] = sorted((item[a], item[b]))
             item[a] = n + made
             N, in_rows, in_columns = _merged(N, in_rows, in_columns, a, b)
             item = np.delete(item, b)
-            task.advance()
+    part.finish(state())
     return merges
 
 
@@ -271,9 +312,25 @@ def _lost(x: Float64, y: Float64) -> Float64:
     return x_log_x(x) + x_log_x(y) - x_log_x(x + y)
 
 
-def _joint_loss(N: Float64) -> Float64:
+def _joint_loss(N: Float64, task: progress.Task) -> Float64:
     """Return the loss (C, C) of joining rows i and j, summed over the columns."""
-    return np.stack([_lost(row, N).sum(axis=1) for row in N])
+    loss, done = np.empty_like(N), 0
+    part = unfinished.part()
+    if part.state:
+        done = len(part.state["loss"])
+        loss[:done] = part.state["loss"]
+    task.advance(done)
+
+    def state() -> dict[str, Array]:
+        return {"loss": loss[:done]}
+
+    for i in range(done, len(N)):
+        part.keep(state)
+        loss[i] = _lost(N[i], N).sum(axis=1)
+        done += 1
+        task.advance()
+    part.finish({"loss": loss})
+    return loss
 
 
 def _cheapest(N: Float64, in_rows: Float64, in_columns: Float64) -> tuple[int, int]:

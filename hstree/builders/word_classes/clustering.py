@@ -5,7 +5,6 @@ The clusters of the adaptive softmax are here too. Classes by bigrams are in `bi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
+from scipy.sparse import csc_array, csr_array
 from threadpoolctl import threadpool_limits
 
-from hstree._typing import Float64, Floating, Int64, Integer
+from hstree import progress
+from hstree._typing import Array, Float64, Floating, Int64, Integer
+from hstree.builders.shared import unfinished
 from hstree.builders.word_classes.bigrams import exchange
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
@@ -26,6 +25,8 @@ from hstree.errors import InputError
 
 #: Maximum number of rounds of k-means.
 ITERATIONS = 100
+#: Rows whose distances to all centres are computed at once.
+_ROWS = 1024
 #: Cost of one more cluster of the adaptive softmax per target, in scores: one for the cluster's
 #: child of the root, and the start of another matrix product, about 2,000 scores, over a batch of
 #: 256.
@@ -54,23 +55,27 @@ class ClusteredText:
 
 
 def partition_by(
-    text: ClusteredText, method: str, vectors_file: Path | None, random_state: int
+    text: ClusteredText,
+    method: str,
+    vectors_file: Path | None,
+    random_state: int,
+    tolerance: float,
 ) -> Partition:
     """Return the partition of a method: exchange, frequency, sqrt-frequency or vectors."""
     if vectors_file is not None:
         return _by_vectors(text, vectors_file, random_state)
     if method == "exchange":
-        return by_exchange(text)
+        return by_exchange(text, tolerance)
     mass = text.counts if method == "frequency" else np.sqrt(text.counts)
     return lambda words, n: equal_mass_bins(mass[words], n)
 
 
-def by_exchange(text: ClusteredText) -> Partition:
+def by_exchange(text: ClusteredText, tolerance: float) -> Partition:
     """Return the partition by predictive exchange; it notes moves and perplexities."""
 
     def partition(words: Int64, n: int) -> Int64:
         # Columns of a CSC matrix keep the order asked for: the most frequent word first.
-        exchanged = exchange(text.bigrams[:, words], n)
+        exchanged = exchange(text.bigrams[:, words], n, tolerance)
         text.notes["moves"] = text.notes.get("moves", 0) + exchanged.moves
         perplexities = [round(perplexity, 4) for perplexity in exchanged.perplexities]
         text.notes.setdefault("perplexity_by_sweep", perplexities)  # of the classes at the root
@@ -123,15 +128,18 @@ def nested_classes(
     the `levels` - 1 partitions, from coarse to fine, each numbered by `number_classes`.
     """
     nested = [np.zeros(len(by_frequency), np.int64)]
-    for left in range(levels, 1, -1):
-        fine = np.empty(len(by_frequency), np.int64)
-        n_before = 0
-        for words in class_members(nested[-1], by_frequency):
-            n = n_classes or max(1, round(len(words) ** (1 / left)))
-            fine[words] = partition(words, n) + n_before
-            n_before += n
-        nested.append(number_classes(fine, by_frequency))
-        n_classes = None
+    total = (levels - 1) * len(by_frequency)
+    with progress.task("classes", total=total, unit="words") as task:
+        for left in range(levels, 1, -1):
+            fine = np.empty(len(by_frequency), np.int64)
+            n_before = 0
+            for words in class_members(nested[-1], by_frequency):
+                n = n_classes or max(1, round(len(words) ** (1 / left)))
+                fine[words] = partition(words, n) + n_before
+                n_before += n
+                task.advance(len(words))
+            nested.append(number_classes(fine, by_frequency))
+            n_classes = None
     return nested[1:]
 
 
@@ -239,10 +247,10 @@ def adaptive_boundaries(counts: Integer) -> Int64:
 def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> Int64:
     """Return the clusters (n,) of vectors (n, d) by k-means, Lloyd's algorithm from k-means++ [1]_.
 
-    Those of equal vectors are equal, so that a cluster may be empty. O(n n_clusters d) per round,
-    until nothing moves or for `ITERATIONS` rounds. Runs on one thread, because several add up the
-    centres in no fixed order. The builder `kmeans` splits many small nodes at once; scikit-learn's
-    `KMeans` serves hundreds of centres over one set of vectors.
+    Those of equal vectors are equal, so that a cluster may be empty; a centre without vectors
+    stays. O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. Runs on one
+    thread, so that sums do not depend on their number. The builder `kmeans` splits many small
+    nodes at once; this is for hundreds of centres over one set of vectors, with matrix products.
 
     References
     ----------
@@ -252,22 +260,49 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> In
     X /= np.abs(X).max(initial=0) or 1.0
     X -= X.mean(axis=0)
     centres = _first_centres(X, n_clusters, np.random.default_rng(random_state))
-    kmeans = KMeans(n_clusters, init=centres, n_init=1, max_iter=ITERATIONS, tol=0)
-    with threadpool_limits(1), warnings.catch_warnings():
-        # Fewer distinct vectors than clusters leave clusters empty.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        clusters: Int64 = kmeans.fit_predict(X).astype(np.int64)
-    return clusters
+    nearest, done = np.full(len(X), -1), 0
+    part = unfinished.part()
+    if part.state:
+        centres, nearest = part.state["centres"], part.state["nearest"]
+        done = int(part.state["done"])
+
+    def state() -> dict[str, Array]:
+        return {"centres": centres, "nearest": nearest, "done": np.array(done)}
+
+    with threadpool_limits(1), progress.task("classes by k-means", total=ITERATIONS) as task:
+        task.advance(done)
+        while done < ITERATIONS:
+            part.keep(state)
+            before, nearest = nearest, _nearest(X, centres)
+            done = ITERATIONS if np.array_equal(nearest, before) else done + 1
+            size = np.bincount(nearest, minlength=n_clusters)
+            member = csr_array(
+                (np.ones(len(X)), (nearest, np.arange(len(X)))), (n_clusters, len(X))
+            )
+            mean = (member @ X) / np.maximum(size, 1)[:, None]
+            centres = np.where(size[:, None] > 0, mean, centres)
+            task.advance()
+    part.finish(state())
+    return nearest
+
+
+def _nearest(X: Float64, centres: Float64) -> Int64:
+    """Return the nearest centre (n,) of each row, the first of equally near ones."""
+    of_centre = np.vecdot(centres, centres) / 2
+    blocks = (X[start : start + _ROWS] for start in range(0, len(X), _ROWS))
+    return np.concatenate([np.argmin(of_centre - rows @ centres.T, axis=1) for rows in blocks])
 
 
 def _first_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
     """Draw k rows, with chances as their squared distances to the rows drawn before."""
     chosen = [int(rng.integers(len(X)))]
     distance = np.full(len(X), np.inf)
-    while len(chosen) < k:
-        difference = X - X[chosen[-1]]
-        distance = np.minimum(distance, np.vecdot(difference, difference))
-        cumulated = np.cumsum(distance)
-        drawn = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
-        chosen.append(min(drawn, len(X) - 1))
+    with progress.task("first centres", total=k) as task:
+        while len(chosen) < k:
+            difference = X - X[chosen[-1]]
+            distance = np.minimum(distance, np.vecdot(difference, difference))
+            cumulated = np.cumsum(distance)
+            drawn = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
+            chosen.append(min(drawn, len(X) - 1))
+            task.advance()
     return X[chosen]

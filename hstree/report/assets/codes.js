@@ -36,12 +36,12 @@ function showCodes(card, tree, codes, from) {
 }
 
 function codeElement(tree, code, number, of) {
-  const company = tree.company(code, COMPANY).map((word) => wordElement(tree.words.text[word]));
+  const company = tree.company(code, COMPANY).flatMap((word) => [wordLink(tree.words.text[word]), " "]);
   const title = of === 1 ? "Its code" : `Code ${number + 1}`;
   const share = of === 1 ? "" : `, ${perCent(tree.share(code.at(-1)))} of the text`;
   return element("section", { class: "code" },
     element("p", { class: "company" }, element("span", { class: "label" }, "Beside it: "),
-      ...(company.length === 0 ? ["no other word"] : listed(company))),
+      ...(company.length === 0 ? ["no other word"] : company)),
     element("details", number === 0 ? { open: "" } : {},
       element("summary", {}, `${title}: `, element("code", {}, branchesOf(tree, code)),
         ` (${plural(code.length, "decision", "decisions")}${share})`),
@@ -82,7 +82,7 @@ function decisionElement(tree, edge) {
 
 /* One branch of a decision: its number, its share of the node's text, its words. */
 function sideElement(tree, edge, kind, remark) {
-  const words = tree.wordsUnder(edge).map((word) => wordElement(tree.words.text[word]));
+  const words = tree.wordsUnder(edge).map((word) => tree.words.text[word]);
   const child = tree.child[edge];
   const name = child < 0 ? null : tree.name(child);
   const more = tree.leavesUnder(edge) > words.length ? ["…"] : [];
@@ -92,7 +92,7 @@ function sideElement(tree, edge, kind, remark) {
     element("span", { class: "share" }, shareBar(tree.shareHere(edge)), perCent(tree.shareHere(edge))),
     element("span", { class: "words" },
       ...(name === null ? [] : [element("span", { class: "name" }, wordElement(name)), " "]),
-      ...listed([...words, ...more]), ...(remark === "" ? [] : [` (${remark})`])));
+      ...chips(words), ...more, ...(remark === "" ? [] : [` (${remark})`])));
 }
 
 /* The words that are beside a word in both trees. */
@@ -100,9 +100,9 @@ function agreementElement(a, b, word) {
   const beside = (tree) => new Set(tree.codes(word).flatMap((code) => tree.company(code, 2 * COMPANY)));
   const inB = beside(b);
   const both = [...beside(a)].filter((near) => inB.has(near)).slice(0, COMPANY);
-  const words = both.map((near) => wordElement(a.words.text[near]));
+  const words = both.flatMap((near) => [wordLink(a.words.text[near]), " "]);
   return element("p", { class: "agreement" },
     ...(words.length === 0
       ? ["No word is beside ", wordElement(a.words.text[word]), " in both trees."]
-      : ["Beside ", wordElement(a.words.text[word]), " in both trees: ", ...listed(words), "."]));
+      : ["Beside ", wordElement(a.words.text[word]), " in both trees: ", ...words]));
 }

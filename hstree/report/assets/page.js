@@ -1,5 +1,5 @@
 "use strict";
-/* Sorts the table, draws the plots, shows and hides rows. */
+/* Sorts the table, and shows the answer for another distance to the lowest perplexity. */
 
 function data(id) {
   return JSON.parse(document.getElementById(id).textContent);
@@ -30,68 +30,34 @@ function makeSortable(table) {
   });
 }
 
-class Plots {
-  static async draw(items, figures) {
-    const views = await Promise.all(
-      items.map((item, i) => Bokeh.embed.embed_item(item, figures[i].querySelector(".plot").id)));
-    return new Plots(views.map((view) => view.model ?? view.roots[0].model));
-  }
-
-  constructor(models) {
-    this.models = models;
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", () => this.paint());
-    /* Paper is white, whatever the screen is. */
-    addEventListener("beforeprint", () => this.paint("print"));
-    addEventListener("afterprint", () => this.paint());
-    this.paint();
-    for (const box of document.querySelectorAll("[data-row]")) {
-      box.addEventListener("change", () => this.#show(box.dataset.row, box.checked));
+/* The slider: the answer of the greatest distance that it reaches, and its row in the table. */
+function startSlider(slider) {
+  const offers = [...document.querySelectorAll(".answer[data-within]")];
+  const show = () => {
+    const within = Number(slider.value);
+    const reached = offers.filter((offer) => Number(offer.dataset.within) <= within + 1e-9).at(-1);
+    for (const offer of offers) offer.hidden = offer !== reached;
+    for (const row of document.querySelectorAll("#rows [data-row]")) {
+      row.classList.toggle("best", row.dataset.row === reached.dataset.chosen);
     }
-  }
-
-  /* Bokeh draws on a canvas, which no style sheet reaches: hand it the page's own colours. */
-  paint(medium = "screen") {
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => (medium === "print" ? { ink: "#222", faint: "#ddd" }[name]
-      : style.getPropertyValue(`--${name}`).trim());
-    const ink = colour("ink"), faint = colour("faint");
-    for (const plot of this.models) {
-      for (const axis of [...plot.left, ...plot.below]) {
-        Object.assign(axis, {
-          axis_label_text_color: ink, major_label_text_color: ink, axis_line_color: faint,
-          major_tick_line_color: faint,
-        });
-      }
-      for (const part of plot.center) {
-        if ("grid_line_color" in part) part.grid_line_color = faint;
-        if (part.name === "ink") part.line_color = ink;
-      }
-      for (const renderer of plot.renderers) {
-        if (renderer.name === "ink") (renderer.glyph ?? renderer).line_color = ink;
-      }
-    }
-  }
-
-  #show(name, visible) {
-    for (const plot of this.models) {
-      for (const part of [...plot.renderers, ...plot.center, ...plot.above, ...plot.right]) {
-        if (part.name === name) part.visible = visible;
-      }
-    }
-  }
+    const written = `${Number((100 * within).toFixed(1))}%`;
+    document.getElementById("within-shown").textContent = `within ${written}`;
+    for (const place of reached.querySelectorAll(".within")) place.textContent = written;
+  };
+  slider.addEventListener("input", show);
 }
 
 async function start() {
   makeSortable(document.getElementById("rows"));
+  startCharts();
+  const slider = document.getElementById("within");
+  if (slider !== null) startSlider(slider);
   const packed = data("packed-trees");
   if (packed !== null) {
     if ("DecompressionStream" in window) await Explorer.start(packed);
     else document.getElementById("found").textContent =
       "This browser is too old for the tree explorer: any of 2023 or later will do.";
   }
-  const figures = [...document.querySelectorAll("#plots figure")];
-  await Plots.draw(data("plot-items"), figures);
   document.documentElement.dataset.ready = "";
 }
 

@@ -124,6 +124,8 @@ class LabelTree {
     const { nNodes, child, start, words } = this;
     const codes = new Int32Array(words.text.length);
     for (const c of child) if (c < 0) codes[~c]++;
+    this.codesOf = codes;
+    this.hasSenses = codes.some((n) => n > 1);
     this.mass = new Float64Array(child.length);
     this.edgeNode = new Int32Array(child.length);
     this.nodeEdge = new Int32Array(nNodes).fill(-1);
@@ -223,6 +225,26 @@ class LabelTree {
   wordsOf(node) {
     const kept = this.kept.subarray(node * KEPT_WORDS, (node + 1) * KEPT_WORDS);
     return Array.from(kept).filter((word) => word < this.words.text.length);
+  }
+
+  /* Words under a node with the highest lift, P(word | node) / P(word), and the lift of the first.
+
+     Where every word has one code, the lift is the same for all words under a node, and nothing is
+     characteristic but what is frequent. */
+  characteristic(node, limit = KEPT_WORDS) {
+    if (!this.hasSenses || node === 0) return { words: [], lift: 1 };
+    const here = new Map(), open = [node];
+    while (open.length > 0) {
+      const n = open.pop();
+      for (let edge = this.start[n]; edge < this.start[n + 1]; edge++) {
+        const c = this.child[edge];
+        if (c < 0) here.set(~c, (here.get(~c) ?? 0) + 1);
+        else open.push(c);
+      }
+    }
+    const part = (word) => here.get(word) / this.codesOf[word];
+    const words = [...here.keys()].sort((a, b) => part(b) - part(a) || a - b).slice(0, limit);
+    return { words, lift: part(words[0]) * this.nodeMass[0] / this.nodeMass[node] };
   }
 
   /* Up to `limit` of the most frequent words under a node. Nodes are opened in the order of their

@@ -20,6 +20,16 @@ function wordElement(text) {
   return element("bdi", {}, text);
 }
 
+/* Words as chips. */
+function chips(words, className = "chip") {
+  return words.flatMap((text) => [element("span", { class: className }, wordElement(text)), " "]);
+}
+
+/* A link to the page with this word searched, which the explorer follows itself. */
+function wordLink(text) {
+  return element("a", { class: "chip", href: addressWith({ word: text }), "data-word": text }, wordElement(text));
+}
+
 function listed(elements) {
   return elements.flatMap((one, i) => (i === 0 ? [one] : [", ", one]));
 }
@@ -86,6 +96,14 @@ class TreeView {
     if (end !== undefined) this.root.scrollTop = end.offsetTop - this.root.clientHeight / 2;
   }
 
+  /* Do what may change the width of the rows, and leave the first one in view where it is. */
+  async keepingPlace(change) {
+    const top = [...this.root.children].find((row) => row.offsetTop + row.offsetHeight > this.root.scrollTop);
+    const above = top === undefined ? 0 : top.offsetTop - this.root.scrollTop;
+    await change();
+    if (top?.isConnected) this.root.scrollTop = top.offsetTop - above;
+  }
+
   #rootRow() {
     const { tree } = this;
     const words = tree.wordsOf(0).map((word) => tree.words.text[word]);
@@ -113,9 +131,16 @@ class TreeView {
   #row(item, shown) {
     const leaf = item.node === null;
     const more = shown.leaves > shown.words.length ? ["…"] : [];
+    const lifted = leaf ? { words: [] } : this.tree.characteristic(item.node);
+    const special = lifted.words.map((word) => this.tree.words.text[word])
+      .filter((text) => !shown.words.includes(text));
     const what = element("span", { class: "what" });
     if (shown.name !== null) what.append(element("span", { class: "name" }, wordElement(shown.name)), " ");
-    what.append(element("span", { class: "words" }, ...listed([...shown.words.map(wordElement), ...more])));
+    what.append(element("span", { class: "words" }, ...chips(shown.words), ...more));
+    if (special.length > 0) {
+      what.append(element("span", { class: "lifted" }, element("small", {}, `lift ${lifted.lift.toPrecision(2)}× `),
+        ...chips(special, "chip special")));
+    }
     const size = leaf ? "a word" : plural(shown.leaves, "leaf", "leaves");
     const row = element(
       "div",

@@ -178,6 +178,17 @@ def test_compiled_moves_are_those_of_numpy(monkeypatch, n_classes, block):
     assert fast.perplexities == pytest.approx(slow.perplexities, rel=1e-12)
 
 
+@pytest.mark.parametrize("tolerance", [0.5, 0.01, 0.002])
+def test_the_last_sweep_is_the_first_that_gains_too_little(tolerance):
+    counts = matrix(drawn_pairs(1, 80, 3000), 80)
+    whole, found = exchange(counts, 7), exchange(counts, 7, tolerance)
+    n = len(found.perplexities)
+    fell = 1 - np.array(whole.perplexities[1:]) / whole.perplexities[:-1]
+    assert n - 1 == np.argmax(fell < tolerance) + 1
+    assert n < len(whole.perplexities)
+    assert found.perplexities == pytest.approx(whole.perplexities[:n], rel=1e-12)
+
+
 def test_progress_tells_the_perplexity():
     notes = []
 
@@ -197,7 +208,8 @@ def test_progress_tells_the_perplexity():
     with progress.shown_by(Sink()):
         found = exchange(matrix(drawn_pairs(3, 50, 1500), 50), 5)
     assert notes[-1] == (
-        f"sweep {len(found.perplexities)}, {found.moves} moves, {found.perplexities[-1]:.2f}"
+        f"sweep {len(found.perplexities)}, {found.moves} moves, "
+        f"perplexity {found.perplexities[-1]:.2f}"
     )
 
 

@@ -12,8 +12,6 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from hstree.progress import Task
-
 #: Seconds that a task lasts before it is drawn.
 PATIENCE = 0.5
 
@@ -47,7 +45,7 @@ class _Rate(progress.ProgressColumn):
 
     def render(self, task: progress.Task) -> Text:
         speed, unit = task.speed, task.fields["unit"]
-        if not speed or not unit:
+        if not speed or unit in ("", "s"):
             return Text("")
         if unit == "bytes":
             return Text(f"{speed / 1e6:,.1f} MB/s")
@@ -74,9 +72,12 @@ class _Sink:
     def __init__(self, bars: progress.Progress) -> None:
         self._bars = bars
 
-    def start(self, title: str, total: float | None, unit: str) -> Task:
+    def start(self, title: str, total: float | None, unit: str) -> _Running:
         return _Running(self._bars, title, total, unit)
 
-    def stop(self, task: Task) -> None:
+    def stop(self, task: object) -> None:
         if isinstance(task, _Running):
             self._bars.remove_task(task.id)
+
+    def report(self, text: str, left: float | None) -> None:
+        """Show nothing: the bars tell as much."""

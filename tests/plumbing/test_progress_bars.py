@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from hstree import _progress_bars as progress_bars
 from hstree import progress
-from hstree_cli import progress_bars
 from hstree_cli.terminal import showing_progress
 
 

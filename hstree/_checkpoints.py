@@ -1,8 +1,8 @@
-"""Checkpoints: states of a training that is not finished, from which it goes on.
+"""Checkpoints: states of a training or a build that is not finished, from which it goes on.
 
-A training that was stopped at any moment and goes on from its last checkpoint ends with the same
-bits as one that was never stopped. A checkpoint is one safetensors file, whose metadata holds a
-JSON object; it is written beside and renamed. Two are kept, so that a damaged one costs minutes.
+Work that was stopped at any moment and goes on from its last checkpoint ends with the same bits
+as work that was never stopped. A checkpoint is one safetensors file, whose metadata holds a JSON
+object; it is written beside and renamed. Two are kept, so that a damaged one costs minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hstree.errors import FileFormatError
 MINUTES = 5.0
 #: Checkpoints that are kept.
 KEPT = 2
-#: Seconds after which the checkpoints of another training are removed.
+#: Seconds after which the checkpoints of other work are removed.
 ABANDONED = 30 * 24 * 3600
 _NAME = re.compile(r"(\d{9})\.safetensors")
 _FOLDER = re.compile(r"[0-9a-f]{16}")
@@ -55,31 +55,45 @@ def defaults(*, minutes: float = MINUTES, fresh: bool = False) -> Iterator[None]
 
 
 class State(NamedTuple):
-    """State of a training: arrays by name, and JSON values."""
+    """State of unfinished work: arrays by name, and JSON values."""
 
     arrays: dict[str, Array]
     record: dict[str, Any]
 
 
 class Checkpoints:
-    """The checkpoints of one training, in a folder of their own.
+    """The checkpoints of one training or build, in a folder of their own.
 
     Parameters
     ----------
     parent : path
-        Folder in which each training has one of its own, made when its first checkpoint is written.
+        Folder in which each has one of its own, made when its first checkpoint is written.
     key : str
-        Hash of all that the training depends on but versions and threads.
+        Hash of all that its bits depend on but versions and threads.
     minutes : float, optional
-        Time between two checkpoints, by default that of `defaults`; 0 writes one after every batch.
+        Time between two checkpoints, by default that of `defaults`; 0 writes one after every step.
+    work : str, default "training"
+        What messages call it.
+    at_most : float, optional
+        Maximum of the minutes.
+    conditions : mapping, optional
+        What the last digits depend on beside the key, by default versions and threads.
     """
 
     def __init__(
-        self, parent: str | os.PathLike[str], key: str, minutes: float | None = None
+        self,
+        parent: str | os.PathLike[str],
+        key: str,
+        minutes: float | None = None,
+        *,
+        work: str = "training",
+        at_most: float = math.inf,
+        conditions: Mapping[str, Any] | None = None,
     ) -> None:
         by_default, self._fresh = _defaults.get()
-        self.folder, self.key = Path(parent, key[:16]), key
-        self._seconds = 60 * (by_default if minutes is None else minutes)
+        self.folder, self.key, self._work = Path(parent, key[:16]), key, work
+        self._conditions = made_by() if conditions is None else conditions
+        self._seconds = 60 * min(at_most, by_default if minutes is None else minutes)
         self._saved = time.monotonic()
 
     def is_due(self) -> bool:
@@ -87,16 +101,16 @@ class Checkpoints:
         return time.monotonic() - self._saved >= self._seconds
 
     def save(self, state: State) -> None:
-        """Write a checkpoint; remove all but the newest two, and what other trainings abandoned.
+        """Write a checkpoint; remove all but the newest two, and what others abandoned.
 
-        Warns where the folder cannot be written, and tries no more: the training is worth more.
+        Warns where the folder cannot be written, and tries no more: the work is worth more.
         """
         try:
             self._write(state)
         except FileFormatError as error:
             warnings.warn(
-                f"the state of the training cannot be saved, so that it would start anew after a "
-                f"stop: {error}",
+                f"the state of the {self._work} cannot be saved, so that it would start "
+                f"anew after a stop: {error}",
                 stacklevel=2,
             )
             self._seconds = math.inf
@@ -106,7 +120,7 @@ class Checkpoints:
         make_folder(self.folder)
         files = self._files()
         number = int(files[0].stem) + 1 if files else 0
-        record = {"key": self.key, "made_by": made_by(), **state.record}
+        record = {"key": self.key, "made_by": self._conditions, **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         content = tensors_to_bytes(arrays, {"hstree": json.dumps(record)})
         with replacing(self.folder / f"{number:09}.safetensors") as file:
@@ -132,11 +146,11 @@ class Checkpoints:
                 for name, array in arrays.items()
             ):
                 continue
-            before, now = state.record["made_by"], made_by()
+            before, now = state.record["made_by"], self._conditions
             changed = [f"{k} {before.get(k)} -> {v}" for k, v in now.items() if before.get(k) != v]
             if changed:
                 warnings.warn(
-                    f"the training goes on under other conditions: {', '.join(changed)}; "
+                    f"the {self._work} goes on under other conditions: {', '.join(changed)}; "
                     "its last digits may differ",
                     stacklevel=2,
                 )
@@ -144,7 +158,7 @@ class Checkpoints:
         return None
 
     def remove(self) -> None:
-        """Remove the training's folder, and the parent if nothing else is in it."""
+        """Remove the folder, and the parent if nothing else is in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):
             self.folder.parent.rmdir()
@@ -169,7 +183,7 @@ def _read(file: Path) -> State | None:
 
 
 def made_by() -> dict[str, Any]:
-    """Return what the bits of a training depend on beside its key: versions and threads."""
+    """Return what the bits of the work depend on beside its key: versions and threads."""
     return {
         "hstree": __version__,
         "numpy": np.__version__,

@@ -1,0 +1,64 @@
+"""Refusals of arguments that stand in each other's place, or name another kind of thing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import typer
+
+from hstree_cli.options import UsageError
+
+
+def is_tree(path: Path) -> bool:
+    """Return whether there is a file with the ending of a tree."""
+    from hstree.tree.files import ENDINGS
+
+    return path.name.endswith(ENDINGS) and path.is_file()
+
+
+def is_model(path: Path) -> bool:
+    """Return whether there is a folder of a saved model."""
+    from hstree._files import current_file
+    from hstree.models.files import CONFIG
+
+    return current_file(path, CONFIG).is_file()
+
+
+def refuse_swapped(
+    ctx: typer.Context, first: Path, second: str | Path | None, is_first: Callable[[Path], bool]
+) -> None:
+    """Refuse two arguments of which only the second is what the first should be."""
+    if second is not None and is_first(Path(second)) and not is_first(first):
+        right = shlex.join([str(second), str(first)])
+        raise UsageError(f"the arguments are swapped; type `{ctx.command_path} {right} ...`", ctx)
+
+
+def check_model(ctx: typer.Context, model: Path, other: str | None = None) -> None:
+    """Refuse a tree where a model is wanted, and a model that the argument after it names."""
+    refuse_swapped(ctx, model, other, is_model)
+    if is_tree(model):
+        how = shlex.join(["hstree", "evaluate", str(model), "CORPUS", "--save", "MODEL_DIR"])
+        raise UsageError(
+            f"{model} is a tree, and this command wants a model; train one with `{how}`", ctx
+        )
+
+
+def refuse_lists(flag: str, values: Sequence[object] | None) -> None:
+    """Refuse names that commas join in one value of an option that is repeated instead."""
+    from hstree.builders.registry import BUILDERS
+    from hstree.errors import OptionError
+    from hstree.layers.registry import LAYERS
+    from hstree.tree.files import ENDINGS
+
+    known = {*BUILDERS.names(), *LAYERS.names(), *(f"kn{order}" for order in range(2, 8))}
+    for value in map(str, values or ()):
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        # A comma may belong to an option's value, or to the name of a file.
+        if Path(value).exists() or not any(
+            name.split()[0] in known or name.endswith(ENDINGS) for name in names[1:]
+        ):
+            continue
+        repeated = " ".join(f"{flag} {shlex.quote(name)}" for name in names)
+        raise OptionError(f"{flag} {value!r} holds several names; repeat the option: {repeated}")

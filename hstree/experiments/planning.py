@@ -1,0 +1,515 @@
+"""Plan of a comparison or survey: the predicted seconds of every run, and runs that fit a budget.
+
+A few batches of each row are measured before anything is trained, and each builder on a part of
+the words. Predictions are for all epochs: a training that converges before takes less.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from hstree import progress
+from hstree._files import read_json, write_json
+from hstree._options import Range, check_value
+from hstree.builders import build
+from hstree.data.corpus import Corpus
+from hstree.data.vectors import WordVectors
+from hstree.errors import HstreeError, OptionError
+from hstree.experiments import throughput
+from hstree.experiments.entries import Baseline, Entry, Layer, Method, Trained, trained_of
+from hstree.experiments.evaluation import Splits
+from hstree.experiments.results import RunResult, decode
+from hstree.experiments.runs import finished, finished_baseline, key_of, run_baseline
+from hstree.experiments.work import ROUNDS, Work, sources
+from hstree.layers.registry import LAYERS, LayerSpec
+from hstree.models import new_model
+from hstree.models.base import MOST_EPOCHS
+from hstree.tree import load as load_tree
+
+Regime = Literal["equal_epochs", "equal_seconds"]
+
+#: File of the predicted seconds of each run.
+PLAN = "plan.json"
+#: Tokens that a Kneser-Ney model is measured on.
+SAMPLE_TOKENS = 100_000
+#: Rows are left out, the slowest first, until this many epochs of the others fit a budget.
+FEWEST_EPOCHS = 3
+#: Number of rows that are kept, however slow.
+FEWEST_ROWS = 2
+#: Row that stands in for the flat softmax where that is too slow.
+REFERENCE = Layer("sampled")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """Training of one row with one random state, and the seconds of its parts.
+
+    Attributes
+    ----------
+    entry : Entry
+    regime : {"equal_epochs", "equal_seconds"}
+    seed : int
+        Random state; a baseline has the first.
+    finished : bool
+        Whether it is kept from before, and takes no time.
+    building : float
+        Seconds to build its tree.
+    epoch, validation : float
+        Seconds of an epoch of training, and of scoring the validation split once.
+    scoring : float
+        Seconds of scoring all splits at the end.
+    epochs : int
+    budget : float or None
+        Seconds of training that end it before its epochs do.
+    """
+
+    entry: Entry
+    regime: Regime
+    seed: int
+    finished: bool = False
+    building: float = 0.0
+    epoch: float = 0.0
+    validation: float = 0.0
+    scoring: float = 0.0
+    epochs: int = 0
+    budget: float | None = None
+
+    @property
+    def passes(self) -> float:
+        """Number of epochs, the last by its share."""
+        if self.budget is None or self.epochs * self.epoch <= self.budget:
+            return float(self.epochs)
+        return self.budget / self.epoch
+
+    @property
+    def training(self) -> float:
+        """Seconds of training and of validations."""
+        return self.passes * self.epoch + math.ceil(self.passes) * self.validation
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of the run; 0 for a finished one."""
+        return 0.0 if self.finished else self.building + self.training + self.scoring
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How runs were fitted to a budget.
+
+    Attributes
+    ----------
+    minutes : float
+    equal_seconds : bool
+    options : dict of str to Any
+        "epochs", and "seconds" with equal seconds: options of the models.
+    left_out : dict of str to str
+        Rows that do not fit, and why.
+    """
+
+    minutes: float
+    equal_seconds: bool
+    options: dict[str, Any]
+    left_out: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of a comparison or survey in their order, and what else takes time.
+
+    Attributes
+    ----------
+    runs : list of PlannedRun
+    measuring : float
+        Seconds of measuring speeds at the end.
+    fit : Fit or None
+        How they were fitted to a budget; None without one.
+    """
+
+    runs: list[PlannedRun]
+    measuring: float
+    fit: Fit | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of everything."""
+        return self.measuring + sum(run.seconds for run in self.runs)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Rows that do not fit the budget, and why."""
+        return self.fit.left_out if self.fit is not None else {}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the models that were fitted to the budget; none without one."""
+        return self.fit.options if self.fit is not None else {}
+
+    def save(self, folder: Path) -> None:
+        """Write ``plan.json``, to be compared with the seconds of the runs."""
+        runs = [
+            {
+                "name": run.entry.name,
+                "regime": run.regime,
+                "seed": run.seed,
+                "finished": run.finished,
+                "seconds": run.seconds,
+            }
+            for run in self.runs
+        ]
+        document = {
+            "seconds": self.seconds,
+            "measuring": self.measuring,
+            "fit": None if self.fit is None else asdict(self.fit),
+            "runs": runs,
+        }
+        write_json(folder / PLAN, document)
+
+
+class Speeds(NamedTuple):
+    """Measured speeds of an untrained row.
+
+    `training` and `scoring` are in tokens per second; `building` is the seconds of building its
+    tree, `round` those of one round of measuring its speeds.
+    """
+
+    training: float
+    scoring: float
+    building: float
+    round: float
+
+
+def plan(
+    works: Mapping[Regime, Work],
+    entries: Sequence[Entry],
+    measured: dict[str, Speeds] | None = None,
+) -> Plan:
+    """Predict the seconds of every run from a few batches of each row.
+
+    Parameters
+    ----------
+    works : mapping of str to Work
+        The work of each regime.
+    entries : sequence of Entry
+        Rows; those that learn vectors for them are planned before them.
+    measured : dict of str to Speeds, optional
+        Speeds by slug that are known; those that are measured are added.
+    """
+    measured = {} if measured is None else measured
+    to_do = [
+        (regime, work, entry, seed)
+        for regime, work in works.items()
+        for seed in work.seeds
+        for entry in in_order(work, entries)
+        if not isinstance(entry, Baseline) or (seed == work.seeds[0] and regime == "equal_epochs")
+    ]
+    runs = []
+    with progress.task("planning", len(to_do)) as task:
+        for regime, work, entry, seed in to_do:
+            task.note(entry.name)
+            if isinstance(entry, Baseline):
+                runs.append(_planned_baseline(work, entry))
+            elif _is_finished(work, entry, seed):
+                runs.append(PlannedRun(entry, regime, seed, finished=True))
+            else:
+                if entry.slug not in measured:
+                    measured[entry.slug] = _measured(work, entry, seed)
+                runs.append(_planned(work, entry, regime, seed, measured[entry.slug]))
+            task.advance()
+    turns = throughput.TURN + 4 * throughput.TESTING_TURN  # of rows that are not measured here
+    of_rows = [measured[e.slug].round if e.slug in measured else turns for e in trained_of(entries)]
+    rounds = ROUNDS
+    if all(run.finished for run in runs):
+        rounds -= min(ROUNDS, next(iter(works.values())).kept_rounds(entries))
+    return Plan(runs, rounds * sum(of_rows))
+
+
+def in_order(work: Work, entries: Sequence[Entry]) -> list[Entry]:
+    """Return what is trained: the rows, and before them those that learn vectors for others."""
+    learned: list[Entry] = [] if work.trees else list(reversed(sources(entries)))
+    return list({entry.slug: entry for entry in [*learned, *entries]}.values())
+
+
+def _kept_layer(work: Work, entry: Trained, seed: int) -> LayerSpec | None:
+    """Return the output layer of a row; None for a tree whose vectors are not learned yet."""
+    if not isinstance(entry, Method) or not entry.needs_vectors:
+        return work.spec(entry, seed)
+    try:
+        tree = load_tree((work.trees or work).folder(entry, seed) / "tree.json")
+    except HstreeError:
+        return None
+    return LayerSpec(LAYERS.get("tree"), tree)
+
+
+def _is_finished(work: Work, entry: Trained, seed: int) -> bool:
+    spec = _kept_layer(work, entry, seed)
+    if spec is None:
+        return False
+    key = key_of(spec, work.splits, **work.config, random_state=seed)
+    return finished(work.folder(entry, seed), key) is not None
+
+
+def _measured(work: Work, entry: Trained, seed: int) -> Speeds:
+    """Return the speeds of a row from a few batches of a new model.
+
+    A tree that cannot be built yet is as fast as the same method's over stand-ins of its vectors.
+    """
+    building, spec = 0.0, _kept_layer(work, entry, seed)
+    if spec is None:
+        building, spec = _trial(work, entry, seed)
+    began = time.perf_counter()
+    measured = throughput.throughput({entry.name: spec}, work.splits.train, rounds=1, **work.config)
+    model = new_model(spec, **work.config)
+    in_testing = throughput.scoring_turn(model, work.splits.valid, ("nll", "unnormalised"))
+    seconds = time.perf_counter() - began + 2 * throughput.TESTING_TURN  # all words, and top 10
+    scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
+    return Speeds(measured[entry.name][0], scoring, building, seconds)
+
+
+def _trial(work: Work, entry: Trained, seed: int) -> tuple[float, LayerSpec]:
+    """Return the seconds to build a tree over stand-ins of vectors, and the layer over it.
+
+    A layer that needs none is returned as it is.
+    """
+    if not isinstance(entry, Method):
+        return 0.0, work.spec(entry, seed)
+    vectors, options = _stand_ins(work.splits.train, work.config["dim"]), entry.seeded(seed)
+    began = time.perf_counter()
+    if entry.takes_vectors:
+        tree = build(entry.method, vectors, **options)
+    else:
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "vectors.npy"
+            vectors.save(file)
+            tree = build(entry.method, work.splits.train, **options, vectors_file=file)
+    return time.perf_counter() - began, LayerSpec(LAYERS.get("tree"), tree)
+
+
+def _stand_ins(train: Corpus, dim: int) -> WordVectors:
+    """Return vectors that stand in for learned ones: the mean random vector of the words before.
+
+    Their clusters are alike, and so are the codes that a mixture gives to a word, which those of
+    independent random vectors are not.
+    """
+    words, ids = train.counted_vocabulary(), train.ids(slice(None))
+    known = (ids[1:] >= 0) & (ids[:-1] >= 0)
+    after, before = ids[1:][known], ids[:-1][known]
+    size = (len(words), len(words))
+    pairs = csr_matrix((np.ones(len(after), np.float32), (after, before)), shape=size)
+    drawn = np.random.default_rng(0).standard_normal((len(words), dim), np.float32)
+    totals = np.maximum(np.bincount(after, minlength=len(words)), 1)
+    return WordVectors(words.words, pairs @ drawn / totals[:, None], counts=words.counts)
+
+
+def _planned(work: Work, entry: Trained, regime: Regime, seed: int, speeds: Speeds) -> PlannedRun:
+    """Return the run of a row of these speeds."""
+    tokens = {split: len(text) for split, text in work.splits.as_dict().items()}
+    scored = tokens["valid"] + tokens["test"] + (tokens["train"] if work.score_train else 0)
+    return PlannedRun(
+        entry,
+        regime,
+        seed,
+        building=0.0 if work.trees else speeds.building,
+        epoch=tokens["train"] / speeds.training,
+        validation=tokens["valid"] / speeds.scoring,
+        scoring=scored / speeds.scoring,
+        epochs=work.config["epochs"],
+        budget=work.config.get("seconds"),
+    )
+
+
+def _planned_baseline(work: Work, entry: Baseline) -> PlannedRun:
+    """Return the run of a baseline, from one that is fitted and scored on the first lines."""
+    first = work.seeds[0]
+    if finished_baseline(entry.order, work.splits, work.folder(entry, first)) is not None:
+        return PlannedRun(entry, "equal_epochs", first, finished=True)
+    parts = [
+        text.select_lines(0, max(1, text.n_lines * SAMPLE_TOKENS // max(SAMPLE_TOKENS, len(text))))
+        for text in work.splits.as_dict().values()
+    ]
+    sample = Splits(*parts)
+    with TemporaryDirectory() as folder:
+        result = run_baseline(entry.order, sample, Path(folder))
+    share = len(work.splits.train) / len(sample.train)
+    held_out = len(work.splits.valid) + len(work.splits.test)
+    scored = held_out / max(1, len(sample.valid) + len(sample.test))
+    return PlannedRun(
+        entry,
+        "equal_epochs",
+        first,
+        building=share * result.fit_seconds,
+        scoring=scored * (result.seconds - result.fit_seconds),
+    )
+
+
+# Fitting to a budget
+
+
+def fitted(
+    planned: Plan,
+    entries: Sequence[Entry],
+    minutes: float,
+    *,
+    equal_seconds: bool,
+    spent: float,
+    all_rows: bool = False,
+) -> Plan:
+    """Fit the runs of a plan to a budget.
+
+    With equal epochs, all rows train for the greatest number of epochs that fits, at most that of
+    the plan; rows are left out, the slowest first, until `FEWEST_EPOCHS` fit or `FEWEST_ROWS` rows
+    are left. With equal seconds, all train for the same number of seconds.
+
+    Parameters
+    ----------
+    planned : Plan
+    entries : sequence of Entry
+        The rows; other runs of the plan learn vectors for them.
+    minutes : float
+        For everything: building, training, validation, scoring, measuring speeds.
+    equal_seconds : bool
+    spent : float
+        Seconds of the budget that are spent already.
+    all_rows : bool, default False
+        Whether no row may be left out.
+
+    Returns
+    -------
+    Plan
+        The runs that are not left out, and their fit.
+
+    Raises
+    ------
+    OptionError
+        When not one epoch fits, or less than a second.
+    """
+    total = 60 * minutes - spent - planned.measuring
+    rows, runs = list(entries), list(planned.runs)
+    left_out: dict[str, str] = {}
+    if equal_seconds:
+        seconds = _equal_seconds(runs, total)
+        if seconds < 1:
+            raise _too_short(minutes, runs, planned.measuring + spent)
+        runs = [_limited(run, epochs=MOST_EPOCHS, budget=seconds) for run in runs]
+        options: dict[str, Any] = {"epochs": MOST_EPOCHS, "seconds": seconds}
+        return Plan(runs, planned.measuring, Fit(minutes, equal_seconds, options, left_out))
+    while (fitting := _epochs_within(runs, total)) < FEWEST_EPOCHS:
+        slowest = None if all_rows else _slowest(runs, rows)
+        if slowest is None:
+            break
+        left_out[slowest.entry.name] = f"an epoch takes {slowest.epoch:,.0f} seconds"
+        rows = [entry for entry in rows if entry.slug != slowest.entry.slug]
+        needed = {entry.slug for entry in [*rows, *sources(rows)]}
+        runs = [run for run in runs if run.entry.slug in needed]
+    if fitting < 1:
+        raise _too_short(minutes, runs, planned.measuring + spent)
+    limit = max((run.epochs for run in runs if run.budget is None), default=0)
+    epochs = min(math.floor(min(fitting, MOST_EPOCHS)), limit)
+    runs = [_limited(run, epochs=epochs) if run.budget is None else run for run in runs]
+    fit = Fit(minutes, equal_seconds, {"epochs": epochs}, left_out)
+    return Plan(runs, planned.measuring, fit)
+
+
+def check_minutes(minutes: float, options: Mapping[str, Any]) -> None:
+    """Refuse a budget that is not above 0, or two of them; raises OptionError."""
+    check_value("minutes", minutes, Annotated[float, Range(0, exclude_min=True)])
+    if options.get("seconds") is not None:
+        raise OptionError("seconds and minutes are two budgets; give one of them")
+
+
+def kept_fit(folder: Path, minutes: float | None, *, equal_seconds: bool) -> Fit | None:
+    """Return how the same budget was fitted before, by the ``plan.json`` of a folder; or None."""
+    try:
+        fit = decode(read_json(folder / PLAN, "").get("fit"), Fit, "fit")
+    except HstreeError:
+        return None
+    return fit if (fit.minutes, fit.equal_seconds) == (minutes, equal_seconds) else None
+
+
+def _limited(run: PlannedRun, *, epochs: int, budget: float | None = None) -> PlannedRun:
+    if isinstance(run.entry, Baseline):
+        return run
+    return replace(run, epochs=epochs, budget=budget)
+
+
+def _epochs_within(runs: Sequence[PlannedRun], total: float) -> float:
+    """Return the number of epochs, maybe a fraction, whose runs take `total` seconds."""
+    open_runs = [run for run in runs if not run.finished]
+    fixed = sum(
+        run.building + run.scoring if run.budget is None else run.seconds for run in open_runs
+    )
+    per_epoch = sum(run.epoch + run.validation for run in open_runs if run.budget is None)
+    return math.inf if per_epoch == 0 else (total - fixed) / per_epoch
+
+
+def _equal_seconds(runs: Sequence[PlannedRun], total: float) -> float:
+    """Return the whole seconds of training, the same for all, whose runs take `total` seconds."""
+    open_runs = [run for run in runs if not run.finished and run.epoch > 0]
+
+    def needed(seconds: float) -> float:
+        return sum(_limited(r, epochs=MOST_EPOCHS, budget=seconds).seconds for r in open_runs)
+
+    low, high = 0.0, max(total, 0.0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if needed(middle) <= total else (low, middle)
+    return float(math.floor(low + 1e-6))
+
+
+def _slowest(runs: Sequence[PlannedRun], rows: Sequence[Entry]) -> PlannedRun | None:
+    """Return a run of the row whose epochs take longest; None if too few rows would be left."""
+    slugs = {entry.slug for entry in rows}
+    timed = [run for run in runs if run.entry.slug in slugs and run.epoch > 0]
+    if len({run.entry.slug for run in timed}) <= FEWEST_ROWS:
+        return None
+    return max(timed, key=lambda run: run.epoch)
+
+
+def _too_short(minutes: float, runs: Sequence[PlannedRun], measuring: float) -> OptionError:
+    least = measuring + sum(_limited(run, epochs=1).seconds for run in runs)
+    return OptionError(
+        f"minutes is {minutes:g}: one epoch of the {len(runs)} fastest runs takes "
+        f"{math.ceil(least / 60)}; give more minutes, fewer rows or a part of the text"
+    )
+
+
+# Doing what is planned
+
+
+def carry_out(
+    planned: Plan,
+    works: Mapping[Regime, Work],
+    ended: Callable[[PlannedRun, RunResult | None], object],
+) -> None:
+    """Do the runs of a plan, and show the time left, which the plan weights.
+
+    Parameters
+    ----------
+    planned : Plan
+    works : mapping of str to Work
+    ended : callable
+        Called after every run with its result; None for a baseline.
+    """
+    total = sum(run.seconds for run in planned.runs)
+    with progress.task("all runs", total, "s") as task:
+        for run in planned.runs:
+            work = works[run.regime]
+            is_baseline = isinstance(run.entry, Baseline)
+            task.note(run.entry.name if is_baseline else f"{run.entry.name}, seed {run.seed}")
+            if isinstance(run.entry, Baseline):
+                work.fit_baseline(run.entry)
+                task.advance(run.seconds)
+                ended(run, None)
+            else:
+                tokens = len(work.splits.train) * max(run.passes, 1e-9)
+                with progress.counted(task, run.seconds, run.training / tokens):
+                    result = work.train(run.entry, run.seed)
+                ended(run, result)

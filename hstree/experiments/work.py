@@ -1,0 +1,564 @@
+"""Work of a comparison: trees, trainings, speeds and the figures of all rows, each done once."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from hstree import progress
+from hstree._options import RandomState, check_value
+from hstree._typing import Float64
+from hstree.data.corpus import Corpus
+from hstree.data.overlap import overlap
+from hstree.data.text_score import unigram_score
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import InputError, OptionError, owned_by
+from hstree.experiments import rows
+from hstree.experiments.entries import (
+    Baseline,
+    Entry,
+    Layer,
+    Method,
+    NamedOutput,
+    Trained,
+    record_of,
+    trained_of,
+)
+from hstree.experiments.evaluation import Splits, seen, versions
+from hstree.experiments.results import (
+    BaselineResult,
+    Choice,
+    Comparison,
+    Row,
+    RowRun,
+    RunResult,
+    ScoringSpeed,
+    Split,
+    TreeFigures,
+    VocabularyFigures,
+    finite,
+)
+from hstree.experiments.runs import (
+    build_seconds,
+    built_tree,
+    kept_nll,
+    kept_result,
+    nll_of,
+    run,
+    run_baseline,
+    vectors_of,
+)
+from hstree.experiments.significance import paired_ratio
+from hstree.experiments.speeds import SPEEDS, KeptSpeeds, Speeds, machine
+from hstree.experiments.throughput import scoring_throughput, throughput
+from hstree.experiments.words import Words, words_of
+from hstree.layers.registry import LayerSpec, layer_spec
+from hstree.models import config_of, kind_of, predicts
+from hstree.tree import Tree, load
+from hstree.tree.statistics import tree_statistics
+
+#: Number of turns of each row when speeds are measured.
+ROUNDS = 3
+#: Maximum number of random states; all their trees are built before the first is trained.
+MAX_SEEDS = 100
+#: The tree whose model learns the vectors that other trees are built from by default.
+RANDOM = Method("random")
+#: Fields of a row that are measured when all rows are trained; a baseline has no speeds.
+_NOT_YET: dict[str, Any] = dict.fromkeys(
+    [
+        *("seconds_per_epoch", "tokens_per_second", "speed_up"),
+        *("from_text", "seen", "to_flat", "by_band"),
+    ]
+)
+
+Seconds = dict[str, float]
+
+
+def check_language_model(config: Mapping[str, Any], name: str) -> None:
+    """Refuse a Kneser-Ney model beside models whose perplexities are of other events."""
+    model = kind_of(config).model
+    if not model.is_language_model:
+        raise OptionError(
+            f"{name} gives the perplexity of a word given the words before it, "
+            f"{model.name} that of a {model.predicts}; leave out the baselines"
+        )
+
+
+def _check_layer(name: str, spec: LayerSpec, config: Mapping[str, Any]) -> None:
+    """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
+    layer = spec.new(config["dim"])
+    with owned_by(spec.kind.name):
+        layer.check()
+    model = kind_of(config).model
+    if layer.needs_contexts and not model.is_language_model:
+        raise OptionError(
+            f"{name} needs the words before each target; {model.name} predicts a "
+            f"{model.predicts}: train a language model, or leave the row out"
+        )
+
+
+def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
+    """Refuse layers over other words: their perplexities could not be compared."""
+    for entry in entries:
+        if not isinstance(entry, NamedOutput):
+            continue
+        labels = entry.spec.labels
+        of_labels = Vocabulary(labels, [0] * len(labels)).sha256
+        if of_labels != vocabulary.sha256:
+            raise InputError(
+                f"{entry.name} is over {len(labels):,} words (sha256 {of_labels[:16]}), the "
+                f"comparison over {len(vocabulary):,} others (sha256 {vocabulary.sha256[:16]}); "
+                "perplexities can be compared over the same words only: build it over those"
+            )
+
+
+@dataclass(frozen=True)
+class Work:
+    """Builds trees, trains models and scores test tokens, each once.
+
+    Attributes
+    ----------
+    splits : Splits
+    home : Path
+        Folder of the comparison.
+    config : mapping
+        Options of every model but its random state.
+    seeds : range
+    runs : str
+        Name of the folder of the runs in `home`.
+    trees : Work or None
+        The work whose trees these models are trained on; None to build them here.
+    score_train : bool
+        Whether to score the training split.
+    """
+
+    splits: Splits
+    home: Path
+    config: Mapping[str, Any]
+    seeds: range
+    runs: str = "runs"
+    trees: Work | None = None
+    score_train: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        text: Splits | Corpus,
+        entries: Sequence[Entry],
+        folder: str | os.PathLike[str],
+        seeds: int,
+        options: Mapping[str, Any],
+    ) -> Self:
+        """Return the work of a comparison, its arguments checked; raises as `compare` does."""
+        if not 1 <= seeds <= MAX_SEEDS:
+            raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
+        splits, config = Splits.of(text), config_of(options)
+        baselines = [entry.name for entry in entries if isinstance(entry, Baseline)]
+        if baselines:
+            check_language_model(config, baselines[0])
+        for split in splits.as_dict().values():
+            overlap(split)
+        _check_words(entries, splits.train.vocabulary)
+        first = config.pop("random_state")
+        check_value("random_state", first + seeds - 1, RandomState)
+        work = cls(splits, Path(folder), config, range(first, first + seeds))
+        for entry in entries:
+            if isinstance(entry, Layer | NamedOutput):
+                _check_layer(entry.name, work.spec(entry, first), config)
+        return work
+
+    def with_options(self, options: Mapping[str, Any]) -> Self:
+        """Return the work of models with other values of some options."""
+        return replace(self, config={**self.config, **options})
+
+    def build_trees(self, entries: Sequence[Entry]) -> None:
+        """Build the trees that need no training, so that bad options are refused at once."""
+        for entry in entries:
+            if isinstance(entry, Method) and not entry.needs_vectors:
+                for seed in self.seeds:
+                    self.tree(entry, seed)
+
+    def comparison(
+        self,
+        entries: Sequence[Entry],
+        trained: Mapping[str, Sequence[RunResult]],
+        speeds: Speeds,
+        within: float = rows.TOLERANCE,
+        **more: Any,
+    ) -> Comparison:
+        """Return the figures of finished entries.
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+        trained : mapping of str to sequence of RunResult
+            Results of each trained row, one per random state.
+        speeds : Speeds
+            As `speeds` returns them; figures that need others are None.
+        within : float
+            For `hstree.experiments.rows.choice`.
+        **more
+            Fields of `Comparison`: pending, left_out.
+        """
+        bands = rows.frequency_bands(self.splits)
+        table = self._rows(entries, trained, speeds, bands)
+        corpora = self.splits.as_dict()
+        vocabulary = self.splits.train.vocabulary
+        test = self.splits.test.with_vocabulary(vocabulary)
+        return Comparison(
+            predicts=predicts(self.config),
+            corpus={name: part.source for name, part in corpora.items()},
+            tokens={name: len(part) for name, part in corpora.items()},
+            oov={name: part.n_oov for name, part in corpora.items()},
+            vocabulary=VocabularyFigures.of(vocabulary),
+            options={**self.config, "seeds": list(self.seeds)},
+            versions=versions(),
+            machine=machine(),
+            unigram=finite(unigram_score(test, self.splits.train.counts).perplexity),
+            bands=bands.bands,
+            rows=table,
+            choice=self._with_ratio(rows.choice(table, within), entries),
+            **more,
+        )
+
+    def fit_baseline(self, entry: Baseline) -> BaselineResult:
+        """Fit and score a baseline, if that is not done."""
+        return run_baseline(entry.order, self.splits, self.folder(entry, self.seeds[0]))
+
+    def train(self, entry: Trained, seed: int) -> RunResult:
+        """Train and score one output layer, if that is not done."""
+        budget = {**self.config, "random_state": seed}
+        spec, folder = self.spec(entry, seed), self.folder(entry, seed)
+        return run(spec, self.splits, folder, score_train=self.score_train, **budget)
+
+    def spec(self, entry: Trained, seed: int) -> LayerSpec:
+        """Return the output layer of a row; its tree is built if it is not there."""
+        if isinstance(entry, NamedOutput):
+            return entry.spec
+        if isinstance(entry, Layer):
+            return layer_spec(self._vocabulary, entry.layer, **entry.options)
+        return layer_spec(self.tree(entry, seed))
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        """The words of the training split with its counts."""
+        return self.splits.train.counted_vocabulary()
+
+    def tree(self, entry: Method, seed: int) -> Tree:
+        """Return a tree, built if it is not there."""
+        if self.trees is not None:
+            return self.trees.tree(entry, seed)
+        options, folder = entry.seeded(seed), self.folder(entry, seed)
+        if not entry.needs_vectors:
+            return built_tree(self.splits.train, folder, entry.method, options)
+        source = entry.vectors_from or RANDOM
+        self.train(source, seed)
+        learned = self.folder(source, seed)
+        if entry.takes_vectors:
+            return built_tree(vectors_of(learned), folder, entry.method, options)
+        options["vectors_file"] = learned / "vectors.npy"
+        return built_tree(self.splits.train, folder, entry.method, options)
+
+    def relative_folder(self, entry: Entry, seed: int) -> str:
+        """Return the folder of a run, relative to the comparison's."""
+        folder = f"{self.runs}/{entry.slug}"
+        return folder if isinstance(entry, Baseline) else f"{folder}/seed-{seed}"
+
+    def folder(self, entry: Entry, seed: int) -> Path:
+        """Return the folder of a run."""
+        return self.home / self.relative_folder(entry, seed)
+
+    def nlls(self, entry: Entry, split: Split = "test") -> list[Float64]:
+        """Return the negative log-likelihood of every token of a split, per random state."""
+        if isinstance(entry, Baseline):
+            kept = kept_nll(self.folder(entry, 0), len(self.splits.as_dict()[split]), split)
+            return [] if kept is None else [kept]
+        return [nll_of(self.folder(entry, seed), self.splits, split) for seed in self.seeds]
+
+    def words(self, entries: Sequence[Entry], comparison: Comparison) -> Words:
+        """Compare the test tokens of the rows word by word: with flat, else the best, and rival."""
+        by_name = {entry.name: entry for entry in entries}
+        trained = [row for row in comparison.rows if row.kind != "baseline"]
+        choice = comparison.choice
+        best = None if choice is None else choice.best
+        flat = next((row.name for row in trained if row.is_flat), best)
+        wanted = [(row.name, flat) for row in trained if flat is not None and row.name != flat]
+        if choice is not None and choice.rival is not None:
+            wanted.insert(0, (choice.chosen, choice.rival))
+
+        def nll_of_row(name: str) -> Float64:
+            mean: Float64 = np.mean(self.nlls(by_name[name]), axis=0)
+            return mean
+
+        test = self.splits.test.with_vocabulary(self.splits.train.vocabulary)
+        return words_of(test, nll_of_row, list(dict.fromkeys(wanted)))
+
+    def kept_spec(self, entry: Trained) -> LayerSpec:
+        """Return the output layer of the first random state; a tree as its file has it."""
+        if self.trees is not None:
+            return self.trees.kept_spec(entry)
+        if isinstance(entry, Method):
+            return layer_spec(load(self.folder(entry, self.seeds[0]) / "tree.json"))
+        return self.spec(entry, self.seeds[0])
+
+    def kept_specs(self, entries: Sequence[Entry]) -> dict[str, LayerSpec]:
+        """Return the output layers of the first random state of trained entries, by row."""
+        return {entry.name: self.kept_spec(entry) for entry in trained_of(entries)}
+
+    def speeds(self, entries: Sequence[Entry], rounds: int = ROUNDS) -> Speeds:
+        """Return the speeds of the rows in training and testing, and of what they learn from.
+
+        Rounds are kept with the runs; those that are missing of `rounds` are measured and added.
+        With 0 rounds nothing is measured, and only rows that were measured before have speeds.
+        Trained models go on training, as the cost of a step may depend on what is learned.
+        """
+        trained, timed = _timed(entries)
+        first, keys = self.seeds[0], self._keys(timed)
+        kept = KeptSpeeds(self.home / self.runs / SPEEDS)
+        if (missing := rounds - _rounds_of(kept.common(keys), trained, timed)) > 0 and timed:
+            models = {name: self.folder(entry, first) / "model" for name, entry in timed.items()}
+            new = throughput(models, self.splits.train, rounds=missing, **self.config)
+            tested = {entry.name: models[entry.name] for entry in trained}
+            scored = scoring_throughput(tested, self.splits.test, rounds=missing)
+            kept.add(keys, {"training": new, **scored})
+        return kept.common(keys)
+
+    def kept_rounds(self, entries: Sequence[Entry]) -> int:
+        """Return the number of rounds in which finished rows took turns, and what they learn from.
+
+        Rows take part in training and testing, what they learn from in training alone.
+        """
+        trained, timed = _timed(entries)
+        kept = KeptSpeeds(self.home / self.runs / SPEEDS)
+        return _rounds_of(kept.common(self._keys(timed)), trained, timed)
+
+    def _keys(self, timed: Mapping[str, Trained]) -> dict[str, str]:
+        """Return the keys of finished runs of the first random state, by row."""
+        return {name: str(self._result(e, self.seeds[0]).key) for name, e in timed.items()}
+
+    def _result(self, entry: Trained, seed: int) -> RunResult:
+        """Return the result of a run that was finished before; its tree is not read again."""
+        kept = kept_result(self.folder(entry, seed))
+        return self.train(entry, seed) if kept is None else kept
+
+    def _rows(
+        self,
+        entries: Sequence[Entry],
+        trained: Mapping[str, Sequence[RunResult]],
+        speeds: Speeds,
+        bands: rows.Bands,
+    ) -> list[Row]:
+        """Return a row for each entry."""
+        measured = speeds.get("training", {})
+        specs = self.kept_specs(entries)
+        flat = next((e for e in entries if e.name in specs and specs[e.name].is_flat), None)
+        flat_name = None if flat is None else flat.name
+        flat_nlls = None if flat is None else self.nlls(flat)
+        tokens = len(self.splits.train)
+        per_epoch = {name: tokens / statistics.median(of) for name, of in measured.items()}
+        from_text = rows.seconds_from_text(
+            {entry.name: self._seconds(entry, per_epoch) for entry in entries}, flat_name
+        )
+        table = []
+        with progress.task("laying out the table", len(entries)) as task:
+            for entry in entries:
+                if isinstance(entry, Baseline):
+                    row, spec = self._baseline_row(entry, self.fit_baseline(entry)), None
+                else:
+                    spec = specs[entry.name]
+                    row = replace(
+                        self._trained_row(entry, trained[entry.name], spec),
+                        **_speeds_of(entry.name, flat_name, speeds),
+                        seconds_per_epoch=per_epoch.get(entry.name),
+                    )
+                nlls = self.nlls(entry)
+                table.append(
+                    replace(
+                        row,
+                        from_text=from_text[entry.name],
+                        seen=seen(self.splits, spec),
+                        to_flat=None if flat_nlls is None else paired_ratio(nlls, flat_nlls),
+                        by_band=bands.perplexities(nlls),
+                    )
+                )
+                task.advance()
+        return table
+
+    def _with_ratio(self, choice: Choice | None, entries: Sequence[Entry]) -> Choice | None:
+        """Return a choice with its comparison to the rival on the same test tokens."""
+        if choice is None or choice.rival is None:
+            return choice
+        nlls = {e.name: self.nlls(e) for e in entries if e.name in (choice.chosen, choice.rival)}
+        return replace(choice, to_rival=paired_ratio(nlls[choice.chosen], nlls[choice.rival]))
+
+    def _trained_row(self, entry: Trained, trained: Sequence[RunResult], spec: LayerSpec) -> Row:
+        """Return the row of an output layer without speeds and ratios."""
+        folders = [self.relative_folder(entry, seed) for seed in self.seeds]
+        of_tree = dict.fromkeys(["tree_file", "tree", "code_lengths", "in_wordnet"])
+        return Row(
+            name=entry.name,
+            entry=record_of(entry),
+            **{
+                "kind": "layer",
+                "method": spec.kind.name,
+                "options": dict(spec.options),
+                **of_tree,
+                **(self._tree_figures(spec.tree, folders[0]) if spec.tree else {}),
+            },
+            parameters=rows.parameters_of(self.home / folders[0] / "model"),
+            runs=[
+                RowRun(
+                    seed=seed,
+                    folder=folder,
+                    perplexity=result.perplexity,
+                    epochs=result.epochs,
+                    seconds=result.seconds,
+                )
+                for seed, folder, result in zip(self.seeds, folders, trained, strict=True)
+            ],
+            perplexity=rows.spreads(trained),
+            at_epoch_limit=rows.at_epoch_limit(trained),
+            out_of_time=sum(bool(result.out_of_time) for result in trained),
+            log_normaliser=rows.log_normaliser(trained),
+            **_NOT_YET,
+        )
+
+    def _tree_figures(self, tree: Tree, folder: str) -> dict[str, Any]:
+        """Return the fields of a row that are of its tree.
+
+        Costs are weighted by the counts of the training split; the tree may have other counts.
+        """
+        vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
+        counts = self.splits.train.with_vocabulary(vocabulary).counts
+        statistics_of_tree = tree_statistics(tree, counts)
+        options = tree.meta.get("options")
+        return {
+            "kind": "tree",
+            "tree_file": f"{folder}/tree.json",
+            "method": statistics_of_tree.method,
+            "options": options if isinstance(options, dict) else {},
+            "tree": TreeFigures.of(statistics_of_tree),
+            "code_lengths": rows.code_lengths(tree, counts),
+            "in_wordnet": rows.in_wordnet(tree),
+        }
+
+    def _baseline_row(self, entry: Baseline, result: BaselineResult) -> Row:
+        """Return a baseline's row without ratios."""
+        run_of_row = RowRun(
+            seed=None,
+            folder=self.relative_folder(entry, 0),
+            perplexity=result.perplexity,
+            seconds=result.seconds,
+        )
+        return Row(
+            name=entry.name,
+            entry=record_of(entry),
+            kind="baseline",
+            tree_file=None,
+            method=entry.name,
+            options=result.options,
+            tree=None,
+            code_lengths=None,
+            parameters=result.parameters,
+            in_wordnet=None,
+            runs=[run_of_row],
+            perplexity=rows.spreads([result]),
+            at_epoch_limit=0,
+            **_NOT_YET,
+        )
+
+    def _seconds(
+        self,
+        entry: Entry,
+        per_epoch: Mapping[str, float],
+    ) -> Seconds | None:
+        """Return the seconds of each step from the text to the model, the mean over seeds."""
+        if isinstance(entry, Baseline):
+            steps = dict.fromkeys(("vectors", "tree", "preparation"), 0.0)
+            return steps | {"training": self.fit_baseline(entry).fit_seconds}
+        return rows.mean_seconds([self._seconds_of_run(entry, s, per_epoch) for s in self.seeds])
+
+    def _seconds_of_run(
+        self, entry: Trained, seed: int, per_epoch: Mapping[str, float]
+    ) -> Seconds | None:
+        """Return the seconds of each step from the text to the model of a finished run.
+
+        They are ``vectors`` (until the vectors that the tree is built from are learned), ``tree``
+        (to build it), ``preparation`` (of the output layer before its first batch) and ``training``
+        (the epochs, at `per_epoch` seconds of each row). None where the tree or its vectors came
+        from a file, or the building was not timed.
+        """
+        result = self._result(entry, seed)
+        trees = self.trees or self
+        if entry.name not in per_epoch or (isinstance(entry, Method) and entry.reads_vectors):
+            return None
+        built: float | None = 0.0
+        if result.tree is not None:
+            built = build_seconds(trees.folder(entry, seed), result.tree.sha256)
+        if built is None:
+            return None
+        vectors = 0.0
+        if isinstance(entry, Method) and entry.needs_vectors:
+            learned = trees._seconds_of_run(entry.vectors_from or RANDOM, seed, per_epoch)
+            if learned is None:
+                return None
+            vectors = sum(learned.values())
+        training = sum(epoch.share for epoch in result.epochs or []) * per_epoch[entry.name]
+        preparation = result.preparation
+        if preparation is None:  # measured by an earlier version
+            if result.layer is not None:
+                return None
+            preparation = 0.0
+        return {
+            "vectors": vectors,
+            "tree": built,
+            "preparation": preparation,
+            "training": training,
+        }
+
+
+def _timed(entries: Sequence[Entry]) -> tuple[list[Trained], dict[str, Trained]]:
+    """Return the rows that are trained, and by name these and what they learn vectors from."""
+    trained = trained_of(entries)
+    return trained, {entry.name: entry for entry in [*trained, *sources(entries)]}
+
+
+def _rounds_of(known: Speeds, trained: Sequence[Trained], timed: Mapping[str, Trained]) -> int:
+    """Return the number of rounds of known speeds, in training and of the rows in testing, too."""
+    of_rows = [known.get("training", {}).get(name, []) for name in timed]
+    of_rows += [known.get("nll", {}).get(entry.name, []) for entry in trained]
+    return min(map(len, of_rows), default=0)
+
+
+def _speeds_of(name: str, flat: str | None, speeds: Speeds) -> dict[str, Any]:
+    """Return the fields of a row that are its speeds; those that are not known are missing."""
+    training = speeds.get("training", {})
+    figures: dict[str, Any] = {}
+    if name in training:
+        figures["tokens_per_second"] = statistics.median(training[name])
+        figures["speed_rounds"] = training[name]
+        if flat in training:
+            figures["speed_up"] = rows.speed_up(training, name, flat)
+    if name in speeds.get("nll", {}):
+        medians = {m: statistics.median(speeds[m][name]) for m in ("nll", "top_k")}
+        figures["scoring"] = ScoringSpeed(**medians)
+    return figures
+
+
+def sources(entries: Sequence[Entry]) -> list[Method]:
+    """Return the rows whose models learn vectors for others, and those for these in turn."""
+    sources: list[Method] = []
+    waiting = [entry for entry in entries if isinstance(entry, Method) and entry.needs_vectors]
+    for entry in waiting:
+        source = entry.vectors_from or RANDOM
+        sources.append(source)
+        if source.needs_vectors:
+            waiting.append(source)
+    return sources

@@ -1,0 +1,280 @@
+"""Ctrl-C at many moments of every command, on 100,000 words: how long until it has ended.
+
+Each command is started again and again and gets SIGINT ever later, until it ends by itself before.
+It must end with status 130 and one line beside those of its progress. `python -m
+tests.campaigns.interrupts` takes an hour or two on two cores; `--only NAME ...` picks commands.
+Where other programs keep the cores busy, the seconds on the clock say little: an answer is also
+quick if the process computed for less than `LIMIT` after the signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hstree.data.vectors import WordVectors
+from tests.texts import write_lines
+
+#: Seconds within which a command must end.
+LIMIT = 1.0
+#: Seconds to the first signal, and the ratio of each moment to the one before.
+FIRST, RATIO = 0.5, 1.4
+#: Seconds after which no further moment is tried.
+LONGEST = 90.0
+#: Seconds that a process is waited for.
+PATIENCE = 120.0
+
+TRAINING = "--epochs 3 --dim 50"
+COMMANDS = {
+    "vocab": "vocab text.txt -o v.tsv --force",
+    **{
+        f"build {method}": f"build -m {method} {source} -o t.npz --force"
+        for method, source in {
+            "random": "vocab.tsv",
+            "balanced": "vocab.tsv",
+            "huffman": "vocab.tsv",
+            "flat": "vocab.tsv",
+            "gmm": "vectors.npy",
+            "gmm --epsilon 0.4 --trees 2": "vectors.npy",
+            "kmeans": "vectors.npy",
+            "kmeans --arity 100": "vectors.npy",
+            "kmeans --balanced": "vectors.npy",
+            "semantic": "vectors.npy",
+            "linkage": "fewer.npy",
+            "linkage --criterion centroid": "fewer.npy",
+            "wordnet": "text.txt",
+            "classes": "text.txt",
+            "classes --levels 3": "text.txt",
+            "classes --cluster-by brown --n-classes 500": "text.txt",
+            "classes --cluster-by vectors --vectors-file vectors.npy": "text.txt",
+            "classes --cluster-by adaptive": "text.txt",
+            "classes --cluster-by frequency --binary": "text.txt",
+        }.items()
+    },
+    "build gmm, text vectors": "build -m gmm vectors.vec -o t.json --force",
+    "build huffman, json": "build -m huffman text.txt -o t.json.gz --force",
+    "evaluate": f"evaluate tree.json text.txt {TRAINING} --fresh --save m --vectors-out w.npy",
+    "evaluate flat": f"evaluate --layer flat text.txt {TRAINING} --fresh",
+    "evaluate cnn": f"evaluate --layer cnn text.txt {TRAINING} --fresh",
+    "evaluate --no-train": "evaluate model text.txt --no-train",
+    "embed": "embed text.txt --epochs 3 --fresh -o e.vec --force",
+    "bootstrap": f"bootstrap text.txt {TRAINING} --fresh -o b",
+    "compare": f"compare text.txt {TRAINING} --fresh -m huffman -m gmm --baseline kn5 -o d",
+    "survey": f"survey text.txt {TRAINING} --fresh -r 'huffman, nce, sampled, classes' -o s",
+    "report": "report compared -o p.html",
+    "predict": "predict model w7 -k 10",
+    "sample": "sample model --words 100000",
+    "score": "score model text.txt -o s.tsv",
+    "check": "check tree.json",
+    "stats": "stats tree.json",
+    "show": "show tree.json --word w99000",
+    "methods": "methods",
+    "demo": "demo",
+    **{
+        f"convert .{ending}": f"convert tree.json c.{ending} --force"
+        for ending in ("npz", "json.gz", "dot", "graphml", "nwk", "napkinxc")
+    },
+}
+#: What a command says that goes on for a moment.
+WARNED = "warning: interrupted"
+#: What prepares the inputs.
+PREPARATIONS = (
+    "vocab text.txt --train-split-only -o vocab.tsv",
+    "build -m huffman vocab.tsv -o tree.json",
+    "evaluate tree.json small.txt --epochs 1 --dim 50 --save model",
+    "compare small.txt --epochs 1 --dim 4 -m huffman -m random -o compared",
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command did after SIGINT.
+
+    Attributes
+    ----------
+    command : str
+    after : float
+        Seconds from its start to the signal.
+    seconds, busy : float
+        From the signal to its end, on the clock, and computed by its threads.
+    fault : str
+        What was wrong; empty if nothing was.
+    """
+
+    command: str
+    after: float
+    seconds: float
+    busy: float
+    fault: str = ""
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it took longer than `LIMIT`, and not only because it had to wait for a core."""
+        return min(self.seconds, self.busy) > LIMIT
+
+    def __str__(self) -> str:
+        wrong = self.fault or ("SLOW" if self.is_slow else "")
+        times = f"{self.after:6.1f} s: {self.seconds:5.2f} s, computing {self.busy:5.2f} s"
+        return f"{times}  {self.command}  {wrong}".rstrip()
+
+
+def inputs(folder: Path, n_words: int = 100_000, tokens: int = 2_000_000) -> None:
+    """Write texts over many words by Zipf's law, vectors, a vocabulary, a tree and a model."""
+    rng = np.random.default_rng(0)
+    chance = 1 / np.arange(1, n_words + 1)
+    drawn = rng.choice(n_words, tokens, p=chance / chance.sum())
+    ids = np.concatenate([np.arange(n_words), drawn])
+    lines = [" ".join(f"w{i}" for i in line.tolist()) for line in np.array_split(ids, 50_000)]
+    write_lines(folder / "text.txt", lines)
+    write_lines(folder / "small.txt", lines[-3000:])
+    kinds = rng.normal(size=(300, 100))[rng.integers(0, 300, n_words)]
+    rows = (kinds + rng.normal(size=(n_words, 100))).astype(np.float32)
+    counts = np.bincount(ids, minlength=n_words)
+    words = [f"w{i}" for i in range(n_words)]
+    vectors = WordVectors(words, rows, counts=counts)
+    vectors.save(folder / "vectors.npy")
+    vectors.save(folder / "vectors.vec")
+    fewer = min(n_words, 20_000)
+    WordVectors(words[:fewer], rows[:fewer], counts=counts[:fewer]).save(folder / "fewer.npy")
+    for line in PREPARATIONS:
+        ran = subprocess.run(
+            [sys.executable, "-m", "hstree_cli", *shlex.split(line)],
+            cwd=folder,
+            env=_environment(folder),
+            capture_output=True,
+            text=True,
+        )
+        if ran.returncode != 0:
+            raise RuntimeError(f"{line}: {ran.stderr}")
+
+
+def answers(
+    folder: Path, command: str, *, first: float = FIRST, ratio: float = RATIO
+) -> Iterator[Answer]:
+    """Interrupt a command ever later, until it ends by itself before."""
+    after = first
+    while after < LONGEST:
+        answer = _interrupted(folder, command, after)
+        if answer is None:
+            return
+        yield answer
+        after *= ratio
+
+
+def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
+    """Start a command, interrupt it, and wait for its end; None if it had ended before."""
+    work = folder / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    for path in folder.iterdir():
+        if path != work:
+            (work / path.name).symlink_to(path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hstree_cli", *shlex.split(COMMANDS[command])],
+        cwd=work,
+        env=_environment(folder),
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "said").open("w"),
+        # a job in the background ignores SIGINT
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        process.wait(timeout=after)
+    except subprocess.TimeoutExpired:
+        pass
+    else:
+        if process.returncode == 0:
+            return None
+        raise RuntimeError(f"{command}: ended with {process.returncode}: {_said(folder)}")
+    # A training that was stopped says so, and scores what it has; the second signal ends that.
+    seconds, used = 0.0, 0.0
+    for _ in range(2):
+        if process.poll() is None:
+            answered, computed = _signalled(process, folder)
+            seconds, used = max(seconds, answered), max(used, computed)
+    process.kill()
+    process.wait()
+    said = _said(folder)
+    if process.returncode == 0:  # it was at its end
+        return None
+    fault = ""
+    if process.returncode != 130:
+        fault = f"status {process.returncode}: {said.strip()}"
+    elif not 1 <= said.count("interrupted") <= 2:
+        fault = f"not one line: {said.strip()!r}"
+    return Answer(command, after, seconds, used, fault)
+
+
+def _said(folder: Path) -> str:
+    return (folder / "said").read_text()
+
+
+def _signalled(process: subprocess.Popen[bytes], folder: Path) -> tuple[float, float]:
+    """Send SIGINT; return the seconds until another line says so or the process ends, as busy."""
+    before, start, told = _computed(process.pid), time.perf_counter(), _said(folder)
+    process.send_signal(signal.SIGINT)
+    used = before
+    while process.poll() is None and time.perf_counter() < start + PATIENCE:
+        used = max(used, _computed(process.pid))
+        if WARNED in _said(folder) and WARNED not in told:
+            break
+        time.sleep(0.005)
+    return time.perf_counter() - start, used - before
+
+
+def _computed(pid: int) -> float:
+    """Return the seconds that a process has computed, as Linux counts them; else no number."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0 if Path("/proc/self/stat").exists() else float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    """Return the environment: a cache of its own, and kernels that were compiled before."""
+    kernels = os.environ.get("NUMBA_CACHE_DIR") or str(Path.home() / ".cache/hstree/kernels")
+    return {**os.environ, "HSTREE_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": kernels}
+
+
+def main() -> int:
+    """Interrupt commands and print how long they took to end; 1 if one was slow or wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=COMMANDS, metavar="NAME")
+    parser.add_argument("--inputs", type=Path, help="the folder of inputs, kept for another run")
+    parser.add_argument("--first", type=float, default=FIRST, help="seconds to the first signal")
+    parser.add_argument("--ratio", type=float, default=RATIO)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hstree-interrupts-") as temporary:
+        folder = (chosen.inputs or Path(temporary)).resolve()
+        folder.mkdir(exist_ok=True)
+        if not (folder / "compared").exists():
+            inputs(folder)
+        found = []
+        for command in chosen.only or COMMANDS:
+            for answer in answers(folder, command, first=chosen.first, ratio=chosen.ratio):
+                print(answer, flush=True)
+                found.append(answer)
+    bad = [answer for answer in found if answer.fault or answer.is_slow]
+    slowest = sorted(min(answer.seconds, answer.busy) for answer in found)
+    print(
+        f"{len(found)} interrupts of {len({a.command for a in found})} commands: the slowest "
+        f"answers took {', '.join(f'{s:.2f}' for s in slowest[-5:])} s; {len(bad)} slow or wrong"
+    )
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

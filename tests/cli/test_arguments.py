@@ -1,0 +1,109 @@
+"""Arguments that are swapped, listed with commas, or of another kind than the one wanted."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def model(hstree, tree, corpus):
+    ran = hstree("evaluate", tree, corpus, "--epochs", 0, "--dim", 4, "--save", "model", "-q")
+    assert ran.status == 0, ran.err
+    return "model"
+
+
+def test_swapped_arguments_are_named(refused, corpus, tree, model):
+    for command, first, second in (
+        (["evaluate"], tree, corpus),
+        (["evaluate", "--no-train"], model, corpus),
+        (["score"], model, corpus),
+        (["predict"], model, "w1"),
+        (["convert"], tree, "tree.dot"),
+    ):
+        ran = refused(*command, second, first, status=2, saying="the arguments are swapped")
+        assert f"`hstree {command[0]} {first} {second} ...`" in ran.err
+
+
+def test_a_tree_in_place_of_a_model_says_how_to_train_one(refused, corpus, tree):
+    for command in (["predict", tree, "w1"], ["score", tree, corpus], ["sample", tree]):
+        refused(*command, status=2, saying=f"`hstree evaluate {tree} CORPUS --save MODEL_DIR`")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "repeated"),
+    [
+        ("-m", "huffman,flat", "-m huffman -m flat"),
+        ("-m", "gmm --trees 4, flat", "-m 'gmm --trees 4' -m flat"),
+        ("--layer", "flat,sampled", "--layer flat --layer sampled"),
+        ("--baseline", "kn2,kn3", "--baseline kn2 --baseline kn3"),
+        ("--tree", "a.json,b.json", "--tree a.json --tree b.json"),
+    ],
+)
+def test_names_joined_by_commas_are_to_be_repeated(refused, corpus, flag, value, repeated):
+    ran = refused("compare", corpus, flag, value, "-o", "d", status=2, saying="repeat the option")
+    assert ran.err.endswith(f": {repeated}\n")
+
+
+def test_one_method_or_layer_is_not_several(refused, corpus):
+    several = "`hstree compare CORPUS -m huffman -m gmm -o DIR` compares several"
+    refused("build", corpus, "-m", "huffman,gmm", status=2, saying=several)
+    several = "`hstree compare CORPUS --layer flat --layer nce -o DIR` compares several"
+    refused("evaluate", corpus, "--layer", "flat,nce", status=2, saying=several)
+
+
+def test_a_comma_in_the_value_of_an_option_is_no_list(refused, corpus):
+    layer = "differentiated --bands 20:2,*:1 --unknown 1"
+    refused("compare", corpus, "--layer", layer, "-o", "d", status=2, saying="--unknown")
+
+
+@pytest.fixture
+def glove(tmp_path):
+    """A file of GloVe text over most words of the corpus."""
+    draw = np.random.default_rng(0).normal(size=(38, 6))
+    lines = [f"w{i} " + " ".join(f"{x:.4f}" for x in row) for i, row in enumerate(draw)]
+    (tmp_path / "glove.txt").write_text("".join(f"{line}\n" for line in lines))
+    return "glove.txt"
+
+
+def test_text_of_vectors_is_no_corpus(refused, glove, tmp_path):
+    refused("build", "-m", "huffman", glove, saying="looks like word vectors (6 numbers after")
+    word2vec = f"38 6\n{(tmp_path / glove).read_text()}"
+    (tmp_path / "word2vec.txt").write_text(word2vec)
+    ran = refused("vocab", "word2vec.txt", saying="looks like word vectors (6 numbers after")
+    assert "such as gmm and kmeans" in ran.err
+
+
+@pytest.mark.parametrize("line", ["1.5 2.5", "a 1 2 3 4 5 6", "the 5.5 6.5 of 1.5 2.5 3.5 4.5"])
+def test_numbers_in_a_text_do_not_make_it_vectors(hstree, tmp_path, line):
+    (tmp_path / "text.txt").write_text(f"{line}\n" * 20)
+    assert hstree("build", "-m", "huffman", "text.txt").status == 0
+
+
+def test_vectors_without_eos_are_warned_of_with_the_commands_that_mend_it(
+    hstree, corpus, glove, refused
+):
+    ran = hstree("build", "-m", "gmm", "--epsilon", "0.3", glove, "-o", "t.json")
+    assert ran.status == 0
+    (warning,) = ran.warnings
+    assert "no <eos>" in warning
+    refused("evaluate", "t.json", corpus, saying="hold no <eos>")
+    first, second = (part.replace("CORPUS", corpus.name) for part in warning.split("`")[1::2])
+    assert second.startswith("hstree build --method gmm --epsilon 0.3 glove.txt --vocabulary ")
+    for command in (first, second, "hstree evaluate t.json corpus.txt --epochs 0 --dim 4"):
+        ran = hstree(*command.split()[1:])
+        assert (ran.status, ran.err) == (0, "")
+
+
+def test_vectors_with_eos_are_not_warned_of(hstree, corpus, tree):
+    arguments = ["--epochs", 0, "--dim", 4, "--vectors-out", "v.npy", "-q"]
+    assert hstree("evaluate", tree, corpus, *arguments).status == 0
+    assert hstree("build", "-m", "gmm", "v.npy").err == ""
+
+
+def test_the_vocabulary_of_the_training_split_has_no_test_lines(hstree, corpus, tmp_path):
+    assert hstree("vocab", corpus, "--train-split-only", "-o", "train.tsv").status == 0
+    assert hstree("vocab", corpus, "-o", "all.tsv").status == 0
+    common = ["evaluate", "--layer", "flat", corpus, "--epochs", 0, "--dim", 4, "-q"]
+    assert hstree(*common, "--vocabulary", "train.tsv").err == ""
+    (warning,) = hstree(*common, "--vocabulary", "all.tsv").warnings
+    assert "test split" in warning
+    assert "(`hstree vocab --train-split-only`)" in warning

@@ -1,0 +1,98 @@
+"""Completion in shells: its installation, and what is completed."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from hstree.builders import builders
+from hstree.layers import LAYERS
+
+
+@pytest.fixture
+def completed(hstree, monkeypatch):
+    """Return what bash is told to complete a line to."""
+
+    def complete(line):
+        words = line.split(" ")
+        monkeypatch.setenv("_HSTREE_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        ran = hstree()
+        assert (ran.status, ran.err) == (0, "")
+        return ran.out.split()
+
+    return complete
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("hstree ev", ["evaluate"]),
+        ("hstree build -m h", ["huffman"]),
+        ("hstree build --method gmm --ep", ["--epsilon"]),
+        ("hstree build --method misspelt --fo", ["--force"]),
+        ("hstree compare --model sk", ["skipgram"]),
+        ("hstree compare --model skipgram --samp", ["--sample"]),
+        ("hstree compare --layer adaptive-", ["adaptive-importance"]),
+        ("hstree survey --rows se", ["semantic", "self-normalised"]),
+        ("hstree layers differ", ["differentiated"]),
+        ("hstree stats ", []),
+    ],
+)
+def test_commands_options_methods_and_layers_are_completed(completed, line, expected):
+    assert completed(line) == expected
+
+
+def test_every_method_and_layer_is_completed(completed):
+    assert completed("hstree compare --method ") == list(builders())
+    assert completed("hstree evaluate --layer ") == LAYERS.names()
+    assert set(completed("hstree bootstrap -m ")) == {"gmm", "kmeans", "linkage", "semantic"}
+
+
+def installed_by(shell, program, folder, option):
+    """Run the program from a process whose name is that of a shell; return the run."""
+    command, environment = program
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    (folder / shell).symlink_to(shutil.which("bash"))
+    line = " ".join([*command, option, "; exit $?"])
+    return subprocess.run(
+        [folder / shell, "-c", line],
+        env=environment | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash stands in for every shell")
+@pytest.mark.parametrize(
+    ("shell", "script"),
+    [
+        ("bash", ".bash_completions/hstree.sh"),
+        ("zsh", ".zfunc/_hstree"),
+        ("fish", ".config/fish/completions/hstree.fish"),
+    ],
+)
+def test_completion_installs_for_the_shell_that_runs_it(shell, script, program, tmp_path):
+    ran = installed_by(shell, program, tmp_path, "--install-completion")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert f"complete_{shell}" in (tmp_path / "home" / script).read_text()
+    (tmp_path / shell).unlink()
+    shown = installed_by(shell, program, tmp_path, "--show-completion")
+    assert shown.stdout.strip() == (tmp_path / "home" / script).read_text().strip()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_the_installed_script_completes_a_line_in_bash(program, tmp_path):
+    assert installed_by("bash", program, tmp_path, "--install-completion").returncode == 0
+    command, environment = program
+    binary = tmp_path / "hstree"
+    binary.write_text(f'#!/bin/sh\nexec {" ".join(command)} "$@"\n')
+    binary.chmod(0o755)
+    ask = (
+        f"source {tmp_path}/home/.bashrc; COMP_WORDS=({binary} build -m huf); COMP_CWORD=3; "
+        f"_hstree_completion {binary}; echo ${{COMPREPLY[@]}}"
+    )
+    ran = subprocess.run(["bash", "-c", ask], env=environment, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("huffman\n", "")

@@ -1,0 +1,51 @@
+"""Tables of results as text and as HTML, and where `show` shows them."""
+
+import sys
+from types import SimpleNamespace
+
+from hstree import _tables
+from hstree._tables import TextTable, figure
+
+
+def test_html_is_escaped():
+    table = TextTable(["<row>"], [["a & b"]], "1 < 2")
+    assert table._repr_html_() == (
+        '<table><thead><tr><th style="text-align: left">&lt;row&gt;</th></tr></thead>'
+        '<tbody><tr><td style="text-align: left">a &amp; b</td></tr></tbody></table><p>1 &lt; 2</p>'
+    )
+
+
+def test_names_and_values_have_no_header():
+    facts = TextTable((), [("depth", "3"), ("labels", "1,000")])
+    assert str(facts) == "depth       3\nlabels  1,000"
+    assert "<thead>" not in facts._repr_html_()
+
+
+def test_a_table_may_be_empty():
+    assert str(TextTable(["row", "test"], [])) == "row  test"
+    assert str(TextTable((), [])) == ""
+
+
+def test_figures():
+    assert [figure(1234.5), figure(None), figure(float("nan")), figure(2.0, 0)] == [
+        "1,234.50",
+        "-",
+        "-",
+        "2",
+    ]
+
+
+def test_show_prints_but_displays_in_a_notebook(capsys, monkeypatch):
+    _tables.show("a table")
+    assert capsys.readouterr().out == "a table\n"
+    shell = SimpleNamespace()  # IPython on a terminal has no kernel
+    displayed = []
+    ipython = SimpleNamespace(
+        get_ipython=lambda: shell, display=SimpleNamespace(display=displayed.append)
+    )
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    _tables.show("a table")
+    assert capsys.readouterr().out == "a table\n"
+    shell.kernel = None
+    _tables.show("a table")
+    assert (displayed, capsys.readouterr().out) == (["a table"], "")

@@ -1,0 +1,51 @@
+"""Contrast of the style sheet's colours: 4.5:1 and more, in light, dark and print."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from hstree.report.table import COLOURS
+
+CSS = (files("hstree.report") / "assets" / "page.css").read_text()
+
+
+def palette(theme):
+    """The custom properties of a theme."""
+    blocks = {
+        "light": CSS[: CSS.index("@media")],
+        "dark": CSS[CSS.index("@media (prefers-color-scheme: dark)") :].split("* {")[0],
+        "print": CSS[CSS.index("@media print") :],
+    }
+    short = re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{3,6});", blocks[theme])
+    return {name: v if len(v) == 7 else "#" + "".join(2 * c for c in v[1:]) for name, v in short}
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_text_and_rows_stand_out(theme):
+    colours = palette(theme)
+    rows = [f"c{i}" for i in range(COLOURS)]
+    for paper in ("paper", "raised"):
+        for name in ("ink", "soft", "accent", *rows):
+            assert contrast(colours[name], colours[paper]) >= 4.5, (theme, name, paper)
+    for ground in ("lit", "warn"):
+        assert contrast(colours["ink"], colours[ground]) >= 4.5
+
+
+def test_the_oracle_knows_black_and_white():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+def test_every_colour_of_a_row_has_its_class():
+    assert {int(n) for n in re.findall(r"^\.c(\d+) \{", CSS, re.M)} == set(range(COLOURS))

@@ -1,0 +1,103 @@
+"""The picture of a tree: where its rectangles are, and what they say."""
+
+import pytest
+from hypothesis import given, settings
+
+from hstree import Tree, build
+from hstree.errors import OptionError
+from hstree.tree.icicle import LABEL, NARROW, NODE, spans
+from hstree.tree.weight_rows import edge_mass
+from tests import needs
+from tests.strategies import children_of, trees
+
+TREE = Tree.from_children(
+    ["a", "$b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 1], names=[None, "rare"]
+)
+
+
+@given(trees())
+@settings(max_examples=100, deadline=None)
+def test_branches_lie_side_by_side_below_their_node(tree):
+    left, width = spans(tree)
+    mass, children = edge_mass(tree, tree.counts), children_of(tree)
+
+    def walk(node, start):
+        for edge, child in enumerate(children[node], int(tree.child_start[node])):
+            assert left[edge] == pytest.approx(start, abs=1e-9)
+            assert width[edge] == pytest.approx(mass[edge] / total)
+            if child >= 0:
+                walk(child, start)
+            start += width[edge]
+
+    if children:
+        total = mass[: len(children[0])].sum()
+        walk(0, 0.0)
+
+
+@pytest.fixture
+def pyplot():
+    matplotlib = pytest.importorskip("matplotlib", reason=needs.NOTEBOOK)
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
+
+
+def rectangles(axes):
+    """Return {(left, top, width): colour} of all rectangles."""
+    from matplotlib.colors import to_hex
+
+    [drawn] = axes.collections
+    boxes = [path.get_extents() for path in drawn.get_paths()]
+    colours = map(to_hex, drawn.get_facecolors())
+    return {
+        tuple(round(float(at), 9) for at in (box.x0, box.y0, box.width)): colour
+        for box, colour in zip(boxes, colours, strict=True)
+    }
+
+
+def test_rectangles_and_texts(pyplot):
+    axes = TREE.plot()
+    assert rectangles(axes) == {
+        (0, 0, 1): NODE,
+        (0, 1, 1): NARROW,  # behind the branches of a node
+        (0, 1, 0.5): LABEL,
+        (0.5, 1, 0.5): NODE,
+        (0.5, 2, 0.5): NARROW,
+        (0.5, 2, 0.25): LABEL,
+        (0.75, 2, 0.25): LABEL,
+    }
+    texts = {text.get_text(): text.get_position() for text in axes.texts}
+    assert texts == {
+        "a $b c": (0.5, 0.5),  # the root has no name, so its most frequent labels
+        "a": (0.25, 1.5),
+        "rare": (0.75, 1.5),
+        "$b": (0.625, 2.5),
+        "c": (0.875, 2.5),
+    }
+    assert axes.get_title() == "Tree(3 labels, 2 nodes)"
+    assert axes.get_xlabel() == "share of the counts"
+    axes.figure.canvas.draw()  # a dollar sign is no formula
+
+
+def test_depth_is_limited(pyplot):
+    axes = TREE.plot(max_depth=1)
+    assert {top for _, top, _ in rectangles(axes)} == {0, 1}
+    for depth in (0, -1):
+        with pytest.raises(OptionError, match="max_depth is"):
+            TREE.plot(max_depth=depth)
+
+
+def test_narrow_branches_are_drawn_as_one(pyplot):
+    flat = build("flat", {f"w{i}": 1 for i in range(5000)} | {"common": 5000})
+    drawn = rectangles(flat.plot())
+    assert drawn == {(0, 0, 1): NODE, (0, 1, 1): NARROW, (0.5, 1, 0.5): LABEL}
+
+
+def test_it_draws_on_given_axes(pyplot):
+    axes = pyplot.subplots()[1]
+    assert Tree(["only"], [0], []).plot(ax=axes) is axes
+    assert rectangles(axes) == {(0, 0, 1): LABEL}
+    assert [text.get_text() for text in axes.texts] == ["only"]
+    assert axes.get_xlabel() == "share of the labels"
