@@ -16,8 +16,14 @@ from typing import TypeVar
 
 import typer
 
-from hstree._text import printable
-from hstree_cli.terminal import BAD_INPUT, INTERRUPTED, complain, say, showing_progress
+from hstree_cli.terminal import (
+    BAD_INPUT,
+    INTERRUPTED,
+    complain,
+    printable,
+    say,
+    showing_progress,
+)
 
 R = TypeVar("R")
 

@@ -1,4 +1,7 @@
-"""Formatting of numbers, tables and name-value lines; the figures of a corpus and of a tree."""
+"""Formatting of numbers, tables and name-value lines; the figures of a corpus and of a tree.
+
+Every command imports this module, so that help pages wait for it: functions import the library.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Column, Table
 
-from hstree._tables import figure
-from hstree._text import printable
-from hstree_cli.terminal import console
+from hstree_cli.terminal import console, printable
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
@@ -27,6 +28,13 @@ Json = Mapping[str, Any]
 
 
 # Numbers and words
+
+
+def figure(value: float | None, digits: int = 2) -> str:
+    """Return a number as `hstree._tables.figure` does."""
+    from hstree._tables import figure
+
+    return figure(value, digits)
 
 
 def short_figure(value: float | None) -> str:
@@ -41,7 +49,7 @@ def count(value: int) -> str:
 
 def counted(value: int, one: str) -> str:
     """Return a whole number and its noun: "1 word", "2,000 words"."""
-    from hstree._text import plural  # tables are imported before the library
+    from hstree._text import plural
 
     return plural(value, one)
 

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from hstree._text import printable
 from hstree_cli.python_names import with_commands
 
 #: Exit statuses; 0 is success. A file cannot be read, used or written.
@@ -23,6 +22,16 @@ BAD_INPUT = 1
 WRONG_USAGE = 2
 #: Ctrl-C or SIGTERM.
 INTERRUPTED = 130
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Escape control characters as `hstree._text.printable` does.
+
+    Every command imports this module, so that help pages wait for it: functions import the library.
+    """
+    from hstree._text import printable
+
+    return printable(text, keep)
 
 
 def complain(message: str) -> None:

@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 from hstree import progress
 from hstree._files import read_json, write_json
 from hstree._options import Range, check_value
+from hstree._text import duration, plural
 from hstree.builders import build
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
@@ -476,8 +477,8 @@ def _slowest(runs: Sequence[PlannedRun], rows: Sequence[Entry]) -> PlannedRun | 
 def _too_short(minutes: float, runs: Sequence[PlannedRun], measuring: float) -> OptionError:
     least = measuring + sum(_limited(run, epochs=1).seconds for run in runs)
     return OptionError(
-        f"minutes is {minutes:g}: one epoch of the {len(runs)} fastest runs takes "
-        f"{math.ceil(least / 60)}; give more minutes, fewer rows or a part of the text"
+        f"minutes is {minutes:g}: one epoch of {plural(len(runs), 'run')} takes "
+        f"{duration(least)}; give more minutes, fewer rows or a part of the text"
     )
 
 

@@ -67,12 +67,14 @@ def test_too_little_time_is_refused_before_anything_is_trained(refused, hstree, 
         assert ran.err.count("\n") == 1
 
 
-def test_the_same_seconds_for_every_row(hstree, corpus, tmp_path):
-    budget = ("--minutes", "0.1", "--equal-seconds", "-o", "out", *QUICK)
+def test_the_same_seconds_for_every_row(hstree, corpus, tmp_path, monkeypatch):
+    # On a busy machine, planning and measuring speeds take seconds of a budget of minutes.
+    monkeypatch.setattr("hstree.experiments.planning.ROUNDS", 0)
+    budget = ("--minutes", "0.2", "--equal-seconds", "-o", "out", *QUICK)
     ran = hstree("compare", corpus, "-m", "huffman", "-m", "balanced", *budget)
     assert (ran.status, ran.err) == (0, "")
     found = results.load(tmp_path / "out")
-    assert 1 <= found.options["seconds"] <= 3
+    assert 1 <= found.options["seconds"] <= 6
     assert found.options["epochs"] == MOST_EPOCHS
     ran = hstree("compare", corpus, "-o", "x", "--equal-seconds", *QUICK)
     assert (ran.status, "give minutes" in ran.err) == (2, True)

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from hstree._text import printable
 from hstree_cli.arguments import check_model
 from hstree_cli.options import ModelFolder, Quiet, Seed, examples, option
-from hstree_cli.terminal import showing_progress
+from hstree_cli.terminal import printable, showing_progress
 
 
 @examples("hstree sample model --words 50 --seed 1", 'hstree sample model --context "the stock"')

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree._tables import figure
-from hstree._text import printable
 from hstree_cli.arguments import check_model
 from hstree_cli.options import (
     CORPUS_KINDS,
@@ -24,8 +22,8 @@ from hstree_cli.options import (
     option,
 )
 from hstree_cli.outputs import check_file, written
-from hstree_cli.tables import Facts, count, facts, percent, vocabulary_line
-from hstree_cli.terminal import say, showing_progress, warn
+from hstree_cli.tables import Facts, count, facts, figure, percent, vocabulary_line
+from hstree_cli.terminal import printable, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree._typing import Bool, Float64
