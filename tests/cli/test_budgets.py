@@ -7,7 +7,7 @@ import pytest
 from hstree.data.corpus import Corpus
 from hstree.experiments import results
 from hstree.experiments.entries import Method
-from hstree.experiments.planning import Plan, PlannedRun
+from hstree.experiments.planning import Plan, PlannedRun, Speeds
 from hstree.models.base import MOST_EPOCHS
 from hstree_cli.plan_tables import print_plan
 from tests.texts import markov_lines
@@ -68,8 +68,8 @@ def test_too_little_time_is_refused_before_anything_is_trained(refused, hstree, 
 
 
 def test_the_same_seconds_for_every_row(hstree, corpus, tmp_path, monkeypatch):
-    # On a busy machine, planning and measuring speeds take seconds of a budget of minutes.
-    monkeypatch.setattr("hstree.experiments.planning.ROUNDS", 0)
+    speeds = Speeds(training=1e5, scoring=1e5, building=0.0, round=0.1)  # a busy machine is slower
+    monkeypatch.setattr("hstree.experiments.planning._measured", lambda *_: speeds)
     budget = ("--minutes", "0.2", "--equal-seconds", "-o", "out", *QUICK)
     ran = hstree("compare", corpus, "-m", "huffman", "-m", "balanced", *budget)
     assert (ran.status, ran.err) == (0, "")

@@ -108,7 +108,9 @@ def test_the_same_seconds_are_fitted_to_the_minutes():
 @pytest.mark.parametrize("equal_seconds", [True, False])
 def test_too_few_minutes_are_refused(equal_seconds):
     runs = [run_of(FLAT, 100.0), run_of(HUFFMAN, 50.0)]
-    with pytest.raises(OptionError, match=r"minutes is 1: one epoch .* takes 4; give more minutes"):
+    with pytest.raises(
+        OptionError, match=r"minutes is 1: one epoch .* takes 4 min; give more minutes"
+    ):
         fit(runs, [FLAT, HUFFMAN], 1.0, measuring=60.0, equal_seconds=equal_seconds)
 
 
