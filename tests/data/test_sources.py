@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import importlib
 import os
 
 import pytest
@@ -16,7 +17,7 @@ from tests.shared_data import shared
 @pytest.fixture
 def tiny_nltk(tmp_path, monkeypatch):
     """Register a corpus of two tagged files with NLTK; return its folder."""
-    import nltk.corpus
+    import nltk
     from nltk.corpus.reader import TaggedCorpusReader
 
     class Reader(TaggedCorpusReader):
@@ -31,7 +32,8 @@ def tiny_nltk(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "a.txt").write_text("the/DT cat/NN sat/VB ./.\nit/PRP did/VB ./.\n")
     (folder / "b.txt").write_text("yes/UH\n")
-    monkeypatch.setattr(nltk.corpus, "tiny", Reader(str(folder), r".*\.txt"), raising=False)
+    corpora = importlib.import_module("nltk.corpus")  # nltk.corpus may be NLTK's lazy stand-in
+    monkeypatch.setattr(corpora, "tiny", Reader(str(folder), r".*\.txt"), raising=False)
     return folder
 
 
