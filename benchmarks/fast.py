@@ -2,13 +2,15 @@
 
 Each row is the same work by both, in turns; speeds and ratios are medians over rounds. Training is
 a whole loop over batches, made ahead in a second thread where there is a core for it. "Short list"
-is a tree with 1,000 frequent words in its root beside 50 classes. Tree files are measured too.
+is a tree with 1,000 frequent words in its root beside 50 classes, "short list x 4" four such trees
+side by side, each with 500 words beside 60 classes. Tree files are measured too.
 
 Rows of training have what a token costs at least: the bytes of each row that a batch touches, read
 and written once, and the floating-point operations of its products. The share of the limit is the
 time that these take at this machine's rates, whichever is longer, over the time that was measured.
 
-    python -m benchmarks.fast [CORPUS] [--trees TREE ...] [--memory] [--json FILE]
+    python -m benchmarks.fast [CORPUS] [--trees TREE ...] [--text FILE] [--only TEXT] [--memory]
+                              [--json FILE]
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -28,14 +31,20 @@ import hstree
 from benchmarks import fresh, table
 from benchmarks.layer import tree_step
 from hstree._compiled import in_threads, kernels, n_threads, numpy_alone
+from hstree.data.encoding import encode
+from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import endless_batches
 from hstree.models import new_model
 from hstree.tree import Tree
 
-#: Words of the root of a short-list tree, and its classes.
-SHORT_LIST, CLASSES = 1000, 50
+#: Options of the trees with wide nodes, by row.
+WIDE: dict[str, dict[str, int]] = {
+    "classes": {},
+    "short list": {"short_list": 1000, "n_classes": 50},
+    "short list x 4": {"short_list": 500, "n_classes": 60, "trees": 4},
+}
 
 #: Does the work once; returns the number of tokens, or of words of a builder.
 Work = Callable[[], int]
@@ -53,6 +62,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--words", type=int, default=100_000, help="words that gmm splits")
     parser.add_argument("--classes", type=int, default=100, help="classes of the exchange")
+    parser.add_argument("--text", help="a plain text to be read, each time without a cache")
+    parser.add_argument("--only", default="", help="only the work whose name has this text")
     parser.add_argument(
         "--memory", action="store_true", help="measure peak memory too, each in a fresh process"
     )
@@ -63,24 +74,27 @@ def main() -> None:
 
 def measured(options: Any) -> Iterator[dict[str, Any]]:
     corpus = hstree.Corpus.read(options.corpus)
-    trees = {name: hstree.build(name, corpus) for name in ("huffman", "classes")}
-    trees["short list"] = short_list(corpus.vocabulary)
+    trees = {"huffman": hstree.build("huffman", corpus)}
+    for name in WIDE:
+        if options.only in f"lbl, {name} scoring, {name}":
+            trees[name] = wide_tree(name, corpus)
     trees |= {Path(name).name: hstree.load(name) for name in options.trees}
     rates = copy_rate(), product_rate()
     print(f"one core copies {rates[0] / 1e9:.1f} GB/s; {rates[1] / 1e9:.0f} GFLOPS in products")
-    for row, tree in zip(
-        compare(training(trees, corpus, options.tokens, "lbl"), options.rounds),
-        trees.values(),
-        strict=True,
-    ):
-        yield row | least_cost(tree, corpus, rates, row["compiled, tokens/s"])
-    huffman = {"huffman": trees["huffman"]}
+    work = training(trees, corpus, options.tokens, "lbl")
+    of_tree = dict(zip(work, trees.values(), strict=True))
     for model in ("cbow", "skipgram"):
-        yield from compare(training(huffman, corpus, options.tokens, model), options.rounds)
-    yield from compare(scoring(trees, corpus, options.tokens), options.rounds)
-    yield from compare(layers(options.sizes), options.rounds)
-    built = builders(options.words, corpus, options.classes)
-    yield from compare(built, max(1, options.rounds // 2))
+        work |= training({"huffman": trees["huffman"]}, corpus, options.tokens, model)
+    work |= scoring(trees, corpus, options.tokens) | layers(options.sizes)
+    once = builders(options.words, corpus, options.classes)
+    if options.text is not None:
+        once["reading text"] = partial(read, Path(options.text))
+    for chosen, rounds in ((work, options.rounds), (once, max(1, options.rounds // 2))):
+        chosen = {name: one for name, one in chosen.items() if options.only in name}
+        for row in compare(chosen, rounds):
+            tree = of_tree.get(row["work"])
+            least = {} if tree is None else least_cost(tree, corpus, rates, row["compiled, /s"])
+            yield row | least
     if options.memory:
         yield from memory(options)
 
@@ -175,8 +189,7 @@ def _prepared(work: str, options: dict[str, Any], alone: bool) -> tuple[Work, bo
         vectors = drawn_vectors(options["words"])
         return lambda: hstree.build("gmm", vectors).n_labels, alone
     corpus = hstree.Corpus.read(options["corpus"])
-    shaped = label == "short list"
-    tree = short_list(corpus.vocabulary) if shaped else hstree.build("huffman", corpus)
+    tree = wide_tree(label, corpus) if label in WIDE else hstree.build("huffman", corpus)
     by_kind = scoring if kind == "scoring" else partial(training, name="lbl")
     return by_kind({label: tree}, corpus, options["tokens"])[work], alone
 
@@ -202,8 +215,8 @@ def compare(work: Mapping[str, Work], rounds: int) -> Iterator[dict[str, Any]]:
         ratios = [b / a for a, b in zip(speeds[True], speeds[False], strict=True)]
         yield {
             "work": name,
-            "NumPy, tokens/s": statistics.median(speeds[True]),
-            "compiled, tokens/s": statistics.median(speeds[False]),
+            "NumPy, /s": statistics.median(speeds[True]),
+            "compiled, /s": statistics.median(speeds[False]),
             "ratio": statistics.median(ratios),
             "lowest": min(ratios),
             "highest": max(ratios),
@@ -277,15 +290,17 @@ def layers(sizes: list[int], dim: int = 100, batch: int = 4096) -> dict[str, Wor
     return work
 
 
-def short_list(vocabulary: Vocabulary) -> Tree:
-    """Return a tree with the most frequent words in its root beside classes of the others."""
-    order = np.argsort(-vocabulary.counts, kind="stable")
-    n_short = min(SHORT_LIST, len(order) // 2)
-    rest = np.random.default_rng(0).permutation(order[n_short:])
-    classes = np.array_split(rest, min(CLASSES, max(1, len(rest) // 2)))
-    root = [*(~order[:n_short]).tolist(), *range(1, len(classes) + 1)]
-    children = [root, *((~some).tolist() for some in classes)]
-    return Tree.from_children(vocabulary.words, children, counts=vocabulary.counts)
+def wide_tree(name: str, corpus: hstree.Corpus) -> Tree:
+    """Return a tree of `WIDE`; of a small vocabulary, at most half is listed, or classes."""
+    most = len(corpus.vocabulary) // 2
+    shape = {option: min(value, most) for option, value in WIDE[name].items()}
+    return hstree.build("classes", corpus, **shape)
+
+
+def read(text: Path) -> int:
+    """Read a text and number its words, as a first reading does; return its tokens."""
+    with TemporaryDirectory() as cache:
+        return len(encode(open_source(text), cache=cache).ids)
 
 
 if __name__ == "__main__":

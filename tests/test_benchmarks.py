@@ -56,7 +56,8 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
     sizes = ("--tokens", 300, "--rounds", 1, "--sizes", 400, "--words", 50, "--classes", 5)
     monkeypatch.setattr("benchmarks.fast.COPIED", 1 << 10)
     monkeypatch.setattr("benchmarks.fast.MULTIPLIED", 1 << 5)
-    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, "--memory")
+    text = ("--text", corpus)
+    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, *text, "--memory")
     rows, peaks = rows[:-4], rows[-4:]
     assert all(row["work"].startswith("peak memory, ") and row["ratio"] > 0 for row in peaks)
     assert {row["work"] for row in rows} == {
@@ -66,12 +67,15 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
         "layer alone, huffman, 400 labels",
         "building, gmm, 50 vectors",
         "building, classes by exchange, 5 classes",
+        "reading text",
     }
+    (only,) = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, "--only", "cbow")
+    assert only["work"] == "cbow, huffman"
     assert all(row["bytes/token"] > 0 for row in rows if row["work"].startswith("lbl"))
     assert all(row["lowest"] <= row["ratio"] <= row["highest"] for row in rows)
 
 
-TREES_OF_FAST = ("huffman", "classes", "short list")
+TREES_OF_FAST = ("huffman", "classes", "short list", "short list x 4")
 
 
 def one_step_each(steps, rounds):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -19,6 +20,7 @@ from hstree.builders.word_classes.bigrams import (
 from hstree.builders.word_classes.class_file import read_classes
 from hstree.builders.word_classes.clustering import (
     ClusteredText,
+    Seed,
     adaptive_boundaries,
     by_exchange,
     class_members,
@@ -32,8 +34,9 @@ from hstree.builders.word_classes.tree_shape import (
     class_shapes,
     graft,
     huffman_shape,
+    leaf,
     merged_shape,
-    nested_shape,
+    nested_shapes,
     prefix_shape,
     wide,
 )
@@ -51,6 +54,9 @@ def classes(
     cluster_by: ClusterBy = "exchange",
     n_classes: Annotated[int | None, Range(1)] = None,
     levels: Literal[2, 3] = 2,
+    short_list: Annotated[int, Range(0)] = 0,
+    trees: Annotated[int, Range(1, 64)] = 1,
+    shared_list: bool = False,
     binary: bool = False,
     tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
     vectors_file: Path | None = None,
@@ -74,6 +80,14 @@ def classes(
     levels : {2, 3}
         Number of levels; with 3, the words of each class are split into classes once more. Not
         with brown, adaptive or a file.
+    short_list : int
+        Number of most frequent words that are children of the root, beside the classes of the
+        others. Not with adaptive, which chooses them.
+    trees : int
+        Number of trees side by side under one root, their classes from as many random starts: a
+        word has a code in each. With exchange, brown and vectors.
+    shared_list : bool
+        Hang the short list under the root of all trees, which then have only the other words.
     binary : bool
         Make each wide node a binary Huffman tree. With brown and with bit strings, the words of a
         class are in a Huffman tree in any case.
@@ -89,16 +103,17 @@ def classes(
         count), whose bits become a binary tree. Words that the file lacks form one more class,
         under the root and beside the tree of the bits.
     random_state : int
-        Seed of k-means.
+        Seed of k-means, and of where the exchange of several trees starts.
 
     Returns
     -------
     Tree
-        One code per label. Nodes are wide (a softmax) except for `binary` and the hierarchies.
+        One code per label and tree, one for the words of a shared list. Nodes are wide (a softmax)
+        except for `binary` and the hierarchies.
         Classes are numbered in the order of their most frequent words. Empty ones are dropped; a
         class of one word is that word, directly under its parent. ``meta["classes"]`` has the
         method, the number of classes, the perplexity of the class bigram model on the corpus, and
-        for exchange the number of moves and the perplexity by sweep.
+        for exchange the number of moves and the perplexity by sweep; of several trees, the first.
 
     Raises
     ------
@@ -109,95 +124,149 @@ def classes(
 
     Notes
     -----
-    ``P(w | h) = P(class(w) | h) P(w | class(w), h)`` [1]_. Sources, ties and complexities of the
-    clusterings are in `hstree.builders.word_classes`.
+    ``P(w | h) = P(class(w) | h) P(w | class(w), h)`` [1]_; with K trees, a sum over the trees whose
+    weights the root gives to each context, as a mixture of softmaxes has them [2]_. Frequent words
+    lose what a decision for their class costs, which a short list spares them. Sources, ties and
+    complexities of the clusterings are in `hstree.builders.word_classes`.
 
     References
     ----------
     .. [1] J. Goodman, "Classes for fast maximum entropy training", ICASSP 2001.
+    .. [2] Z. Yang, Z. Dai, R. Salakhutdinov & W. Cohen, "Breaking the softmax bottleneck", ICLR
+       2018.
     """
     n_words = len(corpus.vocabulary)
     _check_together(cluster_by, n_classes, levels, vectors_file, classes_file, n_words)
+    _check_lists(cluster_by, short_list, trees, shared_list, classes_file, n_words)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
-    text = ClusteredText(corpus, bigram_counts(corpus), by_frequency)
+    listed, others = by_frequency[:short_list], by_frequency[short_list:]
+    text = ClusteredText(corpus, bigram_counts(corpus), others)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
-    if classes_file is not None:
-        shape, class_of = _from_file(text, classes_file, arrange)
-    elif cluster_by == "adaptive":
-        shape, class_of = _adaptive(text, arrange)
-    elif cluster_by == "brown":
-        (class_of,) = nested_classes(by_frequency, by_exchange(text, tolerance), 2, n_classes)
-        shape = _brown(text, class_of)
-    else:
-        partition = partition_by(text, cluster_by, vectors_file, random_state, tolerance)
-        nested = nested_classes(by_frequency, partition, levels, n_classes)
-        shape, class_of = nested_shape(corpus.counts, by_frequency, nested, arrange), nested[-1]
 
+    def clusters(seed: Seed) -> _Clusters:
+        if classes_file is not None:
+            return _from_file(text, classes_file, arrange)
+        if cluster_by == "adaptive":
+            return _adaptive(text, arrange)
+        if cluster_by == "brown":
+            partition = by_exchange(text, tolerance, seed)
+            return _brown(text, *nested_classes(others, partition, 2, n_classes))
+        partition = partition_by(text, cluster_by, vectors_file, seed, tolerance)
+        nested = nested_classes(others, partition, levels, n_classes)
+        return _Clusters(nested_shapes(corpus.counts, others, nested, arrange), nested[-1])
+
+    def node(children: Sequence[Shape]) -> Shape:
+        mass = np.array([corpus.counts[child.leaves].sum() for child in children])
+        return graft(arrange(mass), children)
+
+    seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
+    found = [clusters(seed) for seed in seeds]
+    words = [leaf(word) for word in listed.tolist()]
+    below = words if not shared_list else []
+    roots = [node([*below, *one.shapes]) for one in found]
+    shape = roots[0] if trees == 1 else node([*words, *roots] if shared_list else roots)
+
+    class_of = found[0].class_of
+    number = int(class_of[others].max()) + 1
+    class_of[listed] = number + np.arange(len(listed))
     perplexity = bigram_perplexity(text.bigrams, class_of)
-    notes = {
+    notes: dict[str, object] = {
         "by": cluster_by if classes_file is None else "file",
-        "number": int(class_of.max()) + 1,
+        "number": number,
         "bigram_perplexity": None if perplexity is None else round(perplexity, 4),
     }
     return shape.tree(corpus.vocabulary.words, corpus.counts, classes=notes | text.notes)
 
 
-def _brown(text: ClusteredText, class_of: Int64) -> Shape:
+class _Clusters(NamedTuple):
+    """Classes of the words that are not in a short list, and their shapes under the root."""
+
+    shapes: Sequence[Shape]
+    class_of: Int64  # (V,) numbers from 0
+
+
+def _brown(text: ClusteredText, class_of: Int64) -> _Clusters:
     """Merge classes bottom-up; the words of each are in a Huffman tree."""
     words = class_members(class_of, text.by_frequency)
-    by_class = class_sums(text.bigrams, class_of, len(words))
-    pairs = class_sums(csc_array(by_class.T), class_of, len(words)).toarray().T
-    top = merged_shape(merge_by_information(pairs), len(words))
+    clustered = text.by_frequency
+    by_class = class_sums(text.bigrams[:, clustered], class_of[clustered], len(words))
+    pairs = class_sums(csc_array(by_class[clustered].T), class_of[clustered], len(words))
+    top = merged_shape(merge_by_information(pairs.toarray().T), len(words))
     names = [f"class {i}" for i in range(len(words))]
-    return graft(top, class_shapes(words, text.counts, huffman_shape, names))
+    return _Clusters([graft(top, class_shapes(words, text.counts, huffman_shape, names))], class_of)
 
 
-def _adaptive(text: ClusteredText, arrange: Arrange) -> tuple[Shape, Int64]:
+def _adaptive(text: ClusteredText, arrange: Arrange) -> _Clusters:
     """Hang the most frequent words and the clusters of the others under the root."""
     words = text.by_frequency
     boundaries = adaptive_boundaries(text.counts[words])
     n_head = int(boundaries[0])
     groups = np.split(words, [*range(1, n_head), *boundaries[:-1]])
     groups = [group for group in groups if len(group)]
-    class_of = np.empty(len(words), np.int64)
+    class_of = np.zeros(len(words), np.int64)
     class_of[words] = np.repeat(np.arange(len(groups)), list(map(len, groups)))
     names = [f"cluster {i - n_head}" for i in range(len(groups))]
-    mass = np.array([text.counts[group].sum() for group in groups])
     text.notes.update(number=len(groups) - n_head, head=n_head)
-    return graft(arrange(mass), class_shapes(groups, text.counts, arrange, names)), class_of
+    return _Clusters(class_shapes(groups, text.counts, arrange, names), class_of)
 
 
-def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> tuple[Shape, Int64]:
+def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> _Clusters:
     """Use the classes of a file; words that it lacks are a class beside all others."""
     file = read_classes(path)
     vocabulary = text.corpus.vocabulary
-    known = sorted({file.class_of[word] for word in vocabulary.words if word in file.class_of})
+    words = [vocabulary.words[i] for i in text.by_frequency]
+    known = sorted({file.class_of[word] for word in words if word in file.class_of})
     if not known:
         raise InputError(
-            f"{path} has a class for none of the vocabulary's {len(vocabulary)} words "
-            f"({vocabulary.words[0]!r}, ...), but for {next(iter(file.class_of))!r}, ...; "
+            f"{path} has a class for none of the {len(words)} words ({words[0]!r}, ...), but for "
+            f"{next(iter(file.class_of))!r}, ...; "
             "is it of the same language and case?"
         )
     number: dict[str | None, int] = {name: i for i, name in enumerate(known)}
     # (V,) class of each word, the last one for a word that the file lacks
     class_of = np.array([number.get(file.class_of.get(w), len(known)) for w in vocabulary.words])
-    n_without = int(np.count_nonzero(class_of == len(known)))
+    n_without = int(np.count_nonzero(class_of[text.by_frequency] == len(known)))
+    n_shared = sum(word in file.class_of for word in vocabulary.words)
     text.notes["words_without_class"] = n_without
-    text.notes["words_left_out"] = len(file.class_of) - (len(vocabulary) - n_without)
+    text.notes["words_left_out"] = len(file.class_of) - n_shared
 
     names = [*known, "without class"]
     if not file.is_paths:
         number_of = number_classes(class_of, text.by_frequency)
         groups = class_members(number_of, text.by_frequency)
         names = [names[class_of[words[0]]] for words in groups]
-        mass = np.array([text.counts[words].sum() for words in groups])
-        return graft(arrange(mass), class_shapes(groups, text.counts, arrange, names)), number_of
+        return _Clusters(class_shapes(groups, text.counts, arrange, names), number_of)
     groups = class_members(class_of, text.by_frequency)
     nodes = class_shapes(groups, text.counts, huffman_shape, names)
-    shape = graft(prefix_shape(known), nodes[: len(known)])
-    if n_without:
-        shape = graft(wide(2), [shape, nodes[-1]])
-    return shape, class_of
+    shapes = [graft(prefix_shape(known), nodes[: len(known)]), *nodes[len(known) :]]
+    return _Clusters(shapes, class_of)
+
+
+def _check_lists(
+    cluster_by: str,
+    short_list: int,
+    trees: int,
+    shared_list: bool,
+    classes_file: Path | None,
+    n_words: int,
+) -> None:
+    """Refuse a short list or a number of trees that the other options leave no room for."""
+    method = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
+    if short_list and cluster_by == "adaptive":
+        option, reason = "short_list", "does not go with cluster_by 'adaptive', which chooses it"
+    elif short_list >= n_words:
+        reason = f"is {short_list}, which leaves none of the {n_words} words; give fewer"
+        option = "short_list"
+    elif trees > 1 and (
+        classes_file is not None or cluster_by not in ("exchange", "brown", "vectors")
+    ):
+        reason = f"is {trees}, and {method} gives them all the same classes; take exchange"
+        option = "trees"
+    elif shared_list and (trees == 1 or short_list == 0):
+        option, reason = "shared_list", "is for several trees with a short list; give both"
+    else:
+        return
+    raise OptionError.about(option, reason)
 
 
 def _check_together(

@@ -11,6 +11,7 @@ from hstree.builders.classes import classes
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
     bigram_perplexity,
+    exchange,
     merge_by_information,
 )
 from hstree.builders.word_classes.clustering import adaptive_boundaries
@@ -290,10 +291,122 @@ def test_options_that_do_not_go_together_are_refused(corpus, options, saying):
 
 def test_files_that_have_none_of_the_words_are_refused(corpus, tmp_path):
     (tmp_path / "other.tsv").write_text("chien\tanimal\n")
-    with pytest.raises(InputError, match=r"none of the vocabulary's 61 words.*'chien'"):
+    with pytest.raises(InputError, match=r"none of the 61 words.*'chien'"):
         classes(corpus, classes_file=tmp_path / "other.tsv")
     WordVectors(["chien"], [[1.0]]).save(tmp_path / "other.npy")
     with pytest.raises(InputError, match=r"none of the vocabulary's 61 words.*'chien'"):
         classes(corpus, cluster_by="vectors", vectors_file=tmp_path / "other.npy")
     with pytest.raises(InputError, match=r"gone\.npy"):
         hstree.build("classes", corpus, cluster_by="vectors", vectors_file=tmp_path / "gone.npy")
+
+
+# Short lists and several trees
+
+
+def words_by_count(corpus):
+    order = np.argsort(-corpus.counts, kind="stable")
+    return [corpus.vocabulary.words[i] for i in order]
+
+
+@pytest.mark.parametrize("method", ["exchange", "frequency", "sqrt-frequency", "vectors"])
+def test_a_short_list_is_under_the_root_beside_the_classes_of_the_others(corpus, vectors, method):
+    more = {"vectors_file": vectors} if method == "vectors" else {}
+    tree = classes(corpus, cluster_by=method, short_list=20, n_classes=6, **more)
+    ranked = words_by_count(corpus)
+    under_root = [tree.labels[~child] for child in children_of(tree)[0] if child < 0]
+    assert under_root[:20] == ranked[:20]
+    groups = classes_of(tree)[20:]
+    assert len(groups) == tree.meta["classes"]["number"] <= 6
+    assert set.union(*groups) == set(ranked[20:])
+    assert all(len(lengths) == 1 for lengths in code_lengths(tree))
+
+
+def test_a_short_list_leaves_the_classes_of_the_others_to_their_own_bigrams(corpus):
+    tree = classes(corpus, short_list=20, n_classes=5, tolerance=0)
+    ranked = [corpus.vocabulary.words.index(word) for word in words_by_count(corpus)]
+    others = np.array(ranked[20:])
+    expected = exchange(bigram_counts(corpus)[:, others], 5)
+    groups = classes_of(tree)[20:]
+    number = {word: i for i, words in enumerate(groups) for word in words}
+    of_others = [number[corpus.vocabulary.words[i]] for i in others]
+    assert len(set(zip(of_others, expected.class_of.tolist(), strict=True))) == len(groups) == 5
+
+
+def test_a_short_list_beside_browns_tree_and_a_file(corpus, tmp_path):
+    for tree in (
+        classes(corpus, cluster_by="brown", short_list=10),
+        classes(corpus, levels=3, short_list=10),
+        classes(corpus, short_list=10, classes_file=write_halves(tmp_path)),
+    ):
+        under_root = [tree.labels[~child] for child in children_of(tree)[0] if child < 0]
+        assert under_root == words_by_count(corpus)[:10]
+        assert all(len(lengths) == 1 for lengths in code_lengths(tree))
+
+
+def write_halves(folder):
+    file = folder / "halves.tsv"
+    file.write_text("".join(f"w{i}\t{'odd' if i % 2 else 'even'}\n" for i in range(50)))
+    return file
+
+
+def test_the_file_of_a_short_list_counts_what_both_lack(corpus, tmp_path):
+    tree = classes(corpus, short_list=10, classes_file=write_halves(tmp_path))
+    others = words_by_count(corpus)[10:]
+    lacking = [word for word in others if word == EOS or int(word[1:]) >= 50]
+    assert tree.meta["classes"]["words_without_class"] == len(lacking)
+    assert tree.meta["classes"]["words_left_out"] == 0
+
+
+@pytest.mark.parametrize("method", ["exchange", "vectors", "brown"])
+def test_several_trees_have_other_classes_each_and_the_first_is_that_of_one(
+    corpus, vectors, method
+):
+    more = {"vectors_file": vectors} if method == "vectors" else {}
+    single, forest = (
+        classes(corpus, cluster_by=method, short_list=5, n_classes=9, trees=n, **more)
+        for n in (1, 3)
+    )
+    below = [subtree(forest, child) for child in children_of(forest)[0]]
+    assert below[0] == subtree(single, 0)
+    assert len({repr(one) for one in below}) == 3
+    assert all(len(lengths) == 3 for lengths in code_lengths(forest))
+
+
+def subtree(tree, node):
+    """Nested lists of the labels under a node."""
+    children = children_of(tree)
+    return [tree.labels[~c] if c < 0 else subtree(tree, c) for c in children[node]]
+
+
+def test_trees_that_share_a_short_list_have_the_other_words_alone(corpus):
+    options = {"short_list": 12, "n_classes": 6, "trees": 2, "shared_list": True}
+    tree = classes(corpus, **options)
+    root = children_of(tree)[0]
+    assert [tree.labels[~child] for child in root[:12]] == words_by_count(corpus)[:12]
+    assert len(root) == 14
+    codes_of = dict(zip(tree.labels, code_lengths(tree), strict=True))
+    for rank, word in enumerate(words_by_count(corpus)):
+        assert len(codes_of[word]) == (1 if rank < 12 else 2)
+    assert classes(corpus, **options).child.tolist() == tree.child.tolist()
+    assert classes(corpus, **options, random_state=1).child.tolist() != tree.child.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"short_list": 61}, "short_list is 61, which leaves none of the 61 words"),
+        ({"short_list": -1}, "short_list is -1"),
+        ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
+        ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
+        ({"shared_list": True}, "shared_list is for several trees with a short list"),
+        ({"shared_list": True, "trees": 2}, "shared_list is for several trees"),
+    ],
+)
+def test_short_lists_and_trees_that_do_not_go_together_are_refused(corpus, options, message):
+    with pytest.raises(OptionError, match=message):
+        classes(corpus, **options)
+
+
+def test_trees_of_a_file_are_refused(corpus, tmp_path):
+    with pytest.raises(OptionError, match="trees is 2, and a file of classes gives"):
+        classes(corpus, trees=2, classes_file=write_halves(tmp_path))

@@ -112,7 +112,12 @@ class Exchanged:
     moves: int
 
 
-def exchange(bigrams: csc_array, n_classes: int, tolerance: float = 0.0) -> Exchanged:
+def exchange(
+    bigrams: csc_array,
+    n_classes: int,
+    tolerance: float = 0.0,
+    rng: np.random.Generator | None = None,
+) -> Exchanged:
     """Cluster words by predictive exchange: move one word at a time while the likelihood rises.
 
     Entry (v, w) of the bigrams (contexts, words) is how often w follows v; a word may have none.
@@ -123,12 +128,12 @@ def exchange(bigrams: csc_array, n_classes: int, tolerance: float = 0.0) -> Exch
     -----
     The log-likelihood is that of `bigram_perplexity`, the factorisation of a two-level class tree
     with the previous word as the context. The start deals the words to the classes in turn, the
-    most frequent first (ties in their order). Each sweep takes the words in that order and moves
-    each to the class where the log-likelihood gains most: of equal classes its present one, then
-    the first. A move must gain more than 1e-12 N ln N for the N pairs, the size of rounding
-    errors. The last sweep is the first that lowers the perplexity by less than the share
-    `tolerance` of it, or that moves nothing; with a tolerance of 0, no move of a single word
-    improves the result. Nothing is random.
+    most frequent first (ties in their order), or in an order that `rng` draws. Each sweep takes
+    the words by frequency and moves each to the class where the log-likelihood gains most: of
+    equal classes its present one, then the first. A move must gain more than 1e-12 N ln N for the
+    N pairs, the size of rounding errors. The last sweep is the first that lowers the perplexity
+    by less than the share `tolerance` of it, or that moves nothing; with a tolerance of 0, no
+    move of a single word improves the result.
 
     With N(v, c) the pairs of v and a word of class c, the log-likelihood is
     ``sum_vc N(v, c) ln N(v, c) - sum_c N(c) ln N(c)`` and a constant, so that a move of w
@@ -149,7 +154,8 @@ def exchange(bigrams: csc_array, n_classes: int, tolerance: float = 0.0) -> Exch
     of_word = bigrams.sum(axis=0)
     order = np.argsort(-of_word, kind="stable")
     class_of = np.empty(len(of_word), np.int64)
-    class_of[order] = np.arange(len(order)) % n_classes
+    dealt = order if rng is None else rng.permutation(len(order))
+    class_of[dealt] = np.arange(len(order)) % n_classes
     n_pairs = int(of_word.sum())
     first = bigram_perplexity(bigrams, class_of)
     if first is None or n_classes == 1:

@@ -34,6 +34,8 @@ CLUSTER_COST = 9.0
 #: Every rank up to this may be a boundary of clusters; further ones are 1% apart.
 EVERY_RANK = 1000
 
+#: What a tree's random numbers come from.
+Seed = int | np.random.SeedSequence
 #: Partition of words (numbers, the most frequent first) into at most n classes: class from 0 of
 #: each word.
 Partition = Callable[[Int64, int], Int64]
@@ -45,7 +47,7 @@ class ClusteredText:
 
     corpus: Corpus
     bigrams: csc_array  # (V, V), by `bigram_counts`
-    by_frequency: Int64  # (V,) words, the most frequent first
+    by_frequency: Int64  # words to cluster, the most frequent first
     notes: dict[str, Any] = field(default_factory=dict)  # entries for the tree's meta["classes"]
 
     @property
@@ -58,24 +60,28 @@ def partition_by(
     text: ClusteredText,
     method: str,
     vectors_file: Path | None,
-    random_state: int,
+    seed: Seed,
     tolerance: float,
 ) -> Partition:
     """Return the partition of a method: exchange, frequency, sqrt-frequency or vectors."""
     if vectors_file is not None:
-        return _by_vectors(text, vectors_file, random_state)
+        return _by_vectors(text, vectors_file, seed)
     if method == "exchange":
-        return by_exchange(text, tolerance)
+        return by_exchange(text, tolerance, seed)
     mass = text.counts if method == "frequency" else np.sqrt(text.counts)
     return lambda words, n: equal_mass_bins(mass[words], n)
 
 
-def by_exchange(text: ClusteredText, tolerance: float) -> Partition:
-    """Return the partition by predictive exchange; it notes moves and perplexities."""
+def by_exchange(text: ClusteredText, tolerance: float, seed: Seed) -> Partition:
+    """Return the partition by predictive exchange; it notes moves and perplexities.
+
+    It starts from classes drawn by the seed if that is one of several trees, a `SeedSequence`.
+    """
+    rng = None if isinstance(seed, int) else np.random.default_rng(seed)
 
     def partition(words: Int64, n: int) -> Int64:
         # Columns of a CSC matrix keep the order asked for: the most frequent word first.
-        exchanged = exchange(text.bigrams[:, words], n, tolerance)
+        exchanged = exchange(text.bigrams[:, words], n, tolerance, rng)
         text.notes["moves"] = text.notes.get("moves", 0) + exchanged.moves
         perplexities = [round(perplexity, 4) for perplexity in exchanged.perplexities]
         text.notes.setdefault("perplexity_by_sweep", perplexities)  # of the classes at the root
@@ -84,7 +90,7 @@ def by_exchange(text: ClusteredText, tolerance: float) -> Partition:
     return partition
 
 
-def _by_vectors(text: ClusteredText, path: Path, random_state: int) -> Partition:
+def _by_vectors(text: ClusteredText, path: Path, seed: Seed) -> Partition:
     """Return the partition by k-means; words without a vector get bins of equal mass."""
     vectors = WordVectors.read(path)
     vocabulary = text.corpus.vocabulary
@@ -111,7 +117,7 @@ def _by_vectors(text: ClusteredText, path: Path, random_state: int) -> Partition
             class_of[~has_vector] = equal_mass_bins(text.counts[words[~has_vector]], n_bins)
         if n_with > 0 and n > 1:
             rows = vectors.vectors[row[words[has_vector]]]
-            clusters = kmeans_clusters(rows, min(n - n_bins, n_with), random_state)
+            clusters = kmeans_clusters(rows, min(n - n_bins, n_with), seed)
             class_of[has_vector] = clusters + n_bins
         return class_of
 
@@ -121,17 +127,19 @@ def _by_vectors(text: ClusteredText, path: Path, random_state: int) -> Partition
 def nested_classes(
     by_frequency: Int64, partition: Partition, levels: int, n_classes: int | None = None
 ) -> list[Int64]:
-    """Partition all words, then the words of each class, until `levels` decisions lead to a word.
+    """Partition words, then the words of each class, until `levels` decisions lead to a word.
 
     The first partition has `n_classes` classes. By default, and further down, m words get the d-th
-    root of m classes where d levels are left: sqrt(m) where two are. Returns the classes (V,) of
-    the `levels` - 1 partitions, from coarse to fine, each numbered by `number_classes`.
+    root of m classes where d levels are left: sqrt(m) where two are. Returns the classes of the
+    `levels` - 1 partitions, from coarse to fine, each numbered by `number_classes`: arrays with an
+    entry for every word up to the largest in `by_frequency`.
     """
-    nested = [np.zeros(len(by_frequency), np.int64)]
+    n_words = int(by_frequency.max()) + 1
+    nested = [np.zeros(n_words, np.int64)]
     total = (levels - 1) * len(by_frequency)
     with progress.task("classes", total=total, unit="words") as task:
         for left in range(levels, 1, -1):
-            fine = np.empty(len(by_frequency), np.int64)
+            fine = np.zeros(n_words, np.int64)
             n_before = 0
             for words in class_members(nested[-1], by_frequency):
                 n = n_classes or max(1, round(len(words) ** (1 / left)))
@@ -146,21 +154,24 @@ def nested_classes(
 def number_classes(class_of: Int64, by_frequency: Int64) -> Int64:
     """Number classes from 0 in the order of their most frequent words, skipping empty ones.
 
+    Words that are not in `by_frequency` have class 0.
+
     Examples
     --------
     >>> number_classes(np.array([5, 2, 5, 7]), np.arange(4)).tolist()
     [0, 1, 0, 2]
     """
     _, first, which = np.unique(class_of[by_frequency], return_index=True, return_inverse=True)
-    number = np.empty(len(by_frequency), np.int64)
+    number = np.zeros(len(class_of), np.int64)
     number[by_frequency] = np.argsort(np.argsort(first))[which]
     return number
 
 
 def class_members(class_of: Int64, order: Int64) -> list[Int64]:
-    """Return the words of each class, from class 0, each in this order of all words."""
-    by_class = order[np.argsort(class_of[order], kind="stable")]
-    return np.split(by_class, np.cumsum(np.bincount(class_of))[:-1])
+    """Return the words of each class, from class 0, each in this order of the words."""
+    of_word = class_of[order]
+    by_class = order[np.argsort(of_word, kind="stable")]
+    return np.split(by_class, np.cumsum(np.bincount(of_word))[:-1])
 
 
 def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:
@@ -244,7 +255,7 @@ def adaptive_boundaries(counts: Integer) -> Int64:
     return ranks[chosen]
 
 
-def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> Int64:
+def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
     """Return the clusters (n,) of vectors (n, d) by k-means, Lloyd's algorithm from k-means++ [1]_.
 
     Those of equal vectors are equal, so that a cluster may be empty; a centre without vectors
@@ -259,7 +270,7 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, random_state: int) -> In
     X = vectors.astype(np.float64)
     X /= np.abs(X).max(initial=0) or 1.0
     X -= X.mean(axis=0)
-    centres = _first_centres(X, n_clusters, np.random.default_rng(random_state))
+    centres = _first_centres(X, n_clusters, np.random.default_rng(seed))
     nearest, done = np.full(len(X), -1), 0
     part = unfinished.part()
     if part.state:

@@ -52,6 +52,11 @@ def wide(n_leaves: int) -> Shape:
     return _shape(np.array([n_leaves]), ~np.arange(n_leaves), n_leaves)
 
 
+def leaf(word: int) -> Shape:
+    """Return a word by itself, a shape without a node."""
+    return replace(wide(1), leaves=np.array([word]))
+
+
 def huffman_shape(weights: Int64) -> Shape:
     """Return the binary Huffman tree over weights, one for each leaf."""
     return merged_shape(merge_order(weights), len(weights))
@@ -134,10 +139,13 @@ def class_shapes(
     return shapes
 
 
-def nested_shape(
+def nested_shapes(
     counts: Int64, by_frequency: Int64, nested: Sequence[Int64], arrange: Arrange
-) -> Shape:
-    """Return the shape of `clustering.nested_classes`, named "class 3", "class 3.0" within it."""
+) -> list[Shape]:
+    """Return the shape of each class of `clustering.nested_classes`.
+
+    They are named "class 3", and "class 3.0" within it.
+    """
     members = class_members(nested[-1], by_frequency)
     first = np.array([words[0] for words in members])
     mass = np.array([counts[words].sum() for words in members])
@@ -151,7 +159,7 @@ def nested_shape(
         ]
         first = np.array([first[group[0]] for group in groups])
         mass = np.array([mass[group].sum() for group in groups])
-    return graft(arrange(mass), shapes)
+    return shapes
 
 
 def _names(nested: Sequence[Int64]) -> list[list[str]]:

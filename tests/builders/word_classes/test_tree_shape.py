@@ -8,7 +8,7 @@ from hstree.builders.word_classes.tree_shape import (
     graft,
     huffman_shape,
     merged_shape,
-    nested_shape,
+    nested_shapes,
     prefix_shape,
     wide,
 )
@@ -112,8 +112,9 @@ def test_a_grafted_leaf_is_reached_by_both_ways(top, data):
 
 
 def tree_of_classes(nested, arrange):
-    shape = nested_shape(COUNTS, BY_FREQUENCY, [np.array(level) for level in nested], arrange)
-    return shape.tree([f"w{i}" for i in range(8)], None)
+    shapes = nested_shapes(COUNTS, BY_FREQUENCY, [np.array(level) for level in nested], arrange)
+    mass = np.array([COUNTS[shape.leaves].sum() for shape in shapes])
+    return graft(arrange(mass), shapes).tree([f"w{i}" for i in range(8)], None)
 
 
 def test_two_levels_of_classes():
