@@ -82,12 +82,13 @@ class Option:
     choices: tuple[Any, ...] = ()  #: legal values; empty where any value of the type is legal
     optional: bool = False  #: whether it may be None
     range: Range | None = None  #: legal numbers; None for any
+    word: str = ""  #: legal beside the values of the type, such as "auto"; empty for none
     help: str = ""  #: its text in the docstring, on one line
 
     @classmethod
     def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
         """Return the option of an annotation; TypeError where it is not that of an option."""
-        type_, optional, range_ = annotation, False, None
+        type_, optional, range_, word = annotation, False, None, ""
         choices: tuple[Any, ...] = ()
         if typing.get_origin(type_) is Annotated:
             type_, *notes = typing.get_args(type_)
@@ -96,6 +97,10 @@ class Option:
             members = set(typing.get_args(type_))
             optional = types.NoneType in members
             members.discard(types.NoneType)
+            for one in [member for member in members if typing.get_origin(member) is Literal]:
+                if members & {int, float} and typing.get_args(one)[1:] == ():
+                    (word,) = typing.get_args(one)
+                    members.discard(one)
             type_ = members.pop() if len(members) == 1 else None
         if typing.get_origin(type_) is Literal:
             choices = typing.get_args(type_)
@@ -104,7 +109,7 @@ class Option:
         if type_ not in _TYPES:
             known = "bool, int, float, str, Path or Literal, perhaps with None"
             raise TypeError(f"the option {name!r} must be annotated {known}")
-        return cls(name, type_, default, choices, optional, range_, help)
+        return cls(name, type_, default, choices, optional, range_, word, help)
 
     @property
     def expected(self) -> str:
@@ -114,12 +119,18 @@ class Option:
         if self.range is not None:
             interval = str(self.range)
             text += f" {interval}" if interval.startswith("from") else f", {interval}"
-        return text
+        return f"{text}, or {self.word!r}" if self.word else text
+
+    def parsed(self, text: str) -> Any:
+        """Return a typed text as a value of the type; ValueError where it is none."""
+        return text if text == self.word else self.type(text)
 
     def checked(self, value: object, owner: str = "") -> Any:
         """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""
-        if value is None and self.optional:
-            return None
+        if (value is None and self.optional) or (
+            isinstance(value, str) and value == self.word != ""
+        ):
+            return value
         try:
             converted = _converted(value, self.type)
         except (TypeError, ValueError, OverflowError):

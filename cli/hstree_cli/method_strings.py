@@ -189,5 +189,5 @@ def _typed_options(chosen: Builder | LayerKind, words: list[str]) -> dict[str, A
             raise OptionError(f"{chosen.name}: {typed} wants a value, as in {example}")
         options[option.name] = value
         with suppress(ValueError):  # the builder refuses what cannot be converted
-            options[option.name] = option.type(value)
+            options[option.name] = option.parsed(value)
     return options

@@ -73,7 +73,7 @@ def _parameter(option: Option, panel: str, known: Iterable[Option]) -> inspect.P
         kind = kind | None
     described = typer.Option(
         flags(option), metavar=_metavar(option), help=escape(with_flags(option.help, known)),
-        rich_help_panel=panel, readable=False,
+        rich_help_panel=panel, readable=False, parser=option.parsed if option.word else None,
     )  # fmt: skip
     return _keyword(option.name, option.default, Annotated[kind, described])
 
@@ -88,11 +88,12 @@ def _metavar(option: Option) -> str | None:
     interval = option.range
     if interval is None or option.name == "random_state":
         return None
+    kind = f"{option.type.__name__}|{option.word}" if option.word else option.type.__name__
     low = "" if interval.min is None else f"{interval.min:g}<{'=' * (not interval.exclude_min)}"
     high = "" if interval.max is None else f"<{'=' * (not interval.exclude_max)}{interval.max}"
     if not high:
         low, high = "", f">{'=' * (not interval.exclude_min)}{interval.min:g}"
-    return f"<{option.type.__name__}> [{low}x{high}]"
+    return f"<{kind}> [{low}x{high}]"
 
 
 # Parameters of commands that receive such options

@@ -28,6 +28,7 @@ from hstree.builders.word_classes.clustering import (
     number_classes,
     partition_by,
 )
+from hstree.builders.word_classes.costs import longest_list
 from hstree.builders.word_classes.tree_shape import (
     Arrange,
     Shape,
@@ -54,9 +55,9 @@ def classes(
     cluster_by: ClusterBy = "exchange",
     n_classes: Annotated[int | None, Range(1)] = None,
     levels: Literal[2, 3] = 2,
-    short_list: Annotated[int, Range(0)] = 0,
+    short_list: Annotated[int | Literal["auto"], Range(0)] = 0,
+    scores: Annotated[float | None, Range(1)] = None,
     trees: Annotated[int, Range(1, 64)] = 1,
-    shared_list: bool = False,
     binary: bool = False,
     tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
     vectors_file: Path | None = None,
@@ -82,12 +83,14 @@ def classes(
         with brown, adaptive or a file.
     short_list : int
         Number of most frequent words that are children of the root, beside the classes of the
-        others. Not with adaptive, which chooses them.
+        others. Not with adaptive, which chooses them. auto: the longest list, and the number of
+        classes if n_classes is not given, whose tree costs at most what scores says.
+    scores : float, optional
+        Cost of a target in training, for the short list auto: the flat softmax over as many words
+        takes as long, as measured with the compiled kernels in batches of 256.
     trees : int
         Number of trees side by side under one root, their classes from as many random starts: a
         word has a code in each. With exchange, brown and vectors.
-    shared_list : bool
-        Hang the short list under the root of all trees, which then have only the other words.
     binary : bool
         Make each wide node a binary Huffman tree. With brown and with bit strings, the words of a
         class are in a Huffman tree in any case.
@@ -108,8 +111,8 @@ def classes(
     Returns
     -------
     Tree
-        One code per label and tree, one for the words of a shared list. Nodes are wide (a softmax)
-        except for `binary` and the hierarchies.
+        One code per label and tree. Nodes are wide (a softmax) except for `binary` and the
+        hierarchies.
         Classes are numbered in the order of their most frequent words. Empty ones are dropped; a
         class of one word is that word, directly under its parent. ``meta["classes"]`` has the
         method, the number of classes, the perplexity of the class bigram model on the corpus, and
@@ -137,8 +140,14 @@ def classes(
     """
     n_words = len(corpus.vocabulary)
     _check_together(cluster_by, n_classes, levels, vectors_file, classes_file, n_words)
-    _check_lists(cluster_by, short_list, trees, shared_list, classes_file, n_words)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
+    if short_list == "auto":
+        _check_auto(cluster_by, scores, levels, binary, classes_file)
+        ranked = corpus.counts[by_frequency]
+        short_list, n_classes = longest_list(ranked, scores or 0, trees, n_classes)
+    elif scores is not None:
+        raise OptionError.about("scores", "is for short_list 'auto'; give that too, or drop it")
+    _check_lists(cluster_by, short_list, trees, classes_file, n_words)
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
     text = ClusteredText(corpus, bigram_counts(corpus), others)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
@@ -162,9 +171,7 @@ def classes(
     seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
     found = [clusters(seed) for seed in seeds]
     words = [leaf(word) for word in listed.tolist()]
-    below = words if not shared_list else []
-    roots = [node([*below, *one.shapes]) for one in found]
-    shape = roots[0] if trees == 1 else node([*words, *roots] if shared_list else roots)
+    shape = node([node([*words, *one.shapes]) for one in found])
 
     class_of = found[0].class_of
     number = int(class_of[others].max()) + 1
@@ -175,6 +182,8 @@ def classes(
         "number": number,
         "bigram_perplexity": None if perplexity is None else round(perplexity, 4),
     }
+    if short_list:
+        notes["short_list"] = short_list
     return shape.tree(corpus.vocabulary.words, corpus.counts, classes=notes | text.notes)
 
 
@@ -242,11 +251,27 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> _Clusters:
     return _Clusters(shapes, class_of)
 
 
+def _check_auto(
+    cluster_by: str, scores: float | None, levels: int, binary: bool, classes_file: Path | None
+) -> None:
+    """Refuse to choose a short list for trees whose cost is not known."""
+    option = "short_list"
+    if scores is None:
+        reason = "'auto' needs scores, the wanted cost of a target, such as 500"
+    elif levels == 3 or binary:
+        reason = "'auto' is for two levels of wide nodes; give a number of words"
+    elif classes_file is not None or cluster_by in ("brown", "adaptive"):
+        by = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
+        reason = f"'auto' chooses a number of classes, which does not go with {by}"
+    else:
+        return
+    raise OptionError.about(option, reason)
+
+
 def _check_lists(
     cluster_by: str,
     short_list: int,
     trees: int,
-    shared_list: bool,
     classes_file: Path | None,
     n_words: int,
 ) -> None:
@@ -262,8 +287,6 @@ def _check_lists(
     ):
         reason = f"is {trees}, and {method} gives them all the same classes; take exchange"
         option = "trees"
-    elif shared_list and (trees == 1 or short_list == 0):
-        option, reason = "shared_list", "is for several trees with a short list; give both"
     else:
         return
     raise OptionError.about(option, reason)

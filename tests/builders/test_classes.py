@@ -8,6 +8,7 @@ import pytest
 
 import hstree
 from hstree.builders.classes import classes
+from hstree.builders.word_classes import costs
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
     bigram_perplexity,
@@ -15,10 +16,12 @@ from hstree.builders.word_classes.bigrams import (
     merge_by_information,
 )
 from hstree.builders.word_classes.clustering import adaptive_boundaries
+from hstree.builders.word_classes.costs import longest_list
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError
+from hstree.tree.statistics import tree_statistics
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import children_of, code_lengths
 from tests.shared_data import shared
@@ -370,25 +373,15 @@ def test_several_trees_have_other_classes_each_and_the_first_is_that_of_one(
     assert below[0] == subtree(single, 0)
     assert len({repr(one) for one in below}) == 3
     assert all(len(lengths) == 3 for lengths in code_lengths(forest))
+    options = {"cluster_by": method, "short_list": 5, "n_classes": 9, "trees": 3, **more}
+    assert classes(corpus, **options).child.tolist() == forest.child.tolist()
+    assert classes(corpus, **options, random_state=1).child.tolist() != forest.child.tolist()
 
 
 def subtree(tree, node):
     """Nested lists of the labels under a node."""
     children = children_of(tree)
     return [tree.labels[~c] if c < 0 else subtree(tree, c) for c in children[node]]
-
-
-def test_trees_that_share_a_short_list_have_the_other_words_alone(corpus):
-    options = {"short_list": 12, "n_classes": 6, "trees": 2, "shared_list": True}
-    tree = classes(corpus, **options)
-    root = children_of(tree)[0]
-    assert [tree.labels[~child] for child in root[:12]] == words_by_count(corpus)[:12]
-    assert len(root) == 14
-    codes_of = dict(zip(tree.labels, code_lengths(tree), strict=True))
-    for rank, word in enumerate(words_by_count(corpus)):
-        assert len(codes_of[word]) == (1 if rank < 12 else 2)
-    assert classes(corpus, **options).child.tolist() == tree.child.tolist()
-    assert classes(corpus, **options, random_state=1).child.tolist() != tree.child.tolist()
 
 
 @pytest.mark.parametrize(
@@ -398,8 +391,6 @@ def test_trees_that_share_a_short_list_have_the_other_words_alone(corpus):
         ({"short_list": -1}, "short_list is -1"),
         ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
         ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
-        ({"shared_list": True}, "shared_list is for several trees with a short list"),
-        ({"shared_list": True, "trees": 2}, "shared_list is for several trees"),
     ],
 )
 def test_short_lists_and_trees_that_do_not_go_together_are_refused(corpus, options, message):
@@ -410,3 +401,36 @@ def test_short_lists_and_trees_that_do_not_go_together_are_refused(corpus, optio
 def test_trees_of_a_file_are_refused(corpus, tmp_path):
     with pytest.raises(OptionError, match="trees is 2, and a file of classes gives"):
         classes(corpus, trees=2, classes_file=write_halves(tmp_path))
+
+
+def test_auto_chooses_the_short_list_that_the_cost_allows(corpus, monkeypatch):
+    monkeypatch.setattr(costs, "ROW", 0.0)  # a batch of so few words has too many
+    counts = np.sort(corpus.counts)[::-1]
+    listed = []
+    for scores in (20, 30, 40):
+        tree = classes(corpus, cluster_by="frequency", short_list="auto", scores=scores)
+        n, n_classes = longest_list(counts, scores)
+        assert tree.meta["classes"]["short_list"] == n
+        assert tree.meta["classes"]["number"] == n_classes
+        assert tree_statistics(tree).scores_per_target < 1.2 * scores
+        listed.append(n)
+    assert listed == sorted(set(listed))
+    fewer = classes(corpus, short_list="auto", scores=30, n_classes=12)
+    assert fewer.meta["classes"]["short_list"] < listed[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"short_list": "auto"}, "'auto' needs scores"),
+        ({"scores": 100}, "scores is for short_list 'auto'"),
+        ({"short_list": "auto", "scores": 400, "binary": True}, "two levels of wide nodes"),
+        ({"short_list": "auto", "scores": 400, "levels": 3}, "two levels of wide nodes"),
+        ({"short_list": "auto", "scores": 400, "cluster_by": "brown"}, "'auto' chooses a number"),
+        ({"short_list": "auto", "scores": 2}, "scores is 2; classes of these 61 words cost"),
+        ({"short_list": "many"}, "short_list is 'many'; it must be .*, or 'auto'"),
+    ],
+)
+def test_what_auto_cannot_choose_is_refused(corpus, options, message):
+    with pytest.raises(OptionError, match=message):
+        classes(corpus, **options)

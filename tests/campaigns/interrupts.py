@@ -210,9 +210,11 @@ def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
     if process.returncode == 0:  # it was at its end
         return None
     fault = ""
-    if process.returncode != 130:
+    # Before the program begins and after its end, the signal ends Python itself, without a word.
+    outside = process.returncode == -signal.SIGINT and not said
+    if process.returncode != 130 and not outside:
         fault = f"status {process.returncode}: {said.strip()}"
-    elif not 1 <= said.count("interrupted") <= 2:
+    elif not outside and not 1 <= said.count("interrupted") <= 2:
         fault = f"not one line: {said.strip()!r}"
     return Answer(command, after, seconds, used, fault)
 

@@ -170,11 +170,10 @@ def test_a_place_that_cannot_be_written(refused, corpus):
 
 
 def test_ctrl_c_says_how_to_go_on(hstree, corpus, tmp_path, monkeypatch):
-    step, calls = LogBilinearTrainer.step, []
+    step = LogBilinearTrainer.step
 
     def interrupted(self, *given):
-        calls.append(given)
-        if len(calls) == 60:  # two epochs of 23 batches for each tree
+        if (tmp_path / "c" / "runs" / "random" / "seed-0" / "result.json").exists():
             raise KeyboardInterrupt
         return step(self, *given)
 

@@ -1,0 +1,91 @@
+"""What class trees cost in training, and the short list and classes for a wanted cost.
+
+A cost is in scores, with the update of the row that a score needs: that of the flat softmax over
+S words is S.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hstree._typing import Int64
+from hstree.errors import OptionError
+
+#: Targets of a batch of the log-bilinear model.
+BATCH = 256
+#: Scores that take as long as the update of a row after a batch, measured with compiled kernels by
+#: ``python -m benchmarks.class_costs``; a node by itself takes nothing that could be measured.
+ROW = 10.0
+#: Ratio of neighbouring lengths of short lists, and numbers of classes, that are compared.
+STEP = 1.05
+
+
+def class_cost(counts: Int64, short_list: int, n_classes: int, trees: int = 1) -> float:
+    """Estimate the cost of a target in training, in scores.
+
+    Parameters
+    ----------
+    counts : int array (V,)
+        Largest first.
+    short_list : int
+        Words under the root; the others are in classes of equal size and mass.
+    n_classes : int
+        Of each tree.
+    trees : int
+        Trees side by side.
+
+    Notes
+    -----
+    A target has a score for every child of each node on its paths. After a batch, the rows of the
+    nodes that were visited are updated: those of a class with probability
+    ``1 - (1 - share)^batch``.
+    """
+    total = max(int(counts.sum()), 1)
+    in_classes = counts[short_list:].sum() / total
+    size = (len(counts) - short_list) / n_classes
+
+    def node(children: float, share: float, number: float = 1.0) -> float:
+        """Return the cost of nodes of so many children, which some of the targets pass."""
+        visited = number * (1 - (1 - share / number) ** BATCH)
+        return (share + ROW / BATCH * visited) * children
+
+    gates = {1: 0, 2: 1}.get(trees, trees)  # scored once for each code of a target
+    cost = node(short_list + n_classes, 1.0) + node(size, in_classes, n_classes)
+    return (trees * cost + gates * trees) / (1 + ROW / BATCH)
+
+
+def longest_list(
+    counts: Int64, scores: float, trees: int = 1, n_classes: int | None = None
+) -> tuple[int, int]:
+    """Return the longest short list whose tree costs at most `scores`, and its number of classes.
+
+    Parameters
+    ----------
+    counts : int array (V,)
+        Largest first.
+    scores : float
+    trees : int
+    n_classes : int, optional
+        By default, the number for which the list is longest; of several, the cheapest.
+
+    Raises
+    ------
+    OptionError
+        When even without a short list the classes cost more.
+    """
+    most = len(counts) - 1
+    lists = np.unique(np.geomspace(1, most, 1 + int(np.log(most) / np.log(STEP))).astype(np.int64))
+    least = np.inf
+    for n in [*lists[::-1].tolist(), 0]:
+        left = len(counts) - n
+        numbers = np.geomspace(1, left, 1 + int(np.log(left) / np.log(STEP))).astype(np.int64)
+        tried = np.unique(numbers).tolist() if n_classes is None else [min(n_classes, left)]
+        costs = [class_cost(counts, n, c, trees) for c in tried]
+        least = min(costs)
+        if least <= scores:
+            return n, tried[int(np.argmin(costs))]
+    raise OptionError.about(
+        "scores",
+        f"is {scores:g}; classes of these {len(counts):,} words cost {least:,.0f} scores a target "
+        "without a short list: give more",
+    )
