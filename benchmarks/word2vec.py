@@ -6,7 +6,8 @@ in batches and, where numba is installed, word by word (``online``), as gensim d
 many workers as hstree has threads (OMP_NUM_THREADS). Rates are each one's own default. Then
 both predict the same held-out text, every word given its whole window: gensim's weights through
 hstree's layer, on the tree that gensim says it has, without biases. `nll` is the mean over tokens,
-in nats, as `hstree evaluate` defines it.
+in nats, as `hstree evaluate` defines it. Every round has another seed: the mean and the standard
+deviation over rounds.
 
     python -m benchmarks.word2vec train.txt held-out.txt [--epochs 5] [--sample 0.001 0]
 """
@@ -29,8 +30,8 @@ from hstree.models import new_model
 from hstree.models.word2vec import WindowModel
 from hstree.training.scoring import score
 
-#: Trains, and returns the seconds that it took and the mean nll of the held-out text.
-Contestant = Callable[[], tuple[float, float]]
+#: Trains by a random seed; returns the seconds that it took and the mean nll of the held-out text.
+Contestant = Callable[[int], tuple[float, float]]
 
 
 def main() -> None:
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--sample", type=float, nargs="+", default=[1e-3, 0.0])
     parser.add_argument("--batch-size", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     train = hstree.Corpus.read(options.train)
     test = hstree.Corpus.read(options.test, vocabulary=train.vocabulary)
@@ -67,11 +68,12 @@ def compare(
     if twins("models") is not None:
         contestants["hstree, online"] = ours(model, sample, train, test, options, True)
     speeds: dict[str, list[float]] = {name: [] for name in contestants}
-    nll = {}
-    for _ in range(options.rounds):
+    nlls: dict[str, list[float]] = {name: [] for name in contestants}
+    for seed in range(options.rounds):
         for name, contestant in contestants.items():
-            seconds, nll[name] = contestant()
+            seconds, nll = contestant(seed)
             speeds[name].append(options.epochs * len(train) / seconds)
+            nlls[name].append(nll)
     for name, of_rounds in speeds.items():
         ratios = [a / b for a, b in zip(of_rounds, speeds["gensim"], strict=True)]
         yield {
@@ -82,8 +84,9 @@ def compare(
             "epochs": options.epochs,
             "words/s": statistics.median(of_rounds),
             "times gensim": statistics.median(ratios),
-            "held-out nll": nll[name],
-            "perplexity": math.exp(nll[name]),
+            "held-out nll": (nll := statistics.mean(nlls[name])),
+            "sd": statistics.stdev(nlls[name]) if options.rounds > 1 else None,
+            "perplexity": math.exp(nll),
         }
 
 
@@ -98,9 +101,10 @@ def ours(
     """Return hstree's training over Huffman's tree."""
     tree = hstree.build("huffman", train)
 
-    def contestant() -> tuple[float, float]:
+    def contestant(seed: int) -> tuple[float, float]:
         untrained = new_model(
             tree,
+            random_state=seed,
             model=model,
             dim=options.dim,
             window=options.window,
@@ -127,7 +131,7 @@ def gensims(
     words, start = train.words(slice(None)), train.line_start.tolist()
     lines = [words[a:b] for a, b in pairwise(start)]
 
-    def contestant() -> tuple[float, float]:
+    def contestant(seed: int) -> tuple[float, float]:
         trained = Gensim(
             vector_size=options.dim,
             window=options.window,
@@ -137,7 +141,7 @@ def gensims(
             min_count=1,
             sample=sample,
             workers=n_threads(),
-            seed=0,
+            seed=seed,
         )
         trained.build_vocab(lines)
         began = time.perf_counter()
