@@ -73,9 +73,23 @@ def _parameter(option: Option, panel: str, known: Iterable[Option]) -> inspect.P
         kind = kind | None
     described = typer.Option(
         flags(option), metavar=_metavar(option), help=escape(with_flags(option.help, known)),
-        rich_help_panel=panel, readable=False, parser=option.parsed if option.word else None,
+        rich_help_panel=panel, readable=False, parser=_parser(option),
     )  # fmt: skip
     return _keyword(option.name, option.default, Annotated[kind, described])
+
+
+def _parser(option: Option) -> Callable[[str], Any] | None:
+    """Return what reads a number or a word; None for an option that Typer can read."""
+    if not option.word:
+        return None
+
+    def parse(text: str) -> Any:
+        try:
+            return option.parsed(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not {option.expected}.") from None
+
+    return parse
 
 
 def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:

@@ -253,6 +253,8 @@ def _class_facts(classes: Json) -> Facts:
     number = f"{count(classes['number'])}, by {classes['by']}"
     if head := classes.get("head"):
         number += f", beside a head of {counted(head, 'word')}"
+    if listed := classes.get("short_list"):
+        number += f", beside {counted(listed, 'listed word')}"
     rows = [("classes", number)]
     if perplexity := classes.get("bigram_perplexity"):
         text = f"perplexity {figure(perplexity, 1)}"

@@ -251,12 +251,24 @@ def test_missing_inputs(refused):
         (["classes", "--cluster-by", "vectors"], "--cluster-by 'vectors' needs --vectors-file"),
         (["classes", "--n-classes", "0"], "classes: --n-classes is 0; it must be a whole"),
         (["gmm", "--epsilon", "2"], "gmm: --epsilon is 2.0; it must be a number from 0 to 0.5"),
+        (["classes", "--short-list", "-1"], "classes: --short-list is -1; it must be a whole"),
+        (
+            ["classes", "--short-list", "few"],
+            "Invalid value for '--short-list': 'few' is not a whole number, 0 or more, or 'auto'",
+        ),
+        (["classes", "--short-list", "auto"], "--short-list 'auto' needs scores"),
     ],
 )
 def test_errors_spell_options_as_they_are_typed(options, saying, refused, corpus, tmp_path):
     (tmp_path / "v.vec").write_text("2 2\na 0 1\nb 1 0\n")
     source = "v.vec" if options[0] == "gmm" else corpus
     refused("build", source, "-m", *options, status=2, saying=f"error: {saying}")
+
+
+def test_a_short_list_is_said(hstree, corpus):
+    ran = hstree("build", "-m", "classes", "--short-list", "10", "--n-classes", "3", corpus)
+    assert ran.status == 0
+    assert "3, by exchange, beside 10 listed words" in ran.out
 
 
 def test_vectors_with_pickles_are_refused(refused, tmp_path):

@@ -125,6 +125,24 @@ def test_a_checked_function_refuses_at_every_call():
         grow([], width=3)
 
 
+@checked_options
+def prune(words: list[str], *, keep: Annotated[int | Literal["all"], Range(1)] = 5) -> int | str:
+    """Prune."""
+    return keep
+
+
+def test_an_option_may_be_a_number_or_a_word():
+    (option,) = options_of(prune)
+    assert (option.type, option.word, option.expected) == (
+        int, "all", "a whole number, 1 or more, or 'all'",
+    )  # fmt: skip
+    assert (prune([], keep="all"), prune([], keep=np.int64(2))) == ("all", 2)
+    assert (option.parsed("all"), option.parsed("3")) == ("all", 3)
+    for wrong in ("none", 0, "", None, np.array([1, 2])):
+        with pytest.raises(OptionError, match=r"^prune: keep is .*, 1 or more, or 'all'$"):
+            prune([], keep=wrong)
+
+
 def test_a_single_argument_is_checked_by_its_annotation():
     assert check_value("k", np.int32(2), Annotated[int, Range(1)]) == 2
     with pytest.raises(OptionError, match=r"^k is 0; it must be a whole number, 1 or more$"):
