@@ -60,6 +60,7 @@ def classes(
     trees: Annotated[int, Range(1, 64)] = 1,
     binary: bool = False,
     tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
+    price: Annotated[float, Range(0)] = 0.0,
     vectors_file: Path | None = None,
     classes_file: Path | None = None,
     random_state: RandomState = 0,
@@ -98,6 +99,9 @@ def classes(
         Exchange stops after the first sweep over all words that lowers the perplexity of the
         class bigram model by less than this share of it: 0.001 is 0.1%. 0 goes on until no move
         of a single word lowers it. For exchange and brown.
+    price : float
+        Nats of log-likelihood that exchange gives up for one score a token less within the classes:
+        0.0003 makes classes of more equal size and mass. For exchange.
     vectors_file : Path, optional
         File of word vectors to cluster by. Words without a vector get bins of equal mass, as many
         of the classes as is their share of the words.
@@ -147,6 +151,8 @@ def classes(
         short_list, n_classes = longest_list(ranked, scores or 0, trees, n_classes)
     elif scores is not None:
         raise OptionError.about("scores", "is for short_list 'auto'; give that too, or drop it")
+    if price and (cluster_by != "exchange" or classes_file is not None):
+        raise OptionError.about("price", "is for cluster_by 'exchange'; drop it")
     _check_lists(cluster_by, short_list, trees, classes_file, n_words)
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
     text = ClusteredText(corpus, bigram_counts(corpus), others)
@@ -160,7 +166,7 @@ def classes(
         if cluster_by == "brown":
             partition = by_exchange(text, tolerance, seed)
             return _brown(text, *nested_classes(others, partition, 2, n_classes))
-        partition = partition_by(text, cluster_by, vectors_file, seed, tolerance)
+        partition = partition_by(text, cluster_by, vectors_file, seed, tolerance, price)
         nested = nested_classes(others, partition, levels, n_classes)
         return _Clusters(nested_shapes(corpus.counts, others, nested, arrange), nested[-1])
 

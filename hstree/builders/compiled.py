@@ -20,12 +20,23 @@ def _x_log_x(x):
 
 @jit_exact
 def move_words(
-    words, start, context, count, x_log_x, table, of_class, of_word, class_of, least, rows
+    words,
+    start,
+    context,
+    count,
+    x_log_x,
+    table,
+    of_class,
+    of_word,
+    class_of,
+    size,
+    price,
+    least,
+    rows,
 ):
     """Move words to their best classes, one after the other, as `bigrams._Counts.move` does.
 
-    Sums are added in its order: `rows` contexts at a time. Returns the gain of log-likelihood and
-    the number of moves.
+    Sums are added in its order: `rows` contexts at a time. Returns the gain, and how many moved.
     """
     n_classes = len(of_class)
     gain, part = np.empty(n_classes), np.empty(n_classes)
@@ -35,8 +46,10 @@ def move_words(
         for p in range(start[word], start[word + 1]):
             table[context[p], present] -= count[p]
         of_class[present] -= n
+        size[present] -= 1
         for c in range(n_classes):
             gain[c] = _x_log_x(of_class[c]) - _x_log_x(of_class[c] + n)
+            gain[c] -= price * (n * (size[c] + 1) + of_class[c])
         for first in range(start[word], start[word + 1], rows):
             part[:] = 0
             for p in range(first, min(first + rows, start[word + 1])):
@@ -63,6 +76,7 @@ def move_words(
         for p in range(start[word], start[word + 1]):
             table[context[p], best] += count[p]
         of_class[best] += n
+        size[best] += 1
         class_of[word] = best
     return total, moves
 

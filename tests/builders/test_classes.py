@@ -391,11 +391,26 @@ def subtree(tree, node):
         ({"short_list": -1}, "short_list is -1"),
         ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
         ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
+        ({"price": 0.1, "cluster_by": "frequency"}, "price is for cluster_by 'exchange'"),
+        ({"price": -0.1}, "price is -0.1; it must be a number, 0 or more"),
     ],
 )
 def test_short_lists_and_trees_that_do_not_go_together_are_refused(corpus, options, message):
     with pytest.raises(OptionError, match=message):
         classes(corpus, **options)
+
+
+def test_a_price_buys_fewer_scores_with_perplexity(corpus):
+    by_price = [classes(corpus, price=price) for price in (0, 0.01, 0.1, 10)]
+    scores = [tree_statistics(tree).scores_per_target for tree in by_price]
+    perplexity = [tree.meta["classes"]["bigram_perplexity"] for tree in by_price]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] < scores[0]
+    assert perplexity[-1] > perplexity[0]
+    for tree in by_price:
+        assert tree.meta["classes"]["perplexity_by_sweep"][-1] == pytest.approx(
+            tree.meta["classes"]["bigram_perplexity"], abs=1e-4
+        )
 
 
 def test_trees_of_a_file_are_refused(corpus, tmp_path):

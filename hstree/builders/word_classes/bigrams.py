@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,6 +118,7 @@ def exchange(
     n_classes: int,
     tolerance: float = 0.0,
     rng: np.random.Generator | None = None,
+    price: float = 0.0,
 ) -> Exchanged:
     """Cluster words by predictive exchange: move one word at a time while the likelihood rises.
 
@@ -129,11 +131,13 @@ def exchange(
     The log-likelihood is that of `bigram_perplexity`, the factorisation of a two-level class tree
     with the previous word as the context. The start deals the words to the classes in turn, the
     most frequent first (ties in their order), or in an order that `rng` draws. Each sweep takes
-    the words by frequency and moves each to the class where the log-likelihood gains most: of
-    equal classes its present one, then the first. A move must gain more than 1e-12 N ln N for the
-    N pairs, the size of rounding errors. The last sweep is the first that lowers the perplexity
-    by less than the share `tolerance` of it, or that moves nothing; with a tolerance of 0, no
-    move of a single word improves the result.
+    the words by frequency and moves each to the class where the objective gains most: of equal
+    classes its present one, then the first. The objective is the log-likelihood, less `price` for
+    each score that the words of the pairs need in their classes, ``sum_c N(c) size(c)``, as [3]_
+    trade speed for likelihood. A move must gain more than 1e-12 N ln N for the N pairs, the size of
+    rounding errors. The last sweep is the first that lowers ``exp(-objective / N)``, without a
+    price the perplexity, by less than the share `tolerance` of it, or that moves nothing; with a
+    tolerance of 0, no move of a single word improves the result.
 
     With N(v, c) the pairs of v and a word of class c, the log-likelihood is
     ``sum_vc N(v, c) ln N(v, c) - sum_c N(c) ln N(c)`` and a constant, so that a move of w
@@ -150,6 +154,8 @@ def exchange(
        language modelling", Eurospeech 1993.
     .. [2] J. Uszkoreit and T. Brants, "Distributed Word Clustering for Large Scale Class-Based
        Language Modeling in Machine Translation", ACL 2008.
+    .. [3] G. Zweig and K. Makarychev, "Speed regularization and optimality in word classing",
+       ICASSP 2013.
     """
     of_word = bigrams.sum(axis=0)
     order = np.argsort(-of_word, kind="stable")
@@ -165,22 +171,26 @@ def exchange(
     entries = offsets((np.diff(bigrams.indptr)[order] + 1) * n_classes)
     blocks = list(batches(entries, _ENTRIES_AT_ONCE))
     at = moved = moves = 0  # blocks done and words moved in this sweep, moves before it
-    gained, perplexities = 0.0, [first]
     part = unfinished.part()
     if part.state:
         class_of = part.state["class_of"].copy()
         at, moved, moves = part.state["numbers"].tolist()
-        gained, *perplexities = part.state["values"].tolist()
+    counts = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs), price)
+    # costs, exp(-objective / N), and perplexities, before and after each sweep
+    gained, costs, perplexities = 0.0, [first * counts.price_factor()], [first]
+    if part.state:
+        gained, *costs = part.state["costs"].tolist()
+        perplexities = part.state["perplexities"].tolist()
 
     def state() -> dict[str, Array]:
-        numbers, values = np.array([at, moved, moves]), np.array([gained, *perplexities])
-        return {"class_of": class_of.copy(), "numbers": numbers, "values": values}
+        numbers, of_costs = np.array([at, moved, moves]), np.array([gained, *costs])
+        arrays = {"class_of": class_of.copy(), "numbers": numbers, "costs": of_costs}
+        return {**arrays, "perplexities": np.array(perplexities)}
 
-    counts = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs))
     shown = 0.0
     with progress.task("classes by exchange", total=1) as task:
-        while len(perplexities) == 1 or perplexities[-1] <= (1 - tolerance) * perplexities[-2]:
-            sweep = len(perplexities)
+        while len(costs) == 1 or costs[-1] <= (1 - tolerance) * costs[-2]:
+            sweep = len(costs)
             for start, stop in blocks[at:]:
                 part.keep(state)
                 gain, n_moved = counts.move_all(order[start:stop])
@@ -188,11 +198,13 @@ def exchange(
                 done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
                 task.advance(done - shown)
                 shown = done
-                perplexity = perplexities[-1] * np.exp(-gained / n_pairs)
+                cost = costs[-1] * float(np.exp(-gained / n_pairs))
+                perplexity = cost / counts.price_factor()
                 task.note(f"sweep {sweep}, {moves + moved:,} moves, perplexity {perplexity:.2f}")
             if not moved:
                 break
-            perplexities.append(perplexities[-1] * float(np.exp(-gained / n_pairs)))
+            costs.append(cost)
+            perplexities.append(perplexity)
             at, moved, moves, gained = 0, 0, moves + moved, 0.0
     part.finish(state())
     perplexities[-1] = bigram_perplexity(bigrams, class_of) or first  # without rounding
@@ -200,11 +212,14 @@ def exchange(
 
 
 class _Counts:
-    """Counts N(v, c) and N(c), updated as words move."""
+    """Counts N(v, c) and N(c), and the sizes of classes, updated as words move."""
 
-    def __init__(self, bigrams: csc_array, class_of: Int64, n_classes: int, least: float) -> None:
+    def __init__(
+        self, bigrams: csc_array, class_of: Int64, n_classes: int, least: float, price: float
+    ) -> None:
         of_context, self.of_word = bigrams.sum(axis=1), bigrams.sum(axis=0)
-        self.class_of, self.least_gain = class_of, least
+        self.class_of, self.least_gain, self.price = class_of, least, price
+        self.size = np.bincount(class_of, minlength=n_classes)
         repeated = csc_array(bigrams[of_context > 1])
         self.start = repeated.indptr
         self.context = repeated.indices.astype(np.intp)
@@ -218,26 +233,32 @@ class _Counts:
             here = slice(self.start[word], self.start[word + 1])
             self.table[self.context[here], class_of[word]] += self.count[here]
 
+    def price_factor(self) -> float:
+        """Return ``exp(price x scores)``, for the mean number of scores within a class."""
+        scores = float(self.of_class @ self.size) / float(self.of_class.sum())
+        return math.exp(self.price * scores)
+
     def move_all(self, words: Int64) -> tuple[float, int]:
-        """Move words one after the other; return the gain of log-likelihood, and how many moved."""
+        """Move words one after the other; return the gain, and how many moved."""
         if (module := twins("builders")) is not None:
             rows = max(1, _BLOCK_ENTRIES // self.table.shape[1])
             arrays = (self.start, self.context, self.count, self.x_log_x, self.table)
-            counts = (self.of_class, self.of_word, self.class_of)
+            counts = (self.of_class, self.of_word, self.class_of, self.size)
             moved: tuple[float, int] = module.move_words(
-                words, *arrays, *counts, self.least_gain, rows
+                words, *arrays, *counts, self.price, self.least_gain, rows
             )
             return moved
         gains = [self.move(word) for word in words.tolist()]
         return sum(gains), sum(gain > 0 for gain in gains)
 
     def move(self, word: int) -> float:
-        """Move a word to its best class; return the gain of log-likelihood, 0 if it stays."""
+        """Move a word to its best class; return the gain, 0 if it stays."""
         here = slice(self.start[word], self.start[word + 1])
         context, count, present = self.context[here], self.count[here], self.class_of[word]
         # Take the word out, so that all classes compare alike.
         self.table[context, present] -= count
         self.of_class[present] -= self.of_word[word]
+        self.size[present] -= 1
         gain = self._gains(context, count, self.of_word[word])
         best = int(np.argmax(gain))
         gained = float(gain[best] - gain[present])
@@ -245,12 +266,14 @@ class _Counts:
             best, gained = present, 0.0
         self.table[context, best] += count
         self.of_class[best] += self.of_word[word]
+        self.size[best] += 1
         self.class_of[word] = best
         return gained
 
     def _gains(self, context: NDArray[np.intp], count: Int64, n: int) -> Float64:
-        """Return the log-likelihood that a word adds to each class (C,), up to a constant."""
+        """Return what a word adds to the objective in each class (C,), up to a constant."""
         gain = x_log_x(self.of_class) - x_log_x(self.of_class + n)
+        gain -= self.price * (n * (self.size + 1) + self.of_class)
         rows = max(1, _BLOCK_ENTRIES // len(gain))
         for start in range(0, len(context), rows):
             block = self.table.take(context[start : start + rows], axis=0).astype(np.intp)

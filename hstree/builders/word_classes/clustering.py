@@ -62,17 +62,18 @@ def partition_by(
     vectors_file: Path | None,
     seed: Seed,
     tolerance: float,
+    price: float,
 ) -> Partition:
     """Return the partition of a method: exchange, frequency, sqrt-frequency or vectors."""
     if vectors_file is not None:
         return _by_vectors(text, vectors_file, seed)
     if method == "exchange":
-        return by_exchange(text, tolerance, seed)
+        return by_exchange(text, tolerance, seed, price)
     mass = text.counts if method == "frequency" else np.sqrt(text.counts)
     return lambda words, n: equal_mass_bins(mass[words], n)
 
 
-def by_exchange(text: ClusteredText, tolerance: float, seed: Seed) -> Partition:
+def by_exchange(text: ClusteredText, tolerance: float, seed: Seed, price: float = 0.0) -> Partition:
     """Return the partition by predictive exchange; it notes moves and perplexities.
 
     It starts from classes drawn by the seed if that is one of several trees, a `SeedSequence`.
@@ -81,7 +82,7 @@ def by_exchange(text: ClusteredText, tolerance: float, seed: Seed) -> Partition:
 
     def partition(words: Int64, n: int) -> Int64:
         # Columns of a CSC matrix keep the order asked for: the most frequent word first.
-        exchanged = exchange(text.bigrams[:, words], n, tolerance, rng)
+        exchanged = exchange(text.bigrams[:, words], n, tolerance, rng, price)
         text.notes["moves"] = text.notes.get("moves", 0) + exchanged.moves
         perplexities = [round(perplexity, 4) for perplexity in exchanged.perplexities]
         text.notes.setdefault("perplexity_by_sweep", perplexities)  # of the classes at the root

@@ -79,20 +79,30 @@ def test_x_log_x_of_zero_is_zero():
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 999), st.integers(1, 9), st.integers(1, 80), st.data())
+@given(
+    st.integers(0, 999), st.integers(1, 9), st.integers(1, 80),
+    st.sampled_from([0.0, 0.01, 0.3, 5.0]), st.data(),
+)  # fmt: skip
 def test_no_single_move_helps_and_the_perplexity_is_that_of_the_definition(
-    seed, n_words, n_pairs, data
+    seed, n_words, n_pairs, price, data
 ):
     n_classes = data.draw(st.integers(1, n_words))
     pairs = drawn_pairs(seed, n_words, n_pairs)
-    found = exchange(matrix(pairs, n_words), n_classes)
+    rng = data.draw(st.sampled_from([None, np.random.default_rng(0)]))
+    found = exchange(matrix(pairs, n_words), n_classes, rng=rng, price=price)
     class_of = found.class_of.tolist()
     assert found.perplexities[-1] == pytest.approx(perplexity(pairs, class_of), rel=1e-12)
-    reached = log_likelihood(pairs, class_of)
+
+    def objective(class_of):
+        size = np.bincount(class_of)
+        scores = sum(int(size[class_of[word]]) for _, word in pairs)
+        return log_likelihood(pairs, class_of) - price * scores
+
+    reached = objective(class_of)
     for word in range(n_words):
         for other in range(n_classes):
             moved = [*class_of[:word], other, *class_of[word + 1 :]]
-            assert log_likelihood(pairs, moved) <= reached + 1e-8
+            assert objective(moved) <= reached + 1e-8
 
 
 @settings(max_examples=30)
@@ -100,7 +110,7 @@ def test_no_single_move_helps_and_the_perplexity_is_that_of_the_definition(
 def test_each_move_gains_what_it_says(seed, n_words):
     pairs = drawn_pairs(seed, n_words, 300)
     class_of = np.arange(n_words) % max(2, n_words // 3)
-    state = bigrams._Counts(matrix(pairs, n_words), class_of, int(class_of.max()) + 1, 1e-9)
+    state = bigrams._Counts(matrix(pairs, n_words), class_of, int(class_of.max()) + 1, 1e-9, 0)
     for word in range(n_words):
         before = log_likelihood(pairs, class_of.tolist())
         gained = state.move(word)
@@ -148,7 +158,7 @@ def test_words_without_pairs_stay_where_they_were_dealt():
 def test_contexts_seen_once_are_no_rows_and_yet_part_of_the_perplexity():
     pairs = [(0, 1), (0, 2), (0, 1)] + [(v, v % 4) for v in range(4, 30)]
     counts, class_of = matrix(pairs, 30), np.arange(30) % 3
-    assert bigrams._Counts(counts, class_of, 3, 0.0).table.shape == (1, 3)
+    assert bigrams._Counts(counts, class_of, 3, 0.0, 0.0).table.shape == (1, 3)
     found = exchange(counts, 3)
     assert found.perplexities[-1] == pytest.approx(perplexity(pairs, found.class_of.tolist()))
 
@@ -163,16 +173,16 @@ def test_blocks_of_the_counts_do_not_matter(monkeypatch):
 
 
 @pytest.mark.parametrize("n_classes", [2, 7, 40])
-@pytest.mark.parametrize("block", [1 << 16, 100])
-def test_compiled_moves_are_those_of_numpy(monkeypatch, n_classes, block):
+@pytest.mark.parametrize(("block", "price"), [(1 << 16, 0.0), (100, 0.0), (100, 1e-3)])
+def test_compiled_moves_are_those_of_numpy(monkeypatch, n_classes, block, price):
     """The same words move, for the same gains, with counts of many sizes and in any blocks."""
     pytest.importorskip("numba", reason=NUMBA)
     monkeypatch.setattr(bigrams, "_BLOCK_ENTRIES", block)
     rng = np.random.default_rng(n_classes)
     pairs = csc_array((rng.pareto(0.7, (60, 300)) * (rng.random((60, 300)) < 0.2)).astype(np.int64))
-    fast = exchange(pairs, n_classes)
+    fast = exchange(pairs, n_classes, price=price)
     with numpy_alone():
-        slow = exchange(pairs, n_classes)
+        slow = exchange(pairs, n_classes, price=price)
     assert fast.moves == slow.moves > 100
     assert fast.class_of.tolist() == slow.class_of.tolist()
     assert fast.perplexities == pytest.approx(slow.perplexities, rel=1e-12)
