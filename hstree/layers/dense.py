@@ -327,6 +327,11 @@ def forward(
                 kept.append(Kept(chunk, shift.astype(dtype), scores))
         if ((total > 1 / LARGE) & (total < LARGE)).all():
             break
+    if shifted:
+        # The largest of all as the shift of every chunk: `backward` divides by exp(shift) / Z.
+        for _, before, scores in kept:
+            scores *= np.exp(before - shift).astype(dtype)
+        kept = [Kept(chunk, shift.astype(dtype), scores) for chunk, _, scores in kept]
     return np.log(total) + shift[:, 0], target_logit, kept
 
 
