@@ -313,7 +313,10 @@ def _projection(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> A
 
 def _width(dim: int, factor: float, i: int) -> int:
     """Return the length of the vectors in cluster i, counted from 0."""
-    return max(1, int(dim // factor ** (i + 1)))
+    try:
+        return max(1, int(dim // factor ** (i + 1)))
+    except OverflowError:  # a power above the largest float
+        return 1
 
 
 def _cutoffs(counts: Integer, dim: int, text: str, factor: float) -> list[int]:
