@@ -65,7 +65,8 @@ class AdaptiveSoftmax(OutputLayer):
     cutoffs : str
         Number of words in the short list, and the ranks of words by count at which further clusters
         start: "2000,10000". "auto" chooses them by estimated time, with three quarters of all
-        tokens in the short list; "none" is the flat softmax.
+        tokens in the short list, or none below 500 words or where vectors would have fewer than 4
+        numbers; "none" is the flat softmax.
     factor : float
         Vectors of each cluster are shorter than the one before by this factor.
     tail_bias : bool
@@ -313,7 +314,10 @@ def _projection(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> A
 
 def _width(dim: int, factor: float, i: int) -> int:
     """Return the length of the vectors in cluster i, counted from 0."""
-    return max(1, int(dim // factor ** (i + 1)))
+    try:
+        return max(1, int(dim // factor ** (i + 1)))
+    except OverflowError:  # a power above the largest float
+        return 1
 
 
 def _cutoffs(counts: Integer, dim: int, text: str, factor: float) -> list[int]:

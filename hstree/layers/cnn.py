@@ -84,7 +84,7 @@ class CnnSoftmax(DenseLayer):
         random_state: RandomState = 0,
         characters: Annotated[int, Range(1)] = 16,
         filters: Annotated[int, Range(1)] = 25,
-        widest: Annotated[int, Range(1)] = 5,
+        widest: Annotated[int, Range(1, 256)] = 5,
         rank: Annotated[int, Range(0)] = 16,
         delay: Annotated[int, Range(1)] = 1,
     ) -> None:

@@ -188,7 +188,9 @@ class DenseLayer(SoftmaxLayer):
         """
         log_z = np.empty(len(hidden))
         grad_hidden = np.empty_like(hidden)
-        grad_weight, grad_bias = np.empty_like(self.weight), np.empty_like(self.bias)
+        # The first block writes all of them; an empty batch has none.
+        array = np.empty_like if len(hidden) else np.zeros_like
+        grad_weight, grad_bias = array(self.weight), array(self.bias)
         for some in batch_blocks(len(hidden), self.n_labels):
             h = hidden[some]
             # (b, V) logits, then their exponentials
@@ -327,6 +329,11 @@ def forward(
                 kept.append(Kept(chunk, shift.astype(dtype), scores))
         if ((total > 1 / LARGE) & (total < LARGE)).all():
             break
+    if shifted:
+        # The largest of all as the shift of every chunk: `backward` divides by exp(shift) / Z.
+        for _, before, scores in kept:
+            scores *= np.exp(before - shift).astype(dtype)
+        kept = [Kept(chunk, shift.astype(dtype), scores) for chunk, _, scores in kept]
     return np.log(total) + shift[:, 0], target_logit, kept
 
 

@@ -77,10 +77,10 @@ class Infrequent(SelfNormalised):
     ) -> tuple[Float64, Gradients]:
         """Return minus the scores with the penalty of a subset, and the gradients of their sum."""
         n = len(targets)
-        n_chosen = max(1, round(self.fraction * n))
+        n_chosen = min(n, max(1, round(self.fraction * n)))
         # (S,) targets that have the penalty, and its weight: those of the others are added
         chosen = np.sort(rng.choice(n, n_chosen, replace=False, shuffle=False))
-        weight = self.alpha * n / n_chosen
+        weight = self.alpha * n / max(1, n_chosen)
         log_z, grad_chosen, *grad_rows = self.log_z_gradients(
             hidden[chosen], lambda log_z: 2 * weight * log_z
         )

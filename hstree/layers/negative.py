@@ -17,10 +17,11 @@ class NegativeSampling(NoiseLayer):
     """Negative sampling of word2vec: telling each target from k labels of noise, uncorrected.
 
     ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)`` over the samples j that are not the target.
-    ``z_w = v_w h + c_w`` approaches ``log(p_w / (k Q(w)))``, so that ``s_w = z_w + log(k Q(w))``
-    are the logits of a language model, which are normalised for scoring. This layer keeps the
-    biases ``c_w + log(k Q(w))`` of s, at the log unigram at the start. Apart from hits, that is
-    noise-contrastive estimation (Dyer 2014). word2vec itself has no biases: see `biases`.
+    ``s_w = z_w + log(k Q(w))`` with ``z_w = v_w h + c_w`` are the logits of a language model, which
+    are normalised for scoring. Apart from hits, that is noise-contrastive estimation (Dyer 2014).
+    Without hits, s_w approaches ``log(p_w / (1 - p_w))``, not ``log p_w``: a word of a high
+    probability p_w comes out too probable. This layer keeps the biases ``c_w + log(k Q(w))`` of s,
+    at the log unigram at the start. word2vec itself has no biases: see `biases`.
 
     Training costs k + 1 scores a target, testing V; V (d + 1) parameters.
 

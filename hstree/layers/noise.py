@@ -201,8 +201,11 @@ class NoiseLayer(DenseLayer):
         return share * (1 - share)
 
     def check(self) -> None:
-        """Refuse a proposal whose file cannot be used, and more different samples than labels."""
-        if self.unique and self.samples > max(self.n_labels, SAMPLES):
+        """Refuse a proposal whose file cannot be used, and more different samples than labels.
+
+        The default number is legal for fewer labels, which are then drawn whole.
+        """
+        if self.unique and self.samples > self.n_labels and self.samples != SAMPLES:
             labels = plural(self.n_labels, "label")
             raise OptionError.about(
                 "samples", f"is {self.samples}, but there are {labels} to draw from; draw fewer"

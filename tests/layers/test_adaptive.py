@@ -192,3 +192,12 @@ def test_chosen_cutoffs_are_the_cheapest_of_all():
 def test_impossible_cutoffs_are_refused(cutoffs, said):
     with pytest.raises(OptionError, match=said):
         AdaptiveSoftmax(words(), DIM, cutoffs=cutoffs)
+
+
+def test_vectors_of_many_clusters_have_at_least_one_number():
+    cutoffs = ",".join(map(str, range(1, 600)))
+    many = Vocabulary([f"w{i}" for i in range(600)], np.ones(600, int))
+    layer = AdaptiveSoftmax(many, DIM, cutoffs=cutoffs)
+    assert [weight.shape[1] for _, weight, _ in layer.tails[-2:]] == [1, 1]
+    layer = AdaptiveSoftmax(words(), DIM, cutoffs="6,20", factor=1e200)
+    assert [weight.shape[1] for _, weight, _ in layer.tails] == [1, 1]

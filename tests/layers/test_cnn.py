@@ -148,7 +148,8 @@ def test_parameters_are_fewer_than_those_of_the_flat_softmax():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"widest": 0}, "widest is 0; it must be a whole number, 1 or more"),
+        ({"widest": 0}, "widest is 0; it must be a whole number from 1 to 256"),
+        ({"widest": 10**8}, "widest is 100000000; it must be a whole number from 1 to 256"),
         ({"filters": 0}, "filters is 0"),
         ({"characters": 0}, "characters is 0"),
         ({"rank": -1}, "rank is -1; it must be a whole number, 0 or more"),

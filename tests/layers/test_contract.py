@@ -102,6 +102,15 @@ def test_losses_that_are_called_likelihoods_are_the_nll(spec):
 
 
 @every_layer
+def test_an_empty_batch_has_no_loss(spec):
+    layer, hidden, targets = drawn(spec, batch=0)
+    losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
+    assert (losses.shape, gradients.hidden.shape) == ((0,), (0, DIM))
+    assert all(not g.values.any() for g in gradients.parameters)
+    assert layer.nll(hidden, targets).shape == (0,)
+
+
+@every_layer
 def test_unnormalised_nll_is_what_ln_z_is_left_out_of(spec):
     layer, hidden, targets = drawn(spec)
     log_z, scores = layer.log_normaliser(hidden), layer.unnormalised_nll(hidden, targets)

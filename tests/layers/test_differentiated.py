@@ -98,6 +98,19 @@ def test_logits_far_apart_lose_nothing(projected):
     np.testing.assert_allclose(gradients.hidden, exact_gradients.hidden, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("projected", [True, False])
+def test_a_target_far_below_a_later_band_keeps_its_gradient(projected):
+    layer, hidden, _ = drawn(projected, np.float32)
+    exact, hidden_64, _ = drawn(projected)
+    targets = np.resize(layer.bands.label[:6], BATCH)
+    for one in (layer, exact):
+        one.bias[-3:] += 300
+    losses, gradients = layer.loss(hidden, targets)
+    expected, exact_gradients = exact.loss(hidden_64, targets)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(gradients.hidden, exact_gradients.hidden, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("bands", "projected", "said"),
     [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.errors import OptionError
 from hstree.experiments.evaluation import evaluate
 from hstree.layers.noise import CandidateLogits, repeats
 from hstree.layers.registry import layer_spec
@@ -76,6 +77,13 @@ def test_every_model_learns(name, options, model, zipf_splits):
     fit = {"model": model, "dim": 8, "epochs": 2, "batch_size": 64}
     untrained = evaluate(spec, zipf_splits, **fit | {"epochs": 0}).test.perplexity
     assert evaluate(spec, zipf_splits, **fit).test.perplexity < 0.99 * untrained
+
+
+def test_more_different_samples_than_labels_are_refused_but_the_default():
+    for legal in ({}, {"samples": 8}, {"samples": 9, "unique": False}):
+        layer_spec(WORDS, "sampled", **legal).new(4).check()
+    with pytest.raises(OptionError, match="samples is 9, but there are 8 labels to draw from"):
+        layer_spec(WORDS, "sampled", samples=9).new(4).check()
 
 
 def test_repeats_are_left_out():

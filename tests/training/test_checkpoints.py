@@ -20,6 +20,8 @@ from hstree.tree import Tree
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
+#: Options with which a layer has gradients or a partition that last for several batches.
+OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
 #: Every layer in the language model; every model over a tree.
 KINDS = [("lbl", name) for name in LAYERS.all()]
 KINDS += [(name, "tree") for name in MODELS.all() if name != "lbl"]
@@ -38,7 +40,7 @@ def texts(tmp_path_factory):
 def spec_of(layer, corpus):
     words = corpus.counted_vocabulary()
     over = hstree.build("huffman", words) if LAYERS.all()[layer].takes is Tree else words
-    return layer_spec(over, layer)
+    return layer_spec(over, layer, **OPTIONS.get(layer, {}))
 
 
 def bits(model):
