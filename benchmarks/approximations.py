@@ -6,7 +6,7 @@ of the log-bilinear model, the drawing of its batch included, and for the hidden
 the nll of one target each, the log-probabilities of all words, and the 10 most probable words.
 Medians over rounds in which the layers take turns; ratios to flat are of the same round.
 
-    python -m benchmarks.approximations [--sizes 10000 100000] [--layers NAME ...] [--json FILE]
+    python -m benchmarks.approximations [--sizes 10000 100000] [--layers LAYER ...] [--json FILE]
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.experiments.throughput import endless_batches
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
 from hstree.models import new_model
+from hstree_cli.method_strings import parse_layer
 
 #: Tokens of the text that is trained on.
 TOKENS = 200_000
@@ -37,7 +38,7 @@ def main() -> None:
     parser = table.parser(__doc__)
     layers = [name for name, kind in LAYERS.all().items() if kind.takes is Vocabulary]
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--layers", nargs="+", default=layers, metavar="NAME")
+    parser.add_argument("--layers", nargs="+", default=layers, metavar="LAYER")
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
@@ -57,7 +58,9 @@ def compare(
     corpus = zipf_corpus(n_words)
     words = corpus.vocabulary
     specs = {"huffman": layer_spec(hstree.build("huffman", words))}
-    specs |= {name: layer_spec(words, name) for name in dict.fromkeys(["flat", *layers])}
+    for text in dict.fromkeys(["flat", *layers]):
+        kind, options, name = parse_layer(text)
+        specs[name] = layer_spec(words, kind.name, **options)
     steps = {name: steps_of(spec, corpus, dim, batch_size) for name, spec in specs.items()}
     # {what is measured: {layer: seconds of each round}}
     seconds = {
