@@ -26,6 +26,7 @@ def test_layers_describes_those_that_are_named(hstree, refused):
     assert "ICML 2017" in ran.out
     assert "sampled" not in ran.out
     refused("layers", "adaptiv", status=2, saying="did you mean 'adaptive'?")
+    refused("layers", "huffman", status=2, saying="`hstree build --method huffman --help`")
 
 
 def test_a_layer_is_cited_with_one_year_everywhere():

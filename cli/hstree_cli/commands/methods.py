@@ -49,8 +49,10 @@ def layers(
     """
     from hstree.layers import LAYERS
     from hstree.tree import Tree
+    from hstree_cli.method_strings import parse_layer
 
-    kinds = [LAYERS.get(name) for name in names] if names else LAYERS.all().values()
+    instead = "`hstree build --method {} --help` describes it"
+    kinds = [parse_layer(n, instead)[0] for n in names] if names else LAYERS.all().values()
     for kind in kinds:
         takes = "a tree" if kind.takes is Tree else "the words of a corpus"
         say(_description(kind, takes, kind.references))
