@@ -47,8 +47,9 @@ from hstree.tree import Tree
 EMBEDDING_SCALE = 0.1
 #: A validation perplexity that falls by less than this share has stalled.
 STALL = 0.002
-#: Epochs without a new best after which training stops.
-PATIENCE = 3
+#: Training stops after so many epochs in a row of which each lowered the validation perplexity by
+#: less than this share.
+PATIENCE, LEAST = 3, 0.0005
 
 
 @dataclass(eq=False)
@@ -325,10 +326,10 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         return self._rate
 
     def on_validation(self, valid: float, best: float) -> bool:
-        """Halve the learning rate at a stall; return True to stop after `PATIENCE` epochs of it."""
+        """Halve the learning rate at a stall; return True to stop after `PATIENCE` small falls."""
         if valid > best * (1 - STALL):
             self._rate /= 2
-        self._since_best = 0 if valid < best else self._since_best + 1
+        self._since_best = 0 if valid < best * (1 - LEAST) else self._since_best + 1
         return self._since_best == PATIENCE
 
     def step(self, contexts: Integer, targets: Integer, learning_rate: float) -> float:

@@ -103,3 +103,14 @@ def test_the_rate_halves_at_every_stall_and_training_stops_without_a_new_best():
     assert rates == [0.8, 0.4, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125]
     assert PATIENCE == 3
     assert training.on_validation(99.4, best)
+
+
+def test_training_stops_when_the_falls_are_too_small_to_matter():
+    training = trainer()[0]
+    best, falls = 100.0, (0.01, 0.0004, 0.0004, 0.001, 0.0004, 0.0001, 0.0004)
+    stopped = []
+    for fall in falls:
+        valid = best * (1 - fall)
+        stopped.append(training.on_validation(valid, best))
+        best = valid
+    assert stopped == [False] * 6 + [True]
