@@ -74,7 +74,7 @@ class Evaluation:
     history : History
         Epochs of the training.
     seconds : float
-        Wall-clock time of training and scoring.
+        Wall-clock time of training and scoring, that of a training which was stopped included.
     """
 
     model: Model[Any]
@@ -199,7 +199,7 @@ def evaluate(
             trained(model)
         train = model.score(splits.train) if score_train else None
         valid, test = (model.score(split, details=True) for split in (splits.valid, splits.test))
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - start + model.history_.before
     unigram = unigram_score(splits.test, splits.train.counts)
     return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds)
 

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -79,6 +79,9 @@ class History:
         Seconds that the output layer took before the first batch: to count n-grams, say.
     kernels : str
         "numpy" where compiled kernels were switched off or missing; else numba and its version.
+    before : float
+        Wall-clock time, with validations, until the state from which the training went on; 0 where
+        it was not stopped.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -87,6 +90,7 @@ class History:
     out_of_time: bool = False
     preparation: float = 0.0
     kernels: str = ""
+    before: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -273,6 +277,7 @@ class Trainer(ABC, Generic[M]):
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
         self._place, self._best = Place(), Best()
+        self._began = time.perf_counter()
         history = History()
         if checkpoints is not None and (state := checkpoints.read(self._arrays())) is not None:
             history = self._restore(state)
@@ -398,8 +403,9 @@ class Trainer(ABC, Generic[M]):
 
     def _state(self, history: History) -> State:
         """Return all that a training needs to go on from its place."""
+        before = history.before + time.perf_counter() - self._began
         record = {
-            "history": asdict(history),
+            "history": asdict(replace(history, before=before)),
             "place": asdict(self._place) | {"noise": self.noise.bit_generator.state},
             "best": self._best.valid,
             "schedule": self.schedule(),

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import hstree
 from hstree import _checkpoints as checkpoints
 from hstree._checkpoints import Checkpoints, State, defaults
-from hstree.experiments.evaluation import Splits
+from hstree.experiments.evaluation import Splits, evaluate
 from hstree.experiments.runs import run
 from hstree.layers.registry import LAYERS, layer_spec
 from hstree.models import MODELS, new_model
@@ -116,6 +117,25 @@ def test_an_interrupted_validation_is_done_again(texts, tmp_path, monkeypatch):
     for _ in range(2):
         part = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, checkpoints=tmp_path / "c")
     assert bits(part) == bits(whole)
+    assert part.history_.before > part.history_.epochs[0].seconds
+    assert whole.history_.before == 0
+
+
+def test_the_seconds_of_an_evaluation_are_those_before_a_stop_too(texts, tmp_path, monkeypatch):
+    score, calls = trainer_module.score, []
+
+    def slow(*args):
+        calls.append(args)
+        time.sleep(0.3)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return score(*args)
+
+    monkeypatch.setattr(trainer_module, "score", slow)
+    options = {**SMALL, "epochs": 2, "checkpoints": tmp_path / "c"}
+    splits = Splits(texts[0], texts[1], texts[1])
+    evaluate(spec_of("tree", texts[0]), splits, **options)
+    assert evaluate(spec_of("tree", texts[0]), splits, **options).seconds > 0.9
 
 
 def test_two_are_kept_and_a_damaged_one_is_passed_over(tmp_path):
