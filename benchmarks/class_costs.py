@@ -20,7 +20,8 @@ from scipy.optimize import nnls
 
 import hstree
 from benchmarks import table
-from hstree.builders.word_classes.costs import BATCH, class_cost
+from hstree._typing import Int64
+from hstree.builders.word_classes.costs import BATCH, class_cost, work_of
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import throughput
 from hstree.tree import Tree
@@ -45,10 +46,10 @@ def measured(corpus: hstree.Corpus, rounds: int) -> Iterator[dict[str, Any]]:
     trees = {f"{n} {c}": drawn_classes(words, n, c) for n, c in shapes}
     speeds = throughput(trees, corpus, rounds=rounds, batch_size=BATCH)
     seconds = np.array([BATCH / statistics.median(speeds[name]) for name in trees])
-    work = np.array([work_of(words, n, c) for n, c in shapes])
+    counts = np.sort(words.counts)[::-1]
+    work = np.array([batch_work(counts, n, c) for n, c in shapes])
     fit, _ = nnls(work / seconds[:, None], np.ones(len(seconds)))
     score, row, node, _ = fit
-    counts = np.sort(words.counts)[::-1]
     for (n, c), took, parts in zip(shapes, seconds, work, strict=True):
         yield {
             "short list": n,
@@ -60,14 +61,10 @@ def measured(corpus: hstree.Corpus, rounds: int) -> Iterator[dict[str, Any]]:
     print(f"a row costs {row / score:.3g} scores, a node {node / score:.3g}")
 
 
-def work_of(words: Vocabulary, short_list: int, n_classes: int) -> list[float]:
+def batch_work(counts: Int64, short_list: int, n_classes: int) -> list[float]:
     """Return the scores, rows and nodes of a batch, and 1 for what every batch takes."""
-    counts = np.sort(words.counts)[::-1]
-    share = counts[short_list:].sum() / counts.sum()
-    size = (len(counts) - short_list) / n_classes
-    visited = n_classes * (1 - (1 - share / n_classes) ** BATCH)
-    root = short_list + n_classes
-    return [BATCH * (root + share * size), root + visited * size, visited, 1.0]
+    scores, rows, nodes = work_of(counts, short_list, n_classes)
+    return [BATCH * scores, rows, nodes, 1.0]
 
 
 def drawn_classes(words: Vocabulary, short_list: int, n_classes: int) -> Tree:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from hstree._compiled import n_threads
-from hstree._tables import figure
 from hstree._text import plural
 from hstree.experiments.rows import at_epoch_limit, parameters_of
 from hstree.experiments.runs import build_seconds
@@ -26,6 +25,7 @@ from hstree_cli.tables import (
     compact,
     count,
     facts,
+    figure,
     narrow,
     percent,
     short_figure,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from hstree._tables import figure
 from hstree_cli.result_tables import at_limit_fact, computed_on, ratio_fact, ratio_text, split_facts
-from hstree_cli.tables import Facts, bold_if, facts, narrow, short_figure, table
+from hstree_cli.tables import Facts, bold_if, facts, figure, narrow, short_figure, table
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from hstree._tables import figure
 from hstree._text import plural
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
-from hstree_cli.tables import count, shortened, table
+from hstree_cli.tables import count, figure, shortened, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -146,9 +146,12 @@ def classes(
     _check_together(cluster_by, n_classes, levels, vectors_file, classes_file, n_words)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
     if short_list == "auto":
-        _check_auto(cluster_by, scores, levels, binary, classes_file)
+        if scores is None:
+            reason = "'auto' needs scores, the wanted cost of a target, such as 500"
+            raise OptionError.about("short_list", reason)
+        _check_auto(cluster_by, levels, binary, classes_file)
         ranked = corpus.counts[by_frequency]
-        short_list, n_classes = longest_list(ranked, scores or 0, trees, n_classes)
+        short_list, n_classes = longest_list(ranked, scores, trees, n_classes)
     elif scores is not None:
         raise OptionError.about("scores", "is for short_list 'auto'; give that too, or drop it")
     if price and (cluster_by != "exchange" or classes_file is not None):
@@ -257,21 +260,21 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> _Clusters:
     return _Clusters(shapes, class_of)
 
 
-def _check_auto(
-    cluster_by: str, scores: float | None, levels: int, binary: bool, classes_file: Path | None
-) -> None:
+def _way(cluster_by: str, classes_file: Path | None) -> str:
+    """Return how classes are found, for messages."""
+    return "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
+
+
+def _check_auto(cluster_by: str, levels: int, binary: bool, classes_file: Path | None) -> None:
     """Refuse to choose a short list for trees whose cost is not known."""
-    option = "short_list"
-    if scores is None:
-        reason = "'auto' needs scores, the wanted cost of a target, such as 500"
-    elif levels == 3 or binary:
+    if levels == 3 or binary:
         reason = "'auto' is for two levels of wide nodes; give a number of words"
     elif classes_file is not None or cluster_by in ("brown", "adaptive"):
-        by = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
-        reason = f"'auto' chooses a number of classes, which does not go with {by}"
+        method = _way(cluster_by, classes_file)
+        reason = f"'auto' chooses a number of classes, which does not go with {method}"
     else:
         return
-    raise OptionError.about(option, reason)
+    raise OptionError.about("short_list", reason)
 
 
 def _check_lists(
@@ -282,7 +285,7 @@ def _check_lists(
     n_words: int,
 ) -> None:
     """Refuse a short list or a number of trees that the other options leave no room for."""
-    method = "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
+    method = _way(cluster_by, classes_file)
     if short_list and cluster_by == "adaptive":
         option, reason = "short_list", "does not go with cluster_by 'adaptive', which chooses it"
     elif short_list >= n_words:
@@ -308,7 +311,7 @@ def _check_together(
 ) -> None:
     """Refuse options that do not go together."""
     by_file = classes_file is not None
-    method = "a file of classes" if by_file else f"cluster_by {cluster_by!r}"
+    method = _way(cluster_by, classes_file)
     if by_file and cluster_by != "exchange":
         way_out = f"drop cluster_by {cluster_by!r}, or the file"
         option, reason = "classes_file", f"names the classes, so there are none to find: {way_out}"

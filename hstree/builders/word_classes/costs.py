@@ -30,28 +30,26 @@ def class_cost(counts: Int64, short_list: int, n_classes: int, trees: int = 1) -
     short_list : int
         Words under the root; the others are in classes of equal size and mass.
     n_classes : int
-        Of each tree.
+        Number of classes of each tree.
     trees : int
-        Trees side by side.
-
-    Notes
-    -----
-    A target has a score for every child of each node on its paths. After a batch, the rows of the
-    nodes that were visited are updated: those of a class with probability
-    ``1 - (1 - share)^batch``.
+        Number of trees side by side.
     """
-    total = max(int(counts.sum()), 1)
-    in_classes = counts[short_list:].sum() / total
-    size = (len(counts) - short_list) / n_classes
-
-    def node(children: float, share: float, number: float = 1.0) -> float:
-        """Return the cost of nodes of so many children, which some of the targets pass."""
-        visited = number * (1 - (1 - share / number) ** BATCH)
-        return (share + ROW / BATCH * visited) * children
-
+    scores, rows, _ = work_of(counts, short_list, n_classes)
     gates = {1: 0, 2: 1}.get(trees, trees)  # scored once for each code of a target
-    cost = node(short_list + n_classes, 1.0) + node(size, in_classes, n_classes)
-    return (trees * cost + gates * trees) / (1 + ROW / BATCH)
+    return trees * (scores + ROW / BATCH * rows + gates) / (1 + ROW / BATCH)
+
+
+def work_of(counts: Int64, short_list: int, n_classes: int) -> tuple[float, float, float]:
+    """Return the scores of a target in one tree, and the rows and class nodes of a batch.
+
+    A target has a score for every child of each node on its path. After a batch, the rows of the
+    nodes that were visited are updated: those of a class with probability
+    ``1 - (1 - share)^batch``. Parameters are those of `class_cost`.
+    """
+    in_classes = counts[short_list:].sum() / max(int(counts.sum()), 1)
+    size, under_root = (len(counts) - short_list) / n_classes, short_list + n_classes
+    visited = n_classes * (1 - (1 - in_classes / n_classes) ** BATCH)
+    return under_root + in_classes * size, under_root + visited * size, visited
 
 
 def longest_list(
@@ -73,13 +71,10 @@ def longest_list(
     OptionError
         When even without a short list the classes cost more.
     """
-    most = len(counts) - 1
-    lists = np.unique(np.geomspace(1, most, 1 + int(np.log(most) / np.log(STEP))).astype(np.int64))
     least = np.inf
-    for n in [*lists[::-1].tolist(), 0]:
+    for n in [*reversed(_spread(len(counts) - 1)), 0]:
         left = len(counts) - n
-        numbers = np.geomspace(1, left, 1 + int(np.log(left) / np.log(STEP))).astype(np.int64)
-        tried = np.unique(numbers).tolist() if n_classes is None else [min(n_classes, left)]
+        tried = _spread(left) if n_classes is None else [min(n_classes, left)]
         costs = [class_cost(counts, n, c, trees) for c in tried]
         least = min(costs)
         if least <= scores:
@@ -89,3 +84,12 @@ def longest_list(
         f"is {scores:g}; classes of these {len(counts):,} words cost {least:,.0f} scores a target "
         "without a short list: give more",
     )
+
+
+def _spread(most: int) -> list[int]:
+    """Return whole numbers from 1 to `most`, each about `STEP` times the one before."""
+    if most < 1:
+        return []
+    numbers = np.geomspace(1, most, 1 + int(np.log(most) / np.log(STEP)))
+    distinct: list[int] = np.unique(numbers.astype(np.int64)).tolist()
+    return distinct

@@ -93,6 +93,10 @@ def test_of_lists_of_one_length_the_cheapest_is_taken():
     assert n == pytest.approx(300, rel=costs.STEP - 1)
 
 
+def test_one_word_is_a_class_by_itself():
+    assert longest_list(np.array([7]), 1e9) == (0, 1)
+
+
 def test_too_few_scores_are_refused():
     with pytest.raises(OptionError, match=r"scores is 2; classes of these 3,000 words cost"):
         longest_list(ZIPF, 2)
