@@ -445,7 +445,7 @@ def test_a_gpu_gives_the_same(tree, sparse):
     results = []
     for device in ("cpu", "cuda"):
         moved = copy.deepcopy(module).to(device)
-        inputs = hidden.to(device).requires_grad_()
+        inputs = hidden.to(device, copy=True).requires_grad_()
         output, loss = moved(inputs, target.to(device))
         loss.backward()
         assert moved.sample(inputs).device.type == moved.predict(inputs).device.type == device
