@@ -29,7 +29,7 @@ def print_survey(found: Survey, text: str, folder: str) -> None:
         say(_perplexities(found, regime))
     say(_speeds(found.rows))
     for regime in found.regimes():
-        if any(found.row(regime, row.name).log_normaliser for row in found.rows):
+        if any(row.log_normaliser for row in found.regimes()[regime].rows):
             say(_normalisers(found, regime))
     say(facts([*_answers(found), *_facts(found, text), ("written to", folder)]))
 
@@ -54,6 +54,12 @@ def _answers(found: Survey) -> Facts:
     return answers
 
 
+def _rows(found: Survey, regime: Regime) -> list[tuple[SurveyRow, Row]]:
+    """Return the rows that are trained in a regime, each with its figures there."""
+    both = ((row, found.row(regime, row.name)) for row in found.rows)
+    return [(row, result) for row, result in both if result is not None]
+
+
 def _perplexities(found: Survey, regime: Regime) -> Table:
     """Return the table of perplexities in a regime."""
     from hstree.experiments.survey import epochs_of
@@ -65,8 +71,7 @@ def _perplexities(found: Survey, regime: Regime) -> Table:
         columns.append(f"+ kn{found.kneser_ney.order}")
     filled = table(first, *columns, text=(first, "ratio to flat"))
     choice = found.regimes()[regime].choice
-    for row in found.rows:
-        result = found.row(regime, row.name)
+    for row, result in _rows(found, regime):
         mark = "*" if result.at_epoch_limit else ""
         mixture = row.with_kneser_ney.get(regime)
         figures = [
@@ -106,9 +111,9 @@ def _speeds(rows: Sequence[SurveyRow]) -> Table:
         speeds = (row.training, row.nll, row.log_prob, row.top_k)
         filled.add_row(
             row.name,
-            figure(row.training.tokens_per_second, 0),
-            *(_times(speed.times_flat) for speed in speeds),
-            f"{100 * row.parameters_to_flat:.0f}%",
+            figure(None if row.training is None else row.training.tokens_per_second, 0),
+            *(_times(None if speed is None else speed.times_flat) for speed in speeds),
+            "-" if row.parameters_to_flat is None else f"{100 * row.parameters_to_flat:.0f}%",
         )
     return narrow(filled, *columns)
 
@@ -125,8 +130,7 @@ def _normalisers(found: Survey, regime: Regime) -> Table:
     columns = ("mean\nln Z", "sd of\nln Z", "unnor-\nmalised", "\ntest", "one\nscore")
     first = f"\n{_TITLES[regime]}"
     filled = table(first, *columns, text=(first,))
-    for row in found.rows:
-        result = found.row(regime, row.name)
+    for row, result in _rows(found, regime):
         if (log_z := result.log_normaliser) is not None:
             filled.add_row(
                 row.name,

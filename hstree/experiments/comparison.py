@@ -18,7 +18,7 @@ from hstree._options import Range, check_value
 from hstree.data.corpus import Corpus
 from hstree.errors import HstreeError, OptionError
 from hstree.experiments import results, rows, words
-from hstree.experiments.entries import FLAT, Entry, EntryLike, as_entries, trained_of
+from hstree.experiments.entries import FLAT, Entry, EntryLike, as_entries
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.planning import (
     REFERENCE,
@@ -34,7 +34,7 @@ from hstree.experiments.planning import (
 from hstree.experiments.previous import may_share, with_kept
 from hstree.experiments.results import Comparison, Row, RunResult
 from hstree.experiments.runs import locked
-from hstree.experiments.work import Work
+from hstree.experiments.work import Work, finished
 
 
 def compare(
@@ -203,32 +203,11 @@ class _Job:
                     updated(self.work.home)
 
         carry_out(self.plan, {"equal_epochs": self.work}, ended)
-        return self._results(done, len(self.work.seeds))
-
-    def _results(
-        self, done: Mapping[str, list[RunResult]], seeds: int
-    ) -> dict[str, list[RunResult]]:
-        """Return the results of the rows that were trained with so many random states."""
-        return {
-            entry.name: done[entry.slug][:seeds]
-            for entry in self.entries
-            if len(done.get(entry.slug, ())) >= seeds
-        }
+        return finished(self.entries, done, len(self.work.seeds))
 
     def _write(self, done: Mapping[str, list[RunResult]], fitted: Collection[str]) -> None:
-        """Write the results of all rows with the random states that all have, one at least."""
-        trained = (len(done.get(entry.slug, ())) for entry in trained_of(self.entries))
-        seeds = max(1, min(trained, default=1))
-        of_rows = self._results(done, seeds)
-        entries = [e for e in self.entries if e.name in of_rows or e.slug in fitted]
-        work = replace(self.work, seeds=self.work.seeds[:seeds])
-        comparison = work.comparison(
-            entries,
-            of_rows,
-            work.speeds(entries, rounds=0),
-            pending=[entry.name for entry in self.entries if entry not in entries],
-            left_out=self.plan.left_out,
-        )
+        """Write the results of all finished rows."""
+        comparison = self.work.so_far(self.entries, done, fitted, left_out=self.plan.left_out)
         results.save(comparison, self.work.home)
 
 

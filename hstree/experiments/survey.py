@@ -55,12 +55,13 @@ from hstree.experiments.previous import may_share, with_kept
 from hstree.experiments.published import Published, published
 from hstree.experiments.results import Comparison, Row, RunResult, finite
 from hstree.experiments.runs import locked, run_baseline
-from hstree.experiments.work import Work, check_language_model
+from hstree.experiments.speeds import Speeds as RowSpeeds
+from hstree.experiments.work import Work, check_language_model, finished
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of
 from hstree.models.base import MOST_EPOCHS, Seconds
 
-FORMAT, VERSION = "hstree survey", 2
+FORMAT, VERSION = "hstree survey", 3
 JSON, CSV = "survey.json", "survey.csv"
 #: Trees of a survey by default: fixed codes, learned ones and word classes.
 TREES: tuple[EntryLike, ...] = (
@@ -71,6 +72,10 @@ TREES: tuple[EntryLike, ...] = (
 )
 
 REGIMES: tuple[Regime, ...] = get_args(Regime)
+#: Measures of a row's speed in training and testing.
+_SPEEDS = ("training", "nll", "log_prob", "top_k")
+#: Results of finished runs: regime -> slug of the row -> one result per random state.
+Done = dict[Regime, dict[str, list[RunResult]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +121,12 @@ class SurveyRow:
         One sentence: what the layer does, or how the tree is built.
     is_flat : bool
     parameters : int
-    parameters_to_flat : float
-        Divided by those of the flat softmax.
-    training : Speed
-        Speed of training, the drawing of batches included.
-    nll, log_prob, top_k : Speed
+    parameters_to_flat : float or None
+        Divided by those of the flat softmax; None until flat is trained.
+    training : Speed or None
+        Speed of training, the drawing of batches included. All speeds are None until the last row
+        is trained, when rows take turns.
+    nll, log_prob, top_k : Speed or None
         Speed of computing the probability of one word in its context, of all words, and of the
         10 most probable words.
     unnormalised : Speed or None
@@ -136,11 +142,11 @@ class SurveyRow:
     approach: str
     is_flat: bool
     parameters: int
-    parameters_to_flat: float
-    training: Speed
-    nll: Speed
-    log_prob: Speed
-    top_k: Speed
+    parameters_to_flat: float | None
+    training: Speed | None
+    nll: Speed | None
+    log_prob: Speed | None
+    top_k: Speed | None
     unnormalised: Speed | None = None
     published: Published | None
     with_kneser_ney: dict[str, Mixture]
@@ -163,8 +169,10 @@ class Survey:
     budget : float or None
         Seconds of training of each row in the regime of equal seconds.
     rows : list of SurveyRow
+        Rows that are trained in the first regime.
     equal_epochs, equal_seconds : Comparison or None
-        The comparison of all rows in each regime; None where it was not asked for.
+        The comparison of all rows in each regime, some of them pending while the survey runs; None
+        where it was not asked for, or no row is trained.
     kneser_ney : NGram or None
     """
 
@@ -182,9 +190,17 @@ class Survey:
         }
         return {regime: one for regime, one in both.items() if one is not None}
 
-    def row(self, regime: Regime, name: str) -> Row:
-        """Return the row of a comparison."""
-        return next(row for row in self.regimes()[regime].rows if row.name == name)
+    @property
+    def pending(self) -> list[str]:
+        """Names of the rows that are not trained in every regime."""
+        if self.budget is not None and self.equal_seconds is None:
+            return [row.name for row in self.rows] + next(iter(self.regimes().values())).pending
+        return list(dict.fromkeys(name for one in self.regimes().values() for name in one.pending))
+
+    def row(self, regime: Regime, name: str) -> Row | None:
+        """Return the row of a comparison; None where there is none yet."""
+        one = self.regimes().get(regime)
+        return next((row for row in one.rows if row.name == name), None) if one else None
 
 
 def default_rows(config: Mapping[str, Any] | None = None) -> list[EntryLike]:
@@ -218,6 +234,7 @@ def survey(
     only: bool = False,
     force: bool = False,
     planned: Callable[[Plan], object] | None = None,
+    updated: Callable[[Path], object] | None = None,
     surveyed: Callable[[Survey], object] | None = None,
     **options: Any,
 ) -> Survey:
@@ -248,6 +265,8 @@ def survey(
         As in `compare`, of a survey that the folder holds.
     planned : callable, optional
         Called with the plan before the first training.
+    updated : callable, optional
+        Called with the folder when its files have got another row, while others are pending.
     surveyed : callable, optional
         Called with the survey before its files are written, which may fail.
     **options
@@ -270,15 +289,12 @@ def survey(
         mixed_with = Baseline.named(f"kn{kneser_ney}")
     arguments = (text, entries, folder, budget, equal_epochs, seeds, minutes)
     with _job(*arguments, only=only, force=force, options=options) as job:
-        first = job.works[next(iter(job.works))]
         if planned is not None:
             planned(job.plan)
-        job.plan.save(first.home)
-        found = _survey(job.works, job.rows, _train(job.works, job.plan), mixed_with)
-        found = replace(found, budget=job.budget)
+        found = job.measured(job.train(updated), mixed_with)
         if surveyed is not None:
             surveyed(found)
-        save(found, first.home)
+        save(found, job.home)
     return found
 
 
@@ -308,6 +324,114 @@ class _Job(NamedTuple):
     rows: list[Trained]
     plan: Plan
     budget: float | None
+
+    @property
+    def first(self) -> Work:
+        """The work of the first regime."""
+        return self.works[next(iter(self.works))]
+
+    @property
+    def home(self) -> Path:
+        """The folder of the survey."""
+        return self.first.home
+
+    def train(self, updated: Callable[[Path], object] | None) -> Done:
+        """Do the planned runs; write the survey of finished rows when there is another."""
+        self.plan.save(self.home)
+        done: Done = {regime: {} for regime in self.works}
+
+        def ended(run: PlannedRun, result: RunResult | None) -> None:
+            if result is None:
+                return
+            done[run.regime].setdefault(run.entry.slug, []).append(result)
+            is_row = any(entry.slug == run.entry.slug for entry in self.rows)
+            if is_row and not run.finished and run is not self.plan.runs[-1]:
+                save(self._so_far(done), self.home)
+                if updated is not None:
+                    updated(self.home)
+
+        carry_out(self.plan, self.works, ended)
+        return done
+
+    def _so_far(self, done: Done) -> Survey:
+        """Return the figures of the rows that are finished; speeds are those of an earlier run."""
+        compared = {
+            regime: work.so_far(self.rows, done[regime])
+            for regime, work in self.works.items()
+            if any(entry.slug in done[regime] for entry in self.rows)
+        }
+        ended = {row.name for row in next(iter(compared.values())).rows}
+        rows = [entry for entry in self.rows if entry.name in ended]
+        return self._figures(rows, compared, self.first.speeds(rows, rounds=0), {})
+
+    def measured(self, done: Done, mixed_with: Baseline | None) -> Survey:
+        """Return the figures of all rows; measure speeds and mix rows with a Kneser-Ney model."""
+        speeds = self.first.speeds(self.rows)
+        compared = {
+            regime: work.comparison(
+                self.rows, finished(self.rows, done[regime], len(work.seeds)), speeds
+            )
+            for regime, work in self.works.items()
+        }
+        if mixed_with is None:
+            return self._figures(self.rows, compared, speeds, {})
+        home = self.first.folder(mixed_with, 0)
+        baseline = run_baseline(mixed_with.order, self.first.splits, home)
+        mixtures = {
+            (regime, entry.name): _mixture(self.works[regime], entry, self.first, mixed_with)
+            for regime, entry in product(self.works, self.rows)
+        }
+        found = self._figures(self.rows, compared, speeds, mixtures)
+        ngram = NGram(order=mixed_with.order, perplexity=baseline.perplexity)
+        return replace(found, kneser_ney=ngram)
+
+    def _figures(
+        self,
+        rows: Sequence[Trained],
+        compared: Mapping[Regime, Comparison],
+        speeds: RowSpeeds,
+        mixtures: Mapping[tuple[Regime, str], Mixture],
+    ) -> Survey:
+        """Return the survey of some rows; a figure whose speeds are missing is None."""
+        specs = self.first.kept_specs(rows)
+        flat = next((name for name, spec in specs.items() if spec.is_flat), None)
+        table = next(iter(compared.values())).rows
+        parameters = {row.name: row.parameters or 0 for row in table}
+
+        def speed(name: str, measure: str, of_flat: str | None = None) -> Speed | None:
+            of_rows, of_reference = speeds.get(measure, {}), speeds.get(of_flat or measure, {})
+            if name not in of_rows or flat not in of_reference:
+                return None
+            rounds, reference = of_rows[name], of_reference[flat]
+            ratios = [a / b for a, b in zip(rounds, reference, strict=True)]
+            median = statistics.median(rounds)
+            return Speed(
+                tokens_per_second=median,
+                times_flat=median / statistics.median(reference),
+                low=min(ratios),
+                high=max(ratios),
+            )
+
+        return Survey(
+            budget=self.budget,
+            rows=[
+                SurveyRow(
+                    name=name,
+                    approach=_approach(spec),
+                    is_flat=spec.is_flat,
+                    parameters=parameters[name],
+                    parameters_to_flat=parameters[name] / parameters[flat] if flat else None,
+                    **{what: speed(name, what) for what in _SPEEDS},
+                    unnormalised=speed(name, "unnormalised", "nll"),
+                    published=published(spec.kind.name, spec.options),
+                    with_kneser_ney={r: m for (r, of), m in mixtures.items() if of == name},
+                )
+                for name, spec in specs.items()
+            ],
+            equal_epochs=compared.get("equal_epochs"),
+            equal_seconds=compared.get("equal_seconds"),
+            kneser_ney=None,
+        )
 
 
 @contextmanager
@@ -427,82 +551,6 @@ def _is_flat(entry: Trained) -> bool:
     return not isinstance(entry, Layer) and entry.spec.is_flat
 
 
-def _train(works: Mapping[Regime, Work], planned: Plan) -> dict[Regime, dict[str, list[RunResult]]]:
-    """Do the trainings of a plan; return the results of each row, one per random state."""
-    trained: dict[Regime, dict[str, list[RunResult]]] = {regime: {} for regime in works}
-
-    def ended(run: PlannedRun, result: RunResult | None) -> None:
-        if result is not None:
-            trained[run.regime].setdefault(run.entry.name, []).append(result)
-
-    carry_out(planned, works, ended)
-    return trained
-
-
-# The figures
-
-
-def _survey(
-    works: Mapping[Regime, Work],
-    entries: Sequence[Trained],
-    trained: Mapping[Regime, Mapping[str, Sequence[RunResult]]],
-    mixed_with: Baseline | None,
-) -> Survey:
-    """Measure speeds, and return the figures of all rows."""
-    first = works[next(iter(works))]
-    speeds = first.speeds(entries)
-    compared = {
-        regime: work.comparison(entries, trained[regime], speeds) for regime, work in works.items()
-    }
-    mixtures, ngram = {}, None
-    if mixed_with is not None:
-        home = first.folder(mixed_with, 0)
-        baseline = run_baseline(mixed_with.order, first.splits, home)
-        ngram = NGram(order=mixed_with.order, perplexity=baseline.perplexity)
-        mixtures = {
-            (regime, entry.name): _mixture(works[regime], entry, first, mixed_with)
-            for regime, entry in product(works, entries)
-        }
-    specs = first.kept_specs(entries)
-    flat = next(name for name, spec in specs.items() if spec.is_flat)
-    parameters = {row.name: row.parameters or 0 for row in compared[next(iter(works))].rows}
-
-    def speed(name: str, measure: str, of_flat: str | None = None) -> Speed:
-        rounds, reference = speeds[measure][name], speeds[of_flat or measure][flat]
-        ratios = [a / b for a, b in zip(rounds, reference, strict=True)]
-        median = statistics.median(rounds)
-        return Speed(
-            tokens_per_second=median,
-            times_flat=median / statistics.median(reference),
-            low=min(ratios),
-            high=max(ratios),
-        )
-
-    unnormalised = speeds.get("unnormalised", {})
-    rows = [
-        SurveyRow(
-            name=name,
-            approach=_approach(spec),
-            is_flat=spec.is_flat,
-            parameters=parameters[name],
-            parameters_to_flat=parameters[name] / parameters[flat],
-            training=speed(name, "training"),
-            **{what: speed(name, what) for what in ("nll", "log_prob", "top_k")},
-            unnormalised=speed(name, "unnormalised", "nll") if name in unnormalised else None,
-            published=published(spec.kind.name, spec.options),
-            with_kneser_ney={r: m for (r, of), m in mixtures.items() if of == name},
-        )
-        for name, spec in specs.items()
-    ]
-    return Survey(
-        budget=None,
-        rows=rows,
-        equal_epochs=compared.get("equal_epochs"),
-        equal_seconds=compared.get("equal_seconds"),
-        kneser_ney=ngram,
-    )
-
-
 def _approach(spec: LayerSpec) -> str:
     """Describe a row in one sentence."""
     if spec.tree is None:
@@ -574,7 +622,7 @@ def _csv_line(found: Survey, row: SurveyRow) -> dict[str, Any]:
         "parameters": row.parameters,
         "parameters_to_flat": row.parameters_to_flat,
     }
-    for what in ("training", "nll", "log_prob", "top_k", "unnormalised"):
+    for what in (*_SPEEDS, "unnormalised"):
         speed: Speed | None = getattr(row, what)
         line |= {f"{what}_tokens_per_second": speed and speed.tokens_per_second}
         line |= {f"{what}_times_flat": speed and speed.times_flat}
@@ -584,7 +632,7 @@ def _csv_line(found: Survey, row: SurveyRow) -> dict[str, Any]:
         "published_source": row.published and row.published.source,
     }
     for regime in REGIMES:
-        of_row = found.row(regime, row.name) if regime in found.regimes() else None
+        of_row = found.row(regime, row.name)
         ratio, log_z = of_row and of_row.to_flat, of_row and of_row.log_normaliser
         mixture = row.with_kneser_ney.get(regime)
         figures = {
@@ -642,13 +690,16 @@ def load(path: str | os.PathLike[str]) -> Survey:
 
 
 def _check(found: Survey) -> None:
-    """Check that the comparisons are whole and have the rows of the survey."""
+    """Check that the comparisons are whole and have the rows of the survey, the first all."""
     names = [row.name for row in found.rows]
     if not names or not found.regimes():
         raise FileFormatError("it has no rows")
+    first = next(iter(found.regimes()))
     for regime, comparison in found.regimes().items():
         results.check(comparison)
-        if [row.name for row in comparison.rows] != names:
+        of_rows = [row.name for row in comparison.rows]
+        pending = () if regime == first else comparison.pending
+        if of_rows != [name for name in names if name not in pending]:
             raise FileFormatError(f'"{regime}" has other rows than the survey')
         if not all(row.runs for row in comparison.rows):
             raise FileFormatError(f'"{regime}" has a row without runs')

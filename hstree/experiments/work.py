@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -227,6 +227,26 @@ class Work:
             choice=self._with_ratio(rows.choice(table, within), entries),
             **more,
         )
+
+    def so_far(
+        self,
+        entries: Sequence[Entry],
+        done: Mapping[str, Sequence[RunResult]],
+        fitted: Collection[str] = (),
+        **more: Any,
+    ) -> Comparison:
+        """Return the figures of the finished entries; the others are pending.
+
+        `done` has the results of the finished runs and `fitted` the finished baselines, by slug.
+        All rows are of the random states that every trained entry has finished, one at least.
+        """
+        seeds = max(1, min((len(done.get(e.slug, ())) for e in trained_of(entries)), default=1))
+        of_rows = finished(entries, done, seeds)
+        ended = [e for e in entries if e.name in of_rows or e.slug in fitted]
+        pending = [entry.name for entry in entries if entry not in ended]
+        work = replace(self, seeds=self.seeds[:seeds])
+        speeds = work.speeds(ended, rounds=0)
+        return work.comparison(ended, of_rows, speeds, pending=pending, **more)
 
     def fit_baseline(self, entry: Baseline) -> BaselineResult:
         """Fit and score a baseline, if that is not done."""
@@ -550,6 +570,17 @@ def _speeds_of(name: str, flat: str | None, speeds: Speeds) -> dict[str, Any]:
         medians = {m: statistics.median(speeds[m][name]) for m in ("nll", "top_k")}
         figures["scoring"] = ScoringSpeed(**medians)
     return figures
+
+
+def finished(
+    entries: Sequence[Entry], done: Mapping[str, Sequence[RunResult]], seeds: int
+) -> dict[str, list[RunResult]]:
+    """Return the results of the rows, by name, that were trained with so many random states."""
+    return {
+        entry.name: list(done[entry.slug][:seeds])
+        for entry in entries
+        if len(done.get(entry.slug, ())) >= seeds
+    }
 
 
 def sources(entries: Sequence[Entry]) -> list[Method]:

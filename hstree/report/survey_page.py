@@ -34,7 +34,7 @@ _TITLES: dict[Regime, str] = {
     "equal_epochs": "after equal epochs",
     "equal_seconds": "after equal seconds",
 }
-_SPEEDS: tuple[tuple[str, str, Callable[[SurveyRow], Speed]], ...] = (
+_SPEEDS: tuple[tuple[str, str, Callable[[SurveyRow], Speed | None]], ...] = (
     ("training", "of training, batches included", lambda row: row.training),
     ("one word", "of the probability of one word in its context", lambda row: row.nll),
     ("all words", "of the probabilities of all words", lambda row: row.log_prob),
@@ -56,7 +56,7 @@ def survey_page_of(found: Survey) -> str:
         question="Which output layer",
         caption="Every row was trained on the same text with the same starting vectors and "
         "batches. Perplexities are of the normalised distribution.",
-        pending=first.pending,
+        pending=found.pending,
         warnings=first.read_before(),
         offers=[Offer(0.0, None, _answers(found))],
         within=None,
@@ -70,7 +70,8 @@ def survey_page_of(found: Survey) -> str:
 
 
 def _runs(found: Survey, name: str) -> list[RowRun]:
-    return [run for regime in found.regimes() for run in found.row(regime, name).runs]
+    of_regimes = [found.row(regime, name) for regime in found.regimes()]
+    return [run for row in of_regimes if row is not None for run in row.runs]
 
 
 def _answers(found: Survey) -> list[Answer]:
@@ -95,10 +96,10 @@ def _answers(found: Survey) -> list[Answer]:
             )  # fmt: skip
         answers.append(Answer(f"Which is best {_TITLES[regime]}?", text))
     for title, _, speed in _SPEEDS:
-        speeds = [speed(row).tokens_per_second for row in found.rows]
-        row = found.rows[speeds.index(max(speeds))]
-        text = _fastest(row, speed(row))
-        answers.append(Answer(f"Which is fastest: {title}?", text))
+        measured = [(row, of_row) for row in found.rows if (of_row := speed(row)) is not None]
+        if measured:
+            text = _fastest(*max(measured, key=lambda each: each[1].tokens_per_second))
+            answers.append(Answer(f"Which is fastest: {title}?", text))
     return answers
 
 
@@ -155,15 +156,21 @@ def _columns(found: Survey) -> list[Column]:
 def _columns_of(found: Survey, regime: Regime, by_name: dict[str, SurveyRow]) -> list[Column]:
     """Return the columns of a regime."""
 
-    def in_regime(row: PageRow) -> PageRow:
-        return PageRow(row.index, found.row(regime, row.name))
+    def of_regime(cell: Callable[[PageRow], Cell]) -> Callable[[PageRow], Cell]:
+        """Return what makes the cell of a row from its figures in the regime."""
+
+        def made(row: PageRow) -> Cell:
+            result = found.row(regime, row.name)
+            return Cell(DASH, None) if result is None else cell(PageRow(row.index, result))
+
+        return made
 
     title = _TITLES[regime]
     columns = [
         Column("test", title, f"test perplexity {title}; * stopped at the limit of epochs; and the "
-               "number of epochs", lambda row: _test(in_regime(row))),
+               "number of epochs", of_regime(_test)),
         Column("to flat", title, "difference of the test perplexity from flat\u2019s, with its 95% "
-               "interval over blocks of test tokens", lambda row: of_to_flat(in_regime(row))),
+               "interval over blocks of test tokens", of_regime(of_to_flat)),
     ]  # fmt: skip
     if found.kneser_ney is not None:
         order = found.kneser_ney.order
@@ -172,11 +179,11 @@ def _columns_of(found: Survey, regime: Regime, by_name: dict[str, SurveyRow]) ->
                    f"{order}-gram model, and the weight of the row in it, fitted on the validation "
                    "split", lambda row: _mixture(by_name[row.name], regime))
         )  # fmt: skip
-    if any(found.row(regime, name).log_normaliser for name in by_name):
+    if any(row.log_normaliser for row in found.regimes()[regime].rows):
         columns.append(
             Column("ln Z", title, "mean and standard deviation of the log-normaliser over the test "
                    "tokens, for layers that are trained to have it at 0; and the perplexity "
-                   "without normalising", lambda row: _log_z(in_regime(row)))
+                   "without normalising", of_regime(_log_z))
         )  # fmt: skip
     return columns
 
@@ -191,6 +198,8 @@ def _speed(
 
 
 def _parameters(row: SurveyRow) -> Cell:
+    if row.parameters_to_flat is None:
+        return Cell(DASH, None, number(row.parameters))
     share = 100 * row.parameters_to_flat
     return Cell(f"{three_digits(share)}%", share, number(row.parameters))
 

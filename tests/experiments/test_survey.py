@@ -15,6 +15,7 @@ from hstree.experiments.runs import nll_of
 from hstree.experiments.survey import best_weight, default_rows, load, mixed_nll, survey
 from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
+from hstree.report.survey_page import survey_page_of
 from tests.texts import corpus_of, markov_lines
 
 QUICK = {"dim": 8, "context": 2, "epochs": 2, "batch_size": 64}
@@ -120,6 +121,43 @@ def test_rows_are_mixed_with_a_kneser_ney_model(surveyed, splits):
             test, other = nll_of(folder, splits), ngram.nll(splits.test)
             prob = mixture.weight * np.exp(-test) + (1 - mixture.weight) * np.exp(-other)
             assert mixture.test == pytest.approx(np.exp(-np.log(prob).mean()))
+
+
+def test_finished_rows_are_written_while_others_are_pending(splits, tmp_path):
+    seen = []
+
+    def updated(folder):
+        seen.append(load(folder))
+        assert (folder / "survey.csv").read_text().count("\n") == len(seen[-1].rows) + 1
+        assert survey_page_of(seen[-1])
+
+    rows = ["huffman", "own", "flat"]
+    survey(splits, rows, tmp_path, budget=0.05, updated=updated, **QUICK)
+    assert [[row.name for row in found.rows] for found in seen] == [rows[:1], rows[:2], *3 * [rows]]
+    in_second = [found.equal_seconds and len(found.equal_seconds.rows) for found in seen]
+    assert in_second == [None, None, None, 1, 2]
+    waiting = [set(found.pending) for found in seen]
+    assert waiting == [{*rows}, {*rows}, {*rows}, {"own", "flat"}, {"flat"}]
+    last = seen[-1]
+    assert last.rows[0].training is last.rows[0].top_k is None
+    assert seen[0].rows[0].parameters_to_flat is None
+    assert last.rows[0].parameters_to_flat == pytest.approx(1, abs=0.1)
+    whole = load(tmp_path)
+    assert whole.pending == []
+    for row in rows:
+        assert last.row("equal_epochs", row).runs == whole.row("equal_epochs", row).runs
+
+
+def test_an_interrupted_survey_keeps_its_rows(splits, tmp_path):
+    def interrupt(folder):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        survey(splits, ["huffman", "flat"], tmp_path, updated=interrupt, **QUICK)
+    assert [row.name for row in load(tmp_path).rows] == ["huffman"]
+    assert load(tmp_path).pending == ["flat"]
+    survey(splits, ["huffman", "flat"], tmp_path, updated=interrupt, **QUICK)
+    assert [row.name for row in load(tmp_path).rows] == ["huffman", "flat"]
 
 
 def test_a_mixture_that_helps_has_a_weight_between():

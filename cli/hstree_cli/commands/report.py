@@ -1,4 +1,4 @@
-"""`hstree report`: the page of a comparison."""
+"""`hstree report`: the page of a comparison or survey."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def report(
 ) -> None:
     """Write one self-contained page with a comparison's table, plots and trees.
 
-    It opens in any browser and needs no network. A comparison that still runs has a
-    page, too, which names the rows that are pending.
+    It opens in any browser and needs no network. A comparison or survey that still
+    runs has a page, too, which names the rows that are pending.
     """
     from hstree.experiments import results, survey
     from hstree.report import write, write_survey
@@ -65,27 +65,30 @@ def report(
         say(facts([("written", f"{page}, {size:.1f} MB: open it in a browser")]))
 
     write_page()
-    if follow and not is_survey:
-        for pending in _rows_ended(folder):
+    if follow:
+        for pending in _rows_ended(folder, is_survey):
             write_page()
             say(facts([("pending", ", ".join(pending) or "none")]))
 
 
-def _rows_ended(folder: Path) -> Iterator[list[str]]:
-    """Yield the names of the pending rows whenever a comparison's file changes, until none is."""
-    from hstree.experiments import results
+def _rows_ended(folder: Path, is_survey: bool) -> Iterator[list[str]]:
+    """Yield the names of the pending rows whenever the results change, until none is."""
+    from hstree.experiments import results, survey
 
-    pending, last = results.load(folder).pending, _changed(folder)
+    file = folder / (survey.JSON if is_survey else results.JSON)
+
+    def pending_rows() -> list[str]:
+        return survey.load(file).pending if is_survey else results.load(file).pending
+
+    pending, last = pending_rows(), _changed(file)
     while pending:
         time.sleep(POLL)
-        if (now := _changed(folder)) != last:
-            pending, last = results.load(folder).pending, now
+        if (now := _changed(file)) != last:
+            pending, last = pending_rows(), now
             yield pending
 
 
-def _changed(folder: Path) -> tuple[int, int]:
-    """Return what differs between two versions of a comparison's file, which is renamed."""
-    from hstree.experiments import results
-
-    status = (folder / results.JSON).stat()
+def _changed(file: Path) -> tuple[int, int]:
+    """Return what differs between two versions of a file, which is renamed."""
+    status = file.stat()
     return status.st_mtime_ns, status.st_ino
