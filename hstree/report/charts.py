@@ -8,9 +8,10 @@ has a description in words and a table of its data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -28,6 +29,7 @@ from hstree.report.table import PageRow, row_class
 
 Point = tuple[float, float]
 Place = Callable[[float], float]
+Side = Literal["right", "left"]
 
 #: Size of a chart, and its space left, right (for the rows' names), above and below.
 WIDTH, HEIGHT = 430.0, 310.0
@@ -99,9 +101,9 @@ class Chart:
     table : Table
     level : float or None
         Value of `y` at which a dashed line crosses the chart.
-    front : bool
-        Whether the Pareto front is drawn: the lowest `y` of the dots that are at least so far
-        to the right.
+    front : {"right", "left"} or None
+        Where `x` is better, if the Pareto front is drawn: the lowest `y` of the dots that are at
+        least so far to that side. Rows that are not on it are grey.
     strip : float
         Pixels of a row's strip below its name.
     ends : dict of int to str
@@ -117,7 +119,7 @@ class Chart:
     marks: Sequence[Mark]
     table: Table
     level: float | None = None
-    front: bool = False
+    front: Side | None = None
     strip: float = 0.0
     ends: dict[int, str] = field(default_factory=dict)
 
@@ -135,17 +137,18 @@ def short(name: str) -> str:
     return f"{name[:head]}\N{HORIZONTAL ELLIPSIS}{name[head + 1 - _LONGEST :]}"
 
 
-def pareto(points: Iterable[Point]) -> list[Point]:
-    """Return the points that none beats in being far right and low, from the right."""
+def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
+    """Return the points that none beats in being low and far to a side, from that side."""
+    sign = -1 if better == "right" else 1
     front: list[Point] = []
-    for x, y in sorted(points, key=lambda point: (-point[0], point[1])):
+    for x, y in sorted(points, key=lambda point: (sign * point[0], point[1])):
         if not front or y < front[-1][1]:
             front.append((x, y))
     return front
 
 
 def staircase(front: Sequence[Point]) -> list[Point]:
-    """Return the corners of the front: the lowest value of the points at least so far right."""
+    """Return the corners of the front: the lowest value of the points at least so far to a side."""
     corners = list(front[:1])
     for before, point in pairwise(front):
         corners += [(point[0], before[1]), point]
@@ -181,15 +184,19 @@ def _plane(chart: Chart, y_axis: Axis) -> Markup:
         at = [(x_low, crossing), (x_high, crossing)]
         inside.append(_html('<polyline class="level" points="{}" data-level="{}"/>',
                             _pixels(at, x, y), f"{crossing:.6g}"))  # fmt: skip
-    if chart.front:
-        dots = [mark.points[0] for mark in marks if mark.kind == "dot"]
-        corners = _pixels(staircase(pareto(dots)), x, y)
-        inside.append(_html('<polyline class="front" points="{}"/>', corners))
+    beaten: set[int] = set()
+    if chart.front is not None:
+        dots = [(mark.row.index, mark.points[0]) for mark in marks if mark.kind == "dot"]
+        front = pareto((dot for _, dot in dots), chart.front)
+        beaten = {row for row, dot in dots if dot not in front}
+        corners = _pixels(staircase(front), x, y)
+        inside.append(_html('<polyline class="front" points="{}" data-better="{}"/>', corners,
+                            chart.front))  # fmt: skip
     for row in rows:
         own = [_mark(mark, _pixels(mark.points, x, y)) for mark in marks if mark.row == row]
-        inside.append(_row_group(row, own))
+        inside.append(_row_group(row, own, beaten=row.index in beaten))
     body.append(_html('<g clip-path="url(#{}-area)">{}</g>', chart.id, Markup("").join(inside)))
-    body.append(_names(marks, rows, x, y, right, bottom))
+    body.append(_names(marks, rows, x, y, right, bottom, beaten))
     attributes = _html(
         'data-x="{}" data-y="{}" data-area="{} {} {} {}" data-cap="{}"',
         "names" if chart.x.names else chart.x.scale, y_axis.scale, _LEFT, right, _TOP, bottom,
@@ -271,8 +278,9 @@ def _mark(mark: Mark, pixels: str) -> Markup:
 
 
 def _names(
-    marks: Sequence[Mark], rows: Sequence[PageRow], x: Place, y: Place, right: float, bottom: float
-) -> Markup:
+    marks: Sequence[Mark], rows: Sequence[PageRow], x: Place, y: Place, right: float,
+    bottom: float, beaten: Collection[int],
+) -> Markup:  # fmt: skip
     """Return the rows' names at the right, each with a line to where its row ends."""
     ends = {row.index: _end(marks, row) for row in rows}
     order = sorted(rows, key=lambda row: -ends[row.index][1])
@@ -287,7 +295,7 @@ def _names(
             _html('<text x="{}" y="{:.1f}">{}<title>{}</title></text>', right + 9, at + 4,
                   short(row.name), row.name),
         ]  # fmt: skip
-        made.append(_row_group(row, inner))
+        made.append(_row_group(row, inner, beaten=row.index in beaten))
     return _html('<g class="names">{}</g>', Markup("").join(made))
 
 
@@ -368,10 +376,13 @@ def _svg(chart: Chart, height: float, attributes: Markup, body: Sequence[Markup]
     )  # fmt: skip
 
 
-def _row_group(row: PageRow, inner: Sequence[Markup], transform: str = "") -> Markup:
+def _row_group(
+    row: PageRow, inner: Sequence[Markup], transform: str = "", *, beaten: bool = False
+) -> Markup:
     moved = _html(' transform="{}"', transform) if transform else ""
-    return _html('<g class="row {} {}" data-row="{}"{}>{}</g>', row_class(row), row.dash,
-                 row.index, moved, Markup("").join(inner))  # fmt: skip
+    return _html('<g class="row {} {}{}" data-row="{}"{}>{}</g>', row_class(row), row.dash,
+                 " beaten" if beaten else "", row.index, moved,
+                 Markup("").join(inner))  # fmt: skip
 
 
 def _pixels(points: Sequence[Point], x: Place, y: Place) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hstree._typing import Float64, Int64
 from hstree.experiments.results import Band, Comparison, LengthCount
-from hstree.report.charts import Axis, Chart, Mark, Table
+from hstree.report.charts import Axis, Chart, Mark, Side, Table
 from hstree.report.table import (
     PageRow,
     best_row,
@@ -40,6 +40,8 @@ def plots_of(results: Comparison, rows: Sequence[PageRow]) -> list[Chart]:
         _over_time(rows),
         _against_speed(rows),
         _costs(rows),
+        _against_seconds(rows),
+        _against_scores(rows),
         _over_epochs(rows),
         *(_against_scoring(rows, what) for what in _SCORING),
         _code_lengths(rows),
@@ -178,11 +180,26 @@ def _learning(
 
 def _against_speed(rows: Sequence[PageRow]) -> Chart | None:
     return _against(
-        rows, "speed", "Perplexity against training speed",
-        "Down and to the right is better. The dashed staircase is the Pareto front of the rows "
-        "shown: no row on it is beaten in both speed and perplexity. Bars: one standard deviation "
-        "over seeds.",
-        "training speed, tokens/s", lambda row: row.tokens_per_second,
+        rows, "speed", "Perplexity against training speed", f"{_RIGHT} Bars: one standard "
+        "deviation over seeds.",
+        _Cost("training speed", "tokens/s", "right", lambda row: row.tokens_per_second),
+    )  # fmt: skip
+
+
+def _against_seconds(rows: Sequence[PageRow]) -> Chart | None:
+    return _against(
+        rows, "frontier-seconds", "The frontier: perplexity against seconds from the text",
+        f"All that a row takes from the text to the trained model. {_LEFT}",
+        _Cost("time from the text to the model", "s", "left", _seconds_from_text),
+    )  # fmt: skip
+
+
+def _against_scores(rows: Sequence[PageRow]) -> Chart | None:
+    return _against(
+        rows, "frontier-scores", "The frontier: perplexity against scores a target",
+        f"Scores that a tree computes to train on one word: what its shape costs, whatever the "
+        f"machine. {_LEFT}",
+        _Cost("number of node scores", "a target", "left", _scores_per_target),
     )  # fmt: skip
 
 
@@ -193,42 +210,65 @@ _SCORING = {"nll": "the probability of one word", "top_k": "the ten most probabl
 def _against_scoring(rows: Sequence[PageRow], what: str) -> Chart | None:
     return _against(
         rows, f"scoring-{what.replace('_', '-')}", f"Perplexity against speed: {_SCORING[what]}",
-        f"What a trained model costs: positions per second for {_SCORING[what]}. Down and to the "
-        "right is better; the dashed staircase is the Pareto front of the rows shown.",
-        "tokens/s", lambda row: row.scoring(what),
+        f"What a trained model costs: positions per second for {_SCORING[what]}. {_RIGHT}",
+        _Cost("speed", "tokens/s", "right", lambda row: row.scoring(what)),
     )  # fmt: skip
 
 
+_FRONT = (
+    "The dashed staircase is the Pareto front of the rows shown: no row on it is beaten in both. "
+    "Rows that are beaten are grey."
+)
+_RIGHT, _LEFT = (f"Down and to the {side} is better. {_FRONT}" for side in ("right", "left"))
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What is drawn from left to right, and on which side it is better."""
+
+    what: str
+    unit: str
+    better: Side
+    of: Callable[[PageRow], float | None]
+
+
+def _seconds_from_text(row: PageRow) -> float | None:
+    return row.result.from_text.seconds if row.result.from_text else None
+
+
+def _scores_per_target(row: PageRow) -> float | None:
+    return row.result.tree.scores_per_target if row.result.tree else None
+
+
 def _against(
-    rows: Sequence[PageRow], name: str, title: str, caption: str, x_title: str,
-    speed_of: Callable[[PageRow], float | None],
-) -> Chart | None:  # fmt: skip
-    """Draw test perplexity over a speed, and the front; None where no speed was measured."""
+    rows: Sequence[PageRow], name: str, title: str, caption: str, cost: _Cost
+) -> Chart | None:
+    """Draw test perplexity over a cost, and the front; None where no row has it."""
     measured = [
-        (row, speed, test)
-        for row in rows
-        if (speed := speed_of(row)) and (test := row.perplexity())
+        (row, x, test) for row in rows if (x := cost.of(row)) and (test := row.perplexity())
     ]
     if not measured:
         return None
     marks, lines = [], []
-    for row, speed, test in measured:
+    for row, x, test in measured:
         sd = row.result.perplexity["test"].sd
         if sd:
-            marks.append(Mark(row, "whisker", [(speed, test - sd), (speed, test + sd)]))
-        said = f"{row.name}: {perplexity(test)} at {number(speed)} tokens/s"
-        marks.append(Mark(row, "dot", [(speed, test)], said))
-        lines.append((row.name, number(speed), perplexity(test), number(sd, 2)))
+            marks.append(Mark(row, "whisker", [(x, test - sd), (x, test + sd)]))
+        said = f"{row.name}: {perplexity(test)} at {three_digits(x)} {cost.unit}"
+        marks.append(Mark(row, "dot", [(x, test)], said))
+        lines.append((row.name, three_digits(x), perplexity(test), number(sd, 2)))
     best = min(measured, key=lambda one: one[2])[0].name
-    fastest = max(measured, key=lambda one: one[1])[0].name
+    choose, most = (max, "highest") if cost.better == "right" else (min, "lowest")
+    end = choose(measured, key=lambda one: one[1])[0].name
     alt = (
-        f"Scatter plot: test perplexity over {x_title} for {len(measured)} rows. The lowest "
-        f"perplexity has {best}, the highest speed {fastest}."
+        f"Scatter plot: test perplexity over {cost.what}, {cost.unit}, for {len(measured)} rows. "
+        f"The lowest perplexity has {best}, the {most} {cost.what} {end}."
     )
     return Chart(
-        f"plot-{name}", title, caption, alt, Axis(f"{x_title} (log scale)", "log"),
+        f"plot-{name}", title, caption, alt, Axis(f"{cost.what}, {cost.unit} (log scale)", "log"),
         Axis("test perplexity"), marks,
-        Table(("row", "tokens/s", "test perplexity", "standard deviation"), lines), front=True,
+        Table(("row", cost.unit, "test perplexity", "standard deviation"), lines),
+        front=cost.better,
     )  # fmt: skip
 
 

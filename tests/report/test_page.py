@@ -171,7 +171,7 @@ def untick(opened, *rows):
 
 def test_every_plot_is_drawn_with_words_and_data(opened):
     figures = opened.all("figure")
-    assert len(figures) == 9
+    assert len(figures) == 11
     for figure in figures:
         chart = figure.find_element("css selector", ".chart")
         assert chart.size["height"] > 100
@@ -269,6 +269,25 @@ def test_the_front_is_of_the_rows_shown(opened):
     assert len(opened.run(front)) == 1  # flat alone
     untick(opened, 0, 1, 2)
     assert len(opened.run(front)) == 7
+
+
+def test_a_row_that_is_beaten_is_grey_while_what_beats_it_is_shown(opened):
+    grey = """
+    const groups = document.querySelectorAll("#plot-frontier-seconds .row.beaten[data-row]");
+    return [...new Set([...groups].map((group) => Number(group.dataset.row)))].sort();
+    """
+    colour = """
+    const dot = document.querySelector("#plot-frontier-seconds .row[data-row='1'] .dot");
+    return getComputedStyle(dot).fill;
+    """
+    # the n-gram model, row 4, is the quickest, and only flat, row 3, predicts better
+    assert opened.run(grey) == [0, 1, 2]
+    beaten = opened.run(colour)
+    untick(opened, 4)
+    assert opened.run(grey) == []
+    assert opened.run(colour) != beaten
+    untick(opened, 4)
+    assert opened.run(grey) == [0, 1, 2]
 
 
 def test_with_all_rows_hidden_nothing_breaks(opened):
@@ -603,7 +622,7 @@ def test_without_javascript_the_page_has_its_answer_table_plots_and_files(withou
     assert without_scripts.one("#rows tr.best bdi").text == "flat"
     assert len(without_scripts.all(".downloads a")) >= 2
     charts = without_scripts.all(".chart")
-    assert len(charts) == 9
+    assert len(charts) == 11
     assert all(chart.size["height"] > 100 for chart in charts)
     assert "needs JavaScript, which is off" in without_scripts.one("#explorer noscript").text
     assert not any(e.is_displayed() for e in without_scripts.all(".scripted"))

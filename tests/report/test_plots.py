@@ -13,7 +13,7 @@ from hstree.report.charts import pareto, short, staircase
 from hstree.report.plots import curves_of, plots_of
 from hstree.report.table import PageRow, rows_of
 from hstree.training.trainer import Epoch
-from tests.experiments.made_up import a_comparison, a_row
+from tests.experiments.made_up import a_comparison, a_row, a_tree
 
 
 def trained(name, *, test=100.0, speed=1000.0, each=10.0, start=0.0, valid=(130.0, 110.0)):
@@ -51,6 +51,40 @@ def test_the_front_holds_just_the_points_that_none_beats():
         assert set(front) == unbeaten
         assert front == sorted(front, reverse=True)
         assert staircase(front)[::2] == front
+
+
+def test_a_front_of_costs_is_the_mirror_image():
+    points = [(1.0, 5.0), (2.0, 4.0), (2.0, 6.0), (3.0, 4.0), (4.0, 1.0)]
+    assert pareto(points, "left") == [(1.0, 5.0), (2.0, 4.0), (4.0, 1.0)]
+    assert pareto(points, "right") == [(4.0, 1.0)]
+    mirrored = pareto([(-x, y) for x, y in points], "right")
+    assert mirrored == [(-x, y) for x, y in pareto(points, "left")]
+
+
+def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot():
+    rows = [
+        trained("quick", test=120.0, speed=900.0, each=1.0),
+        trained("good", test=90.0, speed=100.0, each=9.0),
+        trained("prepared", test=110.0, speed=950.0, each=1.0, start=50.0),
+        trained("beaten", test=125.0, speed=90.0, each=10.0),
+    ]
+    scores = (9.0, 50.0, 8.0, 60.0)
+    rows = [
+        replace(row, tree=a_tree(scores_per_target=each))
+        for row, each in zip(rows, scores, strict=True)
+    ]
+    found = charts(*rows)
+
+    def grey(chart):
+        root = ET.fromstring(str(found[chart].svg).replace("<svg", '<svg xmlns="s"', 1))
+        groups = [g for g in root.iter("{s}g") if "beaten" in g.get("class", "").split()]
+        return sorted({rows[int(g.get("data-row"))].name for g in groups}), len(groups)
+
+    assert grey("plot-speed") == (["beaten", "quick"], 4)
+    assert grey("plot-frontier-seconds") == (["beaten", "prepared"], 4)
+    assert grey("plot-frontier-scores") == (["beaten", "quick"], 4)
+    assert found["plot-frontier-seconds"].table.lines[2][:3] == ("prepared", "52.0", "110.0")
+    assert "the lowest time from the text to the model quick" in found["plot-frontier-seconds"].alt
 
 
 def test_times_are_those_of_the_table_from_the_text():

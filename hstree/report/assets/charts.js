@@ -81,16 +81,18 @@ function spreadApart(places, gap, low, high) {
   return moved;
 }
 
-/* The corners of the front: the lowest place of the points that are at least so far to the right. */
-function frontOf(points) {
-  const corners = [];
-  for (const [x, y] of [...points].sort((a, b) => b[0] - a[0] || a[1] - b[1])) {
-    const lowest = corners.at(-1)?.[1] ?? Infinity;
-    if (y >= lowest) continue;
-    if (corners.length > 0) corners.push([x, lowest]);
-    corners.push([x, y]);
+/* The points that none beats in being low and far to a side, from that side. */
+function frontOf(points, better) {
+  const sign = better === "right" ? -1 : 1, front = [];
+  for (const [x, y] of [...points].sort((a, b) => sign * (a[0] - b[0]) || a[1] - b[1])) {
+    if (y < (front.at(-1)?.[1] ?? Infinity)) front.push([x, y]);
   }
-  return corners;
+  return front;
+}
+
+/* The corners of a front. */
+function staircase(front) {
+  return front.flatMap(([x, y], i) => i === 0 ? [[x, y]] : [[x, front[i - 1][1]], [x, y]]);
 }
 
 function pointsOf(element, name = "at") {
@@ -116,9 +118,18 @@ class Chart {
     const y = this.isStrips ? (value) => value : this.#upwards(marks);
     for (const { element, points } of marks) this.#place(element, points.map(([a, b]) => [x(a), y(b)]));
     if (!this.isStrips) this.#names(groups, x, y);
-    const front = this.svg.querySelector(".front");
-    const dots = marks.filter(({ element }) => element.matches(".dot")).map(({ points }) => points[0]);
-    front?.setAttribute("points", frontOf(dots).map(([a, b]) => `${x(a)},${y(b)}`).join(" "));
+    this.#front(groups, marks.filter(({ element }) => element.matches(".dot")), x, y);
+  }
+
+  /* The front, and in grey the rows that are not on it. */
+  #front(groups, dots, x, y) {
+    const line = this.svg.querySelector(".front");
+    if (line === null) return;
+    const front = frontOf(dots.map(({ points }) => points[0]), line.dataset.better);
+    line.setAttribute("points", staircase(front).map(([a, b]) => `${x(a)},${y(b)}`).join(" "));
+    const isOn = ([a, b]) => front.some(([c, d]) => a === c && b === d);
+    const best = new Set(dots.filter(({ points }) => isOn(points[0])).map(({ row }) => row));
+    for (const group of groups) group.classList.toggle("beaten", !best.has(group.dataset.row));
   }
 
   #across(marks) {
