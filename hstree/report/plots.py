@@ -182,7 +182,7 @@ def _against_speed(rows: Sequence[PageRow]) -> Chart | None:
     return _against(
         rows, "speed", "Perplexity against training speed", f"{_RIGHT} Bars: one standard "
         "deviation over seeds.",
-        _Cost("training speed", "tokens/s", "right", lambda row: row.tokens_per_second),
+        _Cost("training speed", "training speed, tokens/s", "tokens/s", "right", lambda row: row.tokens_per_second),
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def _against_seconds(rows: Sequence[PageRow]) -> Chart | None:
     return _against(
         rows, "frontier-seconds", "The frontier: perplexity against seconds from the text",
         f"All that a row takes from the text to the trained model. {_LEFT}",
-        _Cost("time from the text to the model", "s", "left", _seconds_from_text),
+        _Cost("time", "seconds from the text to the model", "s", "left", _seconds_from_text),
     )  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def _against_scores(rows: Sequence[PageRow]) -> Chart | None:
         rows, "frontier-scores", "The frontier: perplexity against scores a target",
         f"Scores that a tree computes to train on one word: what its shape costs, whatever the "
         f"machine. {_LEFT}",
-        _Cost("number of node scores", "a target", "left", _scores_per_target),
+        _Cost("number of scores", "scores a target", "scores", "left", _scores_per_target),
     )  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def _against_scoring(rows: Sequence[PageRow], what: str) -> Chart | None:
     return _against(
         rows, f"scoring-{what.replace('_', '-')}", f"Perplexity against speed: {_SCORING[what]}",
         f"What a trained model costs: positions per second for {_SCORING[what]}. {_RIGHT}",
-        _Cost("speed", "tokens/s", "right", lambda row: row.scoring(what)),
+        _Cost("speed", "tokens/s", "tokens/s", "right", lambda row: row.scoring(what)),
     )  # fmt: skip
 
 
@@ -227,6 +227,7 @@ class _Cost:
     """What is drawn from left to right, and on which side it is better."""
 
     what: str
+    axis: str
     unit: str
     better: Side
     of: Callable[[PageRow], float | None]
@@ -261,11 +262,11 @@ def _against(
     choose, most = (max, "highest") if cost.better == "right" else (min, "lowest")
     end = choose(measured, key=lambda one: one[1])[0].name
     alt = (
-        f"Scatter plot: test perplexity over {cost.what}, {cost.unit}, for {len(measured)} rows. "
+        f"Scatter plot: test perplexity over {cost.axis}, for {len(measured)} rows. "
         f"The lowest perplexity has {best}, the {most} {cost.what} {end}."
     )
     return Chart(
-        f"plot-{name}", title, caption, alt, Axis(f"{cost.what}, {cost.unit} (log scale)", "log"),
+        f"plot-{name}", title, caption, alt, Axis(f"{cost.axis} (log scale)", "log"),
         Axis("test perplexity"), marks,
         Table(("row", cost.unit, "test perplexity", "standard deviation"), lines),
         front=cost.better,

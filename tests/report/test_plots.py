@@ -84,7 +84,7 @@ def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot():
     assert grey("plot-frontier-seconds") == (["beaten", "prepared"], 4)
     assert grey("plot-frontier-scores") == (["beaten", "quick"], 4)
     assert found["plot-frontier-seconds"].table.lines[2][:3] == ("prepared", "52.0", "110.0")
-    assert "the lowest time from the text to the model quick" in found["plot-frontier-seconds"].alt
+    assert "the lowest time quick" in found["plot-frontier-seconds"].alt
 
 
 def test_times_are_those_of_the_table_from_the_text():
