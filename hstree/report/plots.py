@@ -182,7 +182,8 @@ def _against_speed(rows: Sequence[PageRow]) -> Chart | None:
     return _against(
         rows, "speed", "Perplexity against training speed", f"{_RIGHT} Bars: one standard "
         "deviation over seeds.",
-        _Cost("training speed", "training speed, tokens/s", "tokens/s", "right", lambda row: row.tokens_per_second),
+        _Cost("training speed", "training speed, tokens/s", "tokens/s", "right",
+              lambda row: row.tokens_per_second),
     )  # fmt: skip
 
 
