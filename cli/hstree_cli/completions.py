@@ -10,14 +10,6 @@ def methods() -> list[str]:
     return BUILDERS.names()
 
 
-def vector_methods() -> list[str]:
-    """Return the names of the methods that take word vectors."""
-    from hstree.builders import builders
-    from hstree.data.vectors import WordVectors
-
-    return [builder.name for builder in builders().values() if builder.takes is WordVectors]
-
-
 def layers() -> list[str]:
     """Return the names of output layers."""
     from hstree.layers.registry import LAYERS

@@ -192,12 +192,14 @@ def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> 
     best = _best_round(results)
     perplexity = results[best].perplexity
     model, budget = describe(first.options)
+    methods = (f"{name} {result.tree.method}" for name, result in results.items() if result.tree)
     return [
         (
             "best round",
             f"{best}, by validation perplexity, {figure(perplexity['valid'], 1)}, of "
             f"{plural(len(results), 'round')}; test perplexity {figure(perplexity['test'], 1)}",
         ),
+        ("trees", ", ".join(methods)),
         ("perplexity", "of every token, <eos> and <unk> included; lower is better"),
         *([at_limit_fact(first.options["epochs"])] if limited else []),
         (

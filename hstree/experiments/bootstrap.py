@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from hstree._files import make_folder
-from hstree.builders import BuilderInput, builder
 from hstree.data.corpus import Corpus
-from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
-from hstree.experiments.entries import Entry, Method
+from hstree.experiments.entries import Entry, EntryLike, Method, as_entries
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.planning import Plan, check_minutes, fitted, kept_fit, plan
 from hstree.experiments.results import RunResult
@@ -25,9 +23,8 @@ from hstree.experiments.runs import (
     kept_result,
     key_of,
     run,
-    vectors_of,
 )
-from hstree.experiments.work import RANDOM, Work
+from hstree.experiments.work import Work, builder_input
 from hstree.layers.registry import layer_spec
 from hstree.models import config_of
 
@@ -35,19 +32,20 @@ from hstree.models import config_of
 def bootstrap(
     text: Splits | Corpus,
     folder: str | os.PathLike[str],
+    methods: Sequence[EntryLike] = ("gmm",),
     *,
-    rounds: int = 1,
-    method: str = "gmm",
-    build_options: Mapping[str, Any] | None = None,
+    rounds: int | None = None,
+    first: EntryLike = "random",
     minutes: float | None = None,
     force: bool = False,
     planned: Callable[[Plan], object] | None = None,
     **options: Any,
 ) -> Iterator[tuple[str, RunResult]]:
-    """Train on a random tree, then on trees grown from the vectors that a model learned.
+    """Train on a first tree, then on trees grown from the vectors that a model learned.
 
-    Round 0 trains on a random tree. Every later tree is grown from the mean predicted vectors of
-    the model with the lowest validation perplexity so far. Finished rounds are not done again.
+    Round 0 trains on a random tree, or another. Every later tree is grown from the mean predicted
+    vectors of the model with the lowest validation perplexity so far; a method that needs no
+    vectors builds from the text. Finished rounds are not done again.
 
     Iterate over it: a round is done when its result is asked for. Arguments are checked at once.
 
@@ -57,12 +55,14 @@ def bootstrap(
         A corpus is split by `corpus_splits`. The training split's vocabulary makes the trees.
     folder : path
         Gets ``round-0``, ``round-1``, ..., each as `hstree.experiments.runs.run` leaves it.
-    rounds : int, default 1
-        Number of trees grown from vectors.
-    method : str, default "gmm"
-        A builder that takes vectors.
-    build_options : mapping, optional
-        Options of the builder; `random_state` is by default that of `options`.
+    methods : sequence, default ("gmm",)
+        Builders of the rounds from 1 on, each a name ("gmm"), one with its options (("classes",
+        {"cluster_by": "vectors"})) or a `Method`; the last is that of all later rounds. Their
+        `random_state` is by default that of `options`.
+    rounds : int, optional
+        Number of trees after the first; by default one for each of `methods`.
+    first : str, tuple or Method, default "random"
+        Builder of round 0, which needs no vectors.
     minutes : float, optional
         Budget of all rounds, to which the epochs of each are fitted as
         `hstree.experiments.planning.fitted` says; `epochs` of `options` stays the limit.
@@ -83,35 +83,32 @@ def bootstrap(
     Raises
     ------
     OptionError
-        When `rounds` is below 1, the method does not take vectors, or an option is invalid.
+        When there are fewer rounds than methods, a method is none, or an option is invalid.
     InputError
         When a round is asked for whose folder has a finished run of something else.
     """
-    splits, home, grown = (
-        Splits.of(text),
-        Path(folder),
-        _grown(rounds, method, build_options, options),
-    )
+    splits, home = Splits.of(text), Path(folder)
+    of_rounds = _methods(methods, rounds, first, options)
     if minutes is not None or planned is not None:
-        of_rounds = plan_of(
-            splits, home, rounds=rounds, method=method, build_options=build_options,
-            minutes=minutes, force=force, **options,
+        plan_of_rounds = plan_of(
+            splits, home, methods, rounds=rounds, first=first, minutes=minutes, force=force,
+            **options,
         )  # fmt: skip
         if planned is not None:
-            planned(of_rounds)
-        options |= of_rounds.options
+            planned(plan_of_rounds)
+        options |= plan_of_rounds.options
         make_folder(home)
-        of_rounds.save(home)
-    return _rounds(splits, home, rounds, grown, force, options)
+        plan_of_rounds.save(home)
+    return _rounds(splits, home, of_rounds, force, options)
 
 
 def plan_of(
     text: Splits | Corpus,
     folder: str | os.PathLike[str],
+    methods: Sequence[EntryLike] = ("gmm",),
     *,
-    rounds: int = 1,
-    method: str = "gmm",
-    build_options: Mapping[str, Any] | None = None,
+    rounds: int | None = None,
+    first: EntryLike = "random",
     minutes: float | None = None,
     force: bool = False,
     **options: Any,
@@ -121,7 +118,9 @@ def plan_of(
     Parameters and errors are those of `bootstrap`.
     """
     began, home = time.perf_counter(), Path(folder)
-    rows: list[Entry] = [RANDOM, _grown(rounds, method, build_options, options)]
+    start, *later = _methods(methods, rounds, first, options)
+    entries = [start, *(replace(e, vectors_from=start) if e.needs_vectors else e for e in later)]
+    rows: list[Entry] = list({entry.slug: entry for entry in entries}.values())
     if minutes is not None:
         check_minutes(minutes, options)
     fit = None if force else kept_fit(home, minutes, equal_seconds=False)
@@ -129,11 +128,11 @@ def plan_of(
         options = {**options, **fit.options}
     with TemporaryDirectory() as temporary:
         work = Work.of(text, rows, temporary, 1, options)
-        first, later = plan({"equal_epochs": work}, rows).runs
+        by_slug = {run.entry.slug: run for run in plan({"equal_epochs": work}, rows).runs}
     config = config_of(options)
     runs = [
-        replace(run, finished=_is_finished(home / f"round-{number}", config))
-        for number, run in enumerate([first, *[later] * rounds])
+        replace(by_slug[entry.slug], finished=_is_finished(home / f"round-{number}", config))
+        for number, entry in enumerate(entries)
     ]
     if minutes is None or fit is not None:
         return Plan(runs, measuring=0.0, fit=fit)
@@ -151,33 +150,25 @@ def _is_finished(folder: Path, config: Mapping[str, Any]) -> bool:
 def _rounds(
     splits: Splits,
     home: Path,
-    rounds: int,
-    grown: Method,
+    methods: Sequence[Method],
     force: bool,
     options: Mapping[str, Any],
 ) -> Iterator[tuple[str, RunResult]]:
     """Yield each round when it is done; the arguments are checked."""
-
-    def done(
-        folder: Path, input: BuilderInput, method: str, of_tree: Mapping[str, Any]
-    ) -> RunResult:
+    best: RunResult | None = None
+    best_folder = home
+    for number, entry in enumerate(methods):
+        folder = home / f"round-{number}"
+        input, of_tree = builder_input(entry, entry.options, splits.train, best_folder)
         kept = None if force else kept_result(folder)
-        if kept is not None and has_other_tree(input, folder, method, of_tree):
+        if kept is not None and has_other_tree(input, folder, entry.method, of_tree):
             raise _refusal(folder)
-        tree = built_tree(input, folder, method, of_tree)
+        tree = built_tree(input, folder, entry.method, of_tree)
         if kept is not None and kept.key != key_of(layer_spec(tree), splits, **options):
             raise _refusal(folder)
-        return run(tree, splits, folder, **options)
-
-    best_folder = home / "round-0"
-    seed = {"random_state": options.get("random_state", 0)}
-    best = done(best_folder, splits.train, "random", seed)
-    yield best_folder.name, best
-    for number in range(1, rounds + 1):
-        folder = home / f"round-{number}"
-        result = done(folder, vectors_of(best_folder), grown.method, grown.options)
+        result = run(tree, splits, folder, **options)
         yield folder.name, result
-        if result.valid < best.valid:
+        if best is None or result.valid < best.valid:
             best, best_folder = result, folder
 
 
@@ -188,21 +179,36 @@ def _refusal(folder: Path) -> InputError:
     )
 
 
-def _grown(
-    rounds: int,
-    method: str,
-    build_options: Mapping[str, Any] | None,
+def _methods(
+    methods: Sequence[EntryLike],
+    rounds: int | None,
+    first: EntryLike,
     options: Mapping[str, Any],
-) -> Method:
-    """Return the method of the later rounds with the value of every option, all checked."""
-    if rounds < 1:
-        raise OptionError(f"rounds is {rounds}; it must be 1 or more")
+) -> list[Method]:
+    """Return the method of every round with the value of every option, all checked."""
     config_of(options)
-    chosen = builder(method)
-    if chosen.takes is not WordVectors:
+    start, *given = (_method(each) for each in (first, *methods))
+    if start.needs_vectors:
         raise OptionError(
-            f"{method} takes {chosen.takes_text}; a bootstrap builds its trees from word vectors"
+            f"{start.name} needs word vectors, which the first round has not learned yet; begin "
+            "with random, huffman or classes"
         )
+    if not given:
+        raise OptionError("there is no method for the rounds after the first; name one")
+    n = len(given) if rounds is None else rounds
+    if n < 1:
+        raise OptionError(f"rounds is {n}; it must be 1 or more")
+    if n < len(given):
+        raise OptionError(f"rounds is {n}, for {len(given)} methods; every method needs a round")
+    each = [start, *given, *[given[-1]] * (n - len(given))]
     seed = options.get("random_state", 0)
-    given = Method(method, build_options or {})
-    return Method(method, chosen.effective(given.seeded(seed)), given.name)
+    return [replace(e, options=e.builder.effective(e.seeded(seed))) for e in each]
+
+
+def _method(entry: EntryLike) -> Method:
+    found = as_entries([entry])[0]
+    if not isinstance(found, Method):
+        raise OptionError(f"{found.name} is not a way to build a tree; `hstree methods` lists them")
+    if found.vectors_from is not None:
+        raise OptionError(f"{found.name}: a bootstrap chooses the round that vectors are from")
+    return found

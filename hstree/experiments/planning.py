@@ -290,7 +290,7 @@ def _trial(work: Work, entry: Trained, seed: int) -> tuple[float, LayerSpec]:
         with TemporaryDirectory() as folder:
             file = Path(folder) / "vectors.npy"
             vectors.save(file)
-            tree = build(entry.method, work.splits.train, **options, vectors_file=file)
+            tree = build(entry.method, work.splits.train, **{**options, "vectors_file": file})
     return time.perf_counter() - began, LayerSpec(LAYERS.get("tree"), tree)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from hstree import progress
 from hstree._options import RandomState, check_value
 from hstree._typing import Float64
+from hstree.builders import BuilderInput
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
 from hstree.data.text_score import unigram_score
@@ -275,16 +276,12 @@ class Work:
         """Return a tree, built if it is not there."""
         if self.trees is not None:
             return self.trees.tree(entry, seed)
-        options, folder = entry.seeded(seed), self.folder(entry, seed)
-        if not entry.needs_vectors:
-            return built_tree(self.splits.train, folder, entry.method, options)
         source = entry.vectors_from or RANDOM
-        self.train(source, seed)
+        if entry.needs_vectors:
+            self.train(source, seed)
         learned = self.folder(source, seed)
-        if entry.takes_vectors:
-            return built_tree(vectors_of(learned), folder, entry.method, options)
-        options["vectors_file"] = learned / "vectors.npy"
-        return built_tree(self.splits.train, folder, entry.method, options)
+        input, options = builder_input(entry, entry.seeded(seed), self.splits.train, learned)
+        return built_tree(input, self.folder(entry, seed), entry.method, options)
 
     def relative_folder(self, entry: Entry, seed: int) -> str:
         """Return the folder of a run, relative to the comparison's."""
@@ -542,6 +539,21 @@ class Work:
             "preparation": preparation,
             "training": training,
         }
+
+
+def builder_input(
+    entry: Method, options: Mapping[str, Any], train: Corpus, learned: Path
+) -> tuple[BuilderInput, dict[str, Any]]:
+    """Return the input and the options to build a tree with.
+
+    The vectors of the run in `learned` are the input or a file among the options, if they are
+    needed; a tree that needs none is built from the training split.
+    """
+    if entry.takes_vectors:
+        return vectors_of(learned), dict(options)
+    if entry.needs_vectors:
+        return train, {**options, "vectors_file": learned / "vectors.npy"}
+    return train, dict(options)
 
 
 def _timed(entries: Sequence[Entry]) -> tuple[list[Trained], dict[str, Trained]]:

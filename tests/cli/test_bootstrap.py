@@ -64,13 +64,32 @@ def test_another_method_brings_its_own_options(hstree, text, tmp_path):
     assert tree["meta"]["method"] == "kmeans"
 
 
+def test_every_round_may_have_a_method_of_its_own(hstree, text, tmp_path):
+    then = "classes --cluster-by vectors --n-classes 3 --short-list 4"
+    words = ("--first", "huffman", "--epsilon", "0.4", "--then", then, "--rounds", "3")
+    ran = hstree("bootstrap", text, "-o", tmp_path / "b", *words, *SMALL)
+    assert ran.status == 0
+    assert "trees round-0 huffman, round-1 gmm, round-2 classes, round-3 classes" in " ".join(
+        ran.out.split()
+    )
+    options = [
+        json.loads((tmp_path / "b" / f"round-{i}" / "tree.json").read_text())["meta"]["options"]
+        for i in range(1, 4)
+    ]
+    assert options[0]["epsilon"] == 0.4
+    assert options[1]["short_list"] == options[2]["short_list"] == 4
+
+
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [
         (("--arity", "3"), 2, "gmm"),
         (("--epsilon", "0.9"), 2, "epsilon"),
-        (("--method", "huffman"), 2, "vectors"),
         (("--rounds", "0"), 2, "--rounds"),
+        (("--first", "gmm"), 2, "gmm needs word vectors"),
+        (("--rounds", "1", "--then", "kmeans"), 2, "every method needs a round"),
+        (("--then", "gmm --arity 3"), 2, "arity"),
+        (("--then", "sampled"), 2, "output layer"),
     ],
 )
 def test_wrong_options_are_one_line(hstree, text, tmp_path, options, status, said):

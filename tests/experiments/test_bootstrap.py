@@ -8,6 +8,7 @@ import pytest
 import hstree
 from hstree.errors import InputError, OptionError
 from hstree.experiments.bootstrap import bootstrap
+from hstree.experiments.entries import Method
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.runs import built_tree, run, vectors_of
 from hstree.models.lbl import LanguageModel, LogBilinearTrainer
@@ -43,6 +44,35 @@ def test_later_rounds_grow_from_the_better_model(splits, tmp_path):
     assert tree.meta["input"]["sha256"] == vectors_of(tmp_path / "b" / better).sha256
 
 
+def test_rounds_of_several_methods_grow_from_the_best_model_so_far(splits, tmp_path, trainings):
+    by_vectors = ("classes", {"cluster_by": "vectors", "n_classes": 3})
+    methods = [by_vectors, "kmeans", "balanced"]
+    given = {"methods": methods, "first": "huffman", "rounds": 4, **SMALL}
+    plans = []
+    done = dict(bootstrap(splits, tmp_path / "b", planned=plans.append, **given))
+    assert [result.tree.method for result in done.values()] == [
+        "huffman", "classes", "kmeans", "balanced", "balanced",
+    ]  # fmt: skip
+    assert [run.entry.method for run in plans[0].runs] == [
+        "huffman", "classes", "kmeans", "balanced", "balanced",
+    ]  # fmt: skip
+    trees = [hstree.load(tmp_path / "b" / name / "tree.json") for name in done]
+    names = list(done)
+    for number in (1, 2):
+        best = min(names[:number], key=lambda name: done[name].valid)
+        learned = vectors_of(tmp_path / "b" / best)
+        if number == 2:
+            expected = hstree.build("kmeans", learned, random_state=0)
+        else:
+            file = tmp_path / "b" / best / "vectors.npy"
+            expected = hstree.build("classes", splits.train, vectors_file=file, **by_vectors[1])
+        assert trees[number] == expected
+    assert trees[3] == trees[4] == hstree.build("balanced", splits.train)
+    trained = len(trainings)
+    assert dict(bootstrap(splits, tmp_path / "b", **given)) == done
+    assert len(trainings) == trained
+
+
 def test_what_is_finished_is_not_done_again(splits, tmp_path, trainings):
     first = dict(bootstrap(splits, tmp_path / "b", **SMALL))
     assert len(trainings) == 2
@@ -68,7 +98,7 @@ def test_nothing_stale_is_reused(splits, tmp_path, trainings, change):
 
 def test_other_options_of_the_builder_grow_another_tree(splits, tmp_path, trainings):
     dict(bootstrap(splits, tmp_path / "b", **SMALL))
-    other = {"build_options": {"split": "balanced"}, **SMALL}
+    other = {"methods": [("gmm", {"split": "balanced"})], **SMALL}
     with pytest.raises(InputError, match="round-1 has a finished round of another"):
         dict(bootstrap(splits, tmp_path / "b", **other))
     dict(bootstrap(splits, tmp_path / "b", force=True, **other))
@@ -186,7 +216,17 @@ def test_there_is_at_least_one_round(splits, tmp_path):
 
 
 def test_arguments_are_checked_before_the_first_round_is_asked_for(splits, tmp_path):
-    for wrong in ({"method": "huffman"}, {"build_options": {"trees": 0}}, {"dimm": 3}):
+    for wrong in (
+        {"first": "gmm"},
+        {"first": ("classes", {"cluster_by": "vectors"})},
+        {"methods": [("gmm", {"trees": 0})]},
+        {"methods": []},
+        {"methods": ["gmm", "kmeans"], "rounds": 1},
+        {"methods": ["sampled"]},
+        {"methods": ["kn3"]},
+        {"methods": [Method("gmm", vectors_from=Method("huffman"))]},
+        {"dimm": 3},
+    ):
         with pytest.raises(OptionError):
             bootstrap(splits, tmp_path / "b", **{**SMALL, **wrong})
     with pytest.raises(InputError, match=r"Corpus\.read"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.completions import vector_methods
+from hstree_cli.completions import methods as methods_to_complete
 from hstree_cli.options import (
     Budget,
     CorpusName,
@@ -32,21 +32,51 @@ def _example(builder: Builder) -> str:
     return f"hstree bootstrap corpus.txt -o runs {options} --rounds 2"
 
 
-@examples("hstree bootstrap corpus.txt -o runs --epsilon 0.4 --trees 4 --rounds 2")
+@examples(
+    "hstree bootstrap corpus.txt -o runs --epsilon 0.4 --trees 4 --rounds 2",
+    'hstree bootstrap corpus.txt -o runs --then "classes --cluster-by vectors --short-list 1000"',
+)
 def bootstrap(
     corpus: CorpusName,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every round.", "DIR")],
     rounds: Annotated[
-        int,
+        int | None,
         option(
-            "--rounds", "Number of trees built, each from the best model before it.", "N", min=1
+            "--rounds",
+            "Number of trees after the first, each from the best model before it (default: one "
+            "for --method and each --then).",
+            "N",
+            min=1,
         ),
-    ] = 1,
+    ] = None,
     method: Annotated[
         str,
-        option("--method -m", "Method to build trees from vectors.", autocompletion=vector_methods),
+        option(
+            "--method -m",
+            "Method of the rounds after the first, whose options follow.",
+            autocompletion=methods_to_complete,
+        ),
     ] = "gmm",
+    then: Annotated[
+        list[str] | None,
+        option(
+            "--then",
+            'Another method from the next round on, with its options as in "classes --cluster-by '
+            'vectors"; repeatable.',
+            "METHOD",
+            autocompletion=methods_to_complete,
+        ),
+    ] = None,
+    first: Annotated[
+        str,
+        option(
+            "--first",
+            "Method of the first tree, with its options; it needs no vectors.",
+            "METHOD",
+            autocompletion=methods_to_complete,
+        ),
+    ] = "random",
     held_out: HeldOut,
     options: Annotated[dict[str, Any], BuilderOptions(_example, "gmm")],
     training: Annotated[dict[str, Any], ModelOptions(fixed=True)],
@@ -62,18 +92,23 @@ def bootstrap(
     """Grow trees from the word vectors of a model that was trained on a tree before.
 
     A random tree is trained first; its words' mean predicted vectors make the next
-    tree, which is trained in turn. DIR gets round-0, round-1, ...: tree.json,
-    vectors.npy, the model and result.json. Finished rounds are not done again.
+    tree, which is trained in turn. The vectors are those of the best model so far.
+    DIR gets round-0, round-1, ...: tree.json, vectors.npy, the model and result.json.
+    Finished rounds are not done again.
     """
     from hstree._files import write_json
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.bootstrap import plan_of
+    from hstree.experiments.entries import Method
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
+    from hstree_cli.method_strings import find_builder, parse_method, spelled
     from hstree_cli.plan_tables import announce, print_plan
     from hstree_cli.result_tables import print_rounds
 
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *options.values()]
-    folders = [f"round-{number}" for number in range(rounds + 1)]
+    grown = Method(method, options, name=spelled(find_builder(method), options))
+    methods = [grown, *(parse_method(text) for text in then or ())]
+    folders = [f"round-{number}" for number in range((rounds or len(methods)) + 1)]
     check_folder(output, "-o", folders, apart_from=[*sources, json])
     check_file(json, "--json", force=force, apart_from=sources)
     with showing_progress(quiet):
@@ -81,21 +116,20 @@ def bootstrap(
         warn_of_seen_lines(splits, {})
         arguments: dict[str, Any] = {
             "rounds": rounds,
-            "method": method,
-            "build_options": options,
+            "first": parse_method(first),
             "minutes": limit.minutes,
             "force": force or resuming.fresh,
             **training,
         }
         if limit.plan:
-            print_plan(plan_of(splits, output, **arguments), [], splits.train)
+            print_plan(plan_of(splits, output, methods, **arguments), [], splits.train)
             return
 
         def show(plan: Plan) -> None:
             announce(plan, [], splits.train)
 
         with resuming.applied(output / name for name in folders):
-            results = dict(rounds_of(splits, output, planned=show, **arguments))
+            results = dict(rounds_of(splits, output, methods, planned=show, **arguments))
     document = {name: result.as_dict() for name, result in results.items()}
     with written((json, lambda path: write_json(path, document))):
         print_rounds(results, output, origin(splits.train))
