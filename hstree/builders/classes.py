@@ -58,6 +58,7 @@ def classes(
     short_list: Annotated[int | Literal["auto"], Range(0)] = 0,
     scores: Annotated[float | None, Range(1)] = None,
     trees: Annotated[int, Range(1, 64)] = 1,
+    shared_list: bool = False,
     binary: bool = False,
     tolerance: Annotated[float, Range(0, 1, exclude_max=True)] = 0.001,
     price: Annotated[float, Range(0)] = 0.0,
@@ -92,6 +93,9 @@ def classes(
     trees : int
         Number of trees side by side under one root, their classes from as many random starts: a
         word has a code in each. With exchange, brown and vectors.
+    shared_list : bool
+        Put the short list of several trees under the root once, beside the trees of the other
+        words, instead of into each: its words have one code then, and are scored once.
     binary : bool
         Make each wide node a binary Huffman tree. With brown and with bit strings, the words of a
         class are in a Huffman tree in any case.
@@ -115,8 +119,8 @@ def classes(
     Returns
     -------
     Tree
-        One code per label and tree. Nodes are wide (a softmax) except for `binary` and the
-        hierarchies.
+        One code per label and tree, but for the words of a shared list. Nodes are wide (a softmax)
+        except for `binary` and the hierarchies.
         Classes are numbered in the order of their most frequent words. Empty ones are dropped; a
         class of one word is that word, directly under its parent. ``meta["classes"]`` has the
         method, the number of classes, the perplexity of the class bigram model on the corpus, and
@@ -151,12 +155,15 @@ def classes(
             raise OptionError.about("short_list", reason)
         _check_auto(cluster_by, levels, binary, classes_file)
         ranked = corpus.counts[by_frequency]
-        short_list, n_classes = longest_list(ranked, scores, trees, n_classes)
+        short_list, n_classes = longest_list(ranked, scores, trees, n_classes, shared=shared_list)
     elif scores is not None:
         raise OptionError.about("scores", "is for short_list 'auto'; give that too, or drop it")
     if price and (cluster_by != "exchange" or classes_file is not None):
         raise OptionError.about("price", "is for cluster_by 'exchange'; drop it")
     _check_lists(cluster_by, short_list, trees, classes_file, n_words)
+    if shared_list and not (short_list and trees > 1):
+        reason = "is for several trees with a short list; give trees and short_list, or drop it"
+        raise OptionError.about("shared_list", reason)
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
     text = ClusteredText(corpus, bigram_counts(corpus), others)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
@@ -174,13 +181,18 @@ def classes(
         return _Clusters(nested_shapes(corpus.counts, others, nested, arrange), nested[-1])
 
     def node(children: Sequence[Shape]) -> Shape:
-        mass = np.array([corpus.counts[child.leaves].sum() for child in children])
+        codes = np.bincount(np.concatenate([child.leaves for child in children]), minlength=n_words)
+        of_code = corpus.counts // np.maximum(codes, 1)
+        mass = np.array([of_code[child.leaves].sum() for child in children])
         return graft(arrange(mass), children)
 
     seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
     found = [clusters(seed) for seed in seeds]
     words = [leaf(word) for word in listed.tolist()]
-    shape = node([node([*words, *one.shapes]) for one in found])
+    if shared_list:
+        shape = node([*words, *(node(one.shapes) for one in found)])
+    else:
+        shape = node([node([*words, *one.shapes]) for one in found])
 
     class_of = found[0].class_of
     number = int(class_of[others].max()) + 1

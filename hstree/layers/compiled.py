@@ -17,10 +17,11 @@ import numpy as np
 from hstree._compiled import SLOTS, in_parts, jit, n_threads
 from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
 from hstree.layers.kernels import TINY
-from hstree.layers.node_groups import NARROW, one_blas_thread
+from hstree.layers.node_groups import one_blas_thread
 from hstree.layers.top_k import MASS_MARGIN, TIE
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import NARROW
 
 ZERO, ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 TINY32 = np.float32(TINY)
@@ -224,7 +225,7 @@ def _pieces(length, start, least):
     Returns
     -------
     int64 array (P, 4)
-        Node, first and last of the piece, and the number of decisions in the pieces before it.
+        Node, first and last of the piece, and the number of visits in the pieces before it.
     """
     size = np.empty(len(length), np.int64)
     n = before = 0
@@ -255,14 +256,34 @@ def _even_parts(work, offsets):
 
 
 @jit
-def _parts(width, start, by_decisions, by_rows):
-    """Return the offsets (2, PARTS + 1) of parts of pieces: those by decisions, those by rows."""
+def _parts(width, start, by_visits, by_rows):
+    """Return the offsets (2, PARTS + 1) of parts of pieces: those by visits, those by rows."""
     parts = np.empty((2, PARTS + 1), np.int64)
-    node, length = by_decisions[:, 0], by_decisions[:, 2] - by_decisions[:, 1]
+    node, length = by_visits[:, 0], by_visits[:, 2] - by_visits[:, 1]
     _even_parts(length * width[node], parts[0])
     node, length = by_rows[:, 0], by_rows[:, 2] - by_rows[:, 1]
     _even_parts(length * (start[node + 1] - start[node] + PER_ROW), parts[1])
     return parts
+
+
+@jit
+def _visits(of_decisions, item):
+    """Group the decisions (D,) at each wide node by their items, which ascend there.
+
+    Returns the offsets of the nodes (N + 1,) among the visits, the items of these (V,), and their
+    offsets (V + 1,) among the decisions.
+    """
+    start = np.zeros(len(of_decisions), np.int64)
+    visited, decision_start = np.empty(len(item), np.int32), np.empty(len(item) + 1, np.int64)
+    n = 0
+    for i in range(len(of_decisions) - 1):
+        for d in range(of_decisions[i], of_decisions[i + 1]):
+            if d == of_decisions[i] or item[d] != item[d - 1]:
+                visited[n], decision_start[n] = item[d], d
+                n += 1
+        start[i + 1] = n
+    decision_start[n] = len(item)
+    return start, visited[:n], decision_start[: n + 1]
 
 
 @jit
@@ -286,9 +307,11 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
         `with_rows`, which only gradients need.
     by_node : tuple
         rows (N,), width (N,): first weight row of each wide node, and number of children; start
-        (N + 1,), score_start (N + 1,): its offsets among the decisions, and among their scores;
-        code (D,), item (D,), branch (D,) of each decision; its work in pieces (`_pieces`), by
-        decisions and by rows; the parts of both (`_parts`).
+        (N + 1,), score_start (N + 1,): its offsets among the visits, and among their scores; code
+        (D,) of each decision, item (V,) of each visit, branch (D,) of each decision; the work of
+        nodes in pieces (`_pieces`), by visits and by rows; the parts of both (`_parts`);
+        decision_start (V + 1,): offsets of visits among the decisions. The codes of an item that
+        pass through a node share a visit.
     """
     n_codes = n_scores = n_wide = 0
     for target in targets:
@@ -335,11 +358,12 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
     item_start[len(targets)], code_start[n_codes] = n_codes, n_scores
     n_of_rows = n_scores if with_rows else 0
     rows, row_start, score = group(row[:n_of_rows], slot_of)
-    nodes, start, decision = group(wide[0], slot_of)
-    of_node = wide[1][decision[start[:-1]]].astype(np.int64)
+    nodes, of_decisions, decision = group(wide[0], slot_of)
+    of_node = wide[1][decision[of_decisions[:-1]]].astype(np.int64)
+    start, visited, decision_start = _visits(of_decisions, wide[3][decision])
     score_start = np.zeros(len(nodes) + 1, np.int64)
     score_start[1:] = np.cumsum(np.diff(start) * of_node)
-    by_decisions, by_rows = _pieces(np.diff(start), start, ITEMS), _pieces(of_node, start, ROWS)
+    by_visits, by_rows = _pieces(np.diff(start), start, ITEMS), _pieces(of_node, start, ROWS)
     return (
         (item_start, code_start, row, sign, width, branch),
         (rows, row_start, score, item[score]),
@@ -349,11 +373,12 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
             start,
             score_start,
             wide[2][decision],
-            wide[3][decision],
+            visited,
             wide[4][decision],
-            by_decisions,
+            by_visits,
             by_rows,
-            _parts(of_node, start, by_decisions, by_rows),
+            _parts(of_node, start, by_visits, by_rows),
+            decision_start,
         ),
     )
 
@@ -452,17 +477,20 @@ def some_items(first, stop, weight, bias, hidden, by_item, of_items):
 
 
 @jit
-def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, error):
-    """Write the log-probabilities (D,) and the errors of decisions, for pieces of wide nodes."""
-    rows, width, start, score_start, _, item, branch, pieces, _, _ = by_node
+def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, tables):
+    """Write the log-probabilities (D,) of decisions, and the probabilities of visits' branches.
+
+    For the pieces of wide nodes from `first` to `stop`.
+    """
+    rows, width, start, score_start, _, item, branch, pieces, _, _, decision_start = by_node
     for piece in range(first, stop):
         i, begin, end = pieces[piece, 0], start[pieces[piece, 0]], start[pieces[piece, 0]]
         begin += pieces[piece, 1]
         end += pieces[piece, 2]
         k, of_node = width[i], slice(rows[i], rows[i] + width[i])
-        # (n, k) logits, then errors
+        # (n, k) logits, then probabilities
         place = score_start[i] + pieces[piece, 1] * k
-        table = error[place : place + (end - begin) * k].reshape(end - begin, k)
+        table = tables[place : place + (end - begin) * k].reshape(end - begin, k)
         np.dot(hidden[item[begin:end]], weight[of_node].T, table)
         for p in range(end - begin):
             logits, of_bias = table[p], bias[of_node]
@@ -470,26 +498,27 @@ def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, error):
             for j in range(k):
                 logits[j] += of_bias[j]
                 largest = max(largest, logits[j])
-            chosen = branch[begin + p]
-            of_chosen = np.float64(logits[chosen] - largest)
+            decisions = range(decision_start[begin + p], decision_start[begin + p + 1])
+            for d in decisions:
+                log_prob[d] = logits[branch[d]] - largest
             total = ZERO
             for j in range(k):
                 logits[j] = exp(logits[j] - largest)
             for j in range(k):
                 total += logits[j]
-            log_prob[begin + p] = of_chosen - np.log(np.float64(total))
+            for d in decisions:
+                log_prob[d] -= np.log(np.float64(total))
             scale = ONE / total
             for j in range(k):
                 logits[j] *= scale
-            logits[chosen] -= 1
 
 
 @jit
 def _wide_parts(first, stop, weight, bias, hidden, by_node, of_wide):
     """Do `wide_forward` for the pieces of some parts."""
-    parts, (log_prob, error) = by_node[9], of_wide
+    parts, (log_prob, tables) = by_node[9], of_wide
     begin, end = parts[0, first], parts[0, stop]
-    wide_forward(begin, end, weight, bias, hidden, by_node, log_prob, error)
+    wide_forward(begin, end, weight, bias, hidden, by_node, log_prob, tables)
 
 
 @jit
@@ -504,7 +533,7 @@ def item_losses(weight, bias, hidden, by_item, by_node, room):
 
 @jit
 def _n_of_pieces(by_node):
-    """Return the number of decisions in the pieces of wide nodes by rows, each counted anew."""
+    """Return the number of visits in the pieces of wide nodes by rows, each counted anew."""
     start, pieces = by_node[2], by_node[8]
     if len(pieces) == 0:
         return 0
@@ -522,7 +551,8 @@ def new_pass(hidden, by_item, by_node, with_gradients):
         Losses (B,), errors and log-probabilities of scores at narrow nodes (S,), shares of codes
         (C,), gradients of hidden vectors (B, d).
     of_wide : tuple
-        Log-probabilities of decisions at wide nodes (D,), and errors of their scores.
+        Log-probabilities of decisions at wide nodes (D,), and the probabilities of all branches
+        of the visited nodes.
     wide_gradients : float32 array (n, d)
         Gradients of hidden vectors, of each piece by rows. Without gradients, they have no rows.
     """
@@ -533,14 +563,14 @@ def new_pass(hidden, by_item, by_node, with_gradients):
     of_code, grad_hidden = np.zeros(len(by_item[1]) - 1), np.empty((n, d), np.float32)
     return (
         (np.empty(len(hidden)), error, log_prob, of_code, grad_hidden),
-        (np.empty(by_node[2][-1]), np.empty(by_node[3][-1], np.float32)),
+        (np.empty(len(by_node[4])), np.empty(by_node[3][-1], np.float32)),
         np.empty((n_wide, d), np.float32),
     )
 
 
 @jit
 def tree_pass(weight, bias, hidden, by_item, by_node, room):
-    """Write losses, shares of codes, errors, and the gradients of `hidden` through narrow nodes.
+    """Write losses, shares of codes, errors at narrow nodes, and the gradients through these.
 
     `room` is that of `new_pass`. The gradients through wide nodes are added by `wide_gradient`.
     """
@@ -554,16 +584,24 @@ def wide_gradient(piece, weight, hidden, by_node, room):
 
     Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
     """
-    rows, width, start, score_start, code, item, _, _, pieces, _ = by_node
+    rows, width, start, score_start, code, item, branch, _, pieces, _, decision_start = by_node
     i, first, stop, place = pieces[piece]
     n, k, begin = start[i + 1] - start[i], width[i], start[i]
-    table = room[1][1][score_start[i] : score_start[i + 1]].reshape(n, k)
-    # (n, r) errors, scaled by the shares of their codes
+    table, share_of = room[1][1][score_start[i] : score_start[i + 1]].reshape(n, k), room[0][3]
+    # (n, r) errors of the decisions of each visit, scaled by the shares of their codes: their sums
     scaled, grad_bias = np.empty((n, stop - first), np.float32), np.zeros(stop - first, np.float32)
     for p in range(n):
-        share = np.float32(room[0][3][code[begin + p]])
+        decisions = range(decision_start[begin + p], decision_start[begin + p + 1])
+        share = 0.0
+        for d in decisions:
+            share += share_of[code[d]]
+        of_visit = np.float32(share)
         for j in range(stop - first):
-            scaled[p, j] = share * table[p, first + j]
+            scaled[p, j] = of_visit * table[p, first + j]
+        for d in decisions:
+            if first <= branch[d] < stop:
+                scaled[p, branch[d] - first] -= np.float32(share_of[code[d]])
+        for j in range(stop - first):
             grad_bias[j] += scaled[p, j]
     row = rows[i] + first
     np.dot(scaled, weight[row : row + stop - first], room[2][place : place + n])

@@ -20,7 +20,6 @@ from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
 from hstree.layers.node_groups import (
     CROWDED,
-    NARROW,
     Backward,
     Decisions,
     Gradient,
@@ -34,7 +33,7 @@ from hstree.layers.node_groups import (
 from hstree.layers.top_k import top_k
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
-from hstree.tree.weight_rows import row_curvature, unigram_bias
+from hstree.tree.weight_rows import NARROW, row_curvature, unigram_bias
 
 #: Elements of the (E, batch) table of edge log-probabilities that `log_prob` holds at a time.
 TABLE_LIMIT = 1 << 24

@@ -82,14 +82,28 @@ def block_softmax_error(logits: Array, chosen: Int64) -> Array:
     chosen : int64 array (n,)
         Index into the flat `logits` of the branch taken, ``row * k + branch``.
     """
+    log_prob = block_probabilities(logits, chosen)
+    logits.reshape(-1)[chosen] -= 1
+    return log_prob
+
+
+def block_probabilities(logits: Array, chosen: Int64) -> Array:
+    """Log-probabilities (D,) of some branches of one node, whose logits become probabilities.
+
+    Parameters
+    ----------
+    logits : float array (n, k)
+        C-contiguous. Overwritten by the probabilities of each row's branches.
+    chosen : int64 array (D,)
+        Indices into the flat `logits`, ``row * k + branch``.
+    """
     logits -= np.maximum.reduce(logits, axis=1, keepdims=True)
-    flat = logits.reshape(-1)
-    log_prob: Array = flat.take(chosen)
+    log_prob: Array = logits.reshape(-1).take(chosen)
     np.exp(logits, out=logits)
     total = np.add.reduce(logits, axis=1, keepdims=True)
-    log_prob -= np.log(total[:, 0])
+    rows = slice(None) if len(chosen) == len(logits) else chosen // logits.shape[1]
+    log_prob -= np.log(total[:, 0])[rows]
     logits /= total
-    flat[chosen] -= 1
     return log_prob
 
 
@@ -266,9 +280,15 @@ def block_softmax(
     out : float array (n, k), optional
         Memory for the errors.
     """
-    logits = np.matmul(hidden, weight.T, out=out)
-    logits += bias
+    logits = block_logits(weight, bias, hidden, out)
     return block_softmax_error(logits, chosen), logits
+
+
+def block_logits(weight: Array, bias: Array, hidden: Array, out: Array | None = None) -> Array:
+    """Logits (n, k) of the branches of one node, in `out` if that is given."""
+    logits: Array = np.matmul(hidden, weight.T, out=out)
+    logits += bias
+    return logits
 
 
 def block_softmax_backward(

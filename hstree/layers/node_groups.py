@@ -24,11 +24,9 @@ from numpy.typing import DTypeLike
 from threadpoolctl import ThreadpoolController
 
 from hstree._ragged import offsets, ranges
-from hstree._typing import Array, Int64, UInt8
+from hstree._typing import Array, Bool, Int64, UInt8
 from hstree.layers import kernels
 
-#: The most children of a node that is computed by pairs; above, it is a matrix product.
-NARROW = 32
 #: A narrow node with this many scores in a batch is a matrix product too.
 CROWDED = 512
 #: Scores of a wide node computed at a time.
@@ -119,14 +117,15 @@ class Scratch(threading.local):
 
 @dataclass
 class _Block:
-    """Some of a batch's n decisions at one wide node of k children."""
+    """Some of a batch's n visits of one wide node of k children."""
 
-    decisions: slice  # in the order of their nodes
+    visits: slice  # in the order of their nodes
+    decisions: slice  # of these visits
     rows: slice  # weight rows of the node
     touched: slice  # the same rows among the touched rows of the batch
-    is_first: bool  # whether these are the first of the node's decisions
+    is_first: bool  # whether these are the first of the node's visits
     shape: tuple[int, int]  # (n, k)
-    error: Array | None = None  # (n, k); None where there is no room: it is computed again then
+    table: Array | None = None  # (n, k) probabilities; None where there is no room: made again then
 
     @property
     def size(self) -> int:
@@ -137,7 +136,8 @@ class _Block:
 class WideNodes:
     """Decisions at nodes with more than `NARROW` children, or `CROWDED` scores in a batch.
 
-    The hidden vectors are gathered once in the order of the nodes, so that the decisions of a node
+    An item visits a node once, whatever number of its codes pass through it: they share the scores.
+    The hidden vectors are gathered once in the order of the nodes, so that the visits of a node
     are a slice of three matrix products: logits, and the gradients with respect to the hidden
     vectors and the rows. `scratch` holds arrays until `backward`; the next batch overwrites them.
     """
@@ -148,19 +148,25 @@ class WideNodes:
         self._scratch, self._weight, self._bias, self._taken = scratch, weight, bias, taken
         self._batch_size = len(hidden)
         self._order = order = np.argsort(taken.row, kind="stable")
-        # (D, d) hidden vector of each decision, in the order of the nodes
-        self._hidden = scratch.empty("hidden", (len(order), hidden.shape[1]), hidden.dtype)
-        np.take(hidden, taken.item[order], axis=0, out=self._hidden, mode="clip")
-        n_kept = min(int(taken.width.sum()), KEPT_SCORES)
-        errors = scratch.empty("errors", (n_kept,), np.result_type(hidden, weight))
+        row, item = taken.row[order], taken.item[order]
+        is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(item, prepend=-1) != 0)
+        # (visits,) first decision of each, in the order of the nodes
+        self._first = np.flatnonzero(is_new)
+        self._item = item[self._first]
+        # (visits, d) hidden vector of each
+        shape = (len(self._first), hidden.shape[1])
+        self._hidden = scratch.empty("hidden", shape, hidden.dtype)
+        np.take(hidden, self._item, axis=0, out=self._hidden, mode="clip")
+        n_kept = min(int(taken.width[order[self._first]].sum()), KEPT_SCORES)
+        tables = scratch.empty("tables", (n_kept,), np.result_type(hidden, weight))
         in_order = np.empty(len(order), weight.dtype)
         self._blocks: list[_Block] = []
         used = 0
-        for block in _small_blocks_last(self._split()):
+        for block in _small_blocks_last(self._split(is_new)):
             if used + block.size <= n_kept:
-                block.error = errors[used : used + block.size].reshape(block.shape)
+                block.table = tables[used : used + block.size].reshape(block.shape)
                 used += block.size
-            in_order[block.decisions] = self._softmax(block, block.error)[0]
+            in_order[block.decisions] = self._softmax(block, block.table)[0]
             self._blocks.append(block)
         # (D,) log-probability of each decision
         self.log_prob = np.empty_like(in_order)
@@ -169,45 +175,61 @@ class WideNodes:
     def backward(self, share: Array | None) -> Gradient:
         """Return the gradient from the weight (D,) of each decision in the loss."""
         weight, n_touched = self._weight, self._n_touched
-        # (D, d) gradient with respect to the hidden vector of each decision
+        # (visits, d) gradient with respect to the hidden vector of each
         grad = self._scratch.empty("gradient", self._hidden.shape, self._hidden.dtype)
         grad_weight = np.empty((n_touched, weight.shape[1]), weight.dtype)
         grad_bias = np.empty(n_touched, weight.dtype)
-        share_in_order = None if share is None else share[self._order, None]
+        if share is not None:
+            share = share[self._order]
         for block in _small_blocks_last(self._blocks):
-            error = self._softmax(block)[1] if block.error is None else block.error
-            if share_in_order is not None:
-                error *= share_in_order[block.decisions]
+            table = self._softmax(block)[1] if block.table is None else block.table
+            self._to_error(table, block, share)
             kernels.block_softmax_backward(
-                error,
+                table,
                 weight[block.rows],
-                self._hidden[block.decisions],
-                grad[block.decisions],
+                self._hidden[block.visits],
+                grad[block.visits],
                 grad_weight[block.touched],
                 grad_bias[block.touched],
                 accumulate=not block.is_first,
             )
-        # (D,) position of each decision, by item, in the order of the nodes
-        position = np.empty(len(grad), np.int32)
-        position[self._order] = np.arange(len(grad), dtype=np.int32)
-        item_start = offsets(np.bincount(self._taken.item, minlength=self._batch_size))
-        grad_hidden = kernels.segment_sums(grad, position, item_start)
+        # (visits,) by item, and then as the first decisions of an item are
+        by_item = np.argsort(self._order[self._first]).astype(np.int32)
+        item_start = offsets(np.bincount(self._item, minlength=self._batch_size))
+        grad_hidden = kernels.segment_sums(grad, by_item, item_start)
         return grad_hidden, self._touched, grad_weight, grad_bias
 
-    def _softmax(self, block: _Block, out: Array | None = None) -> tuple[Array, Array]:
-        rows, decisions = block.rows, block.decisions
-        hidden, chosen = self._hidden[decisions], self._chosen[decisions]
-        return kernels.block_softmax(self._weight[rows], self._bias[rows], hidden, chosen, out)
+    def _to_error(self, table: Array, block: _Block, share: Array | None) -> None:
+        """Turn the probabilities of visits into the sums of their decisions' weighted errors."""
+        chosen, flat = self._chosen[block.decisions], table.reshape(-1)
+        if share is None:  # one code a label, which passes a node once
+            flat[chosen] -= 1
+            return
+        of_block = share[block.decisions]
+        if len(chosen) == len(table):
+            table *= of_block[:, None]
+            flat[chosen] -= of_block
+            return
+        first = self._first[block.visits] - block.decisions.start
+        table *= np.add.reduceat(of_block, first)[:, None]
+        np.subtract.at(flat, chosen, of_block)
 
-    def _split(self) -> Iterator[_Block]:
-        """Yield the decisions of each node, in several blocks where its scores are too many.
+    def _softmax(self, block: _Block, out: Array | None = None) -> tuple[Array, Array]:
+        rows, hidden = block.rows, self._hidden[block.visits]
+        logits = kernels.block_logits(self._weight[rows], self._bias[rows], hidden, out)
+        return kernels.block_probabilities(logits, self._chosen[block.decisions]), logits
+
+    def _split(self, is_new: Bool) -> Iterator[_Block]:
+        """Yield the visits of each node, in several blocks where its scores are too many.
 
         Sets the touched rows: a slice where they are consecutive, as those of a single node.
+        `is_new` tells which decisions (D,) are the first of a visit, in the order of the nodes.
         """
-        row = self._taken.row[self._order]
-        # (nodes,) first decision and width of each node, (nodes + 1,) its touched rows
+        of_visit = self._order[self._first]
+        row = self._taken.row[of_visit]
+        # (nodes,) first visit and width of each node, (nodes + 1,) its touched rows
         first = np.flatnonzero(np.diff(row, prepend=-1))
-        width = self._taken.width[self._order[first]]
+        width = self._taken.width[of_visit[first]]
         start = offsets(width)
         self._n_touched = int(start[-1])
         self._touched: Int64 | slice
@@ -217,17 +239,21 @@ class WideNodes:
             self._touched = ranges(row[first], start)
         stop = np.append(first[1:], len(row))
         per_block = np.maximum(1, BLOCK_SCORES // width)
-        # (D,) index of the branch taken into the flat scores of the decision's block
+        # (visits,) place of each in its block, and number of children
         row_in_block = np.arange(len(row)) - np.repeat(first, stop - first)
         row_in_block %= np.repeat(per_block, stop - first)
         k_of = np.repeat(width, stop - first)
-        self._chosen = row_in_block * k_of + self._taken.branch[self._order]
+        # (D,) index of the branch taken into the flat scores of the decision's block
+        visit = np.cumsum(is_new) - 1
+        self._chosen = row_in_block[visit] * k_of[visit] + self._taken.branch[self._order]
+        decision = np.append(self._first, len(is_new))
         nodes = (row[first], width, first, stop, start[:-1], per_block)
         for node_row, k, a, b, slot, n in zip(*(array.tolist() for array in nodes), strict=True):
             for begin in range(a, b, n):
                 end = min(begin + n, b)
                 yield _Block(
                     slice(begin, end),
+                    slice(int(decision[begin]), int(decision[end])),
                     slice(node_row, node_row + k),
                     slice(slot, slot + k),
                     begin == a,

@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax
 from hstree._typing import Array, Float64, Int64
 from hstree.layers import kernels
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.node_groups import NARROW
+from hstree.tree.weight_rows import NARROW
 
 #: Edges of a tree that some draws take: batch item, edge, number of draws and log-probability of
 #: the path to its end, all (G,).

@@ -13,6 +13,10 @@ from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import optimal_length
 from hstree.tree.order import sum_to_root
+from hstree.tree.weight_rows import NARROW
+
+#: Labels whose wide nodes are looked at together.
+_LABELS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ class TreeStatistics:
     length_uniform: float  #: mean number of decisions per label, summed over its codes
     length_weighted: float | None  #: the same, weighted by the counts
     #: Mean number of node scores computed for one target: 1 at a binary node, k at a node with
-    #: k > 2 children, summed over the codes (V for the flat tree). Weighted by any counts.
+    #: k > 2 children, summed over the codes (V for the flat tree). A node of more than 32 children
+    #: counts once for all codes of the target that pass through it. Weighted by any counts.
     scores_per_target: float
     entropy: float | None  #: entropy of the counts in bits
     #: Weighted code length of a binary Huffman tree: the minimum for binary trees with one code
@@ -99,7 +104,7 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     # (C,) scores computed along each code; then (V,) decisions and scores of each label
     scores = sum_to_root(np.diff(tree.row_start), tree.parent)[tree.edge_node[codes.leaf_edge]]
     length_of = np.bincount(codes.label, codes.length, tree.n_labels)
-    scores_of = np.bincount(codes.label, scores, tree.n_labels)
+    scores_of = np.bincount(codes.label, scores, tree.n_labels) - _shared_scores(tree, codes)
     counts = tree.counts if counts is None else counts
     share = _shares(counts)  # (V,) or None
     method = tree.meta.get("method")
@@ -118,6 +123,38 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         sha256=tree.sha256,
         lengths=np.bincount(codes.length),
     )
+
+
+def _shared_scores(tree: TreeArrays, codes: Codes) -> Float64:
+    """Return the scores of each label (V,) at wide nodes that several of its codes pass through.
+
+    They are computed once: those of all codes but the first are counted. O(C) for every wide node
+    on the longest path.
+    """
+    shared = np.zeros(tree.n_labels)
+    is_wide = tree.fan_out > NARROW
+    if tree.has_single_codes or not is_wide.any():
+        return shared
+    # (N + 1,) the nearest wide node from each node on upwards; -1, the last, for none
+    nearest = np.append(np.where(is_wide, np.arange(tree.n_nodes), tree.parent), -1)
+    while (further := nearest[nearest]).tobytes() != nearest.tobytes():
+        nearest = further
+    above = np.append(nearest[tree.parent], -1)
+    for first in range(0, tree.n_labels, _LABELS):
+        stop = min(first + _LABELS, tree.n_labels)
+        some = slice(codes.label_start[first], codes.label_start[stop])
+        node = nearest[tree.edge_node[codes.leaf_edge[some]]]
+        label = np.repeat(np.arange(first, stop), tree.codes_per_label[first:stop])
+        visits = []
+        while (below := node >= 0).any():
+            node, label = node[below], label[below]
+            visits.append(label * tree.n_nodes + node)
+            node = above[node]
+        if visits:
+            visit, times = np.unique(np.concatenate(visits), return_counts=True)
+            more = (times - 1) * tree.fan_out[visit % tree.n_nodes]
+            shared += np.bincount(visit // tree.n_nodes, more, tree.n_labels)
+    return shared
 
 
 def _shares(counts: Int64 | None) -> Float64 | None:

@@ -378,6 +378,22 @@ def test_several_trees_have_other_classes_each_and_the_first_is_that_of_one(
     assert classes(corpus, **options, random_state=1).child.tolist() != forest.child.tolist()
 
 
+def test_a_shared_list_is_under_the_root_once_beside_the_trees_of_the_others(corpus):
+    options = {"short_list": 20, "n_classes": 9, "trees": 3}
+    own, shared = classes(corpus, **options), classes(corpus, shared_list=True, **options)
+    listed = [label for label, lengths in zip(shared.labels, code_lengths(shared), strict=True)
+              if lengths == [1]]  # fmt: skip
+    by_count = sorted(range(len(corpus.counts)), key=lambda i: (-corpus.counts[i], i))
+    assert sorted(listed) == sorted(corpus.vocabulary.words[i] for i in by_count[:20])
+    root = children_of(shared)[0]
+    assert [shared.labels[~c] for c in root[:20]] == [
+        corpus.vocabulary.words[i] for i in by_count[:20]
+    ]
+    below = [subtree(shared, c) for c in root[20:]]
+    assert below == [subtree(own, c)[20:] for c in children_of(own)[0]]
+    assert all(len(lengths) in (1, 3) for lengths in code_lengths(shared))
+
+
 def subtree(tree, node):
     """Nested lists of the labels under a node."""
     children = children_of(tree)
@@ -391,6 +407,8 @@ def subtree(tree, node):
         ({"short_list": -1}, "short_list is -1"),
         ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
         ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
+        ({"shared_list": True, "trees": 2}, "shared_list is for several trees with a short list"),
+        ({"shared_list": True, "short_list": 5}, "shared_list is for several trees with a short"),
         ({"price": 0.1, "cluster_by": "frequency"}, "price is for cluster_by 'exchange'"),
         ({"price": -0.1}, "price is -0.1; it must be a number, 0 or more"),
     ],

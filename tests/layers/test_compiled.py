@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hstree._compiled import STEP, in_parts, numpy_alone, twins
 from hstree.layers import hierarchical, kernels, top_k
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.node_groups import NARROW
 from hstree.tree import Tree
+from hstree.tree.weight_rows import NARROW
 from tests.needs import NUMBA
 from tests.strategies import random_children, trees
 

@@ -5,10 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from hstree.layers import hierarchical
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.node_groups import LARGEST_KEPT, Scratch, _blas, one_blas_thread
+from hstree.layers.node_groups import (
+    LARGEST_KEPT,
+    Decisions,
+    Scratch,
+    WideNodes,
+    _blas,
+    one_blas_thread,
+)
 from hstree.tree import Tree
 
 # Nodes of 3, 5 and 40 children; "w7" has a code under two of them.
@@ -74,6 +82,27 @@ def test_a_batch_of_one_has_the_gradient_of_its_softmax():
     assert nll[0] == pytest.approx(np.log(50))
     np.testing.assert_allclose(bias.values, 1 / 50 - (np.arange(50) == 7), rtol=1e-5)
     np.testing.assert_allclose(dense(layer, gradients), bias.values[:, None] * hidden)
+
+
+def test_the_codes_of_an_item_share_the_scores_of_a_node():
+    """Items 0, 1 and 2 visit the node at row 3 once each, whatever number of their codes do."""
+    rng = np.random.default_rng(0)
+    weight, bias, hidden = rng.standard_normal((50, 4)), rng.standard_normal(50), np.eye(3, 4)
+    item, branch = np.array([0, 0, 0, 1, 2, 2]), np.array([5, 5, 39, 5, 0, 1])
+    share = np.array([0.2, 0.3, 0.5, 0.6, 0.25, 0.5])
+    taken = Decisions(item, np.full(6, 3), branch, np.full(6, 40))
+    nodes = WideNodes(Scratch(), weight, bias, hidden, taken)
+    assert nodes._hidden.shape == (3, 4)
+    assert sum(block.size for block in nodes._blocks) == 3 * 40
+    probability = softmax(hidden @ weight[3:43].T + bias[3:43], axis=1)
+    np.testing.assert_allclose(nodes.log_prob, np.log(probability[item, branch]))
+    error = probability * np.array([1.0, 0.6, 0.75])[:, None]
+    np.subtract.at(error, (item, branch), share)
+    grad_hidden, rows, grad_weight, grad_bias = nodes.backward(share)
+    assert rows == slice(3, 43)
+    np.testing.assert_allclose(grad_hidden, error @ weight[3:43])
+    np.testing.assert_allclose(grad_weight, error.T @ hidden, atol=1e-15)
+    np.testing.assert_allclose(grad_bias, error.sum(axis=0), atol=1e-15)
 
 
 def test_gradients_outlive_the_next_batch():

@@ -4,8 +4,10 @@ from html import escape
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from hstree.tree import Tree
+from hstree.tree import Tree, statistics
+from hstree.tree.statistics import tree_statistics
 from tests.strategies import children_of, trees
 from tests.tree.test_codes import codes_by_recursion
 
@@ -42,6 +44,22 @@ def test_figures_are_those_of_the_codes_one_by_one(tree):
     else:
         assert (stats.length_weighted, stats.entropy, stats.huffman_length) == (None, None, None)
         assert stats.scores_per_target == pytest.approx(np.mean(scores))
+
+
+@given(trees(), st.integers(2, 5))
+def test_the_codes_of_a_label_share_the_scores_of_wide_nodes(tree, narrow):
+    codes, children = codes_by_recursion(tree), children_of(tree)
+    scores = []
+    for v in codes:
+        visits = [node for code in codes[v] for node, _ in code]
+        wide = {node for node in visits if len(children[node]) > narrow}
+        computed = [*wide, *(node for node in visits if node not in wide)]
+        scores.append(sum(1 if len(children[n]) == 2 else len(children[n]) for n in computed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "NARROW", narrow)
+        patch.setattr(statistics, "_LABELS", 7)
+        found = tree_statistics(tree, np.ones(tree.n_labels, int)).scores_per_target
+    assert found == pytest.approx(np.mean(scores))
 
 
 @given(trees(several_codes=False, wide=False))

@@ -19,7 +19,6 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.node_groups import (
-    NARROW,
     Backward,
     Decisions,
     PairLogits,
@@ -29,6 +28,7 @@ from hstree.layers.node_groups import (
 )
 from hstree.layers.top_k import BatchTopK, top_k_of_batch
 from hstree.tree import Tree
+from hstree.tree.weight_rows import NARROW
 
 #: Samples: a dense array or a CSR array (n, n_features).
 Rows = Any

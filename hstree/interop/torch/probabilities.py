@@ -24,9 +24,9 @@ from hstree.interop.torch.index import (
     ranges,
 )
 from hstree.interop.torch.tiles import Decisions, split
-from hstree.layers.node_groups import NARROW
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import NARROW
 
 #: Log-probabilities (D,) of decisions, from the batch item and the edge (D,) of each.
 Decide = Callable[[TreeIndex, Inputs, Tensor, Tensor], Tensor]
