@@ -31,7 +31,11 @@ MANY = 1024
 
 
 def parser(
-    description: str | None, entries: Sequence[Entry], folder: str, seeds: int = 1
+    description: str | None,
+    entries: Sequence[Entry],
+    folder: str,
+    seeds: int = 1,
+    epochs: int = 12,
 ) -> argparse.ArgumentParser:
     """Return the command line: folder, rows, random states and epochs."""
     command = table.parser(description)
@@ -39,7 +43,7 @@ def parser(
     command.add_argument("--folder", type=Path, default=Path(folder), help="where runs are kept")
     command.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW")
     command.add_argument("--seeds", type=int, default=seeds, help="number of random states")
-    command.add_argument("--epochs", type=int, default=12)
+    command.add_argument("--epochs", type=int, default=epochs)
     return command
 
 

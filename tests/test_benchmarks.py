@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.layer import take_turns, timed
 from hstree.data.vocabulary import Vocabulary
-from hstree.experiments.evaluation import Splits
+from hstree.experiments.evaluation import Splits, corpus_splits
 from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from tests.texts import corpus_of, markov_lines, write_lines
@@ -146,6 +146,17 @@ def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path)
 
 
 @pytest.mark.usefixtures("one_round", "short_turns")
+def test_frontier_marks_the_rows_that_none_beats(monkeypatch, capsys, tmp_path):
+    text = corpus_of(tmp_path, markov_lines(3_000, 0)[0])
+    monkeypatch.setattr("benchmarks.frontier.brown_splits", lambda: corpus_splits(text))
+    chosen = ("--corpus", "brown", "--epochs", 1, "--folder", tmp_path / "runs")
+    rows = run("frontier", monkeypatch, capsys, tmp_path, *chosen, "--rows", "gmm", "flat")
+    assert [row["tree"] for row in rows] == ["gmm", "flat"]
+    assert "yes" in {row["on the frontier"] for row in rows}
+    for row in rows:
+        assert row["ratio to flat"].startswith("1.000") == (row["tree"] == "flat")
+
+
 def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
     words = texts[0].vocabulary
