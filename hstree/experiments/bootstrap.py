@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from hstree import progress
 from hstree._files import make_folder
 from hstree.data.corpus import Corpus
 from hstree.errors import InputError, OptionError
@@ -89,17 +90,19 @@ def bootstrap(
     """
     splits, home = Splits.of(text), Path(folder)
     of_rounds = _methods(methods, rounds, first, options)
-    if minutes is not None or planned is not None:
-        plan_of_rounds = plan_of(
-            splits, home, methods, rounds=rounds, first=first, minutes=minutes, force=force,
-            **options,
-        )  # fmt: skip
-        if planned is not None:
-            planned(plan_of_rounds)
-        options |= plan_of_rounds.options
-        make_folder(home)
-        plan_of_rounds.save(home)
-    return _rounds(splits, home, of_rounds, force, options)
+    if minutes is None and planned is None:
+        return _rounds(splits, home, of_rounds, force, options)
+    plan_of_rounds = plan_of(
+        splits, home, methods, rounds=rounds, first=first, minutes=minutes, force=force, **options
+    )
+    if planned is not None:
+        planned(plan_of_rounds)
+    options |= plan_of_rounds.options
+    make_folder(home)
+    plan_of_rounds.save(home)
+    return _shown(
+        _rounds(splits, home, of_rounds, force, options), plan_of_rounds, len(splits.train)
+    )
 
 
 def plan_of(
@@ -170,6 +173,18 @@ def _rounds(
         yield folder.name, result
         if best is None or result.valid < best.valid:
             best, best_folder = result, folder
+
+
+def _shown(
+    results: Iterator[tuple[str, RunResult]], planned: Plan, tokens: int
+) -> Iterator[tuple[str, RunResult]]:
+    """Yield results of rounds, and show the time left, which the plan weights."""
+    with progress.task("all rounds", sum(run.seconds for run in planned.runs), "s") as task:
+        for number, run in enumerate(planned.runs):
+            task.note(f"round {number}, {run.entry.name}")
+            with progress.counted(task, run.seconds, run.training / max(tokens * run.passes, 1e-9)):
+                result = next(results)
+            yield result
 
 
 def _refusal(folder: Path) -> InputError:

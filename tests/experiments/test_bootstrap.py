@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree import progress
+from hstree._progress_display import Lines
 from hstree.errors import InputError, OptionError
 from hstree.experiments.bootstrap import bootstrap
 from hstree.experiments.entries import Method
@@ -42,6 +44,17 @@ def test_later_rounds_grow_from_the_better_model(splits, tmp_path):
     better = min(("round-0", "round-1"), key=lambda name: done[name].valid)
     tree = hstree.load(tmp_path / "b" / "round-2" / "tree.json")
     assert tree.meta["input"]["sha256"] == vectors_of(tmp_path / "b" / better).sha256
+
+
+def test_the_time_left_is_that_of_all_rounds(splits, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("hstree._progress_display.LINE_PATIENCE", 0.0)
+    given = {"methods": ["gmm", "kmeans"], "planned": lambda plan: None, **SMALL}
+    with progress.shown_by(Lines()):
+        done = dict(bootstrap(splits, tmp_path / "b", **given))
+    assert list(done) == ["round-0", "round-1", "round-2"]
+    said = capsys.readouterr().err
+    for round in ("round 0, random", "round 1, gmm", "round 2, kmeans"):
+        assert f"{round}, epoch 1 of 2, validation" in said
 
 
 def test_rounds_of_several_methods_grow_from_the_best_model_so_far(splits, tmp_path, trainings):
