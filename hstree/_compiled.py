@@ -174,12 +174,15 @@ def twin(reference: F) -> F:
 
 
 def takes(*args: Any) -> bool:
-    """Return whether twins take these arguments: floats are C-contiguous arrays of float32."""
+    """Return whether twins take these arguments: floats are C-contiguous arrays of float32.
+
+    The float32 is the machine's own: in its byte order.
+    """
     for arg in args:
         if (
             isinstance(arg, np.ndarray)
             and arg.dtype.kind == "f"
-            and not (arg.dtype.char == "f" and arg.flags.c_contiguous)
+            and not (arg.dtype == np.float32 and arg.flags.c_contiguous)
         ):
             return False
     return True
@@ -218,8 +221,8 @@ def _njit(function: F, **options: Any) -> F:
 
 
 def _mend(cache: Any) -> None:
-    """Have a cache of numba compile a function anew where its files are damaged."""
-    load = cache.load_overload
+    """Have a cache of numba do without files that are damaged or cannot be written."""
+    load, save = cache.load_overload, cache.save_overload
 
     def load_or_forget(*args: Any) -> Any:
         try:
@@ -228,7 +231,11 @@ def _mend(cache: Any) -> None:
             cache.flush()
             return None
 
-    cache.load_overload = load_or_forget
+    def save_or_not(*args: Any) -> None:
+        with suppress(OSError):  # a full disk, say
+            save(*args)
+
+    cache.load_overload, cache.save_overload = load_or_forget, save_or_not
 
 
 def _is_off() -> bool:
@@ -310,8 +317,9 @@ def _folder() -> Path | None:
         return None
     with suppress(OSError):
         os.utime(folder)  # the last time that it was used
-        for other in base.glob("hstree-*"):
-            if other.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
+        for other in base.iterdir():
+            is_ours = re.fullmatch(r"hstree-[0-9a-f]{16}", other.name) is not None
+            if is_ours and other.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
                 shutil.rmtree(other, ignore_errors=True)
     return folder
 
@@ -330,20 +338,19 @@ def _digest(package: Path) -> str:
 
 
 class Slots(threading.local):
-    """Tables of -1, one for each length and thread, in which twins number the rows they touch.
+    """Table of -1 of each thread, in which twins number the rows they touch.
 
     A function that takes one leaves it as it found it, which is faster than a new one.
     """
 
     def __init__(self) -> None:
-        self._tables: dict[int, Int32] = {}
+        self._table: Int32 = np.empty(0, np.int32)
 
     def of(self, length: int) -> Int32:
-        """Return the table (length,) of this thread."""
-        table = self._tables.get(length)
-        if table is None:
-            table = self._tables[length] = np.full(length, -1, np.int32)
-        return table
+        """Return a table (length,) of this thread."""
+        if len(self._table) < length:
+            self._table = np.full(length, -1, np.int32)
+        return self._table[:length]
 
 
 SLOTS = Slots()

@@ -817,13 +817,13 @@ def _adagrad_rows(parameter, squares, rows, gradient, learning_rate, owed):
 # would read beside an array: arguments are checked here.
 
 
-def _ids(ids: Integer, n: int) -> Int32:
-    """Return ids as int32; IndexError unless they are integers from 0 to n - 1."""
+def checked_ids(ids: Integer, n: int, least: int = 0) -> Int32:
+    """Return ids as int32; IndexError unless they are integers from `least` to n - 1."""
     ids = np.asarray(ids)
     if ids.dtype.kind not in "iu":
         raise IndexError(f"ids must be integers, and are {ids.dtype}")
-    if ids.size and not 0 <= ids.min() <= ids.max() < n:
-        raise IndexError(f"ids must be from 0 to {n - 1}, and are {ids.min()} to {ids.max()}")
+    if ids.size and not least <= ids.min() <= ids.max() < n:
+        raise IndexError(f"ids must be from {least} to {n - 1}, and are {ids.min()} to {ids.max()}")
     return np.ascontiguousarray(ids, np.int32)
 
 
@@ -834,7 +834,7 @@ def _check_shape(what: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> 
 
 def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
     """Twin of `kernels.window_sum`."""
-    ids = _ids(contexts, len(embedding))
+    ids = checked_ids(contexts, len(embedding))
     _check_shape("contexts", ids.shape, (len(ids), len(position)))
     hidden = np.empty((len(ids), embedding.shape[1]), np.float32)
     _window_sum(embedding, position, ids, hidden)
@@ -845,7 +845,7 @@ def window_sum_backward(
     embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
 ) -> tuple[Int64, Array, Array]:
     """Twin of `kernels.window_sum_backward`."""
-    ids = _ids(contexts, len(embedding))
+    ids = checked_ids(contexts, len(embedding))
     _check_shape("contexts", ids.shape, (len(ids), len(position)))
     _check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
     found: tuple[Int64, Array, Array] = _window_sum_backward(
@@ -868,6 +868,11 @@ def adagrad_rows(
     elif len(rows) and not 0 <= rows.min() <= rows.max() < len(parameter):
         raise IndexError(f"rows must be from 0 to {len(parameter) - 1}")
     _check_shape("gradients", gradient.shape, (len(rows), *parameter.shape[1:]))
+    _check_shape("sums of squares", squares.shape, (len(parameter),))
+    if owed is not None:
+        _check_shape("owed decay", owed.shape, (len(rows),))
+    if not (parameter.flags.writeable and squares.flags.writeable):
+        raise ValueError("the parameter or its sums of squares are read-only")
     width = math.prod(parameter.shape[1:])
     _adagrad_rows(
         parameter.reshape(-1, width),
@@ -910,7 +915,7 @@ class TreePass:
 
     def plan(self, targets: Integer, n_rows: int) -> tuple[Any, Any, Any]:
         """Return the decisions of a batch by item, by row and by node (`_plan`)."""
-        ids = np.ascontiguousarray(targets, np.int32)
+        ids = checked_ids(targets, len(self._codes[0]) - 1)
         plan: tuple[Any, Any, Any] = _plan(ids, *self._codes, SLOTS.of(n_rows), True)
         return plan
 
@@ -943,7 +948,7 @@ class TreePass:
 
     def _targets(self, weight: Array, hidden: Array, targets: Integer) -> Int32:
         """Return targets (B,) as int32, checked, as are hidden vectors (B, d)."""
-        ids = _ids(targets, len(self._codes[0]) - 1)
+        ids = checked_ids(targets, len(self._codes[0]) - 1)
         _check_shape("targets", ids.shape, (len(hidden),))
         _check_shape("hidden vectors", hidden.shape, (len(ids), weight.shape[1]))
         return ids

@@ -140,7 +140,7 @@ class HierarchicalSoftmax(OutputLayer):
         module = twins("layers")
         if module is None or self.tree.n_nodes == 0 or self._is_one_softmax:
             return None
-        if not takes(self.weight, self.bias, *arrays):
+        if not takes(self.weight, self.bias, *arrays) or any(a.dtype.kind != "f" for a in arrays):
             return None
         if self._tree_pass is None:
             self._tree_pass = module.TreePass(self.codes)

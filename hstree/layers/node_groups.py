@@ -307,5 +307,7 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Return the loaded BLAS libraries, which are looked up once."""
+    """Return the BLAS libraries, which are looked up once: SciPy's, too, which kernels call."""
+    import scipy.linalg.cython_blas  # noqa: F401  loads it
+
     return ThreadpoolController()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import SLOTS, in_parts, jit
-from hstree._typing import Array, Float64, Integer
+from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
 from hstree.layers.compiled import (
     ONE,
     PARTS,
@@ -25,6 +25,7 @@ from hstree.layers.compiled import (
     add_rows,
     add_wide,
     add_window,
+    checked_ids,
     dot_rows,
     exp,
     group,
@@ -288,8 +289,14 @@ def _predict(parameters, path, first, stop, inputs, item, rate, grad):
     return loss
 
 
-@jit
-def train_lines(text, windows, paths, parameters, rate, seed):
+def train_lines(
+    text: tuple[Int32, Int32],
+    windows: tuple[int, bool],
+    paths: tuple[Int64, Int32, Float32, Array],
+    parameters: tuple[Array, Array, Array],
+    rate: np.float32,
+    seed: np.uint64,
+) -> float:
     """Train on lines word by word; return the summed loss of their tokens.
 
     Parameters
@@ -307,6 +314,14 @@ def train_lines(text, windows, paths, parameters, rate, seed):
     seed : uint64
         Not 0.
     """
+    start, ids = text
+    text = checked_ids(start, len(ids) + 1), checked_ids(ids, len(paths[0]) - 1)
+    loss: float = _train_lines(text, windows, paths, parameters, rate, seed)
+    return loss
+
+
+@jit
+def _train_lines(text, windows, paths, parameters, rate, seed):
     start, ids = text
     reach, each = windows
     path_start, row, sign, room = paths
@@ -373,7 +388,7 @@ class WindowStep:
     def plan(self, contexts: Integer, targets: Integer) -> Any:
         """Return what a step needs to know of predictions, which depends on no parameter."""
         embedding, weight, _ = self._parameters
-        ids = np.ascontiguousarray(contexts, np.int32)
+        ids = checked_ids(contexts, len(embedding), -1)
         windows = _plan_windows(ids, SLOTS.of(len(embedding)))
         return (*windows, *self._tree.plan(targets, len(weight)))
 
@@ -417,7 +432,7 @@ class LogBilinearStep:
 
     def plan(self, contexts: Integer, targets: Integer) -> Plan:
         """Return what a step needs to know of a batch, which depends on no parameter."""
-        ids = np.ascontiguousarray(contexts, np.int32)
+        ids = checked_ids(contexts, len(self._words[0]))
         by_word = _group_words(ids, SLOTS.of(len(self._words[0])))
         by_item, by_row, by_node = self._tree.plan(targets, len(self._nodes[0]))
         return ids, by_word, by_item, by_row, by_node

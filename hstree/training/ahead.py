@@ -17,8 +17,8 @@ T = TypeVar("T")
 TOGETHER = 8
 #: ... and seconds of making them after which no more are: large items are few in memory.
 ENOUGH = 0.002
-#: Hand-overs that wait at most.
-WAITING = 2
+#: Hand-overs that wait at most; one more is in use, and one is being made.
+WAITING = 1
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

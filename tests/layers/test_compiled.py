@@ -1,7 +1,10 @@
 """Compiled kernels against those in NumPy, and against formulas in more digits."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 from random import Random
 
 import numpy as np
@@ -76,6 +79,44 @@ def test_trees_have_the_losses_and_gradients_of_numpy(tree, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_nodes_have_the_losses_and_gradients_of_numpy(seed):
     check_tree(wide_tree(np.random.default_rng(seed)), seed)
+
+
+@pytest.mark.parametrize("dtype", [">f4", np.int64])
+def test_hidden_vectors_of_other_types_are_numpys(dtype):
+    layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)), np.random.default_rng(0))
+    hidden = np.rint(hidden)
+    expected = layer.nll(hidden, targets)
+    np.testing.assert_allclose(layer.nll(hidden.astype(dtype), targets), expected, rtol=1e-5)
+    assert layer.top_k(hidden.astype(dtype), 3)[0].tolist() == layer.top_k(hidden, 3)[0].tolist()
+
+
+def test_adagrad_refuses_what_numpy_would():
+    parameter, squares, grad = np.ones((4, 2), "f"), np.ones(4, "f"), np.ones((1, 2), "f")
+    rows = np.array([2])
+    with pytest.raises(ValueError, match="sums of squares must have the shape"):
+        compiled.adagrad_rows(parameter, squares[:2], rows, grad, 0.1)
+    with pytest.raises(ValueError, match="owed decay must have the shape"):
+        compiled.adagrad_rows(parameter, squares, rows, grad, 0.1, np.ones(2, "f"))
+    parameter.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        compiled.adagrad_rows(parameter, squares, rows, grad, 0.1)
+
+
+def test_blas_is_held_to_one_thread_in_every_library():
+    code = """
+import numpy as np
+from hstree.layers.node_groups import one_blas_thread
+with one_blas_thread():
+    pass
+import scipy.linalg
+from threadpoolctl import threadpool_info
+with one_blas_thread():
+    print({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
+"""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
+                         text=True, check=True)  # fmt: skip
+    assert ran.stdout == "{1}\n"
 
 
 def test_work_at_wide_nodes_in_pieces_has_the_losses_and_gradients_of_numpy():

@@ -44,6 +44,8 @@ def tree(kind, corpus):
         assert drawn.n_labels >= len(vocabulary)
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)
+    if kind == "shared list":
+        return build("classes", corpus, short_list=60, n_classes=6, trees=3, shared_list=True)
     if kind == "forest":
         trees = [build("random", vocabulary, random_state=i) for i in range(2)]
         return join(trees)
@@ -61,7 +63,7 @@ def join(trees):
     return Tree.from_children(trees[0].labels, children)
 
 
-KINDS = ["huffman", "balanced", "forest", "wide", "in pieces"]
+KINDS = ["huffman", "balanced", "forest", "shared list", "wide", "in pieces"]
 
 
 def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, batch_size=50, **options):
@@ -154,6 +156,31 @@ def test_a_batch_that_was_not_announced_is_trained_on_too(corpus):
     loss = trainer.step(contexts[:7].copy(), targets[:7].copy(), 0.1)
     assert 0 < loss < 7 * 2 * np.log(len(corpus.vocabulary))
     assert trainer.step(contexts, targets, 0.1) > loss
+
+
+@pytest.mark.parametrize("of", [LanguageModel, CBOW, SkipGram])
+@pytest.mark.parametrize(
+    ("change", "wrong"), [("contexts", 10**6), ("targets", 10**6), ("targets", -2)]
+)
+def test_words_that_are_none_are_refused(corpus, of, change, wrong):
+    model = of(tree("huffman", corpus), dim=5, batch_size=50)
+    windows = model.windows(corpus)
+    trainer = model.trainer(windows)
+    contexts, targets, _ = next(trainer.batches(windows))
+    given = {"contexts": contexts.copy(), "targets": targets.copy()}
+    given[change].flat[3] = wrong
+    with pytest.raises(IndexError):
+        trainer.step(given["contexts"], given["targets"], 0.1)
+
+
+@pytest.mark.parametrize("wrong", [-1, 10**6])
+def test_words_that_are_none_are_refused_word_by_word(corpus, wrong):
+    model = CBOW(tree("huffman", corpus), dim=5, online=True)
+    trainer = model.trainer(model.windows(corpus))
+    with pytest.raises(IndexError):
+        trainer.step(np.array([0, 3]), np.array([0, wrong, 1]), 0.1)
+    with pytest.raises(IndexError):
+        trainer.step(np.array([0, 4]), np.array([0, 1, 1]), 0.1)
 
 
 def test_layers_and_matrices_without_a_compiled_step_train_by_their_own(corpus):

@@ -158,13 +158,29 @@ def test_damaged_machine_code_is_compiled_anew(copied):
 
 def test_machine_code_that_was_long_not_used_is_removed(fresh, monkeypatch, tmp_path):
     numba = pytest.importorskip("numba", reason=NUMBA)
-    old, young, others = (tmp_path / name for name in ("hstree-old", "hstree-young", "others"))
-    for folder, days in ((old, 31), (young, 29), (others, 31)):
+    names = (f"hstree-{16 * '0'}", f"hstree-{16 * '1'}", "hstree-thesis", f"hstree-{17 * '0'}")
+    old, young, *others = (tmp_path / name for name in names)
+    for folder, days in ((old, 31), (young, 29), *((other, 31) for other in others)):
         folder.mkdir()
         os.utime(folder, (time.time() - days * 86400,) * 2)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     folder = _compiled._folder()
-    assert set(tmp_path.iterdir()) == {folder, young, others}
+    assert set(tmp_path.iterdir()) == {folder, young, *others}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+def test_a_full_disk_costs_machine_code_alone(tmp_path):
+    pytest.importorskip("numba", reason=NUMBA)
+    limit = """
+import os, resource, signal
+del os.environ["NUMBA_CACHE_DIR"]
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+"""
+    unlimited, _ = run(MOVED)
+    printed, warned = run(limit + MOVED, HSTREE_CACHE=str(tmp_path), NUMBA_CACHE_DIR="")
+    assert (printed, warned) == (unlimited, "")
+    assert not list(tmp_path.rglob("*.nbc"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
@@ -240,3 +256,12 @@ def test_twins_take_contiguous_float32_alone():
     assert not _compiled.takes(double)
     assert not _compiled.takes(single.T[:2])
     assert not _compiled.takes(single[:, :2])
+    assert not _compiled.takes(single.astype(single.dtype.newbyteorder()))
+
+
+def test_a_thread_has_one_table_which_grows():
+    slots = _compiled.Slots()
+    small, large = slots.of(3), slots.of(10)
+    assert (len(small), len(large), len(slots.of(4))) == (3, 10, 4)
+    assert np.shares_memory(slots.of(4), large)
+    assert (large == -1).all()
