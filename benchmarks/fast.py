@@ -5,25 +5,28 @@ a whole loop over batches, made ahead in a second thread where there is a core f
 is a tree with 1,000 frequent words in its root beside 50 classes, "short list x 4" four such trees
 side by side, each with 500 words beside 60 classes. Tree files are measured too.
 
-Rows of training have what a token costs at least: the bytes of each row that a batch touches, read
-and written once, and the floating-point operations of its products. The share of the limit is the
-time that these take at this machine's rates, whichever is longer, over the time that was measured.
+Rows of training and scoring have what a token costs at least: the bytes of each row that a batch
+touches, read once and in training written once, and the floating-point operations of its products.
+The share of the limit is the time that these take at this machine's rates, whichever is longer,
+over the time that was measured. ``--busy 1`` keeps another process busy meanwhile.
 
     python -m benchmarks.fast [CORPUS] [--trees TREE ...] [--text FILE] [--only TEXT] [--memory]
-                              [--json FILE]
+                              [--busy N] [--json FILE]
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +34,7 @@ import hstree
 from benchmarks import fresh, table
 from benchmarks.layer import tree_step
 from hstree._compiled import in_threads, kernels, n_threads, numpy_alone
+from hstree._typing import Int64, Integer
 from hstree.data.encoding import encode
 from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors
@@ -38,6 +42,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import endless_batches
 from hstree.models import new_model
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
 
 #: Options of the trees with wide nodes, by row.
 WIDE: dict[str, dict[str, int]] = {
@@ -46,10 +51,18 @@ WIDE: dict[str, dict[str, int]] = {
     "short list x 4": {"short_list": 500, "n_classes": 60, "trees": 4},
 }
 
+#: Work whose peak memory is measured.
+MEASURED = (
+    *("lbl, huffman", "lbl, short list", "cbow, huffman", "skipgram, huffman"),
+    *("scoring, huffman", "building, gmm", "building, classes"),
+)
+
 #: Does the work once; returns the number of tokens, or of words of a builder.
 Work = Callable[[], int]
 #: Elements of the arrays that this machine's rates are measured with: far more than its caches.
 COPIED, MULTIPLIED = 1 << 26, 1 << 11
+#: Targets of a batch, and length of hidden vectors, of the layer alone.
+LAYER_BATCH, DIM = 4096, 100
 
 
 def main() -> None:
@@ -67,9 +80,32 @@ def main() -> None:
     parser.add_argument(
         "--memory", action="store_true", help="measure peak memory too, each in a fresh process"
     )
+    parser.add_argument("--busy", type=int, default=0, help="processes that compute beside it")
     options = parser.parse_args()
-    print(f"kernels: {kernels()}, threads: {n_threads()}")
-    table.report("fast", measured(options), options.json)
+    print(f"kernels: {kernels()}, threads: {n_threads()}, busy processes: {options.busy}")
+    with busy(options.busy):
+        table.report("fast", measured(options), options.json)
+
+
+@contextmanager
+def busy(number: int) -> Iterator[None]:
+    """Keep some processes busy with arithmetic while the body runs."""
+    context = multiprocessing.get_context("spawn")
+    others = [context.Process(target=_compute, daemon=True) for _ in range(number)]
+    for process in others:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in others:
+            process.terminate()
+            process.join()
+
+
+def _compute() -> None:
+    number = 0
+    while True:
+        number = (number + 1) % 1_000_003
 
 
 def measured(options: Any) -> Iterator[dict[str, Any]]:
@@ -82,7 +118,6 @@ def measured(options: Any) -> Iterator[dict[str, Any]]:
     rates = copy_rate(), product_rate()
     print(f"one core copies {rates[0] / 1e9:.1f} GB/s; {rates[1] / 1e9:.0f} GFLOPS in products")
     work = training(trees, corpus, options.tokens, "lbl")
-    of_tree = dict(zip(work, trees.values(), strict=True))
     for model in ("cbow", "skipgram"):
         work |= training({"huffman": trees["huffman"]}, corpus, options.tokens, model)
     work |= scoring(trees, corpus, options.tokens) | layers(options.sizes)
@@ -92,8 +127,8 @@ def measured(options: Any) -> Iterator[dict[str, Any]]:
     for chosen, rounds in ((work, options.rounds), (once, max(1, options.rounds // 2))):
         chosen = {name: one for name, one in chosen.items() if options.only in name}
         for row in compare(chosen, rounds):
-            tree = of_tree.get(row["work"])
-            least = {} if tree is None else least_cost(tree, corpus, rates, row["compiled, /s"])
+            batch = batch_of(row["work"], trees, corpus)
+            least = {} if batch is None else least_cost(batch, rates, row["compiled, /s"])
             yield row | least
     if options.memory:
         yield from memory(options)
@@ -118,21 +153,50 @@ def timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def least_cost(
-    tree: Tree, corpus: hstree.Corpus, rates: tuple[float, float], speed: float
-) -> dict[str, float]:
-    """Return what a token of LBL training costs at least, and the share of that in its time."""
-    model = new_model(tree, model="lbl")
+class Batch(NamedTuple):
+    """What a batch of some work computes with."""
+
+    tree: Tree
+    dim: int
+    contexts: Integer  # any shape, the words of its windows
+    targets: Integer  # (P,) of each prediction
+    tokens: int
+    is_training: bool
+
+
+def batch_of(work: str, trees: Mapping[str, Tree], corpus: hstree.Corpus) -> Batch | None:
+    """Return a batch of training, scoring or the layer alone; None for other work."""
+    kind, _, label = work.partition(", ")
+    rng = np.random.default_rng(0)
+    if kind == "layer alone":
+        size = int(label.split()[1].replace(",", ""))
+        vocabulary, targets = drawn_targets(size, LAYER_BATCH)
+        tree = hstree.build("huffman", vocabulary)
+        return Batch(tree, DIM, targets[:0], targets, len(targets), is_training=True)
+    if kind not in ("lbl", "cbow", "skipgram", "scoring"):
+        return None
+    model = new_model(trees[label], model="lbl" if kind == "scoring" else kind)
     windows = model.windows(corpus)
-    contexts, targets, _ = next(windows.batches(model.batch_size, np.random.default_rng(0)))
-    edge = model.layer.codes.expand(targets).edge
+    if kind in ("lbl", "scoring"):
+        size = 1024 if kind == "scoring" else model.batch_size
+        contexts, targets, _ = next(windows.batches(size, rng))
+        return Batch(trees[label], model.dim, contexts, targets, size, kind != "scoring")
+    contexts, targets, _ = next(model.trainer(windows).batches(windows))
+    item, words = model.context_model.predictions(contexts)
+    return Batch(trees[label], model.dim, words[words >= 0], targets[item], len(targets), True)
+
+
+def least_cost(batch: Batch, rates: tuple[float, float], speed: float) -> dict[str, float]:
+    """Return what a token costs at least, and the share of that in its time."""
+    tree, edge = batch.tree, Codes(batch.tree).expand(batch.targets).edge
     scores = np.where(tree.edge_width == 2, 1, tree.edge_width)
     nodes = np.unique(tree.edge_node[edge], return_index=True)[1]
-    rows = len(np.unique(contexts)) + int(scores[edge[nodes]].sum())
-    # three products each: forward, and the gradients of both sides
-    products = 3 * (int(scores[edge].sum()) + contexts.size)
-    bytes_of_token = 2 * 4 * model.dim * rows / len(targets)
-    operations = 2 * model.dim * products / len(targets)
+    rows = len(np.unique(batch.contexts)) + int(scores[edge[nodes]].sum())
+    # in training three products each: forward, and the gradients of both sides
+    accesses, products = (2, 3) if batch.is_training else (1, 1)
+    products *= int(scores[edge].sum()) + batch.contexts.size
+    bytes_of_token = accesses * 4 * batch.dim * rows / batch.tokens
+    operations = 2 * batch.dim * products / batch.tokens
     least = max(bytes_of_token / rates[0], operations / rates[1])
     return {
         "bytes/token": bytes_of_token,
@@ -170,7 +234,7 @@ def drawn_vectors(n_words: int, dim: int = 100) -> WordVectors:
 
 def memory(options: Any) -> Iterator[dict[str, Any]]:
     """Measure the peak memory of some of the work, each by each kernels in a fresh process."""
-    for work in ("lbl, huffman", "lbl, short list", "scoring, huffman", "building, gmm"):
+    for work in MEASURED:
         peak = {
             alone: fresh.measured(_prepared, _done, work, vars(options), alone)["peak_mib"]
             for alone in (True, False)
@@ -185,12 +249,15 @@ def memory(options: Any) -> Iterator[dict[str, Any]]:
 
 def _prepared(work: str, options: dict[str, Any], alone: bool) -> tuple[Work, bool]:
     kind, _, label = work.partition(", ")
-    if kind == "building":
+    if label == "gmm":
         vectors = drawn_vectors(options["words"])
         return lambda: hstree.build("gmm", vectors).n_labels, alone
     corpus = hstree.Corpus.read(options["corpus"])
+    if kind == "building":
+        n_classes = min(options["classes"], len(corpus.vocabulary) // 2)
+        return lambda: hstree.build("classes", corpus, n_classes=n_classes).n_labels, alone
     tree = wide_tree(label, corpus) if label in WIDE else hstree.build("huffman", corpus)
-    by_kind = scoring if kind == "scoring" else partial(training, name="lbl")
+    by_kind = scoring if kind == "scoring" else partial(training, name=kind)
     return by_kind({label: tree}, corpus, options["tokens"])[work], alone
 
 
@@ -269,25 +336,29 @@ def scoring(trees: Mapping[str, Tree], corpus: hstree.Corpus, tokens: int) -> di
     return work
 
 
-def layers(sizes: list[int], dim: int = 100, batch: int = 4096) -> dict[str, Work]:
+def layers(sizes: list[int]) -> dict[str, Work]:
     """Return a step of the layer and its optimiser alone, over Huffman trees of some sizes."""
     work = {}
     for size in sizes:
-        share = 1 / np.arange(1, size + 1)
-        counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
-        rng = np.random.default_rng(0)
-        hidden = rng.standard_normal((batch, dim), np.float32)
-        targets = rng.choice(size, batch, p=counts / counts.sum())
-        tree = hstree.build("huffman", Vocabulary([f"w{i}" for i in range(size)], counts))
-        step = tree_step(tree, hidden, targets)
+        vocabulary, targets = drawn_targets(size, LAYER_BATCH)
+        hidden = np.random.default_rng(0).standard_normal((LAYER_BATCH, DIM), np.float32)
+        step = tree_step(hstree.build("huffman", vocabulary), hidden, targets)
 
         def steps(step: Callable[[], None] = step) -> int:
             for _ in range(5):
                 step()
-            return 5 * batch
+            return 5 * LAYER_BATCH
 
         work[f"layer alone, huffman, {size:,} labels"] = steps
     return work
+
+
+def drawn_targets(size: int, number: int) -> tuple[Vocabulary, Int64]:
+    """Return words whose counts follow Zipf's law, and targets drawn from them."""
+    share = 1 / np.arange(1, size + 1)
+    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
+    targets = np.random.default_rng(0).choice(size, number, p=counts / counts.sum())
+    return Vocabulary([f"w{i}" for i in range(size)], counts), targets
 
 
 def wide_tree(name: str, corpus: hstree.Corpus) -> Tree:
