@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  what products here call: `one_blas_thread` holds it
 
 from hstree._compiled import SLOTS, in_parts, jit, n_threads
 from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer

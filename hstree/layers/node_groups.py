@@ -12,6 +12,7 @@ from the forward to the backward pass.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -35,6 +36,8 @@ BLOCK_SCORES = 1 << 25
 KEPT_SCORES = 1 << 28
 #: Blocks of this many scores gain from a second BLAS thread.
 LARGE = 1 << 16
+#: The module whose import loads SciPy's BLAS, which products in compiled kernels call.
+SCIPY_BLAS = "scipy.linalg.cython_blas"
 #: The most bytes that `Scratch` keeps under one name; a larger array is an ordinary one.
 LARGEST_KEPT = 1 << 26
 
@@ -287,7 +290,7 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limiter = _blas().limit(limits=1, user_api="blas")
+                self._limiter = _blas(SCIPY_BLAS in sys.modules).limit(limits=1, user_api="blas")
             self._inside += 1
 
     def __exit__(self, *error: object) -> None:
@@ -306,8 +309,6 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    """Return the BLAS libraries, which are looked up once: SciPy's, too, which kernels call."""
-    import scipy.linalg.cython_blas  # noqa: F401  loads it
-
+def _blas(with_scipy: bool) -> ThreadpoolController:
+    """Return the loaded BLAS libraries, which are looked up once with and without SciPy's."""
     return ThreadpoolController()

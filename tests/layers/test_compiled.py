@@ -108,7 +108,7 @@ import numpy as np
 from hstree.layers.node_groups import one_blas_thread
 with one_blas_thread():
     pass
-import scipy.linalg
+import hstree.layers.compiled
 from threadpoolctl import threadpool_info
 with one_blas_thread():
     print({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
