@@ -60,7 +60,8 @@ def kmeans(
     two centres this sorts the words by the difference of their distances and splits them in the
     middle, as Parabel does [2]_.
 
-    O(k V d) per level and round.
+    O(k V d) per level and round. Compiled sums are rounded otherwise: words that are about as near
+    to two centres may go to the other.
 
     References
     ----------
