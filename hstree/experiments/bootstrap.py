@@ -223,7 +223,7 @@ def _methods(
 def _method(entry: EntryLike) -> Method:
     found = as_entries([entry])[0]
     if not isinstance(found, Method):
-        raise OptionError(f"{found.name} is not a way to build a tree; `hstree methods` lists them")
+        raise OptionError(f"{found.name} is not a way to build a tree; name one, such as gmm")
     if found.vectors_from is not None:
         raise OptionError(f"{found.name}: a bootstrap chooses the round that vectors are from")
     return found

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  what products here call: `one_blas_thread` holds it
 
-from hstree._compiled import SLOTS, in_parts, jit, n_threads
+from hstree._compiled import SLOTS, in_parts, jit, jit_exact, n_threads
 from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
 from hstree.layers.kernels import TINY
 from hstree.layers.node_groups import one_blas_thread
@@ -662,6 +662,105 @@ def _tree_gradients(weight, bias, hidden, by_item, by_row, by_node):
         first += len(of_bias)
     add_wide(by_node, room)
     return room[0][0], room[0][4], touched, grad_weight, grad_bias
+
+
+# Log-probabilities of all labels.
+
+
+@jit_exact
+def _log_prob_items(first, stop, logits, child_start, children, row_start, single, out):
+    """Write the log-probabilities (V,) of all labels, for the items from `first` to `stop`.
+
+    Nodes come after their parents, so that one pass over them knows the path to each.
+    """
+    path = np.zeros(len(child_start) - 1)
+    for b in range(first, stop):
+        of_item = out[b]
+        of_item[:] = -np.inf
+        for node in range(len(child_start) - 1):
+            begin, end, row = child_start[node], child_start[node + 1], row_start[node]
+            if end - begin == 2:
+                z = np.float64(logits[b, row])
+                tail = np.log1p(np.exp(-abs(z)))
+                shift, low = path[node] - tail, min(z, 0.0)
+                _arrive(children[begin], shift + low, path, of_item, single)
+                _arrive(children[begin + 1], shift + min(-z, 0.0), path, of_item, single)
+                continue
+            largest = logits[b, row]
+            for i in range(1, end - begin):
+                largest = max(largest, logits[b, row + i])
+            total = 0.0
+            for i in range(end - begin):
+                total += np.exp(np.float64(logits[b, row + i]) - largest)
+            shift = path[node] - np.log(total) - largest
+            for i in range(end - begin):
+                log_prob = shift + np.float64(logits[b, row + i])
+                _arrive(children[begin + i], log_prob, path, of_item, single)
+
+
+@jit_exact
+def _arrive(child, log_prob, path, of_item, single):
+    """Note the log-probability of the path to a child, or add it to that of a label."""
+    if child >= 0:
+        path[child] = log_prob
+    elif single:
+        of_item[~child] = log_prob
+    else:
+        of_item[~child] = np.logaddexp(of_item[~child], log_prob)
+
+
+def log_prob_of_logits(tree: TreeArrays, logits: Array) -> Float64:
+    """Return the log-probabilities (B, V) of all labels from the logits (B, R) of all rows."""
+    _check_shape("logits", logits.shape, (len(logits), int(tree.row_start[-1])))
+    if tree.n_nodes == 0:
+        return np.zeros((len(logits), 1))
+    out = np.empty((len(logits), tree.n_labels))
+    arrays = tree.child_start, tree.child, tree.row_start
+    in_parts(len(logits), _log_prob_items, logits, *arrays, tree.has_single_codes, out, step=1)
+    return out
+
+
+# Sampling.
+
+
+@jit_exact
+def _drawn_branches(first, stop, weight, bias, hidden, item, node, uniform, arrays, branch):
+    """Write the branches that some items take, of those from `first` to `stop`."""
+    child_start, row_start = arrays
+    for i in range(first, stop):
+        width = child_start[node[i] + 1] - child_start[node[i]]
+        row, vector, u = row_start[node[i]], hidden[item[i]], uniform[i]
+        if width == 2:
+            z = np.float64(_dot(weight, row, vector) + bias[row])
+            branch[i] = np.log(u) >= min(z, 0.0) - np.log1p(np.exp(-abs(z)))
+            continue
+        logits = np.empty(width)
+        for j in range(width):
+            logits[j] = _dot(weight, row + j, vector) + bias[row + j]
+        largest, total = logits.max(), 0.0
+        for j in range(width):
+            total += np.exp(logits[j] - largest)
+            logits[j] = total
+        j = 0
+        while j < width - 1 and logits[j] <= u * total:
+            j += 1
+        branch[i] = j
+
+
+def drawn_branches(
+    tree: TreeArrays,
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    item: Int64,
+    node: Int64,
+    uniform: Float64,
+) -> Int64:
+    """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
+    branch, arrays = np.empty(len(item), np.int64), (tree.child_start, tree.row_start)
+    given = weight, bias, hidden, item, node, uniform, arrays, branch
+    in_parts(len(item), _drawn_branches, *given)
+    return branch
 
 
 # Search of the most probable labels, as in `hstree.layers.top_k`, for trees with one code a label.

@@ -137,14 +137,20 @@ class HierarchicalSoftmax(OutputLayer):
         That is where no numba is, where it does not take the arrays, for one softmax over all
         labels, and where the scores of a batch need too much memory.
         """
+        if (module := self._twins(*arrays)) is None:
+            return None
+        if self._tree_pass is None:
+            self._tree_pass = module.TreePass(self.codes)
+        return self._tree_pass if n_items * self._tree_pass.most_scores <= MOST_SCORES else None
+
+    def _twins(self, *arrays: Array) -> Any:
+        """Return the compiled twins, or None where these arrays are NumPy's to compute with."""
         module = twins("layers")
         if module is None or self.tree.n_nodes == 0 or self._is_one_softmax:
             return None
         if not takes(self.weight, self.bias, *arrays) or any(a.dtype.kind != "f" for a in arrays):
             return None
-        if self._tree_pass is None:
-            self._tree_pass = module.TreePass(self.codes)
-        return self._tree_pass if n_items * self._tree_pass.most_scores <= MOST_SCORES else None
+        return module
 
     @property
     def scores_in_threads(self) -> bool:
@@ -169,6 +175,12 @@ class HierarchicalSoftmax(OutputLayer):
             result -= log_sum_exp(result)[:, None]
             return result
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
+        if (module := self._twins(hidden)) is not None:
+            for a in range(0, len(hidden), step):
+                logits = hidden[a : a + step] @ self.weight.T
+                logits += self.bias
+                result[a : a + step] = module.log_prob_of_logits(self.tree, logits)
+            return result
         for a in range(0, len(hidden), step):
             logits = self.weight @ hidden[a : a + step].T + self.bias[:, None]
             result[a : a + step] = self.log_prob_of_logits(logits)
@@ -218,24 +230,32 @@ class HierarchicalSoftmax(OutputLayer):
         # (items,) batch item and current node of those that have not arrived at a label
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
+        module = self._twins(hidden)
+        draw = self._branches if module is None else partial(module.drawn_branches, tree)
         while item.size:
-            branch = np.zeros(len(item), np.int64)
-            uniform = rng.random(len(item))
-            row, fan_out = tree.row_start[node], tree.fan_out[node]
-            binary = np.flatnonzero(fan_out == 2)
-            z = kernels.gather_dot(self.weight, self.bias, hidden, item[binary], row[binary])
-            branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z.astype(np.float64))
-            for i in np.flatnonzero(fan_out > 2):
-                rows = slice(int(row[i]), int(row[i] + fan_out[i]))
-                z = (self.weight[rows] @ hidden[item[i]] + self.bias[rows]).astype(np.float64)
-                cumulative = np.cumsum(np.exp(z - z.max()))
-                drawn = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
-                branch[i] = min(int(drawn), len(z) - 1)
+            branch = draw(self.weight, self.bias, hidden, item, node, rng.random(len(item)))
             child = tree.child[tree.child_start[node] + branch]
             arrived = child < 0
             label[item[arrived]] = ~child[arrived]
             item, node = item[~arrived], child[~arrived]
         return label
+
+    def _branches(
+        self, weight: Array, bias: Array, hidden: Array, item: Int64, node: Int64, uniform: Float64
+    ) -> Int64:
+        """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
+        branch = np.zeros(len(item), np.int64)
+        row, fan_out = self.tree.row_start[node], self.tree.fan_out[node]
+        binary = np.flatnonzero(fan_out == 2)
+        z = kernels.gather_dot(weight, bias, hidden, item[binary], row[binary])
+        branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z.astype(np.float64))
+        for i in np.flatnonzero(fan_out > 2):
+            rows = slice(int(row[i]), int(row[i] + fan_out[i]))
+            z = (weight[rows] @ hidden[item[i]] + bias[rows]).astype(np.float64)
+            cumulative = np.cumsum(np.exp(z - z.max()))
+            drawn = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
+            branch[i] = min(int(drawn), len(z) - 1)
+        return branch
 
 
 def compiled_pass(layer: OutputLayer, n_items: int, *arrays: Array) -> Any:

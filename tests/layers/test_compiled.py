@@ -81,6 +81,54 @@ def test_wide_nodes_have_the_losses_and_gradients_of_numpy(seed):
     check_tree(wide_tree(np.random.default_rng(seed)), seed)
 
 
+@given(trees(plain_labels=True), st.integers(0, 99), st.sampled_from([0.1, 1.0, 30.0]))
+@settings(deadline=None, max_examples=40)
+def test_all_labels_have_the_log_probabilities_of_numpy(tree, seed, scale):
+    check_log_prob(tree, seed, scale)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_wide_nodes_have_the_log_probabilities_of_numpy(threads, monkeypatch):
+    monkeypatch.setattr("hstree._compiled.n_threads", lambda: threads)
+    check_log_prob(wide_tree(np.random.default_rng(0)), 0, 1.0)
+
+
+@given(trees(plain_labels=True), st.integers(0, 99))
+@settings(deadline=None, max_examples=40)
+def test_draws_are_those_of_numpy(tree, seed):
+    check_draws(tree, seed)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_draws_at_wide_nodes_are_those_of_numpy(threads, monkeypatch):
+    monkeypatch.setattr("hstree._compiled.n_threads", lambda: threads)
+    for seed in range(3):
+        check_draws(wide_tree(np.random.default_rng(0)), seed, items=700)
+
+
+def check_draws(tree, seed, **sizes):
+    layer, hidden, _ = drawn(tree, np.random.default_rng(seed), **sizes)
+    found = layer.sample(hidden, np.random.default_rng(seed))
+    with numpy_alone():
+        expected = layer.sample(hidden, np.random.default_rng(seed))
+    # a number within rounding of a boundary may fall on its other side
+    assert np.count_nonzero(found != expected) <= len(hidden) // 500
+
+
+def check_log_prob(tree, seed, scale):
+    layer, hidden, _ = drawn(tree, np.random.default_rng(seed), items=9)
+    layer.weight *= scale
+    found = layer.log_prob(hidden)
+    with numpy_alone():
+        expected = layer.log_prob(hidden)
+    # logits are products of float32, which BLAS sums in another order for other shapes
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * scale)
+    np.testing.assert_allclose(np.logaddexp.reduce(found, axis=1), 0, atol=1e-12)
+    logits = np.random.default_rng(seed).normal(0, scale, (9, len(layer.bias))).astype("f")
+    of_twin = compiled.log_prob_of_logits(tree, logits)
+    np.testing.assert_allclose(of_twin, layer.log_prob_of_logits(logits.T), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [">f4", np.int64])
 def test_hidden_vectors_of_other_types_are_numpys(dtype):
     layer, hidden, targets = drawn(wide_tree(np.random.default_rng(0)), np.random.default_rng(0))
