@@ -32,7 +32,7 @@ import numpy as np
 
 import hstree
 from benchmarks import fresh, table
-from benchmarks.layer import tree_step
+from benchmarks.layer import tree_step, zipf_vocabulary
 from hstree._compiled import in_threads, kernels, n_threads, numpy_alone
 from hstree._typing import Int64, Integer
 from hstree.data.encoding import encode
@@ -169,9 +169,8 @@ def batch_of(work: str, trees: Mapping[str, Tree], corpus: hstree.Corpus) -> Bat
     kind, _, label = work.partition(", ")
     rng = np.random.default_rng(0)
     if kind == "layer alone":
-        size = int(label.split()[1].replace(",", ""))
-        vocabulary, targets = drawn_targets(size, LAYER_BATCH)
-        tree = hstree.build("huffman", vocabulary)
+        vocabulary = zipf_vocabulary(int(label.split()[1].replace(",", "")))
+        tree, targets = hstree.build("huffman", vocabulary), drawn_targets(vocabulary)
         return Batch(tree, DIM, targets[:0], targets, len(targets), is_training=True)
     if kind not in ("lbl", "cbow", "skipgram", "scoring"):
         return None
@@ -340,7 +339,8 @@ def layers(sizes: list[int]) -> dict[str, Work]:
     """Return a step of the layer and its optimiser alone, over Huffman trees of some sizes."""
     work = {}
     for size in sizes:
-        vocabulary, targets = drawn_targets(size, LAYER_BATCH)
+        vocabulary = zipf_vocabulary(size)
+        targets = drawn_targets(vocabulary)
         hidden = np.random.default_rng(0).standard_normal((LAYER_BATCH, DIM), np.float32)
         step = tree_step(hstree.build("huffman", vocabulary), hidden, targets)
 
@@ -353,12 +353,10 @@ def layers(sizes: list[int]) -> dict[str, Work]:
     return work
 
 
-def drawn_targets(size: int, number: int) -> tuple[Vocabulary, Int64]:
-    """Return words whose counts follow Zipf's law, and targets drawn from them."""
-    share = 1 / np.arange(1, size + 1)
-    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
-    targets = np.random.default_rng(0).choice(size, number, p=counts / counts.sum())
-    return Vocabulary([f"w{i}" for i in range(size)], counts), targets
+def drawn_targets(vocabulary: Vocabulary) -> Int64:
+    """Return the targets of a batch of the layer alone, drawn by the words' counts."""
+    counts = vocabulary.counts
+    return np.random.default_rng(0).choice(len(counts), LAYER_BATCH, p=counts / counts.sum())
 
 
 def wide_tree(name: str, corpus: hstree.Corpus) -> Tree:

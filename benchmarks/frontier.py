@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks import table
 from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, seconds_from_text
 from benchmarks.morin_bengio import brown_splits
-from hstree.experiments.results import Comparison, Row
+from hstree.experiments.results import Comparison
 from hstree.report.charts import pareto
 from hstree_cli.method_strings import parse_method
 from hstree_cli.result_tables import ratio_text
@@ -52,7 +52,10 @@ def main() -> None:
 
 def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Lay out the table, the rows on the frontier marked."""
-    place = {row.name: (_seconds(row), row.perplexity["test"].mean) for row in comparison.rows}
+    place = {
+        row.name: (seconds_from_text(row)["s from text"], row.perplexity["test"].mean)
+        for row in comparison.rows
+    }
     known = [(x, y) for x, y in place.values() if x is not None and y is not None]
     front = pareto(known, "left")
     for row in comparison.rows:
@@ -62,10 +65,6 @@ def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
             "tokens/s": row.tokens_per_second,
         }
         yield costs(row) | columns | seconds_from_text(row)
-
-
-def _seconds(row: Row) -> float | None:
-    return row.from_text.seconds if row.from_text else None
 
 
 if __name__ == "__main__":

@@ -49,12 +49,18 @@ def main() -> None:
     table.report("layer", rows, options.json)
 
 
+def zipf_vocabulary(n_labels: int) -> Vocabulary:
+    """Return labels whose counts follow Zipf's law, the most frequent first."""
+    share = 1 / np.arange(1, n_labels + 1)
+    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
+    return Vocabulary([f"w{i}" for i in range(n_labels)], counts)
+
+
 def compare(n_labels: int, dim: int, batch: int, rounds: int) -> Iterator[dict[str, Any]]:
     """Measure all contestants at one size; ratios are to the flat tree, round by round."""
     rng = np.random.default_rng(0)
-    share = 1 / np.arange(1, n_labels + 1)
-    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
-    vocabulary = Vocabulary([f"w{i}" for i in range(n_labels)], counts)
+    vocabulary = zipf_vocabulary(n_labels)
+    counts = vocabulary.counts
     hidden = rng.standard_normal((batch, dim), np.float32)
     targets = rng.choice(n_labels, batch, p=counts / counts.sum())
     steps: dict[str, Step] = {

@@ -19,6 +19,7 @@ import numpy as np
 
 import hstree
 from benchmarks import table
+from benchmarks.layer import zipf_vocabulary
 from hstree.builders.shared.join import join_under_root
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -44,9 +45,7 @@ def main() -> None:
 
 def trees(n_labels: int) -> Iterator[tuple[str, hstree.Tree]]:
     """Make a binary tree, two with several codes a label, and the flat one."""
-    share = 1 / np.arange(1, n_labels + 1)
-    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
-    vocabulary = Vocabulary([f"w{i}" for i in range(n_labels)], counts)
+    vocabulary = zipf_vocabulary(n_labels)
     yield "huffman", hstree.build("huffman", vocabulary)
     for n in (2, 4):
         yield f"random x {n}", several_codes(vocabulary, n)

@@ -23,7 +23,7 @@ import torch
 
 import hstree
 from benchmarks import table
-from benchmarks.layer import Step, take_turns
+from benchmarks.layer import Step, take_turns, zipf_vocabulary
 from hstree.data.vocabulary import Vocabulary
 from hstree.interop.torch import HierarchicalSoftmax
 
@@ -47,9 +47,8 @@ def main() -> None:
 def compare(n_labels: int, options: Any) -> Iterator[dict[str, Any]]:
     """Measure all contestants at one size; ratios are to Linear, round by round."""
     rng = np.random.default_rng(0)
-    share = 1 / np.arange(1, n_labels + 1)
-    counts = np.ceil(share * 1e8 / share.sum()).astype(np.int64)
-    vocabulary = Vocabulary([f"w{i}" for i in range(n_labels)], counts)
+    vocabulary = zipf_vocabulary(n_labels)
+    counts = vocabulary.counts
     target = torch.from_numpy(rng.choice(n_labels, options.batch_size, p=counts / counts.sum()))
     hidden = torch.from_numpy(rng.standard_normal((options.batch_size, options.dim), np.float32))
     steps = {

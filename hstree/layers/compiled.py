@@ -507,8 +507,9 @@ def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, tables):
                 logits[j] = exp(logits[j] - largest)
             for j in range(k):
                 total += logits[j]
+            log_total = np.log(np.float64(total))
             for d in decisions:
-                log_prob[d] -= np.log(np.float64(total))
+                log_prob[d] -= log_total
             scale = ONE / total
             for j in range(k):
                 logits[j] *= scale
@@ -1037,7 +1038,8 @@ class TreePass:
         self, weight: Array, bias: Array, hidden: Array, targets: Integer
     ) -> tuple[Float64, Array, Int64, Array, Array]:
         """Return the losses, and their sum's gradients: hidden (B, d); rows, weights and biases."""
-        plan = self.plan(self._targets(weight, hidden, targets), len(weight))
+        ids = self._targets(weight, hidden, targets)
+        plan = _plan(ids, *self._codes, SLOTS.of(len(weight)), True)
         if self.is_narrow and len(targets) >= MANY_ITEMS and n_threads() > 1:
             return _gradients_in_threads(weight, bias, hidden, plan)
         with self.one_thread():

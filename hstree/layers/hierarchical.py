@@ -175,15 +175,15 @@ class HierarchicalSoftmax(OutputLayer):
             result -= log_sum_exp(result)[:, None]
             return result
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
-        if (module := self._twins(hidden)) is not None:
-            for a in range(0, len(hidden), step):
-                logits = hidden[a : a + step] @ self.weight.T
-                logits += self.bias
-                result[a : a + step] = module.log_prob_of_logits(self.tree, logits)
-            return result
+        module = self._twins(hidden)
         for a in range(0, len(hidden), step):
-            logits = self.weight @ hidden[a : a + step].T + self.bias[:, None]
-            result[a : a + step] = self.log_prob_of_logits(logits)
+            batch = hidden[a : a + step]
+            if module is not None:
+                logits = kernels.block_logits(self.weight, self.bias, batch)
+                result[a : a + step] = module.log_prob_of_logits(self.tree, logits)
+            else:
+                logits = self.weight @ batch.T + self.bias[:, None]
+                result[a : a + step] = self.log_prob_of_logits(logits)
         return result
 
     def log_prob_of_logits(self, logits: Array) -> Float64:
@@ -230,20 +230,21 @@ class HierarchicalSoftmax(OutputLayer):
         # (items,) batch item and current node of those that have not arrived at a label
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
-        module = self._twins(hidden)
-        draw = self._branches if module is None else partial(module.drawn_branches, tree)
         while item.size:
-            branch = draw(self.weight, self.bias, hidden, item, node, rng.random(len(item)))
+            branch = self._branches(hidden, item, node, rng.random(len(item)))
             child = tree.child[tree.child_start[node] + branch]
             arrived = child < 0
             label[item[arrived]] = ~child[arrived]
             item, node = item[~arrived], child[~arrived]
         return label
 
-    def _branches(
-        self, weight: Array, bias: Array, hidden: Array, item: Int64, node: Int64, uniform: Float64
-    ) -> Int64:
+    def _branches(self, hidden: Array, item: Int64, node: Int64, uniform: Float64) -> Int64:
         """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
+        weight, bias = self.weight, self.bias
+        if (module := self._twins(hidden)) is not None:
+            given = weight, bias, hidden, item, node, uniform
+            drawn: Int64 = module.drawn_branches(self.tree, *given)
+            return drawn
         branch = np.zeros(len(item), np.int64)
         row, fan_out = self.tree.row_start[node], self.tree.fan_out[node]
         binary = np.flatnonzero(fan_out == 2)
@@ -253,8 +254,8 @@ class HierarchicalSoftmax(OutputLayer):
             rows = slice(int(row[i]), int(row[i] + fan_out[i]))
             z = (weight[rows] @ hidden[item[i]] + bias[rows]).astype(np.float64)
             cumulative = np.cumsum(np.exp(z - z.max()))
-            drawn = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
-            branch[i] = min(int(drawn), len(z) - 1)
+            at = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
+            branch[i] = min(int(at), len(z) - 1)
         return branch
 
 

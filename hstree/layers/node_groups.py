@@ -197,7 +197,9 @@ class WideNodes:
                 accumulate=not block.is_first,
             )
         # (visits,) by item, and then as the first decisions of an item are
-        by_item = np.argsort(self._order[self._first]).astype(np.int32)
+        place = np.full(len(self._order), -1, np.int32)
+        place[self._order[self._first]] = np.arange(len(grad), dtype=np.int32)
+        by_item = place[place >= 0]
         item_start = offsets(np.bincount(self._item, minlength=self._batch_size))
         grad_hidden = kernels.segment_sums(grad, by_item, item_start)
         return grad_hidden, self._touched, grad_weight, grad_bias

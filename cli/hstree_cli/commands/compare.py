@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -167,7 +166,6 @@ def run_comparison(
     splits: Splits, entries: Sequence[Entry], output: Path, quiet: bool, **options: Any
 ) -> None:
     """Compare, print the results and write their page; `options` are those of `compare`."""
-    from hstree.errors import MissingExtraError
     from hstree.experiments import compare
     from hstree.report import PAGE, write
     from hstree_cli.plan_tables import announce
@@ -176,17 +174,13 @@ def run_comparison(
     def show(results: Comparison) -> None:
         print_comparison(results, origin(splits.train), f"{output}/")
 
-    def update(folder: Path) -> None:
-        with suppress(MissingExtraError):
-            write(folder)
-
     show_kept(
         lambda keep: compare(
             splits,
             entries,
             output,
             planned=lambda plan: announce(plan, entries, splits.train),
-            updated=update,
+            updated=write,
             compared=keep,
             **options,
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,7 +93,6 @@ def survey(
     runs in DIR are not done again: an interrupted survey continues, and a new row is
     added to those in DIR. A comparison in DIR shares the runs after equal epochs.
     """
-    from hstree.errors import MissingExtraError
     from hstree.experiments.survey import plan_of
     from hstree.experiments.survey import survey as measure
     from hstree.report import SURVEY_PAGE, write_survey
@@ -122,10 +120,6 @@ def survey(
     def show(found: Survey) -> None:
         print_survey(found, origin(splits.train), f"{output}/")
 
-    def update(folder: Path) -> None:
-        with suppress(MissingExtraError):
-            write_survey(folder)
-
     kept = [output / "runs", *output.glob("runs-*s")]
     arguments: dict[str, Any] = {
         "budget": budget,
@@ -149,7 +143,7 @@ def survey(
                 output,
                 kneser_ney=kneser_ney,
                 planned=lambda plan: announce(plan, entries, splits.train),
-                updated=update,
+                updated=write_survey,
                 surveyed=keep,
                 **arguments,
             ),
