@@ -1,4 +1,4 @@
-"""Compiled kernels beside NumPy's, in one process: training, scoring, the layer alone, builders.
+"""Compiled kernels beside NumPy's, in one process: training, scoring, the layer, fitting.
 
 Each row is the same work by both, in turns; speeds and ratios are medians over rounds. Training is
 a whole loop over batches, made ahead in a second thread where there is a core for it. "Short list"
@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 import hstree
 from benchmarks import fresh, table
@@ -40,7 +41,9 @@ from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import endless_batches
+from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.models import new_model
+from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
@@ -205,7 +208,7 @@ def least_cost(batch: Batch, rates: tuple[float, float], speed: float) -> dict[s
 
 
 def builders(n_words: int, corpus: hstree.Corpus, n_classes: int) -> dict[str, Work]:
-    """Return the building of trees by gmm from drawn vectors, and by exchange from a text."""
+    """Return what is done once: trees by gmm and by exchange, n-gram counts, a classifier."""
     vectors = drawn_vectors(n_words)
     classes = min(n_classes, len(corpus.vocabulary) // 2)
 
@@ -215,10 +218,34 @@ def builders(n_words: int, corpus: hstree.Corpus, n_classes: int) -> dict[str, W
     def by_exchange() -> int:
         return hstree.build("classes", corpus, n_classes=classes).n_labels
 
+    def by_counting() -> int:
+        KneserNey(5).fit(corpus)
+        return len(corpus)
+
+    X, labels = drawn_samples()
+
+    def by_adagrad() -> int:
+        options = {"builder": "huffman", "solver": "adagrad", "max_iter": 2}
+        HierarchicalSoftmaxClassifier(**options).fit(X, labels)
+        return len(labels)
+
     return {
         f"building, gmm, {n_words:,} vectors": by_gmm,
         f"building, classes by exchange, {classes} classes": by_exchange,
+        "fitting, Kneser-Ney, order 5": by_counting,
+        "fitting, classifier by Adagrad, 2,000 classes": by_adagrad,
     }
+
+
+def drawn_samples() -> tuple[Any, Int64]:
+    """Return sparse samples of 20 of 20,000 features, and classes by Zipf that two depend on."""
+    rng, n, n_features = np.random.default_rng(0), 40_000, 20_000
+    labels = rng.zipf(1.3, n) % 2000
+    told = labels[:, None] * [7, 13] % n_features
+    columns = np.hstack([told, rng.integers(0, n_features, (n, 18))])
+    start = np.arange(0, columns.size + 1, columns.shape[1])
+    ones = np.ones(columns.size, np.float32)
+    return scipy.sparse.csr_array((ones, columns.ravel(), start), (n, n_features)), labels
 
 
 def drawn_vectors(n_words: int, dim: int = 100) -> WordVectors:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.ngrams.counts import count_ngrams, find
+from hstree._compiled import numpy_alone
+from hstree.ngrams.counts import count_ngrams, find, numbered
+from tests.needs import NUMBA
 
 
 def spelled(tables, n_words):
@@ -75,3 +77,19 @@ def test_memory_is_bounded_by_tokens_and_ngrams(order, boundary):
     tracemalloc.stop()
     n_grams = sum(len(table.grams) for table in tables)
     assert peak <= 72 * n_tokens + 24 * n_grams + 100_000
+
+
+@pytest.mark.parametrize("largest", [0, 1, 2**11 - 1, 2**11, 2**22, 2**62])
+@pytest.mark.parametrize("n", [0, 1, 5_000, 600_000])
+def test_kernels_number_keys_as_numpy_does(n, largest):
+    pytest.importorskip("numba", reason=NUMBA)
+    rng = np.random.default_rng(n)
+    some = rng.integers(0, largest, max(1, n // 3), endpoint=True)
+    keys = rng.choice(some, n)
+    keys[n // 2 : n // 2 + 1] = largest
+    found = numbered(keys.copy())
+    with numpy_alone():
+        expected = numbered(keys)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from hstree._compiled import twins
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
@@ -183,17 +184,9 @@ class LinearTree:
         if not self.sparse:
             return kernels.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]
-        stored = np.diff(X.indptr)[item]
-        step = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))
-        for a in range(0, len(item), step):
-            some = slice(a, a + step)
-            # (products,) index of each stored number of X, its pair, its weight in the table
-            start = offsets(stored[some])
-            at = ranges(X.indptr[item[some]].astype(np.int64), start)
-            pair = segment_ids(start)
-            weight = X.indices[at] * np.int64(self.table.shape[1]) + row[some][pair]
-            products = X.data[at] * self.table.ravel().take(weight)
-            logits[some] += np.bincount(pair, products, minlength=len(start) - 1)
+        compiled = twins("interop")
+        add_products = compiled.add_products if compiled else _add_products
+        add_products(logits, X, self.table, item, row)
         return logits
 
     def _pair_gradient(self, X: Rows, item: Int64, row: Int64, error: Array) -> list[Gradient]:
@@ -239,6 +232,21 @@ def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradi
             yield Gradient(index, grad, rows, error.sum(axis=0))
 
     return log_prob, backward
+
+
+def _add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) -> None:
+    """Add the products (P,) of pairs of a sparse sample and a column of `table`."""
+    stored = np.diff(X.indptr)[item]
+    step = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))
+    for a in range(0, len(item), step):
+        some = slice(a, a + step)
+        # (products,) index of each stored number of X, its pair, its weight in the table
+        start = offsets(stored[some])
+        at = ranges(X.indptr[item[some]].astype(np.int64), start)
+        pair = segment_ids(start)
+        weight = X.indices[at] * np.int64(table.shape[1]) + row[some][pair]
+        products = X.data[at] * table.ravel().take(weight)
+        logits[some] += np.bincount(pair, products, minlength=len(start) - 1)
 
 
 def _look_up(all_logits: Array, item: Int64, row: Int64) -> Array:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
 
 from hstree import progress
+from hstree._compiled import twins
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.interop.sklearn.linear import (
     Gradient,
@@ -153,6 +155,14 @@ def _minimise(
     return result.x, values or [float(result.fun)], result.status == 0
 
 
+class Rates(NamedTuple):
+    """What a step of Adagrad depends on, beside the gradient."""
+
+    learning_rate: float
+    penalty: float
+    n_steps: int  # up to this one
+
+
 class Adagrad:
     """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
 
@@ -197,22 +207,29 @@ class Adagrad:
         return total / max(float(sample_weight.sum()), kernels.TINY)
 
     def _step(self, gradient: Gradient, learning_rate: float, penalty: float) -> None:
-        """Move the weights of one gradient, with few copies: memory bounds wide nodes."""
-        table, index, number = self.model.table, gradient.index, self.model.table.dtype.type
-        weight = table[index]
-        # Gradient of the loss and of the penalty of all steps since the last touch
-        step = (self._steps - self._paid[index]).astype(table.dtype)
-        step *= number(penalty)
-        step *= weight
-        step += gradient.weight
-        self._paid[index] = self._steps
-        squares = self._squares[index]
-        squares += step * step
-        self._squares[index] = squares
-        step /= np.sqrt(squares + number(kernels.TINY))  # not in place: `squares` may be a view
-        step *= number(learning_rate)
-        weight -= step
-        table[index] = weight
+        compiled = twins("interop")
+        move = compiled.move if compiled else _move
+        rates = Rates(learning_rate, penalty, self._steps)
+        move(self.model.table, self._squares, self._paid, gradient.index, gradient.weight, rates)
         kernels.adagrad_rows(
             self.model.bias, self._bias_squares, gradient.rows, gradient.bias, learning_rate
         )
+
+
+def _move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, rates: Rates) -> None:
+    """Move the weights ``table[index]``, with few copies: memory bounds wide nodes."""
+    number = table.dtype.type
+    weight = table[index]
+    # Gradient of the loss and of the penalty of all steps since the last touch
+    step = (rates.n_steps - paid[index]).astype(table.dtype)
+    step *= number(rates.penalty)
+    step *= weight
+    step += grad
+    paid[index] = rates.n_steps
+    moved = squares[index]
+    moved += step * step
+    squares[index] = moved
+    step /= np.sqrt(moved + number(kernels.TINY))  # not in place: `moved` may be a view
+    step *= number(rates.learning_rate)
+    weight -= step
+    table[index] = weight
