@@ -7,12 +7,15 @@ take turns in one process, so that other load on the machine affects all of them
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hstree import progress
+from hstree._typing import Array
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.layers.registry import LayerSpec
@@ -77,6 +80,7 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
     windows = model.windows(corpus)
     model.layer.prepare(windows)
     trainer = model.trainer(windows)
+    _map_memory(model.parameters().values())
     tokens, seconds, began = 0, 0.0, 0.0
     for number, (contexts, targets, _) in enumerate(endless_batches(trainer, windows)):
         trainer.step(contexts, targets, trainer.learning_rate(0))
@@ -89,6 +93,16 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / trainer.expected(windows)
+
+
+def _map_memory(arrays: Iterable[Array]) -> None:
+    """Write arrays once, as they are, so that all of their memory is there.
+
+    Otherwise the first batches wait for the pages of new arrays: with millions of rows, a hundred
+    times as long as they compute.
+    """
+    for array in arrays:
+        np.multiply(array, 1, out=array)
 
 
 def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:

@@ -1,14 +1,22 @@
 """Speeds are of whole training steps, and all trees take turns."""
 
+import os
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import hstree
+from hstree import LanguageModel
 from hstree.experiments import throughput as module
 from hstree.experiments.throughput import throughput
 from hstree.layers.registry import layer_spec
 from hstree.models import new_model
 from hstree.models.lbl import LogBilinearTrainer
 from tests.texts import corpus_of, markov_lines
+
+#: The memory of this process, in pages: all of it, and what is resident.
+STATM = Path("/proc/self/statm")
 
 
 def test_a_trained_model_goes_on_training(text, tmp_path, monkeypatch):
@@ -90,3 +98,27 @@ def test_slow_layers_are_measured_on_few_positions(per_position, monkeypatch):
     assert found == pytest.approx(expected[per_position], rel=1e-3)
     assert clock[0] < max(1.0, 2.5 * per_position)
     assert max(calls) == {1e-6: 1000, 1e-3: 64, 1.0: 1}[per_position]
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="needs Linux's /proc")
+def test_a_turn_does_not_wait_for_memory(text, monkeypatch):
+    """The pages of a new model are mapped before its first step."""
+    mapped, step = [], LogBilinearTrainer.step
+    unmapped = np.zeros(1 << 24, np.float32)
+    parameters = LanguageModel.parameters
+    before = resident()
+
+    def recorded(self, *arguments):
+        mapped.append(resident() - before)
+        return step(self, *arguments)
+
+    monkeypatch.setattr(LanguageModel, "parameters", lambda m: parameters(m) | {"x": unmapped})
+    monkeypatch.setattr(LogBilinearTrainer, "step", recorded)
+    monkeypatch.setattr(module, "TURN", 0)
+    throughput({"tree": hstree.build("huffman", text)}, text, rounds=1, dim=4)
+    assert mapped[0] > 0.9 * unmapped.nbytes
+
+
+def resident():
+    """Return the bytes of this process that are in memory."""
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
