@@ -406,7 +406,8 @@ def fitted(
         slowest = None if all_rows else _slowest(runs, rows)
         if slowest is None:
             break
-        left_out[slowest.entry.name] = f"an epoch takes {slowest.epoch:,.0f} seconds"
+        seconds = slowest.epoch + slowest.validation
+        left_out[slowest.entry.name] = f"an epoch takes {seconds:,.0f} seconds"
         rows = [entry for entry in rows if entry.slug != slowest.entry.slug]
         needed = {entry.slug for entry in [*rows, *sources(rows)]}
         runs = [run for run in runs if run.entry.slug in needed]
@@ -466,12 +467,14 @@ def _equal_seconds(runs: Sequence[PlannedRun], total: float) -> float:
 
 
 def _slowest(runs: Sequence[PlannedRun], rows: Sequence[Entry]) -> PlannedRun | None:
-    """Return a run of the row whose epochs take longest; None if too few rows would be left."""
+    """Return a run of the row whose fewest epochs take longest; None if too few rows are left."""
     slugs = {entry.slug for entry in rows}
     timed = [run for run in runs if run.entry.slug in slugs and run.epoch > 0]
     if len({run.entry.slug for run in timed}) <= FEWEST_ROWS:
         return None
-    return max(timed, key=lambda run: run.epoch)
+    return max(
+        timed, key=lambda run: _limited(run, epochs=FEWEST_EPOCHS, budget=run.budget).seconds
+    )
 
 
 def _too_short(minutes: float, runs: Sequence[PlannedRun], measuring: float) -> OptionError:

@@ -97,6 +97,14 @@ def test_the_slowest_rows_are_left_out_until_three_epochs_fit():
     assert [run.entry.name for run in plan.runs] == ["flat", "huffman", "kn3"]
 
 
+@pytest.mark.parametrize("part", ["validation", "building", "scoring"])
+def test_the_row_that_takes_longest_in_all_is_left_out(part):
+    """Whatever takes its time: a sampled layer trains fast, but its validation is that of flat."""
+    runs = [run_of(HUFFMAN, 1.0), run_of(FLAT, 2.0, **{part: 100.0}), run_of(GMM, 8.0)]
+    _, plan = fit(runs, [HUFFMAN, FLAT, GMM], 1.0)
+    assert list(plan.left_out) == ["flat"]
+
+
 def test_the_same_seconds_are_fitted_to_the_minutes():
     runs = [run_of(FLAT, 100.0, validation=10.0), run_of(HUFFMAN, 5.0, building=3.0)]
     options, plan = fit(runs, [FLAT, HUFFMAN], 1.0, measuring=7.0, equal_seconds=True)
