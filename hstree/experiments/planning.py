@@ -269,6 +269,7 @@ def _measured(work: Work, entry: Trained, seed: int) -> Speeds:
     began = time.perf_counter()
     measured = throughput.throughput({entry.name: spec}, work.splits.train, rounds=1, **work.config)
     model = new_model(spec, **work.config)
+    throughput.map_memory(model)
     in_testing = throughput.scoring_turn(model, work.splits.valid, ("nll", "unnormalised"))
     seconds = time.perf_counter() - began + 2 * throughput.TESTING_TURN  # all words, and top 10
     scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)

@@ -7,7 +7,7 @@ take turns in one process, so that other load on the machine affects all of them
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._typing import Array
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.layers.registry import LayerSpec
@@ -28,6 +27,8 @@ from hstree.tree import Tree
 TURN = 0.7
 #: The same of each measurement in testing.
 TESTING_TURN = 0.1
+#: Number of seconds from which on a call in testing is not made longer.
+LONGEST_CALL = 0.5
 #: Positions scored at a time; fewer where all their log-probabilities are more than this many.
 BATCH, TABLE_LIMIT = 1024, 1 << 23
 #: What is measured in testing; the last, of layers that report ln Z.
@@ -80,7 +81,7 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
     windows = model.windows(corpus)
     model.layer.prepare(windows)
     trainer = model.trainer(windows)
-    _map_memory(model.parameters().values())
+    map_memory(model)
     tokens, seconds, began = 0, 0.0, 0.0
     for number, (contexts, targets, _) in enumerate(endless_batches(trainer, windows)):
         trainer.step(contexts, targets, trainer.learning_rate(0))
@@ -95,13 +96,13 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
     return tokens / seconds * len(windows) / trainer.expected(windows)
 
 
-def _map_memory(arrays: Iterable[Array]) -> None:
-    """Write arrays once, as they are, so that all of their memory is there.
+def map_memory(model: Model[Any]) -> None:
+    """Write the parameters of a model once, as they are, so that all of their memory is there.
 
     Otherwise the first batches wait for the pages of new arrays: with millions of rows, a hundred
     times as long as they compute.
     """
-    for array in arrays:
+    for array in model.parameters().values():
         np.multiply(array, 1, out=array)
 
 
@@ -170,12 +171,13 @@ def scoring_turn(
 def _per_second(function: Callable[[int], object], most: int) -> float:
     """Call a function on at most `most` positions again and again; return positions per second.
 
-    Calls begin with one position and grow until one takes a quarter of a turn, so that a slow layer
-    is measured on few. The first call, which may have to compute what others use, is not counted.
+    Calls begin with one position and grow until one takes `LONGEST_CALL`, so that a slow layer is
+    measured on few, but not on so few that reading its weights is most of the work. The first call,
+    which may have to compute what others use, is not counted.
     """
     function(1)
     n, seconds = 1, _seconds(function, 1)
-    while n < most and seconds < TESTING_TURN / 4:
+    while n < most and seconds < LONGEST_CALL:
         n = min(4 * n, most)
         seconds = _seconds(function, n)
     calls, began = 0, time.perf_counter()

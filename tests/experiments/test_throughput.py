@@ -84,7 +84,7 @@ def test_a_turn_has_the_costs_of_whole_periods(text, monkeypatch, delay):
     assert timed == max(2, delay)
 
 
-@pytest.mark.parametrize("per_position", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("per_position", [1e-6, 1e-3, 4e-3, 1.0])
 def test_slow_layers_are_measured_on_few_positions(per_position, monkeypatch):
     clock, calls = [0.0], []
 
@@ -94,10 +94,10 @@ def test_slow_layers_are_measured_on_few_positions(per_position, monkeypatch):
 
     monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
     found = module._per_second(work, 1000)
-    expected = {1e-6: 1000 / 1.05e-3, 1e-3: 64 / 0.06405, 1.0: 1 / 1.00005}
-    assert found == pytest.approx(expected[per_position], rel=1e-3)
-    assert clock[0] < max(1.0, 2.5 * per_position)
-    assert max(calls) == {1e-6: 1000, 1e-3: 64, 1.0: 1}[per_position]
+    most = {1e-6: 1000, 1e-3: 1000, 4e-3: 256, 1.0: 1}[per_position]
+    assert max(calls) == most
+    assert found == pytest.approx(most / (per_position * most + 5e-5), rel=1e-3)
+    assert clock[0] < 2.5
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="needs Linux's /proc")
