@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import kernels
-from hstree._files import hash_of, open_regular, reading, recorded_name
+from hstree._files import current_file, hash_of, open_regular, reading, recorded_name
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
 from hstree._typing import Array
@@ -47,9 +47,13 @@ NATIVE = {
     "kmeans": "hstree.builders.kmeans:kmeans",
     "linkage": "hstree.builders.linkage:linkage",
     "semantic": "hstree.builders.semantic:semantic",
+    "learned": "hstree.builders.learned:learned",
     "wordnet": "hstree.builders.wordnet.builder:wordnet",
     "classes": "hstree.builders.classes:classes",
 }
+#: File of a trained model's folder.
+MODEL_CONFIG = "config.json"
+
 BUILDERS = Registry("builder", "hstree.builders", NATIVE, Builder.of, called="method")
 
 
@@ -125,7 +129,7 @@ def build(
 
     meta = _meta(chosen, values, source)
     run = partial(_run, chosen, values)
-    with resumable(_key(meta, input, vocabulary)) if _is_known(values) else nullcontext():
+    with resumable(_key(meta, input, vocabulary)) if is_recorded(values) else nullcontext():
         if isinstance(input, WordVectors) and vocabulary is not None:
             tree, coverage = over_vocabulary(run, input, vocabulary)
             source |= coverage
@@ -189,11 +193,25 @@ def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[st
     }
 
 
-def _is_known(values: Mapping[str, Any]) -> bool:
-    """Return whether the record of the input has all that is read: not so with a folder."""
-    return not any(
-        isinstance(value, str | Path) and os.path.isdir(value) for value in values.values()
+def is_recorded(values: Mapping[str, Any]) -> bool:
+    """Return whether the record of the input has all that options name: not so with a folder.
+
+    The folder of a model is recorded by its config, which has the hashes of the rest.
+    """
+    return all(
+        _file_of(value) is not None
+        for value in values.values()
+        if isinstance(value, str | Path) and os.path.isdir(value)
     )
+
+
+def _file_of(value: str | Path) -> Path | None:
+    """Return the file whose hash records what an option names; None for a folder of no model."""
+    path = Path(value)
+    if not path.is_dir():
+        return path
+    config = current_file(path, MODEL_CONFIG)
+    return config if config.exists() else None
 
 
 def _key(meta: Mapping[str, Any], input: BuilderInput, vocabulary: Vocabulary | None) -> str:
@@ -215,11 +233,12 @@ def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]
     """Return the record of the input, and of files that options name: hashes, and their texts."""
     hashes, made_from = {}, list[Text]()
     for name, value in values.items():
-        if not isinstance(value, Path) or value.is_dir():
+        if not isinstance(value, Path) or (path := _file_of(value)) is None:
             continue
-        with reading(f"{value} ({name})"), open_regular(value) as file:
+        with reading(f"{path} ({name})"), open_regular(path) as file:
             hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        made_from += texts_of_file(value)
+        if path == value:
+            made_from += texts_of_file(value)
     record: dict[str, object] = dict(input.record if isinstance(input, Corpus) else input.source)
     record |= {"files": hashes} if hashes else {}
     return record | ({"texts_of_files": texts(made_from)} if made_from else {})

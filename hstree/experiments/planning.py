@@ -30,7 +30,7 @@ from hstree.experiments.entries import Baseline, Entry, Layer, Method, Trained, 
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import RunResult, decode
 from hstree.experiments.runs import finished, finished_baseline, key_of, run_baseline
-from hstree.experiments.work import ROUNDS, Work, sources
+from hstree.experiments.work import RANDOM, ROUNDS, Work, sources
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import new_model
 from hstree.models.base import MOST_EPOCHS
@@ -67,7 +67,7 @@ class PlannedRun:
     epoch, validation : float
         Seconds of an epoch of training, and of scoring the validation split once.
     scoring : float
-        Seconds of scoring all splits at the end.
+        Seconds of what is done at the end: scoring all splits, and mean predicted vectors.
     epochs : int
     budget : float or None
         Seconds of training that end it before its epochs do.
@@ -178,12 +178,14 @@ class Plan:
 class Speeds(NamedTuple):
     """Measured speeds of an untrained row.
 
-    `training` and `scoring` are in tokens per second; `building` is the seconds of building its
-    tree, `round` those of one round of measuring its speeds.
+    `training`, `scoring` and `vectors` (the mean predicted ones) are in tokens per second;
+    `building` is the seconds of building its tree, `round` those of one round of measuring its
+    speeds.
     """
 
     training: float
     scoring: float
+    vectors: float
     building: float
     round: float
 
@@ -270,10 +272,11 @@ def _measured(work: Work, entry: Trained, seed: int) -> Speeds:
     measured = throughput.throughput({entry.name: spec}, work.splits.train, rounds=1, **work.config)
     model = new_model(spec, **work.config)
     throughput.map_memory(model)
-    in_testing = throughput.scoring_turn(model, work.splits.valid, ("nll", "unnormalised"))
+    measures = "nll", "unnormalised", "vectors"
+    in_testing = throughput.scoring_turn(model, work.splits.valid, measures)
     seconds = time.perf_counter() - began + 2 * throughput.TESTING_TURN  # all words, and top 10
     scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
-    return Speeds(measured[entry.name][0], scoring, building, seconds)
+    return Speeds(measured[entry.name][0], scoring, in_testing["vectors"], building, seconds)
 
 
 def _trial(work: Work, entry: Trained, seed: int) -> tuple[float, LayerSpec]:
@@ -283,6 +286,9 @@ def _trial(work: Work, entry: Trained, seed: int) -> tuple[float, LayerSpec]:
     """
     if not isinstance(entry, Method):
         return 0.0, work.spec(entry, seed)
+    if entry.needs_model:  # its tree has the shape of the model's
+        source = entry.vectors_from or RANDOM
+        return 0.0, _kept_layer(work, source, seed) or _trial(work, source, seed)[1]
     vectors, options = _stand_ins(work.splits.train, work.config["dim"]), entry.seeded(seed)
     began = time.perf_counter()
     if entry.takes_vectors:
@@ -322,7 +328,7 @@ def _planned(work: Work, entry: Trained, regime: Regime, seed: int, speeds: Spee
         building=0.0 if work.trees else speeds.building,
         epoch=tokens["train"] / speeds.training,
         validation=tokens["valid"] / speeds.scoring,
-        scoring=scored / speeds.scoring,
+        scoring=scored / speeds.scoring + tokens["train"] / speeds.vectors,
         epochs=work.config["epochs"],
         budget=work.config.get("seconds"),
     )

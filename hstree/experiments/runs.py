@@ -26,7 +26,7 @@ from hstree._npy_format import write_array
 from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.builders import BuilderInput, build
-from hstree.builders.registry import recorded
+from hstree.builders.registry import is_recorded, recorded
 from hstree.builders.shared.unfinished import until_saved
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
@@ -277,8 +277,8 @@ def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[
     """Build a tree and keep it as ``folder/tree.json``, or read the one that is there.
 
     The file is read if its meta records the same version, method, options and input, and it has
-    the input's words and counts. With an option that names a folder, whose content is not checked,
-    the tree is always built. Seconds are kept in ``build.json``.
+    the input's words and counts. With an option that names a folder, unless it is a model's, the
+    tree is always built: the content of others is not recorded. Seconds are kept in ``build.json``.
     """
     if (kept := kept_tree(input, folder, method, options)) is not None:
         return kept
@@ -329,7 +329,7 @@ def build_seconds(folder: Path, tree_sha256: str) -> float | None:
 
 
 def _is_built_so(tree: Tree, input: BuilderInput, method: str, options: Mapping[str, Any]) -> bool:
-    if any(isinstance(value, str | Path) and os.path.isdir(value) for value in options.values()):
+    if not is_recorded(options):
         return False
     expected = recorded(method, input, **options)
     if any(tree.meta.get(name) != value for name, value in expected.items()):

@@ -20,6 +20,7 @@ from hstree.data.windows import Batch, Windows
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
+from hstree.models.base import sum_by_target
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
@@ -146,7 +147,10 @@ def scoring_throughput(
 def scoring_turn(
     model: Model[Any], corpus: Corpus, measures: Sequence[str] = IN_TESTING
 ) -> dict[str, float]:
-    """Return the tokens per second of some measurements of `scoring_throughput` in one turn."""
+    """Return the tokens per second of some measurements of `scoring_throughput` in one turn.
+
+    ``vectors`` is the sum of hidden vectors by their targets, as for mean predicted vectors.
+    """
     contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
     some = max(1, TABLE_LIMIT // model.layer.n_labels)
     hidden, layer = model.context_model.hidden, model.layer
@@ -156,6 +160,7 @@ def scoring_turn(
         "log_prob": (lambda n: layer.log_prob(hidden(contexts[:n])), some),
         "top_k": (lambda n: layer.top_k(hidden(contexts[:n]), TOP), some),
     }
+    work["vectors"] = (lambda n: sum_by_target(hidden(contexts[:n]), targets[:n]), BATCH)
     if layer.log_normaliser(hidden(contexts[:1])) is not None:
         work["unnormalised"] = (
             lambda n: layer.unnormalised_nll(hidden(contexts[:n]), targets[:n]),

@@ -32,6 +32,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, OptionError, owned_by
 from hstree.layers.base import OutputLayer
+from hstree.layers.kernels import segment_sums
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
 from hstree.training.scoring import ContextModel, in_text_order, score
@@ -303,13 +304,9 @@ class Model(ABC, Generic[M]):
         total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
-            hidden = self.context_model.hidden(contexts)
-            # Positions in the order of their targets, and the first position of each target
-            order = np.argsort(targets, kind="stable")
-            first = np.flatnonzero(np.diff(targets[order], prepend=-1))
-            label = targets[order][first]
-            total[label] += np.add.reduceat(hidden[order].astype(np.float64), first)
-            occurrences[label] += np.diff(first, append=len(targets))
+            labels, sums, times = sum_by_target(self.context_model.hidden(contexts), targets)
+            total[labels] += sums
+            occurrences[labels] += times
         vectors = total / np.maximum(occurrences, 1)[:, None]
         vectors[occurrences == 0] = vectors[occurrences > 0].mean(axis=0)
         source = self._source("mean predicted vectors", corpus, corpus=corpus.source)
@@ -372,6 +369,17 @@ class Model(ABC, Generic[M]):
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
+
+
+def sum_by_target(hidden: Array, targets: Integer) -> tuple[Int64, Float64, Int64]:
+    """Return the targets (t,) that occur, ascending, the sums of their rows, and their numbers."""
+    # Rows in the order of their targets, and the first row of each target
+    order = np.argsort(targets, kind="stable")
+    label = targets[order].astype(np.int64)
+    first = np.flatnonzero(np.diff(label, prepend=-1))
+    start = np.append(first, len(targets))
+    sums: Float64 = segment_sums(hidden.astype(np.float64), order, start)
+    return label[first], sums, np.diff(start)
 
 
 def without_unset(values: Mapping[str, Any], options: Sequence[Option]) -> dict[str, Any]:
