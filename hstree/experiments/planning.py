@@ -21,6 +21,7 @@ from hstree import progress
 from hstree._files import read_json, write_json
 from hstree._options import Range, check_value
 from hstree._text import duration, plural
+from hstree._typing import Float32
 from hstree.builders import build
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
@@ -302,10 +303,10 @@ def _trial(work: Work, entry: Trained, seed: int) -> tuple[float, LayerSpec]:
 
 
 def _stand_ins(train: Corpus, dim: int) -> WordVectors:
-    """Return vectors that stand in for learned ones: the mean random vector of the words before.
+    """Return vectors that stand in for learned ones, by the words that words come after.
 
-    Their clusters are alike, and so are the codes that a mixture gives to a word, which those of
-    independent random vectors are not.
+    The mean random vector of the words before a word, plus that of words that come after the same
+    ones: without these, rare words are noise, and a mixture gives them many more codes.
     """
     words, ids = train.counted_vocabulary(), train.ids(slice(None))
     known = (ids[1:] >= 0) & (ids[:-1] >= 0)
@@ -313,8 +314,17 @@ def _stand_ins(train: Corpus, dim: int) -> WordVectors:
     size = (len(words), len(words))
     pairs = csr_matrix((np.ones(len(after), np.float32), (after, before)), shape=size)
     drawn = np.random.default_rng(0).standard_normal((len(words), dim), np.float32)
-    totals = np.maximum(np.bincount(after, minlength=len(words)), 1)
-    return WordVectors(words.words, pairs @ drawn / totals[:, None], counts=words.counts)
+    total = pairs @ drawn
+    times = np.bincount(after, minlength=len(words))[:, None].astype(np.float32)
+    own = _unit(total / np.maximum(times, 1) - total.sum(axis=0) / max(len(after), 1))
+    return WordVectors(words.words, own + _unit(pairs @ _unit(pairs.T @ own)), counts=words.counts)
+
+
+def _unit(rows: Float32) -> Float32:
+    """Return rows divided by their lengths; zeros stay."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Float32 = rows / np.maximum(length, np.finfo(np.float32).tiny)
+    return unit
 
 
 def _planned(work: Work, entry: Trained, regime: Regime, seed: int, speeds: Speeds) -> PlannedRun:

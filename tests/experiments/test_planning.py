@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -216,13 +217,23 @@ def test_the_overall_task_advances_with_the_tokens_and_ends_whole(splits, tmp_pa
     assert len([step for step in sink.steps if step > 0]) > 20
 
 
-def test_stand_ins_of_vectors_are_the_mean_of_the_words_before(tmp_path):
+def test_stand_ins_of_vectors_are_of_the_words_before_and_of_words_like_these(tmp_path):
     corpus = corpus_of(tmp_path, ["a b a c", "a b"])
     vectors = planning._stand_ins(corpus, 6)
-    row = {word: vectors.vectors[i] for i, word in enumerate(vectors.labels)}
-    drawn = np.random.default_rng(0).standard_normal((len(row), 6), np.float32)
-    of = {word: drawn[i] for i, word in enumerate(vectors.labels)}
-    # a <eos> after itself: a b a c <eos> a b <eos>
-    np.testing.assert_allclose(row["b"], of["a"], rtol=1e-6)
-    np.testing.assert_allclose(row["a"], (of["b"] + of["<eos>"]) / 2, rtol=1e-6)
-    np.testing.assert_allclose(row["<eos>"], (of["c"] + of["b"]) / 2, rtol=1e-6)
+    drawn = np.random.default_rng(0).standard_normal((len(vectors.labels), 6), np.float32)
+    of = dict(zip(vectors.labels, drawn, strict=True))
+    text = ["a", "b", "a", "c", "<eos>", "a", "b", "<eos>"]
+    pairs = list(pairwise(text))
+    everywhere = np.mean([of[before] for before, _ in pairs], axis=0)
+    own = {
+        word: unit(np.mean([of[b] for b, after in pairs if after == word], axis=0) - everywhere)
+        for word in of
+    }
+    context = {word: unit(sum(own[after] for b, after in pairs if b == word)) for word in of}
+    for word, found in zip(vectors.labels, vectors.vectors, strict=True):
+        alike = unit(sum(context[before] for before, after in pairs if after == word))
+        np.testing.assert_allclose(found, own[word] + alike, atol=1e-5)
+
+
+def unit(vector):
+    return vector / np.linalg.norm(vector)
