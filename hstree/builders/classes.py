@@ -45,7 +45,9 @@ from hstree.data.corpus import Corpus
 from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
 
-ClusterBy = Literal["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
+ClusterBy = Literal[
+    "exchange", "brown", "frequency", "sqrt-frequency", "vectors", "wordnet", "adaptive"
+]
 
 
 @checked_options
@@ -72,11 +74,12 @@ def classes(
     ----------
     corpus : Corpus
         Its bigrams are what classes are made of, and what their perplexity is measured on.
-    cluster_by : {"exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"}
+    cluster_by : {"exchange", "brown", "frequency", "sqrt-frequency", "vectors", "wordnet", \
+            "adaptive"}
         How to find classes. exchange: those that best predict the next word's class from the
         previous word. brown: the same, merged into a binary tree by mutual information.
-        frequency, sqrt-frequency: bins of equal mass. vectors: k-means. adaptive: frequent words
-        beside clusters of rare ones.
+        frequency, sqrt-frequency: bins of equal mass. vectors: k-means. wordnet: parts of its is-a
+        tree, and bins of the words outside. adaptive: frequent words beside clusters of rare ones.
     n_classes : int, optional
         Number of classes under the root; by default sqrt(V), with three levels the cube root
         of V. Not with adaptive or a file, which determine it.

@@ -27,7 +27,7 @@ from tests.builders.oracle import children_of, code_lengths
 from tests.shared_data import shared
 from tests.texts import corpus_of
 
-METHODS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "adaptive"]
+METHODS = ["exchange", "brown", "frequency", "sqrt-frequency", "vectors", "wordnet", "adaptive"]
 
 
 @pytest.fixture
@@ -250,7 +250,9 @@ def test_few_words(tmp_path, method, n_words):
     assert tree.n_nodes <= max(0, n_words - 1)
 
 
-@pytest.mark.parametrize("method", ["exchange", "brown", "frequency", "sqrt-frequency", "adaptive"])
+@pytest.mark.parametrize(
+    "method", ["exchange", "brown", "frequency", "sqrt-frequency", "wordnet", "adaptive"]
+)
 def test_words_that_the_text_lacks_are_placed(tmp_path, method):
     words = Vocabulary([f"w{i}" for i in range(20)], [1] * 20)
     corpus = corpus_of(tmp_path, ["w3 w4 w3 zz w5"], vocabulary=words)
@@ -311,7 +313,9 @@ def words_by_count(corpus):
     return [corpus.vocabulary.words[i] for i in order]
 
 
-@pytest.mark.parametrize("method", ["exchange", "frequency", "sqrt-frequency", "vectors"])
+@pytest.mark.parametrize(
+    "method", ["exchange", "frequency", "sqrt-frequency", "vectors", "wordnet"]
+)
 def test_a_short_list_is_under_the_root_beside_the_classes_of_the_others(corpus, vectors, method):
     more = {"vectors_file": vectors} if method == "vectors" else {}
     tree = classes(corpus, cluster_by=method, short_list=20, n_classes=6, **more)

@@ -19,6 +19,8 @@ from hstree import progress
 from hstree._typing import Array, Float64, Floating, Int64, Integer
 from hstree.builders.shared import unfinished
 from hstree.builders.word_classes.bigrams import exchange
+from hstree.builders.word_classes.cut import cut
+from hstree.builders.wordnet.builder import wordnet
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError
@@ -64,11 +66,13 @@ def partition_by(
     tolerance: float,
     price: float,
 ) -> Partition:
-    """Return the partition of a method: exchange, frequency, sqrt-frequency or vectors."""
+    """Return the partition of a method: exchange, frequency, sqrt-frequency, vectors or wordnet."""
     if vectors_file is not None:
         return _by_vectors(text, vectors_file, seed)
     if method == "exchange":
         return by_exchange(text, tolerance, seed, price)
+    if method == "wordnet":
+        return _by_wordnet(text)
     mass = text.counts if method == "frequency" else np.sqrt(text.counts)
     return lambda words, n: equal_mass_bins(mass[words], n)
 
@@ -121,6 +125,19 @@ def _by_vectors(text: ClusteredText, path: Path, seed: Seed) -> Partition:
             clusters = kmeans_clusters(rows, min(n - n_bins, n_with), seed)
             class_of[has_vector] = clusters + n_bins
         return class_of
+
+    return partition
+
+
+def _by_wordnet(text: ClusteredText) -> Partition:
+    """Return the partition into parts of WordNet's is-a tree, of about equal square-root mass."""
+    tree = wordnet(text.corpus, binarise="none")
+    text.notes["wordnet"] = {name: tree.meta[name] for name in ("wordnet", "coverage")}
+
+    def partition(words: Int64, n: int) -> Int64:
+        mass = np.zeros(tree.n_labels)
+        mass[words] = np.sqrt(text.counts[words])
+        return cut(tree, mass, n)[words]
 
     return partition
 
