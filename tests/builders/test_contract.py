@@ -46,7 +46,6 @@ SETTINGS = {
         {"cluster_by": "frequency", "levels": 3, "binary": True},
         {"cluster_by": "sqrt-frequency"},
         {"cluster_by": "wordnet"},
-        {"cluster_by": "wordnet", "short_list": 2},
         {"cluster_by": "adaptive"},
     ],
 }
