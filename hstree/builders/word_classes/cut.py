@@ -48,7 +48,7 @@ def cut(tree: Tree, mass: Float64, n_classes: int) -> Int64:
     [1, 1, 1, 0, 0, 0]
     """
     low, high = 0.0, float(mass.sum())
-    best = _cut(tree, mass, high)
+    best = _cut(tree, mass, np.inf)  # one class, whatever the rounding of sums
     for _ in range(HALVINGS):
         limit = (low + high) / 2
         found = _cut(tree, mass, limit)
