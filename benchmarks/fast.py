@@ -66,6 +66,8 @@ Work = Callable[[], int]
 COPIED, MULTIPLIED = 1 << 26, 1 << 11
 #: Targets of a batch, and length of hidden vectors, of the layer alone.
 LAYER_BATCH, DIM = 4096, 100
+#: Samples that the classifier is fitted to.
+SAMPLES = 40_000
 
 
 def main() -> None:
@@ -239,7 +241,7 @@ def builders(n_words: int, corpus: hstree.Corpus, n_classes: int) -> dict[str, W
 
 def drawn_samples() -> tuple[Any, Int64]:
     """Return sparse samples of 20 of 20,000 features, and classes by Zipf that two depend on."""
-    rng, n, n_features = np.random.default_rng(0), 40_000, 20_000
+    rng, n, n_features = np.random.default_rng(0), SAMPLES, 20_000
     labels = rng.zipf(1.3, n) % 2000
     told = labels[:, None] * [7, 13] % n_features
     columns = np.hstack([told, rng.integers(0, n_features, (n, 18))])

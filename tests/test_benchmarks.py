@@ -57,6 +57,7 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
     sizes = ("--tokens", 300, "--rounds", 1, "--sizes", 400, "--words", 50, "--classes", 5)
     monkeypatch.setattr("benchmarks.fast.COPIED", 1 << 10)
     monkeypatch.setattr("benchmarks.fast.MULTIPLIED", 1 << 5)
+    monkeypatch.setattr("benchmarks.fast.SAMPLES", 2_000)
     text = ("--text", corpus)
     rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, *text, "--memory")
     rows, peaks = rows[: -len(MEASURED)], rows[-len(MEASURED) :]
@@ -68,6 +69,8 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
         "layer alone, huffman, 400 labels",
         "building, gmm, 50 vectors",
         "building, classes by exchange, 5 classes",
+        "fitting, Kneser-Ney, order 5",
+        "fitting, classifier by Adagrad, 2,000 classes",
         "reading text",
     }
     beside = ("--only", "cbow", "--busy", 1)
