@@ -118,7 +118,7 @@ class _Places:
     weight: Array  #: (R, d)
     bias: Array  #: (R,)
     first: Int64  #: (E,) the first position below each edge, of the leaves from left to right
-    position: Int64  #: (V,) that of each word
+    leaf: Int64  #: (V,) the edge that leads to each word
 
     @classmethod
     def of(
@@ -136,10 +136,10 @@ class _Places:
         before = offsets(size)[:-1]
         first = before - before[tree.child_start[tree.edge_node]]
         tree.sum_down(first)
-        is_leaf = tree.child < 0
-        position = np.empty(tree.n_labels, np.int64)
-        position[~tree.child[is_leaf]] = first[is_leaf]
-        return cls(tree, size, price * after, X, counts, weight, bias, first, position)
+        to_leaf = np.flatnonzero(tree.child < 0)
+        leaf = np.empty(tree.n_labels, np.int64)
+        leaf[~tree.child[to_leaf]] = to_leaf
+        return cls(tree, size, price * after, X, counts, weight, bias, first, leaf)
 
     def divide(self, level: Level, words: Int64, child: Int64) -> Int64:
         """Divide the words of the nodes of a level; write those at leaves to `child` (E,).
@@ -182,12 +182,10 @@ class _Places:
         """Return the branch (n,) of each word of a node with more than two children."""
         tree = self.tree
         edges = np.arange(tree.child_start[node], tree.child_start[node + 1])
-        child, room = tree.child[edges], self.size[edges].copy()
-        is_leaf = child < 0
+        is_leaf, room = tree.child[edges] < 0, self.size[edges].copy()
         # Leaves keep their words, whose weights theirs are
-        leaf_of = np.full(tree.n_labels, -1)
-        leaf_of[~child[is_leaf]] = np.flatnonzero(is_leaf)
-        branch = leaf_of[words]
+        leaf = self.leaf[words]
+        branch = np.where(tree.edge_node[leaf] == node, tree.edge_branch[leaf], -1)
         room[branch[branch >= 0]] = 0
         free = np.flatnonzero(is_leaf & (room > 0))
         others, inner = np.flatnonzero(branch < 0), np.flatnonzero(~is_leaf)
@@ -202,7 +200,7 @@ class _Places:
         gain *= self.counts[words[others], None]
         room = np.append(room[inner], len(free))
         # (n,) the child that each is below already; those that come from elsewhere find room
-        position = self.position[words[others]]
+        position = self.first[leaf[others]]
         present = np.searchsorted(self.first[edges[inner]], position, "right") - 1
         is_below = position < (self.first + self.size)[edges[inner[present]]]
         present[(present < 0) | ~is_below] = -1

@@ -21,8 +21,8 @@ from hstree import progress
 from hstree._files import read_json, write_json
 from hstree._options import Range, check_value
 from hstree._text import duration, plural
-from hstree._typing import Float32
 from hstree.builders import build
+from hstree.builders.shared.nodes import normalised
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import HstreeError, OptionError
@@ -316,15 +316,10 @@ def _stand_ins(train: Corpus, dim: int) -> WordVectors:
     drawn = np.random.default_rng(0).standard_normal((len(words), dim), np.float32)
     total = pairs @ drawn
     times = np.bincount(after, minlength=len(words))[:, None].astype(np.float32)
-    own = _unit(total / np.maximum(times, 1) - total.sum(axis=0) / max(len(after), 1))
-    return WordVectors(words.words, own + _unit(pairs @ _unit(pairs.T @ own)), counts=words.counts)
-
-
-def _unit(rows: Float32) -> Float32:
-    """Return rows divided by their lengths; zeros stay."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Float32 = rows / np.maximum(length, np.finfo(np.float32).tiny)
-    return unit
+    own = normalised(total / np.maximum(times, 1) - total.sum(axis=0) / max(len(after), 1))
+    return WordVectors(
+        words.words, own + normalised(pairs @ normalised(pairs.T @ own)), counts=words.counts
+    )
 
 
 def _planned(work: Work, entry: Trained, regime: Regime, seed: int, speeds: Speeds) -> PlannedRun:
