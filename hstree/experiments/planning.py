@@ -10,19 +10,18 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from hstree import progress
 from hstree._files import read_json, write_json
 from hstree._options import Range, check_value
 from hstree._text import duration, plural
 from hstree.builders import build
-from hstree.builders.shared.nodes import normalised
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import HstreeError, OptionError
@@ -38,11 +37,17 @@ from hstree.models.base import MOST_EPOCHS
 from hstree.tree import load as load_tree
 
 Regime = Literal["equal_epochs", "equal_seconds"]
+#: Returns the vectors that stand in for those of a trained model.
+Vectors = Callable[[], WordVectors]
 
 #: File of the predicted seconds of each run.
 PLAN = "plan.json"
 #: Tokens that a Kneser-Ney model is measured on.
-SAMPLE_TOKENS = 100_000
+SAMPLE_TOKENS = 3_000_000
+#: Tokens that a model learns from whose vectors stand in for those of a trained one.
+LEARNING_TOKENS = 500_000
+#: Turns that the training of a row is measured in, fewer once this many seconds have passed.
+TURNS, LONGEST_TURNS = 3, 3.0
 #: Rows are left out, the slowest first, until this many epochs of the others fit a budget.
 FEWEST_EPOCHS = 3
 #: Number of rows that are kept, however slow.
@@ -215,7 +220,8 @@ def plan(
         for entry in in_order(work, entries)
         if not isinstance(entry, Baseline) or (seed == work.seeds[0] and regime == "equal_epochs")
     ]
-    runs = []
+    runs: list[PlannedRun] = []
+    vectors = cache(partial(_first_vectors, next(iter(works.values()))))
     with progress.task("planning", len(to_do)) as task:
         for regime, work, entry, seed in to_do:
             task.note(entry.name)
@@ -225,7 +231,7 @@ def plan(
                 runs.append(PlannedRun(entry, regime, seed, finished=True))
             else:
                 if entry.slug not in measured:
-                    measured[entry.slug] = _measured(work, entry, seed)
+                    measured[entry.slug] = _measured(work, entry, seed, vectors)
                 runs.append(_planned(work, entry, regime, seed, measured[entry.slug]))
             task.advance()
     turns = throughput.TURN + 4 * throughput.TESTING_TURN  # of rows that are not measured here
@@ -261,27 +267,32 @@ def _is_finished(work: Work, entry: Trained, seed: int) -> bool:
     return finished(work.folder(entry, seed), key) is not None
 
 
-def _measured(work: Work, entry: Trained, seed: int) -> Speeds:
+def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds:
     """Return the speeds of a row from a few batches of a new model.
 
-    A tree that cannot be built yet is as fast as the same method's over stand-ins of its vectors.
+    A tree that cannot be built yet is as fast as the same method's over vectors that stand in.
     """
     building, spec = 0.0, _kept_layer(work, entry, seed)
     if spec is None:
-        building, spec = _trial(work, entry, seed)
+        building, spec = _trial(work, entry, seed, vectors)
+    began, speeds = time.perf_counter(), list[float]()
+    while len(speeds) < TURNS and time.perf_counter() - began < LONGEST_TURNS:
+        turn = throughput.throughput({entry.name: spec}, work.splits.train, rounds=1, **work.config)
+        speeds += turn[entry.name]
+    one_turn = (time.perf_counter() - began) / len(speeds)
     began = time.perf_counter()
-    measured = throughput.throughput({entry.name: spec}, work.splits.train, rounds=1, **work.config)
     model = new_model(spec, **work.config)
     throughput.map_memory(model)
     measures = "nll", "unnormalised", "vectors"
     in_testing = throughput.scoring_turn(model, work.splits.valid, measures)
-    seconds = time.perf_counter() - began + 2 * throughput.TESTING_TURN  # all words, and top 10
+    others = 2 * throughput.TESTING_TURN  # all words, and top 10
+    seconds = one_turn + time.perf_counter() - began + others
     scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
-    return Speeds(measured[entry.name][0], scoring, in_testing["vectors"], building, seconds)
+    return Speeds(float(np.median(speeds)), scoring, in_testing["vectors"], building, seconds)
 
 
-def _trial(work: Work, entry: Trained, seed: int) -> tuple[float, LayerSpec]:
-    """Return the seconds to build a tree over stand-ins of vectors, and the layer over it.
+def _trial(work: Work, entry: Trained, seed: int, vectors: Vectors) -> tuple[float, LayerSpec]:
+    """Return the seconds to build a tree over vectors that stand in, and the layer over it.
 
     A layer that needs none is returned as it is.
     """
@@ -289,37 +300,32 @@ def _trial(work: Work, entry: Trained, seed: int) -> tuple[float, LayerSpec]:
         return 0.0, work.spec(entry, seed)
     if entry.needs_model:  # its tree has the shape of the model's
         source = entry.vectors_from or RANDOM
-        return 0.0, _kept_layer(work, source, seed) or _trial(work, source, seed)[1]
-    vectors, options = _stand_ins(work.splits.train, work.config["dim"]), entry.seeded(seed)
+        return 0.0, _kept_layer(work, source, seed) or _trial(work, source, seed, vectors)[1]
+    of_words, options = vectors(), entry.seeded(seed)
     began = time.perf_counter()
     if entry.takes_vectors:
-        tree = build(entry.method, vectors, **options)
+        tree = build(entry.method, of_words, **options)
     else:
         with TemporaryDirectory() as folder:
             file = Path(folder) / "vectors.npy"
-            vectors.save(file)
+            of_words.save(file)
             tree = build(entry.method, work.splits.train, **{**options, "vectors_file": file})
     return time.perf_counter() - began, LayerSpec(LAYERS.get("tree"), tree)
 
 
-def _stand_ins(train: Corpus, dim: int) -> WordVectors:
-    """Return vectors that stand in for learned ones, by the words that words come after.
+def _first_vectors(work: Work) -> WordVectors:
+    """Return vectors of a model on a random tree after one epoch of the first lines.
 
-    The mean random vector of the words before a word, plus that of words that come after the same
-    ones: without these, rare words are noise, and a mixture gives them many more codes.
+    A tree of these is about as large as one of a trained model's.
     """
-    words, ids = train.counted_vocabulary(), train.ids(slice(None))
-    known = (ids[1:] >= 0) & (ids[:-1] >= 0)
-    after, before = ids[1:][known], ids[:-1][known]
-    size = (len(words), len(words))
-    pairs = csr_matrix((np.ones(len(after), np.float32), (after, before)), shape=size)
-    drawn = np.random.default_rng(0).standard_normal((len(words), dim), np.float32)
-    total = pairs @ drawn
-    times = np.bincount(after, minlength=len(words))[:, None].astype(np.float32)
-    own = normalised(total / np.maximum(times, 1) - total.sum(axis=0) / max(len(after), 1))
-    return WordVectors(
-        words.words, own + normalised(pairs @ normalised(pairs.T @ own)), counts=words.counts
-    )
+    train = work.splits.train
+    model = new_model(work.spec(RANDOM, work.seeds[0]), **work.config)
+    some = model.windows(train.select_lines(0, _n_first(train, LEARNING_TOKENS)))
+    model.layer.prepare(some)
+    trainer = model.trainer(some)
+    for contexts, targets, _ in trainer.epoch_batches(some):
+        trainer.step(contexts, targets, trainer.learning_rate(0))
+    return model.mean_predicted_vectors(train)
 
 
 def _planned(work: Work, entry: Trained, regime: Regime, seed: int, speeds: Speeds) -> PlannedRun:
@@ -344,13 +350,10 @@ def _planned_baseline(work: Work, entry: Baseline) -> PlannedRun:
     first = work.seeds[0]
     if finished_baseline(entry.order, work.splits, work.folder(entry, first)) is not None:
         return PlannedRun(entry, "equal_epochs", first, finished=True)
-    parts = [
-        text.select_lines(0, max(1, text.n_lines * SAMPLE_TOKENS // max(SAMPLE_TOKENS, len(text))))
-        for text in work.splits.as_dict().values()
-    ]
-    sample = Splits(*parts)
-    with TemporaryDirectory() as folder:
-        result = run_baseline(entry.order, sample, Path(folder))
+    for tokens in (SAMPLE_TOKENS // 100, SAMPLE_TOKENS):  # the first loads the kernels
+        sample = _first_lines(work.splits, tokens)
+        with TemporaryDirectory() as folder:
+            result = run_baseline(entry.order, sample, Path(folder))
     share = len(work.splits.train) / len(sample.train)
     held_out = len(work.splits.valid) + len(work.splits.test)
     scored = held_out / max(1, len(sample.valid) + len(sample.test))
@@ -361,6 +364,17 @@ def _planned_baseline(work: Work, entry: Baseline) -> PlannedRun:
         building=share * result.fit_seconds,
         scoring=scored * (result.seconds - result.fit_seconds),
     )
+
+
+def _first_lines(splits: Splits, tokens: int) -> Splits:
+    """Return the first lines of each split, of some tokens or all."""
+    parts = (text.select_lines(0, _n_first(text, tokens)) for text in splits.as_dict().values())
+    return Splits(*parts)
+
+
+def _n_first(text: Corpus, tokens: int) -> int:
+    """Return the number of lines that have some tokens, at least one, or all."""
+    return max(1, text.n_lines * tokens // max(tokens, len(text)))
 
 
 # Fitting to a budget

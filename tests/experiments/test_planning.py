@@ -2,18 +2,18 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from hstree import progress
+from hstree import LanguageModel, progress
 from hstree.errors import OptionError
 from hstree.experiments import compare, planning, results
 from hstree.experiments.comparison import plan_of
 from hstree.experiments.entries import Baseline, Layer, Method
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.planning import PLAN, Plan, PlannedRun, fitted
+from hstree.experiments.work import Work
 from hstree.models.base import MOST_EPOCHS
 from tests.texts import corpus_of, markov_lines
 
@@ -217,23 +217,14 @@ def test_the_overall_task_advances_with_the_tokens_and_ends_whole(splits, tmp_pa
     assert len([step for step in sink.steps if step > 0]) > 20
 
 
-def test_stand_ins_of_vectors_are_of_the_words_before_and_of_words_like_these(tmp_path):
-    corpus = corpus_of(tmp_path, ["a b a c", "a b"])
-    vectors = planning._stand_ins(corpus, 6)
-    drawn = np.random.default_rng(0).standard_normal((len(vectors.labels), 6), np.float32)
-    of = dict(zip(vectors.labels, drawn, strict=True))
-    text = ["a", "b", "a", "c", "<eos>", "a", "b", "<eos>"]
-    pairs = list(pairwise(text))
-    everywhere = np.mean([of[before] for before, _ in pairs], axis=0)
-    own = {
-        word: unit(np.mean([of[b] for b, after in pairs if after == word], axis=0) - everywhere)
-        for word in of
-    }
-    context = {word: unit(sum(own[after] for b, after in pairs if b == word)) for word in of}
-    for word, found in zip(vectors.labels, vectors.vectors, strict=True):
-        alike = unit(sum(context[before] for before, after in pairs if after == word))
-        np.testing.assert_allclose(found, own[word] + alike, atol=1e-5)
-
-
-def unit(vector):
-    return vector / np.linalg.norm(vector)
+def test_vectors_that_stand_in_are_those_of_a_model_after_an_epoch_of_the_first_lines(
+    splits, tmp_path, monkeypatch
+):
+    work = Work.of(splits, [GMM], tmp_path, 1, QUICK)
+    model = LanguageModel(work.tree(RANDOM, 0), **{**QUICK, "epochs": 1}).fit(splits.train)
+    fitted_vectors = model.mean_predicted_vectors(splits.train).vectors
+    np.testing.assert_array_equal(planning._first_vectors(work).vectors, fitted_vectors)
+    monkeypatch.setattr(planning, "LEARNING_TOKENS", len(splits.train) // 3)
+    fewer = planning._first_vectors(work).vectors
+    assert fewer.shape == fitted_vectors.shape
+    assert not np.allclose(fewer, fitted_vectors)
