@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from hstree import progress
+from hstree._compiled import n_threads
 from hstree._files import read_json, write_json
 from hstree._options import Range, check_value
 from hstree._text import duration, plural
@@ -288,6 +289,8 @@ def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds
     others = 2 * throughput.TESTING_TURN  # all words, and top 10
     seconds = one_turn + time.perf_counter() - began + others
     scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
+    if model.layer.scores_in_threads:
+        scoring *= n_threads()
     return Speeds(float(np.median(speeds)), scoring, in_testing["vectors"], building, seconds)
 
 
