@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hstree.experiments.bootstrap import bootstrap
     from hstree.experiments.comparison import compare
     from hstree.experiments.evaluation import evaluate
+    from hstree.experiments.recommendation import recommend
     from hstree.models.cbow import CBOW
     from hstree.models.lbl import LanguageModel
     from hstree.models.registry import load as load_model
@@ -41,6 +42,7 @@ __all__ = [
     "evaluate",
     "load",
     "load_model",
+    "recommend",
 ]
 
 _LAZY = {
@@ -51,6 +53,7 @@ _LAZY = {
     "compare": "hstree.experiments.comparison:compare",
     "evaluate": "hstree.experiments.evaluation:evaluate",
     "load_model": "hstree.models.registry:load",
+    "recommend": "hstree.experiments.recommendation:recommend",
 }
 #: Packages that `import hstree` alone does not import.
 _PACKAGES = {

@@ -60,6 +60,14 @@ def test_a_tree_is_bootstrapped(corpus, tmp_path):
     assert [name for name, _ in rounds] == ["round-0", "round-1"]
 
 
+def test_an_output_layer_is_recommended(corpus, tmp_path):
+    model = {name: value for name, value in BUDGET.items() if name != "epochs"}
+    found = hstree.recommend(
+        corpus, tmp_path / "advice", seconds=1.0, candidates=["huffman", "flat"], **model
+    )
+    assert {candidate.name for candidate in found.candidates} == {"huffman", "flat"}
+
+
 def test_a_path_instead_of_a_corpus_is_refused(corpus, tmp_path):
     tree = hstree.build("huffman", corpus)
     with pytest.raises(hstree.HstreeError, match=r"Corpus\.read"):

@@ -25,6 +25,7 @@ from hstree_cli.commands.embed import embed
 from hstree_cli.commands.evaluate import evaluate
 from hstree_cli.commands.methods import layers, methods
 from hstree_cli.commands.predict import predict
+from hstree_cli.commands.recommend import recommend
 from hstree_cli.commands.report import report
 from hstree_cli.commands.sample import sample
 from hstree_cli.commands.score import score
@@ -81,7 +82,7 @@ def hstree(
 
 #: Commands by the panel of the help page that lists them.
 PANELS = {
-    "Start here": (demo, compare, report),
+    "Start here": (demo, recommend, compare, report),
     "Build trees": (methods, vocab, build, check, stats, show, convert),
     "Train on trees and other output layers": (layers, evaluate, survey, bootstrap, embed),
     "Use a trained model": (predict, sample, score),

@@ -32,7 +32,7 @@ import numpy as np
 from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
-from hstree.experiments import results
+from hstree.experiments import results, survey
 from hstree.experiments.runs import CHECKPOINTS
 from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
@@ -271,11 +271,16 @@ def _is_so_far(path: Path) -> bool:
     """Return whether a file has the results of finished rows, while others are pending."""
     if path.name == "results.json":
         return bool(results.load(path).pending)
-    if path.name != "results.csv":
+    if path.name == "survey.json":
+        return bool(survey.load(path).pending)
+    if path.name not in ("results.csv", "survey.csv"):
         return False
-    found = results.load(path.parent)
     with path.open(newline="") as file:
-        return len(list(csv.DictReader(file))) < len(found.rows) + len(found.pending)
+        rows = list(csv.DictReader(file))
+    if path.name == "survey.csv":
+        return not all(row[f"{regime}_valid"] for row in rows for regime in survey.REGIMES)
+    found = results.load(path.parent)
+    return len(rows) < len(found.rows) + len(found.pending)
 
 
 def _state(

@@ -20,6 +20,7 @@ COMMANDS = [
     "evaluate",
     "embed",
     "bootstrap",
+    "recommend",
     "compare",
     "survey",
     "predict",

@@ -1,0 +1,227 @@
+"""`hstree recommend`: which output layer to train in the seconds that there are."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from hstree_cli.arguments import refuse_lists
+from hstree_cli.completions import layers, methods
+from hstree_cli.options import (
+    CorpusName,
+    HeldOut,
+    JsonFile,
+    Quiet,
+    Reading,
+    examples,
+    option,
+)
+from hstree_cli.outputs import check_file, check_folder, written
+from hstree_cli.registered_options import ModelOptions
+from hstree_cli.tables import (
+    bold_if,
+    facts,
+    figure,
+    narrow,
+    origin,
+    short_figure,
+    table,
+)
+from hstree_cli.terminal import say, showing_progress
+
+if TYPE_CHECKING:
+    from hstree.experiments.entries import Entry
+    from hstree.experiments.recommendation import Recommendation
+
+
+@examples(
+    "hstree recommend corpus.txt --seconds 600 -o advice",
+    "hstree recommend corpus.txt --scores 500 -o advice",
+    "hstree recommend corpus.txt --seconds 600 -o advice --train",
+)
+def recommend(
+    corpus: CorpusName,
+    *,
+    output: Annotated[
+        Path, option("--output -o", "Folder for trials, trees and the recommendation.", "DIR")
+    ],
+    seconds: Annotated[
+        float,
+        option(
+            "--seconds",
+            "Budget from the text to the trained model: vectors, tree, training.",
+            "S",
+        ),
+    ] = 600.0,
+    scores: Annotated[
+        float | None,
+        option("--scores", "Recommend nothing that computes more scores a target.", "N"),
+    ] = None,
+    target_ppl: Annotated[
+        float | None,
+        option(
+            "--target-ppl",
+            "Recommend what reaches this validation perplexity first, if any does in time.",
+            "P",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        option(
+            "--method -m",
+            'Candidate with its options, as in "gmm --epsilon 0.4"; repeatable.',
+            "METHOD",
+            autocompletion=methods,
+        ),
+    ] = None,
+    layer: Annotated[
+        list[str] | None,
+        option(
+            "--layer",
+            'Output layer as a candidate, as in "sampled --samples 500"; repeatable.',
+            "LAYER",
+            autocompletion=layers,
+        ),
+    ] = None,
+    train: Annotated[
+        bool,
+        option("--train", "Train the recommended layer for the whole budget; say what came true."),
+    ] = False,
+    held_out: HeldOut,
+    training: Annotated[
+        dict[str, Any], ModelOptions(without=frozenset(["epochs", "seconds", "online"]))
+    ],
+    reading: Reading,
+    json: JsonFile = None,
+    force: Annotated[bool, option("--force", "Replace an existing file of --json.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Recommend a tree, or none, for a budget of seconds, of scores, or a wanted perplexity.
+
+    Trees are built and every candidate is trained for 1/64 and 1/32 of the seconds,
+    the best three for 1/16, the best two for 1/8: about 0.7 of the budget in all.
+    Their validation perplexities are extrapolated to the whole budget. By default
+    eight candidates: huffman, gmm, gmm --epsilon 0.4 --trees 4, four kinds of classes,
+    flat.
+
+    DIR gets recommendation.json and the trees. Finished trials are kept: the same
+    command goes on where it stopped, and --train trains what was recommended.
+    """
+    from hstree._files import write_json
+    from hstree.experiments.recommendation import recommend as recommended
+    from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
+
+    for typed, values in (("-m", method), ("--layer", layer)):
+        refuse_lists(typed, values)
+    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
+    check_folder(output, "-o", ("recommendation.json", "runs", "trained"), apart_from=sources)
+    check_file(json, "--json", force=force, apart_from=sources)
+    with showing_progress(quiet):
+        splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
+        warn_of_seen_lines(splits, {})
+        found = recommended(
+            splits,
+            output,
+            seconds=seconds,
+            scores=scores,
+            target=target_ppl,
+            candidates=_candidates(method, layer, len(splits.train.vocabulary)),
+            train=train,
+            **training,
+        )
+    with written((json, lambda path: write_json(path, found.as_dict()))):
+        _print(found, output, origin(splits.train))
+
+
+def _candidates(method: list[str] | None, layer: list[str] | None, n_words: int) -> list[Entry]:
+    """Return the candidates, named as they are typed."""
+    from hstree.experiments.entries import Layer, Method, as_entries
+    from hstree.experiments.recommendation import default_candidates
+    from hstree_cli.method_strings import parse_layer, parse_method, spelled
+
+    if not method and not layer:
+        entries = as_entries(default_candidates(n_words))
+        return [
+            replace(e, name=spelled(e.builder, e.options)) if isinstance(e, Method) else e
+            for e in entries
+        ]
+    parsed = map(parse_layer, layer or ())
+    return [
+        *map(parse_method, method or ()),
+        *(Layer(kind.name, options, name) for kind, options, name in parsed),
+    ]
+
+
+def _print(found: Recommendation, folder: Path, text: str) -> None:
+    """Print the candidates, the recommendation and what came true."""
+    columns = ("scores\n/target", "s to\nbuild", "s\ntrained", "\nvalid", "\nexpected")
+    filled = table("\ncandidate", *columns, text=("\ncandidate",))
+    for candidate in found.candidates:
+        last = candidate.trials[-1]
+        filled.add_row(
+            candidate.name,
+            short_figure(candidate.scores),
+            short_figure(candidate.building),
+            short_figure(last.seconds) + ("*" if last.converged else ""),
+            figure(last.valid, 1),
+            figure(candidate.expected(found.seconds), 1),
+            style=bold_if(candidate is found.best),
+        )
+    say(narrow(filled, *columns))
+    say(facts([("text", text), *_advice(found, folder)]))
+
+
+def _advice(found: Recommendation, folder: Path) -> list[tuple[str, str]]:
+    best = found.best
+    low, high = found.interval
+    rows = [
+        ("recommended", best.name),
+        (
+            "expected",
+            f"validation perplexity {figure(found.expected, 1)} after {found.seconds:g} s, 95% "
+            f"interval {figure(low, 1)} to {figure(high, 1)}; from trials of 1/64 to 1/8 of that",
+        ),
+    ]
+    if found.target is not None:
+        rows.append(("target", _reached(found)))
+    if found.chance is not None:
+        second = found.candidates[1]
+        rows.append(
+            (
+                "how sure",
+                f"better than {second.name} ({figure(second.expected(found.seconds), 1)}) with a "
+                f"chance of {100 * found.chance:.0f}%",
+            )
+        )
+    if any(candidate.trials[-1].converged for candidate in found.candidates):
+        rows.append(("*", "training stopped by itself"))
+    if best.tree is not None:
+        rows.append(("tree", str(folder / best.tree)))
+    if found.outcome is None:
+        rows.append(("next", "the same command with --train trains it for the whole budget"))
+        return rows
+    real = found.outcome
+    verdict = "within" if low <= real.valid <= high else "outside of"
+    model = shlex.quote(str(folder / (found.model or "")))
+    return [
+        *rows,
+        (
+            "came true",
+            f"validation perplexity {figure(real.valid, 1)}, {verdict} the interval, test "
+            f"{figure(real.test, 1)}, after {figure(real.seconds, 0)} s",
+        ),
+        ("model", f"{model}; `hstree predict {model} WORDS` uses it"),
+    ]
+
+
+def _reached(found: Recommendation) -> str:
+    target = found.target or 0.0
+    reached = found.best.seconds_to(target)
+    if reached > found.seconds:
+        return (
+            f"no candidate is expected to reach {target:g} in {found.seconds:g} s; this one comes "
+            "nearest"
+        )
+    return f"{target:g} is expected after {figure(reached, 0)} s"
