@@ -71,6 +71,7 @@ COMMANDS = {
     "evaluate --no-train": "evaluate model text.txt --no-train",
     "embed": "embed text.txt --epochs 3 --fresh -o e.vec --force",
     "bootstrap": f"bootstrap text.txt {TRAINING} --fresh -o b",
+    "recommend": "recommend text.txt --dim 50 --seconds 60 -o a",
     "compare": f"compare text.txt {TRAINING} --fresh -m huffman -m gmm --baseline kn5 -o d",
     "survey": f"survey text.txt {TRAINING} --fresh -r 'huffman, nce, sampled, classes' -o s",
     "report": "report compared -o p.html",
