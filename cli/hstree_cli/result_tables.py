@@ -279,6 +279,15 @@ def perplexity_comparison(rows: Sequence[Row], answer: str | None = None) -> Tab
     return narrow(filled, "valid", "test", "n", "p")
 
 
+def wordnet_fact(rows: Sequence[Row]) -> Facts:
+    """Return what WordNet has, and the perplexities there; nothing without a tree of it."""
+    covered = ", ".join(f"{row.name} {figure(row.covered, 1)}" for row in rows if row.covered)
+    if all(row.in_wordnet is None for row in rows):
+        return []
+    there = f"; test perplexity over the tokens of its words: {covered}" if covered else ""
+    return [("in WordNet", f"share of the training tokens that WordNet has{there}")]
+
+
 def _size_comparison(rows: Sequence[Row], answer: str | None) -> Table:
     """Return the table of the sizes of trees and models."""
     columns = ["codes\n/word", "code\nlength", "scores\n/target", "para-\nmeters"]
@@ -352,11 +361,7 @@ def _comparison_facts(results: Comparison, text: str) -> Facts:
         *([at_limit_fact(options["epochs"])] if any(row.at_epoch_limit for row in rows) else []),
         *(("read before", line) for line in results.read_before()),
         *([] if blocks is None else [ratio_fact(blocks, results.tokens["test"])]),
-        *(
-            [("in WordNet", "share of the training tokens that WordNet has")]
-            if any(row.in_wordnet is not None for row in rows)
-            else []
-        ),
+        *wordnet_fact(rows),
         *(
             [("unnormalised", "test perplexity if every score were read as a log-probability")]
             if any(row.log_normaliser for row in rows)

@@ -367,6 +367,9 @@ class Row:
         Test perplexity in each band of the comparison; None for a band without tokens.
     log_normaliser : NormaliserFigures or None
         Means over the runs; None for layers that are normalised by design.
+    covered : float or None
+        Test perplexity over the tokens of words that WordNet has, the mean over the runs; None in a
+        comparison without a tree built from WordNet.
     """
 
     name: str
@@ -393,6 +396,7 @@ class Row:
     log_normaliser: NormaliserFigures | None = None
     speed_rounds: list[float] | None = None
     scoring: ScoringSpeed | None = None
+    covered: float | None = None
 
     @property
     def is_flat(self) -> bool:
@@ -634,6 +638,7 @@ def _csv_line(row: Row) -> dict[str, Any]:
         "depth": tree and tree.depth,
         "parameters": row.parameters,
         "in_wordnet": row.in_wordnet,
+        "covered": row.covered,
         "seeds": len(row.runs),
         "at_epoch_limit": row.at_epoch_limit,
         **{part: row.perplexity[part].mean for part in SCORED},

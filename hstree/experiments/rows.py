@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from safetensors import safe_open
 
-from hstree._typing import Float64, Int64
+from hstree._typing import Bool, Float64, Int64
 from hstree.data.text_score import perplexity
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import (
@@ -46,6 +46,46 @@ def in_wordnet(tree: Tree) -> float | None:
         case "wordnet", {"tokens_in_wordnet": float(share)}:
             return share
     return None
+
+
+def words_in_wordnet(tree: Tree) -> Bool | None:
+    """Return whether WordNet has each label (V,); None for a tree not built from WordNet.
+
+    The others are below the last child of the root.
+    """
+    match tree.meta.get("method"), tree.meta.get("coverage"):
+        case "wordnet", {"words": int(words), "words_in_wordnet": int(inside)}:
+            pass
+        case _:
+            return None
+    if inside in (0, words):
+        return np.full(tree.n_labels, inside > 0)
+    is_outside = np.zeros(len(tree.child), np.int64)
+    is_outside[tree.child_start[1] - 1] = 1
+    tree.sum_down(is_outside)
+    to_label = tree.child < 0
+    has = np.ones(tree.n_labels, np.bool_)
+    has[~tree.child[to_label]] = is_outside[to_label] == 0
+    return has
+
+
+def covered_tokens(tree: Tree, splits: Splits) -> Bool | None:
+    """Return whether WordNet has the word of each test token (T,); None as `words_in_wordnet`."""
+    has = words_in_wordnet(tree)
+    if has is None:
+        return None
+    vocabulary = splits.train.vocabulary
+    number = {word: i for i, word in enumerate(tree.labels)}
+    of_word = has[[number[word] for word in vocabulary.words]]
+    ids = splits.test.with_vocabulary(vocabulary).ids(slice(None))
+    return (ids >= 0) & of_word[ids]
+
+
+def mean_perplexity(nlls: Sequence[Float64], some: Bool) -> float | None:
+    """Return the mean perplexity of some tokens (T,) over random states; None without tokens."""
+    tokens = int(some.sum())
+    values = [perplexity(float(nll[some].sum()), tokens) for nll in nlls if tokens]
+    return finite(float(np.mean(values))) if values else None
 
 
 def parameters_of(model: Path) -> int:
@@ -155,12 +195,8 @@ class Bands:
 
         `nlls` has the nll in nats of every test token, a float64 array (T,) per random state.
         """
-        means: list[float | None] = []
-        for number, band in enumerate(self.bands):
-            in_band = self.band_of_token == number
-            values = [perplexity(float(nll[in_band].sum()), band.tokens) for nll in nlls]
-            means.append(finite(float(np.mean(values))) if band.tokens else None)
-        return means
+        bands = range(len(self.bands))
+        return [mean_perplexity(nlls, self.band_of_token == band) for band in bands]
 
 
 def frequency_bands(splits: Splits) -> Bands:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._options import RandomState, check_value
-from hstree._typing import Float64
+from hstree._typing import Bool, Float64
 from hstree.builders import BuilderInput
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
@@ -378,6 +378,7 @@ class Work:
         flat = next((e for e in entries if e.name in specs and specs[e.name].is_flat), None)
         flat_name = None if flat is None else flat.name
         flat_nlls = None if flat is None else self.nlls(flat)
+        covered = self._covered(specs.values())
         tokens = len(self.splits.train)
         per_epoch = {name: tokens / statistics.median(of) for name, of in measured.items()}
         from_text = rows.seconds_from_text(
@@ -403,10 +404,16 @@ class Work:
                         seen=seen(self.splits, spec),
                         to_flat=None if flat_nlls is None else paired_ratio(nlls, flat_nlls),
                         by_band=bands.perplexities(nlls),
+                        covered=None if covered is None else rows.mean_perplexity(nlls, covered),
                     )
                 )
                 task.advance()
         return table
+
+    def _covered(self, specs: Iterable[LayerSpec]) -> Bool | None:
+        """Return whether WordNet has the word of each test token (T,), if a tree is built of it."""
+        masks = (rows.covered_tokens(s.tree, self.splits) for s in specs if s.tree is not None)
+        return next((mask for mask in masks if mask is not None), None)
 
     def _with_ratio(self, choice: Choice | None, entries: Sequence[Entry]) -> Choice | None:
         """Return a choice with its comparison to the rival on the same test tokens."""

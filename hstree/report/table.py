@@ -197,8 +197,13 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
     """Return the columns; `oov` adds the perplexity without words out of vocabulary."""
     without = Column("no OOV", "perplexity", "on the test split without words out of vocabulary",
                      lambda row: _cell(perplexity, row.perplexity("test_without_oov")))  # fmt: skip
-    wordnet = Column("WordNet", "% of tokens", "share of the training tokens that WordNet has",
-                     lambda row: _cell("{:.0%}".format, row.result.in_wordnet))  # fmt: skip
+    wordnet = Column(
+        "WordNet",
+        "% of tokens",
+        "share of the training tokens that WordNet has, and "
+        "the test perplexity over the tokens of its words",
+        _in_wordnet,
+    )
     log_z = [
         Column("ln Z", "nats", "log of the normaliser that the layer is trained to have at 0: its "
                "mean and standard deviation over the test tokens", _log_z),
@@ -239,6 +244,12 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
         *([wordnet] if any(row.result.in_wordnet is not None for row in rows) else []),
         *(log_z if any(row.result.log_normaliser for row in rows) else []),
     ]  # fmt: skip
+
+
+def _in_wordnet(row: PageRow) -> Cell:
+    covered = row.result.covered
+    note = "" if covered is None else f"{perplexity(covered)} there"
+    return _cell("{:.0%}".format, row.result.in_wordnet, note)
 
 
 def _cell(form: Callable[[float], str], value: float | None, note: str = "") -> Cell:

@@ -11,7 +11,7 @@ import hstree as library
 from hstree.experiments import results
 from hstree.experiments.significance import Ratio
 from hstree.models.lbl import LogBilinearTrainer
-from hstree_cli.result_tables import perplexity_comparison
+from hstree_cli.result_tables import perplexity_comparison, wordnet_fact
 from tests.experiments.made_up import a_row
 from tests.experiments.test_comparison import timeless
 
@@ -75,6 +75,14 @@ def test_every_figure_fits_the_terminal(hstree, corpus, tmp_path, monkeypatch, c
 def test_the_row_that_is_named_below_the_table_is_bold():
     drawn = perplexity_comparison([a_row(name="one"), a_row(name="two")], "two")
     assert [row.style for row in drawn.rows] == [None, "bold"]
+
+
+def test_perplexities_on_the_words_of_wordnet_are_told_beside_its_tree():
+    rows = [a_row(name="of it", in_wordnet=0.41, covered=98.12), a_row(name="other", covered=97.0)]
+    ((name, told),) = wordnet_fact(rows)
+    assert name == "in WordNet"
+    assert told.endswith("test perplexity over the tokens of its words: of it 98.1, other 97.0")
+    assert wordnet_fact([a_row(), a_row()]) == []
 
 
 def test_an_interval_where_the_text_is_long_enough():

@@ -223,6 +223,11 @@ def test_rows_say_how_many_tokens_wordnet_has(tmp_path):
     found = compare(splits, ["wordnet", "huffman"], tmp_path / "c", **QUICK).rows
     # dogs, cat and ran of six words and an <eos>.
     assert [row.in_wordnet for row in found] == [pytest.approx(3 / 7), None]
+    ids = splits.test.ids(slice(None))
+    covered = [splits.train.vocabulary.words[i] in ("dogs", "cat", "ran") for i in ids]
+    for row in found:
+        (nll,) = (np.load(tmp_path / "c" / run.folder / "test_nll.npy") for run in row.runs)
+        assert row.covered == pytest.approx(np.exp(nll[covered].mean()))
 
 
 def test_bands_add_up_to_the_perplexity(compared, splits):

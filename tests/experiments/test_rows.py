@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hstree import build
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import Band, Spread
-from hstree.experiments.rows import TOLERANCE, choice, frequency_bands
+from hstree.experiments.rows import TOLERANCE, choice, frequency_bands, words_in_wordnet
 from tests.experiments.made_up import a_row, a_tree
 from tests.texts import corpus_of
 
@@ -38,6 +39,25 @@ def test_a_band_without_test_tokens_has_no_perplexity(tmp_path):
     bands = frequency_bands(Splits(train, test, test))
     assert [band.tokens for band in bands.bands] == [2, 0]
     assert bands.perplexities([np.zeros(2)]) == [1, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("the dogs and the cat ran and xyzzy", {"dogs", "cat", "ran"}),
+        ("the dogs", {"dogs"}),
+        ("dogs cat", {"dogs", "cat"}),
+        ("the xyzzy", set()),
+    ],
+)
+@pytest.mark.parametrize("binarise", ["tfidf", "none"])
+def test_the_words_that_wordnet_has(tmp_path, text, inside, binarise):
+    corpus = corpus_of(tmp_path, [text] * 3)
+    tree = build("wordnet", corpus, binarise=binarise)
+    has = words_in_wordnet(tree)
+    assert {label for label, is_in in zip(tree.labels, has, strict=True) if is_in} == inside
+    assert tree.meta["coverage"]["words_in_wordnet"] == len(inside)
+    assert words_in_wordnet(build("huffman", corpus)) is None
 
 
 def scored(name, valid, speed, kind="tree", test=100.0):
