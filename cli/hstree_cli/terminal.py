@@ -112,7 +112,24 @@ def say(result: RenderableType) -> None:
 
 @contextmanager
 def showing_progress(quiet: bool = False) -> Iterator[None]:
-    """Show the library's progress while the body runs: bars on a terminal, else lines."""
+    """Show the library's progress while the body runs: bars on a terminal, else lines.
+
+    Also say so when Ctrl-C waits for the end of a long step of a training.
+    """
+    from hstree.training.interrupts import telling
+
+    with telling(_say_that_it_waits), _shown(quiet):
+        yield
+
+
+def _say_that_it_waits() -> None:
+    warn(
+        "interrupted: it ends after the batch that is being computed; Ctrl-C again ends it at once"
+    )
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[None]:
     if quiet:
         yield
         return
