@@ -123,9 +123,7 @@ def showing_progress(quiet: bool = False) -> Iterator[None]:
 
 
 def _say_that_it_waits() -> None:
-    warn(
-        "interrupted: it ends after the batch that is being computed; Ctrl-C again ends it at once"
-    )
+    warn("interrupted: the training ends after the batch that is being computed")
 
 
 @contextmanager

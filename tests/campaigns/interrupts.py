@@ -88,6 +88,8 @@ COMMANDS = {
         for ending in ("npz", "json.gz", "dot", "graphml", "nwk", "napkinxc")
     },
 }
+#: Most signals that a command is sent, one after each line that says so.
+SIGNALS = 3
 #: What a command says that goes on for a moment.
 WARNED = "warning: interrupted"
 #: What prepares the inputs.
@@ -199,9 +201,10 @@ def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
         if process.returncode == 0:
             return None
         raise RuntimeError(f"{command}: ended with {process.returncode}: {_said(folder)}")
-    # A training that was stopped says so, and scores what it has; the second signal ends that.
+    # A training says so that stops after a long batch, and one that was stopped, which scores what
+    # it has; the next signal ends that.
     seconds, used = 0.0, 0.0
-    for _ in range(2):
+    for _ in range(SIGNALS):
         if process.poll() is None:
             answered, computed = _signalled(process, folder)
             seconds, used = max(seconds, answered), max(used, computed)
@@ -215,7 +218,7 @@ def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
     outside = process.returncode == -signal.SIGINT and not said
     if process.returncode != 130 and not outside:
         fault = f"status {process.returncode}: {said.strip()}"
-    elif not outside and not 1 <= said.count("interrupted") <= 2:
+    elif not outside and not 1 <= said.count("interrupted") <= SIGNALS:
         fault = f"not one line: {said.strip()!r}"
     return Answer(command, after, seconds, used, fault)
 
@@ -231,7 +234,7 @@ def _signalled(process: subprocess.Popen[bytes], folder: Path) -> tuple[float, f
     used = before
     while process.poll() is None and time.perf_counter() < start + PATIENCE:
         used = max(used, _computed(process.pid))
-        if WARNED in _said(folder) and WARNED not in told:
+        if _said(folder).count(WARNED) > told.count(WARNED):
             break
         time.sleep(0.005)
     return time.perf_counter() - start, used - before
