@@ -319,11 +319,12 @@ def _trial(work: Work, entry: Trained, seed: int, vectors: Vectors) -> tuple[flo
 def _first_vectors(work: Work) -> WordVectors:
     """Return vectors of a model on a random tree after one epoch of the first lines.
 
-    A tree of these is about as large as one of a trained model's.
+    They are means over the whole training split, so that every word has one. A tree of these is
+    about as large as one of a trained model's.
     """
     train = work.splits.train
     model = new_model(work.spec(RANDOM, work.seeds[0]), **work.config)
-    some = model.windows(train.select_lines(0, _n_first(train, LEARNING_TOKENS)))
+    some = model.windows(first_lines(train, LEARNING_TOKENS))
     model.layer.prepare(some)
     trainer = model.trainer(some)
     for contexts, targets, _ in trainer.epoch_batches(some):
@@ -354,7 +355,8 @@ def _planned_baseline(work: Work, entry: Baseline) -> PlannedRun:
     if finished_baseline(entry.order, work.splits, work.folder(entry, first)) is not None:
         return PlannedRun(entry, "equal_epochs", first, finished=True)
     for tokens in (SAMPLE_TOKENS // 100, SAMPLE_TOKENS):  # the first loads the kernels
-        sample = _first_lines(work.splits, tokens)
+        parts = work.splits.as_dict().values()
+        sample = Splits(*(first_lines(text, tokens) for text in parts))
         with TemporaryDirectory() as folder:
             result = run_baseline(entry.order, sample, Path(folder))
     share = len(work.splits.train) / len(sample.train)
@@ -369,15 +371,10 @@ def _planned_baseline(work: Work, entry: Baseline) -> PlannedRun:
     )
 
 
-def _first_lines(splits: Splits, tokens: int) -> Splits:
-    """Return the first lines of each split, of some tokens or all."""
-    parts = (text.select_lines(0, _n_first(text, tokens)) for text in splits.as_dict().values())
-    return Splits(*parts)
-
-
-def _n_first(text: Corpus, tokens: int) -> int:
-    """Return the number of lines that have some tokens, at least one, or all."""
-    return max(1, text.n_lines * tokens // max(tokens, len(text)))
+def first_lines(text: Corpus, tokens: int) -> Corpus:
+    """Return the first lines of a text, at least one, of some tokens or all."""
+    lines = text.n_lines * tokens // max(tokens, len(text))
+    return text.select_lines(0, max(1, lines))
 
 
 # Fitting to a budget

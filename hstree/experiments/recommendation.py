@@ -10,26 +10,29 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
 from typing import Annotated, Any
 
 from hstree import progress
+from hstree._compiled import kernels, n_threads
 from hstree._files import hash_of, read_json, write_json
 from hstree._options import Range, check_value
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import perplexity
-from hstree.errors import InputError, OptionError
+from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.experiments.entries import EntryLike, Method, Trained, as_entries, trained_of
 from hstree.experiments.evaluation import Splits
-from hstree.experiments.results import decode
-from hstree.experiments.runs import build_seconds, kept_result, locked
+from hstree.experiments.planning import first_lines
+from hstree.experiments.results import RunResult, decode
+from hstree.experiments.runs import CHECKPOINTS, build_seconds, kept_result, locked
 from hstree.experiments.work import RANDOM, Work
 from hstree.layers.registry import LayerSpec
 from hstree.models import new_model
 from hstree.models.base import MOST_EPOCHS
+from hstree.tree import load
 from hstree.tree.statistics import tree_statistics
 
 FORMAT, VERSION = "hstree recommendation", 1
@@ -47,8 +50,10 @@ LEARNING = 0.1
 #: predicted the lowest validation perplexity best from those after two and four epochs.
 EXPONENT = 0.7
 #: Standard deviation of the error of those predictions in nats, and the doublings of time that
-#: they were over.
-ERROR, DOUBLINGS = 0.01, 2.3
+#: they were over; epochs that they were up to.
+ERROR, DOUBLINGS, FARTHEST = 0.01, 2.3, 20
+#: Standard deviation over seeds, in nats.
+SEEDS = 0.005
 #: Tokens of the validation split that trials are scored on.
 SCORED = 100_000
 
@@ -61,8 +66,8 @@ class Trial:
     ----------
     share : float
         Of the budget.
-    seconds : float
-        Of training, without validations.
+    seconds, epochs : float
+        Of training, without validations; the last epoch by its share.
     valid : float
         Lowest validation perplexity.
     converged : bool
@@ -71,6 +76,7 @@ class Trial:
 
     share: float
     seconds: float
+    epochs: float
     valid: float
     converged: bool
 
@@ -82,6 +88,8 @@ class Candidate:
     Attributes
     ----------
     name : str
+    key : str
+        Hash of the layer, tree and options; trials are kept with it.
     scores : float or None
         Mean number of scores of a target; None where the layer has no tree.
     building : float
@@ -93,70 +101,98 @@ class Candidate:
     """
 
     name: str
+    key: str
     scores: float | None
     building: float
     tree: str | None = None
     trials: list[Trial] = field(default_factory=list)
 
     @property
+    def has_converged(self) -> bool:
+        """Whether its training stopped by itself."""
+        return bool(self.trials) and self.trials[-1].converged
+
+    @property
     def curve(self) -> tuple[float, float]:
         """The curve ``a + b t**-EXPONENT`` of nats after t seconds, through the last two trials."""
+        if self.has_converged:
+            return math.log(self.trials[-1].valid), 0.0
+        level, slope = _through(self.trials[-2:])
         lowest = math.log(min(trial.valid for trial in self.trials))
-        if len(self.trials) < 2 or self.trials[-1].converged:
-            return lowest, 0.0
-        level, slope = _through(*self.trials[-2:])
-        return (level, slope) if math.isfinite(slope) and slope > 0 else (lowest, 0.0)
+        return (level, slope) if slope > 0 else (lowest, 0.0)
 
     def expected(self, seconds: float) -> float:
-        """Return the validation perplexity expected after some seconds from the text."""
-        left = max(seconds - self.building, self.trials[-1].seconds)
+        """Return the validation perplexity expected after some seconds from the text.
+
+        Nothing more is expected of the epochs after `FARTHEST`.
+        """
         level, slope = self.curve
-        return math.exp(level + slope * math.pow(left, -EXPONENT))
+        return math.exp(level + slope * math.pow(self._ahead(seconds), -EXPONENT))
 
     def seconds_to(self, perplexity: float) -> float:
         """Return the seconds from the text until a perplexity is expected; infinity if never."""
+        reached = [trial.seconds for trial in self.trials if trial.valid <= perplexity]
+        if reached:
+            return self.building + min(reached)
         level, slope = self.curve
         above = math.log(perplexity) - level
-        if slope == 0:
-            reached = [t.seconds for t in self.trials if t.valid <= perplexity]
-            return self.building + min(reached) if reached else math.inf
-        return self.building + math.pow(slope / above, 1 / EXPONENT) if above > 0 else math.inf
+        if slope == 0 or above <= 0:
+            return math.inf
+        ahead = math.pow(slope / above, 1 / EXPONENT)
+        return self.building + ahead if ahead <= self._ahead(math.inf) else math.inf
 
     def error(self, seconds: float) -> float:
         """Return the standard deviation of the error of `expected`, in nats.
 
-        At least as large as the error of predicting the last trial from the two before it.
+        At least that of other seeds, half of what the perplexity is expected to fall from now on,
+        and the error of predicting the last trial from the two before it.
         """
         last = self.trials[-1]
         if last.converged:
-            return 0.0
-        doublings = math.log2(max((seconds - self.building) / last.seconds, 1.0))
-        usual = ERROR * doublings / DOUBLINGS
-        if len(self.trials) < 3:
-            return usual
-        level, slope = _through(*self.trials[-3:-1])
-        return max(
-            usual, abs(level + slope * math.pow(last.seconds, -EXPONENT) - math.log(last.valid))
-        )
+            return SEEDS
+        doublings = math.log2(max(self._ahead(seconds) / last.seconds, 1.0))
+        fall = max(0.0, math.log(last.valid / self.expected(seconds)))
+        errors = [SEEDS, ERROR * doublings / DOUBLINGS, fall / 2]
+        if len(self.trials) > 2:
+            level, slope = _through(self.trials[-3:-1])
+            predicted = level + slope * math.pow(last.seconds, -EXPONENT)
+            errors.append(abs(predicted - math.log(last.valid)))
+        return max(errors)
+
+    def _ahead(self, seconds: float) -> float:
+        """Return the seconds of training in some seconds from the text, at most `FARTHEST`."""
+        last = self.trials[-1]
+        farthest = FARTHEST * last.seconds / last.epochs
+        return max(min(seconds - self.building, farthest), last.seconds)
 
 
-def _through(one: Trial, two: Trial) -> tuple[float, float]:
-    """Return a and b of the curve ``a + b t**-EXPONENT`` through two trials."""
-    at_one, at_two = (math.pow(trial.seconds, -EXPONENT) for trial in (one, two))
-    slope = (math.log(one.valid) - math.log(two.valid)) / (at_one - at_two)
-    return math.log(two.valid) - slope * at_two, slope
+def _through(trials: Sequence[Trial]) -> tuple[float, float]:
+    """Return a and b of the curve ``a + b t**-EXPONENT`` through two trials.
+
+    b is 0 for a single trial, and where the second is hardly longer than the first.
+    """
+    last = trials[-1]
+    if len(trials) < 2 or last.seconds < 1.5 * trials[0].seconds:
+        return math.log(last.valid), 0.0
+    before, at_last = (math.pow(trial.seconds, -EXPONENT) for trial in trials)
+    slope = (math.log(trials[0].valid) - math.log(last.valid)) / (before - at_last)
+    return math.log(last.valid) - slope * at_last, slope
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What came true: the recommended layer, trained for the whole budget.
 
-    `valid` is over the tokens that trials were scored on, `test` over the whole test split.
+    `seconds` is from the text to the model, `valid` over the tokens that trials were scored on,
+    `test` over the whole test split; `model` is its folder, relative to the recommendation's.
     """
 
+    name: str
+    key: str
     seconds: float
     valid: float
     test: float | None
+    model: str
 
 
 @dataclass(kw_only=True)
@@ -167,23 +203,29 @@ class Recommendation:
     ----------
     seconds : float
         Budget from the text to the trained model.
-    scores, target : float or None
+    key : str
+        Hash of the texts, the model, the budget, kernels and threads.
+    scored : int
+        Tokens of the validation split that trials are scored on: the first ones.
+    scores, target_ppl : float or None
         Most scores of a target, and the wanted validation perplexity, where they were given.
     candidates : list of Candidate
-        In the order of their promise, the recommended one first.
+        The recommended one first, then those that were tried for as long or converged, in the
+        order of their promise, then the others.
+    left_out : dict of str to str
+        Candidates that were not tried, or not to the end, and why.
     outcome : Outcome or None
-    model : str or None
-        Folder of the trained model, relative to that of the recommendation. Both are None before
-        the recommended layer is trained.
+        None before the recommended layer is trained.
     """
 
     seconds: float
+    key: str
+    scored: int = 0
     scores: float | None = None
-    target: float | None = None
+    target_ppl: float | None = None
     candidates: list[Candidate] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
-    model: str | None = None
-    key: str = ""
 
     @property
     def best(self) -> Candidate:
@@ -197,23 +239,41 @@ class Recommendation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Limits between which 95% of such predictions were: two standard deviations."""
+        """Two standard deviations of the error below and above the expected perplexity."""
         factor = math.exp(2 * self.best.error(self.seconds))
         return self.expected / factor, self.expected * factor
 
     @property
-    def chance(self) -> float | None:
-        """Chance that it is better than the next candidate; None where there is no other."""
-        if len(self.candidates) < 2:
+    def rival(self) -> tuple[Candidate, float] | None:
+        """The candidate that is most likely better after all, and the chance that it is not.
+
+        None where there is no other.
+        """
+        chances = [(self._chance(other), number) for number, other in enumerate(self.candidates)]
+        if len(chances) < 2:
             return None
-        one, two = self.candidates[:2]
-        error = math.hypot(one.error(self.seconds), two.error(self.seconds))
-        gain = math.log(two.expected(self.seconds) / one.expected(self.seconds))
-        return NormalDist(0, max(error, 1e-9)).cdf(gain)
+        chance, number = min(chances[1:])
+        return self.candidates[number], chance
+
+    def _chance(self, other: Candidate) -> float:
+        error = math.hypot(self.best.error(self.seconds), other.error(self.seconds))
+        gain = math.log(other.expected(self.seconds) / self.expected)
+        return NormalDist(0, error).cdf(gain)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the content of ``recommendation.json``."""
-        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+        """Return the content of ``recommendation.json``: these fields, and what they come to."""
+        document = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        if not all(candidate.trials for candidate in self.candidates) or not self.candidates:
+            return document
+        for record, candidate in zip(document["candidates"], self.candidates, strict=True):
+            record["expected"] = candidate.expected(self.seconds)
+        rival = self.rival
+        return {
+            **document,
+            "expected": self.expected,
+            "interval": list(self.interval),
+            "rival": None if rival is None else {"name": rival[0].name, "chance": rival[1]},
+        }
 
     def save(self, folder: Path) -> None:
         """Write ``recommendation.json``."""
@@ -251,7 +311,7 @@ def recommend(
     *,
     seconds: float = 600.0,
     scores: float | None = None,
-    target: float | None = None,
+    target_ppl: float | None = None,
     candidates: Sequence[EntryLike] | None = None,
     train: bool = False,
     updated: Callable[[Recommendation], object] | None = None,
@@ -272,7 +332,7 @@ def recommend(
         Budget from the text to the trained model: learning vectors, building, training.
     scores : float, optional
         Leave out candidates with more scores of a target.
-    target : float, optional
+    target_ppl : float, optional
         Recommend what is expected to reach this validation perplexity first, if any does within
         the budget, instead of what is expected to be best at its end.
     candidates : sequence, optional
@@ -308,7 +368,7 @@ def recommend(
     """
     above_zero = Annotated[float, Range(0, exclude_min=True)]
     check_value("seconds", seconds, above_zero)
-    for name, value in (("scores", scores), ("target", target)):
+    for name, value in (("scores", scores), ("target_ppl", target_ppl)):
         if value is not None:
             check_value(name, value, above_zero)
     splits = Splits.of(text)
@@ -320,30 +380,41 @@ def recommend(
     learning = {**options, "epochs": MOST_EPOCHS, "seconds": LEARNING * seconds}
     work = replace(Work.of(splits, entries, folder, 1, learning), score_train=False)
     record = {
-        "hstree": __version__, "model": work.config, "seed": work.seeds[0],
+        "hstree": __version__, "model": work.config, "seed": work.seeds[0], "seconds": seconds,
         "texts": [[part.sha256, list(part.lines)] for part in splits.as_dict().values()],
-        "words": splits.train.vocabulary.sha256, "candidates": [e.slug for e in entries],
-        "limits": [seconds, scores, target],
+        "words": splits.train.vocabulary.sha256, "kernels": kernels(), "threads": n_threads(),
     }  # fmt: skip
-    new = Recommendation(seconds=seconds, scores=scores, target=target, key=hash_of(record))
     with locked(work.home):
-        kept = _kept(work.home, new)
-        found = _Search(work, entries, kept, updated)
-        found.run()
+        kept = _kept(work.home, hash_of(record))
+        new = Recommendation(
+            seconds=seconds, key=hash_of(record), scores=scores, target_ppl=target_ppl
+        )
+        search = _Search(work, entries, new, [] if kept is None else kept.candidates, updated)
+        search.run()
+        if kept is not None and kept.outcome is not None:
+            search.keep(kept.outcome)
         if train:
-            found.train()
-    return found.recommendation
+            search.train()
+    return new
 
 
-def _kept(folder: Path, new: Recommendation) -> Recommendation:
-    """Return what a folder holds of a recommendation; InputError if it is another one."""
-    if not (folder / JSON).exists():
-        return new
-    kept = decode(read_json(folder / JSON, "remove it"), Recommendation)
-    if kept.key != new.key:
+def _kept(folder: Path, key: str) -> Recommendation | None:
+    """Return the recommendation in a folder, None without one; InputError if it is another."""
+    file = folder / JSON
+    if not file.exists():
+        return None
+    try:
+        kept = decode(read_json(file, "remove it"), Recommendation)
+    except FileFormatError as error:
+        said = f"{error}" if f"{error}".startswith(f"{file}") else f"{file}: {error}; remove it"
+        raise FileFormatError(said) from error
+    trials = [trial for candidate in kept.candidates for trial in candidate.trials]
+    if any(min(trial.valid, trial.seconds, trial.epochs) <= 0 for trial in trials):
+        raise FileFormatError(f"{file} has a trial whose figures are not above 0; remove it")
+    if kept.key != key:
         raise InputError(
-            f"{folder} has a recommendation for another text, budget, model or version; choose "
-            "another folder, or remove it"
+            f"{folder} has a recommendation for another text, model, budget, version or number of "
+            "threads; choose another folder, or remove it"
         )
     return kept
 
@@ -354,7 +425,8 @@ class _Search:
 
     work: Work
     entries: Sequence[Trained]
-    recommendation: Recommendation
+    found: Recommendation
+    kept: Sequence[Candidate]  #: with trials that were done before
     updated: Callable[[Recommendation], object] | None
 
     @cached_property
@@ -371,97 +443,157 @@ class _Search:
     @cached_property
     def scored(self) -> Corpus:
         """The part of the validation split that trials are scored on."""
-        valid = self.work.splits.valid
-        lines = valid.n_lines * SCORED // max(SCORED, len(valid))
-        return valid.select_lines(0, max(1, lines))
+        return first_lines(self.work.splits.valid, SCORED)
 
     def run(self) -> None:
         """Do the trials that are missing; put the candidates in the order of their promise."""
-        found = self.recommendation
-        candidates = self._candidates()
-        done = {candidate.name: candidate.trials for candidate in found.candidates}
-        candidates = [replace(c, trials=done.get(c.name, [])) for c in candidates]
-        found.candidates = candidates
-        sizes = [len(candidates[:most]) for _, most in SHARES]
+        found, n = self.found, len(self.entries)
+        self._add_candidates()
+        found.scored = len(self.scored)
+        sizes = [n if most is None else min(n, most) for _, most in SHARES]
         shares = sum(size * share for size, (share, _) in zip(sizes, SHARES, strict=True))
         with progress.task("trials", shares * found.seconds, "s") as task:
             for (share, _), size in zip(SHARES, sizes, strict=True):
-                for candidate in found.candidates[:size]:
+                for candidate in self._chosen(share, size):
                     task.note(candidate.name)
                     self._try(candidate, share)
                     task.advance(share * found.seconds)
-                promise = partial(self._promise, share=share)
-                found.candidates[:size] = sorted(found.candidates[:size], key=promise)
+        longest = SHARES[-1][0]
+
+        def order(candidate: Candidate) -> tuple[bool, float, float]:
+            last = candidate.trials[-1]
+            was_left = last.share < longest and not last.converged
+            return was_left, *self._promise(candidate, longest)
+
+        found.candidates.sort(key=order)
         found.save(self.work.home)
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep what came true before, if the same layer is recommended."""
+        if (outcome.name, outcome.key) == (self.found.best.name, self.found.best.key):
+            self.found.outcome = outcome
+            self.found.save(self.work.home)
 
     def train(self) -> None:
         """Train the recommended layer for the rest of the budget, if that is not done."""
-        found, seed = self.recommendation, self.work.seeds[0]
-        entry = next(entry for entry in self.entries if entry.name == found.best.name)
-        left = max(found.seconds - found.best.building, 1.0)
-        work = replace(self.work, runs="trained", trees=self.work).with_options({"seconds": left})
+        found, seed = self.found, self.work.seeds[0]
+        best = found.best
+        entry = next(entry for entry in self.entries if entry.name == best.name)
+        left = {"seconds": found.seconds - best.building}
+        work = replace(self.work, runs="trained", trees=self.work).with_options(left)
         result = work.train(entry, seed)
         of_tokens = work.nlls(entry, "valid")[0][: len(self.scored)]
-        valid = perplexity(float(of_tokens.sum()), len(of_tokens))
-        trained = result.seconds + found.best.building
-        found.outcome = Outcome(seconds=trained, valid=valid, test=result.perplexity["test"])
-        found.model = work.relative_folder(entry, seed) + "/model"
+        found.outcome = Outcome(
+            name=best.name,
+            key=best.key,
+            seconds=best.building + _training_seconds(result),
+            valid=perplexity(float(of_tokens.sum()), len(of_tokens)),
+            test=result.perplexity["test"],
+            model=f"{work.relative_folder(entry, seed)}/model",
+        )
         found.save(self.work.home)
 
-    def _candidates(self) -> list[Candidate]:
-        """Return the candidates within the limit of scores, without trials."""
-        every = [self._candidate(entry) for entry in self.entries]
-        limit = self.recommendation.scores
-        within = [c for c in every if limit is None or (c.scores is not None and c.scores <= limit)]
-        if not within:
-            least = min((c.scores for c in every if c.scores is not None), default=math.nan)
-            raise OptionError.about(
-                "scores", f"is {limit:g}; the least that a candidate has is {least:,.1f}"
-            )
-        return within
+    def _add_candidates(self) -> None:
+        """Add the candidates within the limits, with the trials that are kept of them."""
+        found = self.found
+        trials = {(one.name, one.key): one.trials for one in self.kept}
+        for entry in self.entries:
+            one = self._candidate(entry)
+            if one.building >= found.seconds:
+                found.left_out[one.name] = f"building takes {one.building:,.1f} s"
+            elif found.scores is not None and one.scores is None:
+                found.left_out[one.name] = "it has no tree whose scores could be counted"
+            elif found.scores is not None and (one.scores or 0) > found.scores:
+                found.left_out[one.name] = f"it computes {one.scores:,.1f} scores a target"
+            else:
+                found.candidates.append(replace(one, trials=trials.get((one.name, one.key), [])))
+        self._check_left()
+
+    def _check_left(self) -> None:
+        """Refuse to go on without a candidate; raises OptionError."""
+        if not self.found.candidates:
+            reasons = "; ".join(f"{name}: {why}" for name, why in self.found.left_out.items())
+            raise OptionError(f"no candidate is left: {reasons}")
 
     def _candidate(self, entry: Trained) -> Candidate:
-        spec, folder = self.specs[entry.name], self.work.folder(entry, self.work.seeds[0])
+        spec, seed = self.specs[entry.name], self.work.seeds[0]
+        key, building = hash_of(spec.key()), self._building(entry)
         if spec.tree is None:
-            return Candidate(name=entry.name, scores=None, building=0.0)
+            return Candidate(name=entry.name, key=key, scores=None, building=building)
         counts = self.work.splits.train.with_vocabulary(spec.vocabulary).counts
         scores = tree_statistics(spec.tree, counts).scores_per_target
-        building = build_seconds(folder, spec.tree.sha256) or 0.0
-        if isinstance(entry, Method) and entry.needs_vectors:
+        is_built = isinstance(entry, Method)
+        file = f"{self.work.relative_folder(entry, seed)}/tree.json" if is_built else None
+        return Candidate(name=entry.name, key=key, scores=scores, building=building, tree=file)
+
+    def _building(self, entry: Trained) -> float:
+        """Return the seconds to build a tree, those of learning vectors included."""
+        if not isinstance(entry, Method):
+            return 0.0
+        folder = self.work.folder(entry, self.work.seeds[0])
+        seconds = build_seconds(folder, load(folder / "tree.json").sha256) or 0.0
+        if entry.needs_vectors:
             source = entry.vectors_from or RANDOM
             learned = kept_result(self.work.folder(source, self.work.seeds[0]))
-            building += 0.0 if learned is None else learned.seconds
-        file = None
-        if isinstance(entry, Method):
-            file = self.work.relative_folder(entry, self.work.seeds[0]) + "/tree.json"
-        return Candidate(name=entry.name, scores=scores, building=building, tree=file)
+            seconds += self._building(source)
+            seconds += 0.0 if learned is None else _training_seconds(learned)
+        return seconds
+
+    def _chosen(self, share: float, size: int) -> list[Candidate]:
+        """Return the candidates of most promise so far that have not converged."""
+        candidates, before = self.found.candidates, share / 2
+        if all(_known(candidate, before).trials for candidate in candidates):
+            candidates = sorted(candidates, key=lambda one: self._promise(one, before))
+        return [one for one in candidates if not _known(one, before).has_converged][:size]
 
     def _try(self, candidate: Candidate, share: float) -> None:
-        """Train a candidate for a share of the budget, unless that is done or it converged."""
-        done = any(trial.share >= share or trial.converged for trial in candidate.trials)
-        if done:
+        """Train a candidate for a share of the budget, unless that is done."""
+        if any(trial.share >= share for trial in candidate.trials):
             return
-        seconds = share * self.recommendation.seconds
+        home = self.work.home
+        seconds = share * self.found.seconds
         options = {**self.work.config, "seconds": seconds, "random_state": self.work.seeds[0]}
         model = new_model(self.specs[candidate.name], **options)
-        history = model.fit(self.work.splits.train, self.scored).history_
+        folder = home / CHECKPOINTS / f"{candidate.key[:16]}-{share:g}"
+        try:
+            history = model.fit(self.work.splits.train, self.scored, checkpoints=folder).history_
+        except TrainingError as error:
+            self.found.candidates.remove(candidate)
+            self.found.left_out[candidate.name] = f"{error}"
+            self._check_left()
+            return
         if history.interrupted:
             raise KeyboardInterrupt
         valid = min(epoch.valid for epoch in history.epochs if epoch.valid is not None)
         candidate.trials.append(
-            Trial(share=share, seconds=history.seconds, valid=valid, converged=history.converged)
+            Trial(
+                share=share,
+                seconds=history.seconds,
+                epochs=sum(epoch.share for epoch in history.epochs),
+                valid=valid,
+                converged=history.converged,
+            )
         )
-        self.recommendation.save(self.work.home)
+        self.found.save(home)
+        model.remove_checkpoints()
         if self.updated is not None:
-            self.updated(self.recommendation)
+            self.updated(self.found)
 
     def _promise(self, candidate: Candidate, share: float) -> tuple[float, float]:
         """Return what candidates are ordered by, as far as trials of up to a share tell."""
-        found = self.recommendation
-        known = [trial for trial in candidate.trials if trial.share <= share]
-        candidate = replace(candidate, trials=known)
-        expected = candidate.expected(found.seconds)
-        if found.target is None:
+        known, found = _known(candidate, share), self.found
+        expected = known.expected(found.seconds)
+        if found.target_ppl is None:
             return 0.0, expected
-        reached = candidate.seconds_to(found.target)
+        reached = known.seconds_to(found.target_ppl)
         return (reached if reached <= found.seconds else math.inf), expected
+
+
+def _known(candidate: Candidate, share: float) -> Candidate:
+    """Return a candidate with its trials of up to a share of the budget."""
+    return replace(candidate, trials=[t for t in candidate.trials if t.share <= share])
+
+
+def _training_seconds(result: RunResult) -> float:
+    """Return the seconds of a training and of its preparation, without validation and scoring."""
+    return (result.preparation or 0.0) + sum(epoch.seconds for epoch in result.epochs or [])

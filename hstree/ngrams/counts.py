@@ -73,7 +73,7 @@ def numbered(keys: Int64) -> tuple[Int64, Int64]:
 
 
 def find(table: Int64, keys: Int64) -> Int64:
-    """Return the index of each key in a sorted table, -1 for keys not in it. O(K log N).
+    """Return the index of each key in a sorted table, -1 for keys not in it. O(K log KN).
 
     Keys are searched for in their order: neighbours are near each other in the table, which
     takes a quarter of the time of random reads of a table of ten million.

@@ -2,14 +2,18 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
-from hstree.errors import InputError, OptionError
+from hstree import LanguageModel
+from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.recommendation import (
     EXPONENT,
+    FARTHEST,
     JSON,
+    SEEDS,
     Candidate,
     Recommendation,
     Trial,
@@ -28,64 +32,85 @@ def splits(tmp_path_factory):
 
 
 def on_curve(level, slope, *, at=(1, 2, 4, 8), converged=False, building=0.0, name="row"):
-    """Return a candidate whose trials lie on a curve."""
+    """Return a candidate whose trials lie on a curve, an epoch in each four seconds."""
     trials = [
         Trial(
-            share=t / 64, seconds=t, valid=math.exp(level + slope * t**-EXPONENT),
+            share=t / 64, seconds=t, epochs=t / 4, valid=math.exp(level + slope * t**-EXPONENT),
             converged=converged and t == at[-1],
         )
         for t in at
     ]  # fmt: skip
-    return Candidate(name=name, scores=10.0, building=building, trials=trials)
+    return Candidate(name=name, key=name, scores=10.0, building=building, trials=trials)
 
 
 def test_the_expected_perplexity_is_that_of_the_curve_through_the_trials():
     candidate = on_curve(4.0, 0.5, building=10.0)
     assert candidate.expected(74.0) == pytest.approx(math.exp(4.0 + 0.5 * 64**-EXPONENT))
-    assert candidate.seconds_to(math.exp(4.1)) == pytest.approx(10 + 5 ** (1 / EXPONENT))
+    ahead = (0.5 / 0.03) ** (1 / EXPONENT)
+    assert candidate.seconds_to(math.exp(4.03)) == pytest.approx(10 + ahead)
+    assert candidate.seconds_to(candidate.trials[1].valid) == 12
     assert candidate.seconds_to(math.exp(3.99)) == math.inf
+
+
+def test_nothing_is_expected_of_far_epochs():
+    candidate = on_curve(4.0, 0.5)
+    assert candidate.expected(1e9) == candidate.expected(4 * FARTHEST)
+    assert candidate.expected(1e9) < candidate.expected(4 * FARTHEST - 10)
+    assert candidate.seconds_to(candidate.expected(1e9) - 0.01) == math.inf
 
 
 def test_nothing_is_expected_of_a_training_that_converged_or_rose():
     ended = on_curve(4.0, 0.5, converged=True)
-    assert ended.expected(1e6) == ended.trials[-1].valid
-    assert ended.error(1e6) == 0
+    assert ended.expected(1e6) == pytest.approx(ended.trials[-1].valid)
+    assert ended.error(1e6) == SEEDS
     rising = on_curve(4.0, -0.5)
-    assert rising.expected(1e6) == min(trial.valid for trial in rising.trials)
+    lowest = min(trial.valid for trial in rising.trials)
+    assert rising.expected(1e6) == pytest.approx(lowest)
     assert rising.seconds_to(rising.trials[0].valid) == 1
+    same = on_curve(4.0, 0.5, at=(4, 5))
+    assert same.expected(1e6) == pytest.approx(same.trials[-1].valid)
 
 
-def test_the_error_grows_with_the_time_ahead_and_with_a_trial_that_was_predicted_wrongly():
+def test_the_error_grows_with_the_fall_that_is_expected_and_with_a_wrong_prediction():
     straight = on_curve(4.0, 0.5)
-    assert 0 < straight.error(16) < straight.error(64)
+    assert SEEDS < straight.error(16) < straight.error(64)
+    fall = math.log(straight.trials[-1].valid / straight.expected(64))
+    assert straight.error(64) == pytest.approx(fall / 2)
     bent = on_curve(4.0, 0.5)
-    bent.trials[-1] = Trial(share=1, seconds=8, valid=1.1 * bent.trials[-1].valid, converged=False)
+    last = bent.trials[-1]
+    bent.trials[-1] = replace(last, valid=1.1 * last.valid)
     assert bent.error(16) == pytest.approx(math.log(1.1))
 
 
-def test_the_interval_and_the_chance_follow_from_the_errors():
-    better, worse = on_curve(4.0, 0.5), on_curve(4.05, 0.5, name="other")
-    found = Recommendation(seconds=64.0, candidates=[better, worse])
+def test_the_interval_and_the_rival_follow_from_the_errors():
+    better, worse = on_curve(4.0, 0.5), on_curve(4.2, 0.5, name="other")
+    near = on_curve(4.01, 0.5, name="near")
+    found = Recommendation(seconds=64.0, key="", candidates=[better, worse, near])
     low, high = found.interval
     assert math.log(high / low) == pytest.approx(4 * better.error(64))
     assert low < found.expected < high
-    assert found.chance > 0.9
-    assert Recommendation(seconds=64.0, candidates=[better, better]).chance == pytest.approx(0.5)
-    assert Recommendation(seconds=64.0, candidates=[better]).chance is None
+    rival, chance = found.rival
+    assert rival is near
+    assert 0.5 < chance < 0.9
+    twice = Recommendation(seconds=64.0, key="", candidates=[better, better])
+    assert twice.rival[1] == pytest.approx(0.5)
+    assert Recommendation(seconds=64.0, key="", candidates=[better]).rival is None
 
 
 def test_all_candidates_are_tried_and_the_best_of_them_for_longer(splits, tmp_path):
     found = recommend(splits, tmp_path, seconds=8.0, candidates=CANDIDATES, **SMALL)
-    shares = [tuple(trial.share for trial in c.trials) for c in found.candidates]
-    most = max(shares, key=len)
-    assert most == (1 / 64, 1 / 32, 1 / 16, 1 / 8) or found.candidates[0].trials[-1].converged
-    assert sum(len(of) >= 3 for of in shares) <= 3
-    assert sum(len(of) == 4 for of in shares) <= 2
-    assert all(len(c.trials) >= 2 or c.trials[-1].converged for c in found.candidates)
+    shares = {c.name: tuple(trial.share for trial in c.trials) for c in found.candidates}
+    assert found.candidates[0].has_converged or len(shares[found.best.name]) == 4
+    assert sum(len(of) >= 3 for of in shares.values()) <= 3
+    assert sum(len(of) == 4 for of in shares.values()) <= 2
+    assert all(len(c.trials) >= 2 or c.has_converged for c in found.candidates)
     flat = next(c for c in found.candidates if c.name == "flat")
     assert flat.scores == len(splits.train.vocabulary)
+    assert found.scored == len(splits.valid)
     gmm = next(c for c in found.candidates if c.name == "gmm")
-    assert gmm.building >= 0.1 * 8
+    source = json.loads((tmp_path / "runs/random/seed-0/result.json").read_text())
+    learning = sum(epoch["seconds"] for epoch in source["epochs"])
+    assert learning < gmm.building < learning + 1
     assert (tmp_path / gmm.tree).exists()
 
 
@@ -97,6 +122,9 @@ def test_finished_trials_are_kept_and_decide_the_same(splits, tmp_path, training
     assert trainings == []
     assert again == first
     assert json.loads((tmp_path / JSON).read_text()) == first.as_dict()
+    limited = recommend(splits, tmp_path, **given, scores=6, target_ppl=1e6)
+    assert trainings == []
+    assert {one.name for one in limited.candidates} == {"huffman", "gmm"}
     with pytest.raises(InputError, match="another folder"):
         recommend(splits, tmp_path, **{**given, "seconds": 5.0})
 
@@ -119,25 +147,70 @@ def test_a_stopped_search_goes_on_with_the_trials_that_it_has(splits, tmp_path, 
 
 def test_what_is_recommended_is_trained_for_what_is_left(splits, tmp_path):
     found = recommend(splits, tmp_path, seconds=4.0, candidates=["gmm"], train=True, **SMALL)
-    assert found.outcome.valid > 1
     assert found.outcome.test > 1
+    again = recommend(splits, tmp_path, seconds=4.0, candidates=["gmm"], **SMALL)
+    assert again.outcome == found.outcome
     result = json.loads((tmp_path / "trained/gmm/seed-0/result.json").read_text())
     assert result["options"]["seconds"] == pytest.approx(4.0 - found.best.building)
-    assert (tmp_path / found.model / "config.json").exists()
+    assert (tmp_path / found.outcome.model / "config.json").exists()
     assert found.outcome.valid == pytest.approx(result["perplexity"]["valid"])
 
 
 def test_a_limit_of_scores_leaves_candidates_out(splits, tmp_path):
-    given = {"seconds": 2.0, "candidates": ["huffman", "flat"], **SMALL}
+    given = {"seconds": 2.0, "candidates": ["huffman", "flat", "sampled"], **SMALL}
     found = recommend(splits, tmp_path / "few", scores=3, **given)
     assert [candidate.name for candidate in found.candidates] == ["huffman"]
-    with pytest.raises(OptionError, match="scores is 1; the least that a candidate has is"):
+    assert found.left_out == {
+        "flat": "it computes 7.0 scores a target",
+        "sampled": "it has no tree whose scores could be counted",
+    }
+    with pytest.raises(
+        OptionError, match=r"no candidate is left: huffman: it computes 2\.3 scores"
+    ):
         recommend(splits, tmp_path / "none", scores=1, **given)
+
+
+def test_what_cannot_be_built_in_time_or_diverges_is_left_out(splits, tmp_path, monkeypatch):
+    given = {"seconds": 2.0, "candidates": ["huffman", "flat"], **SMALL}
+    fit = LanguageModel.fit
+
+    def fails(self, *texts, **options):
+        if self.tree.n_nodes == 1:
+            raise TrainingError("the training diverged")
+        return fit(self, *texts, **options)
+
+    monkeypatch.setattr(LanguageModel, "fit", fails)
+    found = recommend(splits, tmp_path / "a", **given)
+    assert [one.name for one in found.candidates] == ["huffman"]
+    assert found.left_out == {"flat": "the training diverged"}
+    with pytest.raises(OptionError, match="huffman: building takes"):
+        recommend(splits, tmp_path / "b", **{**given, "seconds": 1e-6})
+
+
+def test_trials_of_another_tree_are_not_used(splits, tmp_path):
+    given = {"seconds": 2.0, "candidates": ["huffman"], **SMALL}
+    recommend(splits, tmp_path, **given)
+    document = json.loads((tmp_path / JSON).read_text())
+    (record,) = document["candidates"]
+    made_up = record["trials"][0]["valid"] = 123456.0
+    (tmp_path / JSON).write_text(json.dumps(document))
+    assert recommend(splits, tmp_path, **given).best.trials[0].valid == made_up
+    record["key"] = "another"
+    (tmp_path / JSON).write_text(json.dumps(document))
+    assert recommend(splits, tmp_path, **given).best.trials[0].valid < made_up
+
+
+def test_a_damaged_file_is_named(splits, tmp_path):
+    given = {"seconds": 2.0, "candidates": ["huffman"], **SMALL}
+    for damage, said in (("{}", "no"), ("nothing", "JSON"), ('{"seconds": "a"}', "number")):
+        (tmp_path / JSON).write_text(damage)
+        with pytest.raises(FileFormatError, match=rf"{JSON}.*{said}.*remove it"):
+            recommend(splits, tmp_path, **given)
 
 
 def test_a_target_puts_first_what_reaches_it_first(splits, tmp_path):
     given = {"seconds": 4.0, "candidates": ["huffman", "flat"], **SMALL}
-    found = recommend(splits, tmp_path, target=1e6, **given)
+    found = recommend(splits, tmp_path, target_ppl=1e6, **given)
     times = [candidate.seconds_to(1e6) for candidate in found.candidates]
     assert times == sorted(times)
     assert times[0] < math.inf

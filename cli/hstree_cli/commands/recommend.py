@@ -100,14 +100,15 @@ def recommend(
 ) -> None:
     """Recommend a tree, or none, for a budget of seconds, of scores, or a wanted perplexity.
 
-    Trees are built and every candidate is trained for 1/64 and 1/32 of the seconds,
-    the best three for 1/16, the best two for 1/8: about 0.7 of the budget in all.
-    Their validation perplexities are extrapolated to the whole budget. By default
-    eight candidates: huffman, gmm, gmm --epsilon 0.4 --trees 4, four kinds of classes,
-    flat.
+    Trees are built, and every candidate is trained for 1/64 and 1/32 of the
+    seconds, the best three for 1/16, the best two for 1/8; then validation
+    perplexities are extrapolated. With the eight candidates of the default that
+    takes about 0.9 of the seconds, before and beside what --train takes: huffman,
+    gmm, gmm --epsilon 0.4 --trees 4, four kinds of classes, flat.
 
     DIR gets recommendation.json and the trees. Finished trials are kept: the same
-    command goes on where it stopped, and --train trains what was recommended.
+    command goes on where it stopped, other limits use the trials that there are,
+    and --train trains what was recommended.
     """
     from hstree._files import write_json
     from hstree.experiments.recommendation import recommend as recommended
@@ -126,7 +127,7 @@ def recommend(
             output,
             seconds=seconds,
             scores=scores,
-            target=target_ppl,
+            target_ppl=target_ppl,
             candidates=_candidates(method, layer, len(splits.train.vocabulary)),
             train=train,
             **training,
@@ -170,58 +171,62 @@ def _print(found: Recommendation, folder: Path, text: str) -> None:
             style=bold_if(candidate is found.best),
         )
     say(narrow(filled, *columns))
-    say(facts([("text", text), *_advice(found, folder)]))
+    stopped = (
+        [("*", "training stopped by itself")]
+        if any(candidate.has_converged for candidate in found.candidates)
+        else []
+    )
+    left_out = [(f"left out: {name}", reason) for name, reason in found.left_out.items()]
+    say(facts([("text", text), *stopped, *left_out, *_advice(found, folder)]))
 
 
 def _advice(found: Recommendation, folder: Path) -> list[tuple[str, str]]:
+    """Return what is recommended, how sure that is, and what came true."""
     best = found.best
     low, high = found.interval
     rows = [
         ("recommended", best.name),
         (
             "expected",
-            f"validation perplexity {figure(found.expected, 1)} after {found.seconds:g} s, 95% "
-            f"interval {figure(low, 1)} to {figure(high, 1)}; from trials of 1/64 to 1/8 of that",
+            f"validation perplexity {figure(found.expected, 1)}, likely {figure(low, 1)} to "
+            f"{figure(high, 1)}, after {found.seconds:g} s; over the first {found.scored:,} tokens",
         ),
     ]
-    if found.target is not None:
-        rows.append(("target", _reached(found)))
-    if found.chance is not None:
-        second = found.candidates[1]
+    if found.target_ppl is not None:
+        rows.append(("target", _reached(found, found.target_ppl)))
+    elif found.rival is not None:
+        rival, chance = found.rival
         rows.append(
             (
                 "how sure",
-                f"better than {second.name} ({figure(second.expected(found.seconds), 1)}) with a "
-                f"chance of {100 * found.chance:.0f}%",
+                f"better than {rival.name} ({figure(rival.expected(found.seconds), 1)}) with a "
+                f"chance of {100 * chance:.0f}%, and than the others with a higher one",
             )
         )
-    if any(candidate.trials[-1].converged for candidate in found.candidates):
-        rows.append(("*", "training stopped by itself"))
     if best.tree is not None:
         rows.append(("tree", str(folder / best.tree)))
     if found.outcome is None:
-        rows.append(("next", "the same command with --train trains it for the whole budget"))
-        return rows
+        return [*rows, ("next", "the same command with --train trains it for the whole budget")]
     real = found.outcome
     verdict = "within" if low <= real.valid <= high else "outside of"
-    model = shlex.quote(str(folder / (found.model or "")))
+    model = shlex.quote(str(folder / real.model))
     return [
         *rows,
         (
             "came true",
-            f"validation perplexity {figure(real.valid, 1)}, {verdict} the interval, test "
-            f"{figure(real.test, 1)}, after {figure(real.seconds, 0)} s",
+            f"validation perplexity {figure(real.valid, 1)}, {verdict} these limits, test "
+            f"{figure(real.test, 1)}, after {short_figure(real.seconds)} s",
         ),
         ("model", f"{model}; `hstree predict {model} WORDS` uses it"),
     ]
 
 
-def _reached(found: Recommendation) -> str:
-    target = found.target or 0.0
+def _reached(found: Recommendation, target: float) -> str:
+    """Return when a wanted perplexity is expected."""
     reached = found.best.seconds_to(target)
-    if reached > found.seconds:
-        return (
-            f"no candidate is expected to reach {target:g} in {found.seconds:g} s; this one comes "
-            "nearest"
-        )
-    return f"{target:g} is expected after {figure(reached, 0)} s"
+    if reached <= found.seconds:
+        return f"{target:g} is expected after {short_figure(reached)} s"
+    return (
+        f"no candidate that was tried to the end is expected to reach {target:g} in "
+        f"{found.seconds:g} s; this one comes nearest"
+    )
