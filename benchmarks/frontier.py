@@ -31,11 +31,10 @@ ROWS = tuple(
         "classes --cluster-by vectors",
         "classes --short-list 1000 --n-classes 50",
         "classes --short-list 1000 --n-classes 50 --cluster-by vectors",
-        "classes --short-list 1000 --n-classes 60 --trees 2 --shared-list --cluster-by vectors",
         "classes --short-list 1000 --n-classes 60 --trees 4 --shared-list --cluster-by vectors",
-        "classes --short-list 1000 --n-classes 60 --trees 8 --shared-list --cluster-by vectors",
         "classes --short-list 1000 --n-classes 50 --trees 2 --cluster-by vectors",
         "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors",
+        "classes --short-list 250 --n-classes 60 --trees 8 --cluster-by vectors",
         "flat",
     )
 )
