@@ -531,7 +531,9 @@ class _Search:
         if not isinstance(entry, Method):
             return 0.0
         folder = self.work.folder(entry, self.work.seeds[0])
-        seconds = build_seconds(folder, load(folder / "tree.json").sha256) or 0.0
+        spec = self.specs.get(entry.name)
+        of_tree = load(folder / "tree.json").sha256 if spec is None else spec.sha256
+        seconds = build_seconds(folder, of_tree) or 0.0
         if entry.needs_vectors:
             source = entry.vectors_from or RANDOM
             learned = kept_result(self.work.folder(source, self.work.seeds[0]))
