@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,15 @@ from hstree.builders import builder
 from hstree.builders.registry import BUILDERS
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
-from hstree.experiments.entries import Baseline, Entry, Layer, Method, NamedOutput, as_entries
+from hstree.experiments.entries import (
+    Baseline,
+    Entry,
+    EntryLike,
+    Layer,
+    Method,
+    NamedOutput,
+    as_entries,
+)
 from hstree.experiments.survey import default_rows
 from hstree.layers.registry import LAYERS, LayerKind
 from hstree.tree import load
@@ -107,12 +115,24 @@ def spelled(chosen: Builder | LayerKind, values: Mapping[str, Any]) -> str:
 
 def default_entries(config: Mapping[str, Any]) -> list[Entry]:
     """Return the rows of a survey by default, named as they are typed."""
+    return as_typed(default_rows(config))
+
+
+def as_typed(entries: Sequence[EntryLike]) -> list[Entry]:
+    """Return entries, methods among them named as they are typed."""
     return [
         replace(entry, name=spelled(entry.builder, entry.options))
         if isinstance(entry, Method)
         else entry
-        for entry in as_entries(default_rows(config))
+        for entry in as_entries(entries)
     ]
+
+
+def parse_entries(methods: Iterable[str], layers: Iterable[str]) -> tuple[list[Entry], list[Entry]]:
+    """Read methods, and output layers, with their options."""
+    parsed = map(parse_layer, layers)
+    of_layers: list[Entry] = [Layer(kind.name, options, name) for kind, options, name in parsed]
+    return [*map(parse_method, methods)], of_layers
 
 
 def parse_rows(text: str) -> list[Entry]:

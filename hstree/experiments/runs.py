@@ -138,7 +138,7 @@ def key_of(spec: LayerSpec, splits: Splits, **options: Any) -> str:
     How far a training comes in a budget of seconds depends on kernels and threads, too.
     """
     config = config_of(options)
-    depends = {"hstree": __version__, **spec.key(), "parts": _content_of(splits), "model": config}
+    depends = {"hstree": __version__, **spec.key(), "parts": content_of(splits), "model": config}
     if config.get("seconds") is not None:
         depends |= {"kernels": kernels(), "threads": n_threads()}
     return hash_of(depends)
@@ -174,7 +174,7 @@ def _baseline_options(order: int) -> dict[str, Any]:
 
 def _baseline_key(order: int, splits: Splits) -> str:
     options = _baseline_options(order)
-    return hash_of({"hstree": __version__, "parts": _content_of(splits), "kneser-ney": options})
+    return hash_of({"hstree": __version__, "parts": content_of(splits), "kneser-ney": options})
 
 
 def finished_baseline(order: int, splits: Splits, folder: Path) -> BaselineResult | None:
@@ -265,8 +265,8 @@ def _keep_nll(folder: Path, nll: Float64, split: Split) -> None:
         write_array(file, nll)
 
 
-def _content_of(splits: Splits) -> list[Any]:
-    """Return hashes and lines of the texts of a run, for its key."""
+def content_of(splits: Splits) -> list[Any]:
+    """Return hashes and lines of texts, for the key of what is made from them."""
     return [
         [part.sha256, list(part.lines), part.vocabulary.sha256]
         for part in splits.as_dict().values()

@@ -116,11 +116,11 @@ def compare(
     """
     from hstree._files import recorded_name
     from hstree.experiments.comparison import plan_of
-    from hstree.experiments.entries import Baseline, Layer, NamedOutput
+    from hstree.experiments.entries import Baseline, NamedOutput
     from hstree.models import kind_of
     from hstree.tree import load
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
-    from hstree_cli.method_strings import parse_layer, parse_method
+    from hstree_cli.method_strings import parse_entries
     from hstree_cli.plan_tables import print_plan
 
     if not (method or tree or layer or baseline):
@@ -131,8 +131,7 @@ def compare(
         *(("--baseline", baseline), ("--tree", tree)),
     ):
         refuse_lists(typed, values)
-    entries: list[Entry] = [*map(parse_method, method or ())]
-    parsed = list(map(parse_layer, layer or ()))
+    entries, layers_of_rows = parse_entries(method or (), layer or ())
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
     check_folder(output, "-o", ARTEFACTS, apart_from=sources)
     with showing_progress(quiet):
@@ -143,7 +142,7 @@ def compare(
         splits = read_splits(corpus, held_out, reading, words)
     warn_of_seen_lines(splits, trees)
     entries += [NamedOutput(name, tree) for name, tree in trees.items()]
-    entries += [Layer(kind.name, options, name) for kind, options, name in parsed]
+    entries += layers_of_rows
     entries += map(Baseline.named, baseline or ())
     with resuming.applied([output / "runs"]):
         budget: dict[str, Any] = {

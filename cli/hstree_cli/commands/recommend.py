@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,7 +117,9 @@ def recommend(
     for typed, values in (("-m", method), ("--layer", layer)):
         refuse_lists(typed, values)
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
-    check_folder(output, "-o", ("recommendation.json", "runs", "trained"), apart_from=sources)
+    check_folder(
+        output, "-o", ("recommendation.json", "runs", "trained", "checkpoints"), apart_from=sources
+    )
     check_file(json, "--json", force=force, apart_from=sources)
     with showing_progress(quiet):
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
@@ -138,21 +140,12 @@ def recommend(
 
 def _candidates(method: list[str] | None, layer: list[str] | None, n_words: int) -> list[Entry]:
     """Return the candidates, named as they are typed."""
-    from hstree.experiments.entries import Layer, Method, as_entries
     from hstree.experiments.recommendation import default_candidates
-    from hstree_cli.method_strings import parse_layer, parse_method, spelled
+    from hstree_cli.method_strings import as_typed, parse_entries
 
     if not method and not layer:
-        entries = as_entries(default_candidates(n_words))
-        return [
-            replace(e, name=spelled(e.builder, e.options)) if isinstance(e, Method) else e
-            for e in entries
-        ]
-    parsed = map(parse_layer, layer or ())
-    return [
-        *map(parse_method, method or ()),
-        *(Layer(kind.name, options, name) for kind, options, name in parsed),
-    ]
+        return as_typed(default_candidates(n_words))
+    return [*chain(*parse_entries(method or (), layer or ()))]
 
 
 def _print(found: Recommendation, folder: Path, text: str) -> None:
