@@ -34,8 +34,16 @@ ROWS = tuple(
         "classes --short-list 1000 --n-classes 60 --trees 4 --shared-list --cluster-by vectors",
         "classes --short-list 1000 --n-classes 50 --trees 2 --cluster-by vectors",
         "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors",
+        "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors",
         "classes --short-list 250 --n-classes 60 --trees 8 --cluster-by vectors",
+        "huffman + ngrams",
+        "semantic + ngrams",
+        "gmm + ngrams",
+        "classes + ngrams",
+        "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors + ngrams",
+        "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams",
         "flat",
+        "flat + ngrams",
     )
 )
 

@@ -26,7 +26,7 @@ from hstree.experiments.entries import (
     as_entries,
 )
 from hstree.experiments.survey import default_rows
-from hstree.layers.registry import LAYERS, LayerKind
+from hstree.layers.registry import LAYERS, TREE_LAYER, LayerKind
 from hstree.tree import load
 from hstree_cli.options import flag
 from hstree_cli.registered_options import unknown_option
@@ -36,19 +36,33 @@ if TYPE_CHECKING:
 
 
 def parse_method(text: str) -> Method:
-    """Read a method, named as it was typed, and its options.
+    """Read a method, named as it was typed, its options, and the layer over its trees.
 
     The builder's name comes first, then its options as `hstree build` takes them:
-    ``--max-codes 8``, ``--epsilon=0.4``, ``--weighted``, ``--no-weighted``.
+    ``--max-codes 8``, ``--epsilon=0.4``, ``--weighted``, ``--no-weighted``. A layer over the tree
+    that is not the hierarchical softmax follows "+", with its options.
 
     Examples
     --------
     >>> dict(parse_method("gmm --epsilon 0.4 --trees 4").options)
     {'epsilon': 0.4, 'trees': 4}
+    >>> method = parse_method("gmm + ngrams --words 2")
+    >>> method.layer, dict(method.layer_options)
+    ('ngrams', {'words': 2})
     """
     what = 'a method, as in "gmm --epsilon 0.4"'
-    chosen, options, name = _parsed(text, find_builder, what)
-    return Method(chosen.name, options, name=name)
+    of_tree, plus, of_layer = text.partition(" + ")
+    chosen, options, name = _parsed(of_tree, find_builder, what)
+    if not plus:
+        return Method(chosen.name, options, name=name)
+    kind, layer_options, layer = parse_layer(of_layer)
+    return Method(
+        chosen.name,
+        options,
+        name=f"{name} + {layer}",
+        layer=kind.name,
+        layer_options=layer_options,
+    )
 
 
 def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
@@ -121,11 +135,16 @@ def default_entries(config: Mapping[str, Any]) -> list[Entry]:
 def as_typed(entries: Sequence[EntryLike]) -> list[Entry]:
     """Return entries, methods among them named as they are typed."""
     return [
-        replace(entry, name=spelled(entry.builder, entry.options))
-        if isinstance(entry, Method)
-        else entry
+        replace(entry, name=_as_typed(entry)) if isinstance(entry, Method) else entry
         for entry in as_entries(entries)
     ]
+
+
+def _as_typed(method: Method) -> str:
+    name = spelled(method.builder, method.options)
+    if method.layer == TREE_LAYER:
+        return name
+    return f"{name} + {spelled(LAYERS.get(method.layer), method.layer_options)}"
 
 
 def parse_entries(methods: Iterable[str], layers: Iterable[str]) -> tuple[list[Entry], list[Entry]]:

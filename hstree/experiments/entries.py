@@ -17,7 +17,7 @@ from hstree.builders.registry import BUILDERS
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, OptionError
-from hstree.layers.registry import LAYERS, LayerKind, LayerSpec, layer_spec
+from hstree.layers.registry import LAYERS, TREE_LAYER, LayerKind, LayerSpec, layer_spec
 from hstree.models import load as load_model
 from hstree.tree import Tree
 
@@ -29,7 +29,7 @@ FLAT = "flat"
 
 @dataclass(frozen=True)
 class Method:
-    """A builder and its options, by default those of the builder.
+    """A builder and its options, by default those of the builder, and the layer over its tree.
 
     Attributes
     ----------
@@ -42,23 +42,42 @@ class Method:
     vectors_from : Method, optional
         The row whose model learns the vectors that this tree is built from; by default the random
         tree.
+    layer : str, default "tree"
+        Name of an output layer that takes a tree.
+    layer_options : mapping
+        Its options by their Python names.
 
     Raises
     ------
     OptionError
-        When the builder, an option or its value is unknown.
+        When the builder, the layer, an option or its value is unknown.
     """
 
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     vectors_from: Method | None = None
+    layer: str = TREE_LAYER
+    layer_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the options."""
         self.builder.effective(self.options)
+        kind = LAYERS.get(self.layer)
+        if kind.takes is not Tree:
+            raise OptionError(
+                f"the output layer {self.layer!r} is not over a tree; it is a row alone"
+            )
+        effective(kind.options, self.layer_options, self.layer)
         if not self.name:
-            object.__setattr__(self, "name", _spelled(self.method, self.options))
+            name = _spelled(self.method, self.options)
+            if self.layer != TREE_LAYER:
+                name += f" + {_spelled(self.layer, self.layer_options)}"
+            object.__setattr__(self, "name", name)
+
+    def over(self, tree: Tree) -> LayerSpec:
+        """Return the output layer over the tree that was built."""
+        return layer_spec(tree, self.layer, **self.layer_options)
 
     @cached_property
     def builder(self) -> Builder:
@@ -73,6 +92,10 @@ class Method:
             o.name: values[o.name] for o in self.builder.options if values[o.name] != o.default
         }
         words = [self.method, *(f"{name}-{value}" for name, value in changed.items())]
+        if self.layer != TREE_LAYER:
+            of_layer = _changed(LAYERS.get(self.layer), self.layer_options)
+            changed = {**changed, **{f"{self.layer} {o}": value for o, value in of_layer.items()}}
+            words += ["layer", self.layer, *(f"{o}-{value}" for o, value in of_layer.items())]
         if self.vectors_from is not None:
             words += ["from", self.vectors_from.slug]
         source = "" if self.vectors_from is None else self.vectors_from.slug
@@ -150,8 +173,7 @@ class Layer:
     @cached_property
     def slug(self) -> str:
         """Name of the row's folder, the same for all spellings of the same options."""
-        values = effective(self.kind.options, self.options, self.layer)
-        changed = {o.name: values[o.name] for o in self.kind.options if values[o.name] != o.default}
+        changed = _changed(self.kind, self.options)
         words = ["layer", self.layer, *(f"{name}-{value}" for name, value in changed.items())]
         return _folder_name(words, changed)
 
@@ -250,12 +272,15 @@ def record_of(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON values, from which `entry_of` makes it again."""
     if isinstance(entry, Method):
         source = entry.vectors_from
-        return {
+        record = {
             "method": entry.method,
             "options": _as_json(entry.options),
             "name": entry.name,
             "vectors_from": None if source is None else record_of(source),
         }
+        if entry.layer != TREE_LAYER:
+            record |= {"layer": entry.layer, "layer_options": _as_json(entry.layer_options)}
+        return record
     if isinstance(entry, Layer):
         return {"layer": entry.layer, "options": _as_json(entry.options), "name": entry.name}
     if isinstance(entry, Baseline):
@@ -295,8 +320,17 @@ def method_of(record: Any) -> Method:
     match record:
         case {"method": str(method), "options": dict(options), "name": str(name), **rest}:
             source = rest.get("vectors_from")
-            return Method(method, options, name, None if source is None else method_of(source))
+            vectors_from = None if source is None else method_of(source)
+            layer: Any = rest.get("layer", TREE_LAYER)
+            layer_options: Any = rest.get("layer_options", {})
+            return Method(method, options, name, vectors_from, layer, layer_options)
     raise FileFormatError(f"{record!r} is not the record of a method")
+
+
+def _changed(kind: LayerKind, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a layer that are not their defaults."""
+    values = effective(kind.options, options, kind.name)
+    return {o.name: values[o.name] for o in kind.options if values[o.name] != o.default}
 
 
 def _as_json(options: Mapping[str, Any]) -> dict[str, Any]:

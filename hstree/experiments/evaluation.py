@@ -120,9 +120,7 @@ def _result(model: Model[Any], **figures: Any) -> RunResult:
         predicts=model.predicts,
         vocabulary=VocabularyFigures.of(model.vocabulary),
         tree=None if model.tree is None else TreeFigures.of(model.tree.stats()),
-        layer=None
-        if spec.is_plain_tree
-        else LayerFigures(name=spec.kind.name, options=dict(spec.options)),
+        layer=LayerFigures.of(spec),
         options=model.config(),
         versions=versions() | {"kernels": model.history_.kernels or kernels()},
         **figures,

@@ -40,6 +40,7 @@ from hstree.data.text_score import LogNormaliser
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
 from hstree.experiments.significance import Ratio
+from hstree.layers.registry import LayerSpec
 from hstree.models import config_of, kind_of
 from hstree.training.trainer import Epoch
 from hstree.tree.statistics import TreeStatistics
@@ -114,6 +115,11 @@ class LayerFigures:
 
     name: str
     options: dict[str, Any]
+
+    @classmethod
+    def of(cls, spec: LayerSpec) -> Self | None:
+        """Return those of a specified layer; None for the hierarchical softmax."""
+        return None if spec.is_plain_tree else cls(name=spec.kind.name, options=dict(spec.options))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,6 +345,8 @@ class Row:
         Options of the builder, the layer or the baseline.
     tree : TreeFigures or None
         None without a tree, as are `tree_file` and `code_lengths`. Baselines have no speeds.
+    layer : LayerFigures or None
+        Layer over the tree that is not the hierarchical softmax, as one with n-gram features.
     code_lengths : list of LengthCount or None
     parameters : int or None
         Number of trained parameters.
@@ -397,13 +405,14 @@ class Row:
     speed_rounds: list[float] | None = None
     scoring: ScoringSpeed | None = None
     covered: float | None = None
+    layer: LayerFigures | None = None
 
     @property
     def is_flat(self) -> bool:
         """Whether it is the flat softmax: all labels under the root."""
         if self.tree is None:
             return self.kind == "layer" and self.method == "flat"
-        return self.tree.nodes == 1
+        return self.tree.nodes == 1 and self.layer is None
 
     @property
     def scores_per_target(self) -> float:

@@ -89,10 +89,13 @@ def mean_perplexity(nlls: Sequence[Float64], some: Bool) -> float | None:
 
 
 def parameters_of(model: Path) -> int:
-    """Return the number of parameters of a saved model, without reading them."""
+    """Return the number of parameters of a saved model, without reading them.
+
+    Tensors of integers are tables of the training text, which nothing trains.
+    """
     with safe_open(model / "weights.safetensors", "numpy") as tensors:
-        shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118
-    return sum(math.prod(shape) for shape in shapes)
+        slices = [tensors.get_slice(name) for name in tensors.keys()]  # noqa: SIM118
+    return sum(math.prod(t.get_shape()) for t in slices if t.get_dtype().startswith("F"))
 
 
 def code_lengths(tree: Tree, counts: Int64) -> list[LengthCount]:

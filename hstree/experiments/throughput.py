@@ -17,6 +17,7 @@ import numpy as np
 from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
+from hstree.layers.base import OutputLayer
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
@@ -154,16 +155,20 @@ def scoring_turn(
     contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
     some = max(1, TABLE_LIMIT // model.layer.n_labels)
     hidden, layer = model.context_model.hidden, model.layer
+
+    def after(n: int) -> OutputLayer:
+        return layer.in_context(contexts[:n])
+
     # What to do with the first n positions, and the most positions at a time
     work: dict[str, tuple[Callable[[int], object], int]] = {
         "nll": (lambda n: model.context_model.nll(layer, contexts[:n], targets[:n]), BATCH),
-        "log_prob": (lambda n: layer.log_prob(hidden(contexts[:n])), some),
-        "top_k": (lambda n: layer.top_k(hidden(contexts[:n]), TOP), some),
+        "log_prob": (lambda n: after(n).log_prob(hidden(contexts[:n])), some),
+        "top_k": (lambda n: after(n).top_k(hidden(contexts[:n]), TOP), some),
     }
     work["vectors"] = (lambda n: sum_by_target(hidden(contexts[:n]), targets[:n]), BATCH)
     if layer.log_normaliser(hidden(contexts[:1])) is not None:
         work["unnormalised"] = (
-            lambda n: layer.unnormalised_nll(hidden(contexts[:n]), targets[:n]),
+            lambda n: after(n).unnormalised_nll(hidden(contexts[:n]), targets[:n]),
             BATCH,
         )
     return {

@@ -37,6 +37,7 @@ from hstree.experiments.results import (
     BaselineResult,
     Choice,
     Comparison,
+    LayerFigures,
     Row,
     RowRun,
     RunResult,
@@ -265,7 +266,7 @@ class Work:
             return entry.spec
         if isinstance(entry, Layer):
             return layer_spec(self._vocabulary, entry.layer, **entry.options)
-        return layer_spec(self.tree(entry, seed))
+        return entry.over(self.tree(entry, seed))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -322,7 +323,7 @@ class Work:
         if self.trees is not None:
             return self.trees.kept_spec(entry)
         if isinstance(entry, Method):
-            return layer_spec(load(self.folder(entry, self.seeds[0]) / "tree.json"))
+            return entry.over(load(self.folder(entry, self.seeds[0]) / "tree.json"))
         return self.spec(entry, self.seeds[0])
 
     def kept_specs(self, entries: Sequence[Entry]) -> dict[str, LayerSpec]:
@@ -436,6 +437,7 @@ class Work:
                 **of_tree,
                 **(self._tree_figures(spec.tree, folders[0]) if spec.tree else {}),
             },
+            layer=LayerFigures.of(spec) if spec.tree else None,
             parameters=rows.parameters_of(self.home / folders[0] / "model"),
             runs=[
                 RowRun(

@@ -6,7 +6,7 @@ Models, trainers, scoring and saved folders use an output layer through `OutputL
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -157,6 +157,19 @@ class OutputLayer(ABC):
         """
         return self.parameters()
 
+    def tables(self) -> dict[str, Int64]:
+        """Return the integers that the layer took from the training text, for saved models."""
+        return {}
+
+    def restore(self, tables: Mapping[str, Array]) -> None:  # noqa: B027
+        """Take over the `tables` of a saved model, which set the lengths of `parameters`.
+
+        Raises
+        ------
+        FileFormatError
+            When they are not those of such a layer.
+        """
+
     def training_state(self) -> dict[str, Array]:
         """Return what a training changes in place beside `training_parameters`, for checkpoints.
 
@@ -171,18 +184,38 @@ class OutputLayer(ABC):
         """
         return {}
 
+    def initial_accumulators(self) -> dict[str, float]:
+        """Return what the sums of squared gradients begin with in Adagrad, by array; 0 by default.
+
+        The first steps of a row are short until its own gradients add up to more.
+        """
+        return {}
+
+    def in_context(self, contexts: Integer) -> OutputLayer:
+        """Return the layer after some contexts; itself, where only hidden vectors count.
+
+        Language models ask for it before they score or predict. The methods of what is returned
+        take the hidden vectors (B, d) of these contexts.
+
+        Parameters
+        ----------
+        contexts : int array (B, n)
+            Label ids, the farthest first.
+        """
+        return self
+
     def loss_in_context(
         self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:
-        """Return what `loss` does; for layers whose noise depends on the words before a target.
+        """Return what `loss` does, in some contexts, which the layer or its noise may depend on.
 
-        Language models call this in training. `contexts` (B, n) are label ids, the farthest first.
+        Language models call this in training. `contexts` are those of `in_context`.
         """
-        return self.loss(hidden, targets, rng)
+        return self.in_context(contexts).loss(hidden, targets, rng)
 
     @property
     def needs_contexts(self) -> bool:
-        """Whether training needs the words before each target, as language models have them."""
+        """Whether the layer needs the words before each target, as language models have them."""
         return False
 
     @property

@@ -39,6 +39,9 @@ MANY_ITEMS = 2048
 ITEMS, ROWS = 64, 256
 #: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
 PARTS = 8
+#: Numbers of the contexts of a batch (B, n), offsets of each context's features (C + 1,), and the
+#: rows and weights of these (F,).
+Features = tuple[Int64, Int64, Int32, Array]
 #: Work of a row's update, in items that its products take as long for.
 PER_ROW = 32
 
@@ -301,7 +304,7 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
         of codes. row (S,): weight row of each score. sign (S,): 1 where the first child of a
         binary node is taken, -1 where the second is, 0 for scores of other nodes. width, branch
         (S,): at the first score of a decision at another node, its number of children and the one
-        taken; 0 elsewhere.
+        taken; 0 elsewhere. The features of the scores (`with_features`), none here.
     by_row : tuple
         rows (R,), row_start (R + 1,): rows of the scores, and the offsets of each in score (S,)
         and item (S,): its scores in the order of the batch, and their items. Empty unless
@@ -311,8 +314,8 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
         (N + 1,), score_start (N + 1,): its offsets among the visits, and among their scores; code
         (D,) of each decision, item (V,) of each visit, branch (D,) of each decision; the work of
         nodes in pieces (`_pieces`), by visits and by rows; the parts of both (`_parts`);
-        decision_start (V + 1,): offsets of visits among the decisions. The codes of an item that
-        pass through a node share a visit.
+        decision_start (V + 1,): offsets of visits among the decisions; the features of visits, none
+        here. The codes of an item that pass through a node share a visit.
     """
     n_codes = n_scores = n_wide = 0
     for target in targets:
@@ -366,7 +369,7 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
     score_start[1:] = np.cumsum(np.diff(start) * of_node)
     by_visits, by_rows = _pieces(np.diff(start), start, ITEMS), _pieces(of_node, start, ROWS)
     return (
-        (item_start, code_start, row, sign, width, branch),
+        (item_start, code_start, row, sign, width, branch, _no_features()),
         (rows, row_start, score, item[score]),
         (
             nodes,
@@ -380,8 +383,146 @@ def _plan(targets, label_start, leaf_edge, edges, slot_of, with_rows):
             by_rows,
             _parts(of_node, start, by_visits, by_rows),
             decision_start,
+            _no_wide_features(),
         ),
     )
+
+
+# Features of scores: weights that are added where an item's context has some (`NgramFeatures`).
+
+
+@jit
+def _no_features():
+    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+
+
+@jit
+def _no_wide_features():
+    return np.empty((0, 0, 2), np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
+
+
+@jit
+def _first_from(row, begin, end, wanted):
+    """Return the first place from `begin` to `end` whose row is `wanted` or more, else `end`."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if row[middle] < wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@jit
+def with_features(by_item, by_node, number, context_start, feature_row, feature_weight):
+    """Return a plan whose scores have the features of contexts.
+
+    `number` (B, n) are those of each item, -1 for none. Those of a context are a range of the
+    features, in the order of their rows.
+
+    Returns
+    -------
+    by_item : tuple
+        With score_start (S + 1,), index (P,): the features of each score; and all weights (F,).
+    by_node : tuple
+        With ranges (V, n, 2): those of each visit; and the rows and weights of all features (F,).
+    """
+    item_start, code_start, row = by_item[0], by_item[1], by_item[2]
+    n_lengths = number.shape[1]
+    score_start = np.empty(len(row) + 1, np.int64)
+    index = np.empty(len(row) * n_lengths, np.int64)
+    n = 0
+    for b in range(len(item_start) - 1):
+        for s in range(code_start[item_start[b]], code_start[item_start[b + 1]]):
+            score_start[s] = n
+            for i in range(n_lengths):
+                context = number[b, i]
+                if context >= 0:
+                    end = context_start[context + 1]
+                    f = _first_from(feature_row, context_start[context], end, row[s])
+                    if f < end and feature_row[f] == row[s]:
+                        index[n] = f
+                        n += 1
+    score_start[len(row)] = n
+    rows, width, start, item = by_node[0], by_node[1], by_node[2], by_node[5]
+    ranges = np.zeros((len(item), n_lengths, 2), np.int64)
+    for node in range(len(rows)):
+        for v in range(start[node], start[node + 1]):
+            for i in range(n_lengths):
+                context = number[item[v], i]
+                if context >= 0:
+                    first, end = context_start[context], context_start[context + 1]
+                    first = _first_from(feature_row, first, end, rows[node])
+                    ranges[v, i, 0] = first
+                    ranges[v, i, 1] = _first_from(feature_row, first, end, rows[node] + width[node])
+    return (
+        (*by_item[:6], (score_start, index[:n], feature_weight)),
+        (*by_node[:11], (ranges, feature_row, feature_weight)),
+    )
+
+
+@jit
+def _add_to_scores(features, begin, end, logits):
+    """Add the features of the scores from `begin` to `end`."""
+    score_start, index, feature_weight = features
+    if len(feature_weight) > 0:
+        for s in range(begin, end):
+            for p in range(score_start[s], score_start[s + 1]):
+                logits[s] += feature_weight[index[p]]
+
+
+@jit
+def _add_to_table(features, begin, end, first_row, table):
+    """Add the features of the visits from `begin` to `end` to their logits (n, k)."""
+    ranges, feature_row, feature_weight = features
+    if len(feature_weight) > 0:
+        for v in range(begin, end):
+            for i in range(ranges.shape[1]):
+                for f in range(ranges[v, i, 0], ranges[v, i, 1]):
+                    table[v - begin, feature_row[f] - first_row] += feature_weight[f]
+
+
+@jit
+def _feature_gradients(by_item, by_node, room, slot_of):
+    """Return the features of a batch, and the gradient with respect to the weight of each."""
+    score_start, of_score, _ = by_item[6]
+    ranges, feature_row, _ = by_node[11]
+    rows, width, start, table_start, code = by_node[:5]
+    branch, decision_start = by_node[6], by_node[10]
+    (_, error, _, share_of, _), (_, tables), _ = room
+    n = len(of_score)
+    for v in range(len(ranges)):
+        for i in range(ranges.shape[1]):
+            n += ranges[v, i, 1] - ranges[v, i, 0]
+    index, errors = np.empty(n, np.int64), np.empty(n, np.float32)
+    n = 0
+    for s in range(len(score_start) - 1):
+        for p in range(score_start[s], score_start[s + 1]):
+            index[n], errors[n] = of_score[p], error[s]
+            n += 1
+    for node in range(len(rows)):
+        k = width[node]
+        for v in range(start[node], start[node + 1]):
+            place = table_start[node] + (v - start[node]) * k
+            decisions = range(decision_start[v], decision_start[v + 1])
+            share = 0.0
+            for d in decisions:
+                share += share_of[code[d]]
+            of_visit = np.float32(share)
+            for i in range(ranges.shape[1]):
+                for f in range(ranges[v, i, 0], ranges[v, i, 1]):
+                    j = feature_row[f] - rows[node]
+                    index[n], errors[n] = f, of_visit * tables[place + j]
+                    for d in decisions:
+                        if branch[d] == j:
+                            errors[n] -= np.float32(share_of[code[d]])
+                    n += 1
+    distinct, first, place = group(index, slot_of)
+    sums = np.zeros(len(distinct), np.float32)
+    for g in range(len(distinct)):
+        for p in range(first[g], first[g + 1]):
+            sums[g] += errors[place[p]]
+    return distinct, sums
 
 
 @jit
@@ -453,11 +594,12 @@ def tree_items(weight, bias, hidden, first, stop, by_item, of_items):
 
     Nothing is written to a `grad_hidden` without rows. `of_code` is as `_share_codes` has it.
     """
-    item_start, code_start, row, sign, width, branch = by_item
+    item_start, code_start, row, sign, width, branch, features = by_item
     losses, error, log_prob, of_code, grad_hidden = of_items
     for b in range(first, stop):
         begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
         dot_rows(weight, bias, row, begin, end, hidden[b], error)
+        _add_to_scores(features, begin, end, error)
     scores = slice(code_start[item_start[first]], code_start[item_start[stop]])
     _decide(error[scores], sign[scores], width[scores], branch[scores], log_prob[scores])
     for b in range(first, stop):
@@ -483,7 +625,7 @@ def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, tables):
 
     For the pieces of wide nodes from `first` to `stop`.
     """
-    rows, width, start, score_start, _, item, branch, pieces, _, _, decision_start = by_node
+    rows, width, start, score_start, _, item, branch, pieces, _, _, decision_start, _ = by_node
     for piece in range(first, stop):
         i, begin, end = pieces[piece, 0], start[pieces[piece, 0]], start[pieces[piece, 0]]
         begin += pieces[piece, 1]
@@ -493,6 +635,7 @@ def wide_forward(first, stop, weight, bias, hidden, by_node, log_prob, tables):
         place = score_start[i] + pieces[piece, 1] * k
         table = tables[place : place + (end - begin) * k].reshape(end - begin, k)
         np.dot(hidden[item[begin:end]], weight[of_node].T, table)
+        _add_to_table(by_node[11], begin, end, rows[i], table)
         for p in range(end - begin):
             logits, of_bias = table[p], bias[of_node]
             largest = np.float32(-np.inf)
@@ -586,7 +729,7 @@ def wide_gradient(piece, weight, hidden, by_node, room):
 
     Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
     """
-    rows, width, start, score_start, code, item, branch, _, pieces, _, decision_start = by_node
+    rows, width, start, score_start, code, item, branch, _, pieces, _, decision_start, _ = by_node
     i, first, stop, place = pieces[piece]
     n, k, begin = start[i + 1] - start[i], width[i], start[i]
     table, share_of = room[1][1][score_start[i] : score_start[i + 1]].reshape(n, k), room[0][3]
@@ -645,9 +788,10 @@ def _some_rows(first, stop, hidden, by_row, error, grad_weight, grad_bias):
 
 
 @jit
-def _tree_gradients(weight, bias, hidden, by_item, by_row, by_node):
+def _tree_gradients(weight, bias, hidden, by_item, by_row, by_node, slot_of):
     rows, room = by_row[0], new_pass(hidden, by_item, by_node, True)
     tree_pass(weight, bias, hidden, by_item, by_node, room)
+    features, grad_features = _feature_gradients(by_item, by_node, room, slot_of)
     n_rows = len(rows) + by_node[1].sum()
     touched = np.empty(n_rows, np.int64)
     touched[: len(rows)] = rows
@@ -662,7 +806,8 @@ def _tree_gradients(weight, bias, hidden, by_item, by_row, by_node):
         grad_weight[some], grad_bias[some] = of_weight, of_bias
         first += len(of_bias)
     add_wide(by_node, room)
-    return room[0][0], room[0][4], touched, grad_weight, grad_bias
+    of_tree = room[0][0], room[0][4], touched, grad_weight, grad_bias
+    return of_tree, features, grad_features
 
 
 # Log-probabilities of all labels.
@@ -1039,13 +1184,40 @@ class TreePass:
     ) -> tuple[Float64, Array, Int64, Array, Array]:
         """Return the losses, and their sum's gradients: hidden (B, d); rows, weights and biases."""
         ids = self._targets(weight, hidden, targets)
-        plan = _plan(ids, *self._codes, SLOTS.of(len(weight)), True)
+        plan: Any = _plan(ids, *self._codes, SLOTS.of(len(weight)), True)
         if self.is_narrow and len(targets) >= MANY_ITEMS and n_threads() > 1:
             return _gradients_in_threads(weight, bias, hidden, plan)
         with self.one_thread():
-            found: tuple[Float64, Array, Int64, Array, Array] = _tree_gradients(
-                weight, bias, hidden, *plan
+            found: tuple[Float64, Array, Int64, Array, Array]
+            found, _, _ = _tree_gradients(
+                weight, bias, hidden, plan[0], plan[1], plan[2], SLOTS.of(1)
             )
+        return found
+
+    def losses_with(
+        self, weight: Array, bias: Array, hidden: Array, targets: Integer, features: Features
+    ) -> Float64:
+        """Return the negative log-likelihoods (B,) under scores that have features."""
+        ids = self._targets(weight, hidden, targets)
+        by_item, _, by_node = _plan(ids, *self._codes, SLOTS.of(len(weight)), False)
+        by_item, by_node = with_features(by_item, by_node, *_checked(features, len(ids)))
+        room = new_pass(hidden, by_item, by_node, False)
+        with self.one_thread():
+            pass_in_threads(weight, bias, hidden, by_item, by_node, room)
+        losses: Float64 = room[0][0]
+        return losses
+
+    def gradients_with(
+        self, weight: Array, bias: Array, hidden: Array, targets: Integer, features: Features
+    ) -> tuple[tuple[Float64, Array, Int64, Array, Array], Int64, Array]:
+        """Return what `gradients` does, and the features of the batch with their gradients."""
+        ids = self._targets(weight, hidden, targets)
+        by_item, by_row, by_node = _plan(ids, *self._codes, SLOTS.of(len(weight)), True)
+        by_item, by_node = with_features(by_item, by_node, *_checked(features, len(ids)))
+        slots = SLOTS.of(max(len(weight), len(features[3])))
+        with self.one_thread():
+            found: tuple[tuple[Float64, Array, Int64, Array, Array], Int64, Array]
+            found = _tree_gradients(weight, bias, hidden, by_item, by_row, by_node, slots)
         return found
 
     def _targets(self, weight: Array, hidden: Array, targets: Integer) -> Int32:
@@ -1054,6 +1226,15 @@ class TreePass:
         _check_shape("targets", ids.shape, (len(hidden),))
         _check_shape("hidden vectors", hidden.shape, (len(ids), weight.shape[1]))
         return ids
+
+
+def _checked(features: Features, n_items: int) -> Features:
+    """Return the numbers of contexts, offsets, rows and weights of features, checked."""
+    number, context_start, feature_row, feature_weight = features
+    _check_shape("numbers of contexts", number.shape, (n_items, number.shape[1]))
+    if number.size and not -1 <= number.min() <= number.max() < len(context_start) - 1:
+        raise IndexError(f"numbers of contexts must be from -1 to {len(context_start) - 2}")
+    return number, context_start, feature_row, feature_weight
 
 
 def pass_in_threads(

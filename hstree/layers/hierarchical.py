@@ -8,7 +8,6 @@ in `node_groups`; top-k search is in `top_k`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,7 +116,7 @@ class HierarchicalSoftmax(OutputLayer):
         if (compiled := self.compiled(len(hidden), hidden)) is not None:
             losses: Float64 = compiled.losses(self.weight, self.bias, hidden, targets)
             return losses
-        return _Pass(self, hidden, targets).nll
+        return Pass(self, hidden, targets).nll
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
@@ -127,8 +126,8 @@ class HierarchicalSoftmax(OutputLayer):
             losses, grad_hidden, *gradient = compiled.gradients(
                 self.weight, self.bias, hidden, targets
             )
-            return losses, Gradients(grad_hidden, _of_rows(*gradient))
-        forward = _Pass(self, hidden, targets)
+            return losses, Gradients(grad_hidden, of_rows(*gradient))
+        forward = Pass(self, hidden, targets)
         return forward.nll, forward.gradients()
 
     def compiled(self, n_items: int, *arrays: Array) -> Any:
@@ -264,8 +263,13 @@ def compiled_pass(layer: OutputLayer, n_items: int, *arrays: Array) -> Any:
     return layer.compiled(n_items, *arrays) if type(layer) is HierarchicalSoftmax else None
 
 
-class _Pass:
-    """Forward and backward pass of one batch."""
+class Pass:
+    """Forward and backward pass of one batch.
+
+    Attributes
+    ----------
+    nll : float64 array (B,)
+    """
 
     def __init__(self, layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> None:
         self.layer, self.hidden, tree = layer, hidden, layer.tree
@@ -309,13 +313,23 @@ class _Pass:
                 yield number, decisions
 
     def _decide(self, group: int, taken: Decisions) -> Passed[Gradient]:
-        weight, bias, hidden = self.layer.weight, self.layer.bias, self.hidden
         if group == 2:
-            wide = WideNodes(self.layer._scratch, weight, bias, hidden, taken)
+            wide = self._wide(taken)
             return wide.log_prob, wide.backward
         decide = narrow_nodes if group else binary_nodes
-        logits = partial(kernels.gather_dot, weight, bias, hidden)
-        return decide(logits, partial(pair_gradient, weight, hidden), taken)
+        return decide(self._pair_logits, self._pair_gradient, taken)
+
+    # The products of nodes with hidden vectors, to which subclasses add.
+
+    def _wide(self, taken: Decisions) -> WideNodes:
+        layer = self.layer
+        return WideNodes(layer._scratch, layer.weight, layer.bias, self.hidden, taken)
+
+    def _pair_logits(self, item: Int64, row: Int64) -> Array:
+        return kernels.gather_dot(self.layer.weight, self.layer.bias, self.hidden, item, row)
+
+    def _pair_gradient(self, item: Int64, row: Int64, error: Array) -> Gradient:
+        return pair_gradient(self.layer.weight, self.hidden, item, row, error)
 
     def gradients(self) -> Gradients:
         """Return the gradients of the summed loss.
@@ -332,13 +346,13 @@ class _Pass:
         for decisions, backward in self.backwards:
             grad, rows, weight, bias = backward(None if share is None else share[decisions])
             grad_hidden = grad if grad_hidden is None else grad_hidden + grad
-            parameters += _of_rows(rows, weight, bias)
+            parameters += of_rows(rows, weight, bias)
         if grad_hidden is None:
             grad_hidden = np.zeros_like(self.hidden)
         return Gradients(grad_hidden, parameters)
 
 
-def _of_rows(rows: Int64 | slice, weight: Array, bias: Array) -> list[ParameterGradient]:
+def of_rows(rows: Int64 | slice, weight: Array, bias: Array) -> list[ParameterGradient]:
     """Return the gradients with respect to some rows of both parameters."""
     return [
         ParameterGradient("node_weight", rows, weight),

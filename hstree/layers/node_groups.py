@@ -119,7 +119,7 @@ class Scratch(threading.local):
 
 
 @dataclass
-class _Block:
+class Block:
     """Some of a batch's n visits of one wide node of k children."""
 
     visits: slice  # in the order of their nodes
@@ -155,15 +155,15 @@ class WideNodes:
         is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(item, prepend=-1) != 0)
         # (visits,) first decision of each, in the order of the nodes
         self._first = np.flatnonzero(is_new)
-        self._item = item[self._first]
+        self.item = item[self._first]
         # (visits, d) hidden vector of each
         shape = (len(self._first), hidden.shape[1])
         self._hidden = scratch.empty("hidden", shape, hidden.dtype)
-        np.take(hidden, self._item, axis=0, out=self._hidden, mode="clip")
+        np.take(hidden, self.item, axis=0, out=self._hidden, mode="clip")
         n_kept = min(int(taken.width[order[self._first]].sum()), KEPT_SCORES)
         tables = scratch.empty("tables", (n_kept,), np.result_type(hidden, weight))
         in_order = np.empty(len(order), weight.dtype)
-        self._blocks: list[_Block] = []
+        self._blocks: list[Block] = []
         used = 0
         for block in _small_blocks_last(self._split(is_new)):
             if used + block.size <= n_kept:
@@ -200,11 +200,11 @@ class WideNodes:
         place = np.full(len(self._order), -1, np.int32)
         place[self._order[self._first]] = np.arange(len(grad), dtype=np.int32)
         by_item = place[place >= 0]
-        item_start = offsets(np.bincount(self._item, minlength=self._batch_size))
+        item_start = offsets(np.bincount(self.item, minlength=self._batch_size))
         grad_hidden = kernels.segment_sums(grad, by_item, item_start)
         return grad_hidden, self._touched, grad_weight, grad_bias
 
-    def _to_error(self, table: Array, block: _Block, share: Array | None) -> None:
+    def _to_error(self, table: Array, block: Block, share: Array | None) -> None:
         """Turn the probabilities of visits into the sums of their decisions' weighted errors."""
         chosen, flat = self._chosen[block.decisions], table.reshape(-1)
         if share is None:  # one code a label, which passes a node once
@@ -219,12 +219,15 @@ class WideNodes:
         table *= np.add.reduceat(of_block, first)[:, None]
         np.subtract.at(flat, chosen, of_block)
 
-    def _softmax(self, block: _Block, out: Array | None = None) -> tuple[Array, Array]:
-        rows, hidden = block.rows, self._hidden[block.visits]
-        logits = kernels.block_logits(self._weight[rows], self._bias[rows], hidden, out)
+    def _softmax(self, block: Block, out: Array | None = None) -> tuple[Array, Array]:
+        logits = self._logits(block, out)
         return kernels.block_probabilities(logits, self._chosen[block.decisions]), logits
 
-    def _split(self, is_new: Bool) -> Iterator[_Block]:
+    def _logits(self, block: Block, out: Array | None) -> Array:
+        rows, hidden = block.rows, self._hidden[block.visits]
+        return kernels.block_logits(self._weight[rows], self._bias[rows], hidden, out)
+
+    def _split(self, is_new: Bool) -> Iterator[Block]:
         """Yield the visits of each node, in several blocks where its scores are too many.
 
         Sets the touched rows: a slice where they are consecutive, as those of a single node.
@@ -256,7 +259,7 @@ class WideNodes:
         for node_row, k, a, b, slot, n in zip(*(array.tolist() for array in nodes), strict=True):
             for begin in range(a, b, n):
                 end = min(begin + n, b)
-                yield _Block(
+                yield Block(
                     slice(begin, end),
                     slice(int(decision[begin]), int(decision[end])),
                     slice(node_row, node_row + k),
@@ -266,7 +269,7 @@ class WideNodes:
                 )
 
 
-def _small_blocks_last(blocks: Iterable[_Block]) -> Iterator[_Block]:
+def _small_blocks_last(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield large blocks, then small ones while BLAS is held to one thread.
 
     The blocks of a node stay in their order: only the last can be smaller than the others.

@@ -80,6 +80,7 @@ LAYERS = Registry(
     "hstree.layers",
     {
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
+        "ngrams": "hstree.layers.ngrams:NgramSoftmax",
         "flat": "hstree.layers.flat:FlatSoftmax",
         "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
         "differentiated": "hstree.layers.differentiated:DifferentiatedSoftmax",

@@ -280,11 +280,13 @@ class Model(ABC, Generic[M]):
 
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
-        return self.layer.log_prob(self.hidden(contexts))
+        ids = self.context_ids(contexts)
+        return self.layer.in_context(ids).log_prob(self.context_model.hidden(ids))
 
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
-        return self.layer.top_k(self.hidden(contexts), k)
+        ids = self.context_ids(contexts)
+        return self.layer.in_context(ids).top_k(self.context_model.hidden(ids), k)
 
     def vectors(self, corpus: Corpus) -> WordVectors:
         """Return the word vectors by count in a corpus, largest first, ties by word."""
@@ -328,7 +330,8 @@ class Model(ABC, Generic[M]):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be."""
-        files.write(folder, self.spec, self.config(), self.parameters(), self.texts)
+        tensors = {**self.parameters(), **self.layer.tables()}
+        files.write(folder, self.spec, self.config(), tensors, self.texts)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -352,7 +355,11 @@ class Model(ABC, Generic[M]):
             model = new(saved.spec, **options)
             # Checked before arrays are allocated, whose claimed size may be far beyond the file's.
             for tensor, shape in model.shapes().items():
-                _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
+                if 0 not in shape:  # others have a length that `restore` sets
+                    _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
+            model.layer.restore(saved.tensors)
+            for tensor, parameter in model.layer.parameters().items():
+                _check(saved.tensors.get(tensor), parameter.shape, f"{saved.folder}: {tensor}")
         except (TypeError, ValueError, OverflowError, OptionError) as error:
             raise FileFormatError(
                 f"{saved.folder}: no model can be made of it: {one_line(error)}"

@@ -23,7 +23,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._files import current_file, read_json, read_regular, reading, replacing_together
 from hstree._text import one_line
-from hstree._typing import Array, Float32
+from hstree._typing import Array
 from hstree.data.provenance import Text, texts
 from hstree.errors import FileFormatError, OptionError
 from hstree.layers.registry import SOURCES, LayerSpec
@@ -51,7 +51,7 @@ def write(
     folder: str | os.PathLike[str],
     spec: LayerSpec,
     config: Mapping[str, Any],
-    tensors: Mapping[str, Float32],
+    tensors: Mapping[str, Array],
     texts: list[Text],
 ) -> None:
     """Write a model's folder, made if it is missing; files of these names are replaced together.

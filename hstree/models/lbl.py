@@ -24,7 +24,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
-from hstree.layers.hierarchical import compiled_pass
+from hstree.layers.hierarchical import HierarchicalSoftmax, compiled_pass
 from hstree.layers.kernels import sum_by_word, window_sum, window_sum_backward
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
@@ -136,7 +136,8 @@ class LanguageModel(Model["LogBilinear"]):
         drawn = np.empty((len(ids), length), np.int64)  # labels
         with progress.task("sampling", length, "words") as task:
             for number in range(length):
-                drawn[:, number] = self.layer.sample(self.context_model.hidden(ids), rng)
+                hidden = self.context_model.hidden(ids)
+                drawn[:, number] = self.layer.in_context(ids).sample(hidden, rng)
                 ids = np.column_stack([ids[:, 1:], drawn[:, number]])
                 task.advance()
         words = self.spec.labels
@@ -257,11 +258,14 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
         self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
         self.position = RowAdagrad(self.model.position)
-        rates = self.layer.learning_rates()
+        rates, sums = self.layer.learning_rates(), self.layer.initial_accumulators()
         # Biases do not decay.
         self.output = {
             name: RowAdagrad(
-                array, model.weight_decay if array.ndim > 1 else 0.0, rates.get(name, 1.0)
+                array,
+                model.weight_decay if array.ndim > 1 else 0.0,
+                rates.get(name, 1.0),
+                sums.get(name, 0.0),
             )
             for name, array in self.layer.training_parameters().items()
         }
@@ -290,6 +294,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             return
         hidden, vectors = self.model.forward(contexts)
         words, grad_position = self.model.backward(contexts, vectors, hidden)
+        if isinstance(self.layer, HierarchicalSoftmax):
+            self.layer.in_context(contexts).loss(hidden, targets, self.noise)
         self.embedding.step(words.rows, words.values, 0.0)
         self.position.step(slice(None), grad_position, 0.0)
         for optimiser in self.output.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def recipe_of(row: PageRow, results: Comparison, folder: Path) -> Recipe:
             "import torch\n"
             f"layer = torch.nn.Linear(d, {size:_})  # and cross-entropy, without a tree"
         )
-    elif row.is_tree:
+    elif row.is_tree and row.result.layer is None:
         python = (
             "import hstree\n"
             "from hstree.interop.torch import HierarchicalSoftmax\n"
@@ -67,7 +68,7 @@ def recipe_of(row: PageRow, results: Comparison, folder: Path) -> Recipe:
         )
     else:
         python = (
-            "# The PyTorch module is over trees; this is the trained model, in NumPy:\n"
+            "# The PyTorch module is a tree's alone; this is the trained model, in NumPy:\n"
             "import hstree\n"
             f"model = hstree.load_model({model!r})"
         )
@@ -95,18 +96,27 @@ def how_made(row: PageRow) -> str:
             summary = LAYERS.get(method).summary
     except HstreeError:
         summary = f"Built by {method}."
-    options = ", ".join(
-        name if value is True else f"{name} {value}"
-        for name, value in row.result.options.items()
-        if value is not None and value is not False
-    )
+    options = _in_words(row.result.options)
     text = f"{summary} With {options}." if options else summary
     if from_vectors and built_here:
         text += (
             " Built from each word\u2019s mean predicted vector under the same model trained on "
             "a random tree."
         )
+    if (layer := row.result.layer) is not None:
+        with suppress(HstreeError):
+            text += f" Over it: {LAYERS.get(layer.name).summary}"
+        text += f" With {_in_words(layer.options)}." if layer.options else ""
     return text
+
+
+def _in_words(options: Mapping[str, Any]) -> str:
+    """Return the options that are set, as a list for a sentence."""
+    return ", ".join(
+        name if value is True else f"{name} {value}"
+        for name, value in options.items()
+        if value is not None and value is not False
+    )
 
 
 def _command(row: PageRow, results: Comparison, folder: Path) -> str | None:
@@ -121,10 +131,7 @@ def _command(row: PageRow, results: Comparison, folder: Path) -> str | None:
         if not row.is_tree:
             named = [method, *_options(LAYERS.get(method).options, row.result.options)]
             command = ["hstree", "evaluate", "--layer", shlex.join(named), str(corpus)]
-            budget = {**results.options, "random_state": results.options["seeds"][0]}
-            model = kind_of(budget)
-            command += [*reading, "--model", model.name, *_options(model.options, budget)]
-            return _in_lines(command)
+            return _in_lines([*command, *reading, *_training(results)])
         made_by = builder(method)
         command = ["hstree", "build", "--method", method]
         command += _options(made_by.options, row.result.options)
@@ -141,7 +148,22 @@ def _command(row: PageRow, results: Comparison, folder: Path) -> str | None:
         command.append(vectors)
     else:
         command.append(words)
-    return _in_lines([*command, "-o", "tree.json"])
+    build = _in_lines([*command, "-o", "tree.json"])
+    if (layer := row.result.layer) is None:
+        return build
+    try:
+        over = [layer.name, *_options(LAYERS.get(layer.name).options, layer.options)]
+    except HstreeError:
+        return None
+    train = ["hstree", "evaluate", "tree.json", str(corpus), "--layer", shlex.join(over)]
+    return f"{build}\n{_in_lines([*train, *_training(results)])}"
+
+
+def _training(results: Comparison) -> list[str]:
+    """Return the options of the comparison's model, as they are typed."""
+    budget = {**results.options, "random_state": results.options["seeds"][0]}
+    model = kind_of(budget)
+    return ["--model", model.name, *_options(model.options, budget)]
 
 
 def _vectors_of(row: PageRow, results: Comparison, folder: Path) -> str | None:

@@ -26,13 +26,21 @@ class RowAdagrad:
         ``exp(-rate * weight_decay * n)``, with its current rate, so that it never changes its sign.
     rate : float, default 1
         Factor on the learning rate of each step.
+    initial_accumulator : float, default 0
+        What the sum of each row begins with.
     """
 
-    def __init__(self, parameter: Array, weight_decay: float = 0.0, rate: float = 1.0) -> None:
+    def __init__(
+        self,
+        parameter: Array,
+        weight_decay: float = 0.0,
+        rate: float = 1.0,
+        initial_accumulator: float = 0.0,
+    ) -> None:
         self.parameter = parameter
         self.weight_decay = weight_decay
         self.rate = rate
-        self.squares = np.zeros(len(parameter), np.float32)
+        self.squares = np.full(len(parameter), initial_accumulator, np.float32)
         # (R,) tokens up to which the weight decay of each row is done
         self.decayed = np.zeros(len(parameter) if weight_decay else 0, np.int64)
 

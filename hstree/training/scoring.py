@@ -39,11 +39,11 @@ class ContextModel(ABC):
 
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""
-        return layer.nll(self.hidden(contexts), targets)
+        return layer.in_context(contexts).nll(self.hidden(contexts), targets)
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
         """Return ln Z of the layer in each context, (B,); None where it has none."""
-        return layer.log_normaliser(self.hidden(contexts))
+        return layer.in_context(contexts).log_normaliser(self.hidden(contexts))
 
 
 def score(

@@ -78,7 +78,7 @@ def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(o
     training, contexts, targets = trainer(weight_decay=0.125)
     words, positions, weights, biases = optimisers
     options = [optimiser.options for optimiser in optimisers]
-    assert options == [(0.125,), (), (0.125, 1.0), (0.0, 1.0)]
+    assert options == [(0.125,), (), (0.125, 1.0, 0.0), (0.0, 1.0, 0.0)]
     training.step(contexts, targets, 0.5)
     training.step(contexts[:4], targets[:4], 0.25)
     for optimiser in (words, weights, biases):
@@ -86,10 +86,11 @@ def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(o
     assert {tuple(more) for _, _, *more in positions.steps} == {(0.5,), (0.25,)}
 
 
-def test_an_array_has_the_learning_rate_that_its_layer_asks_for(optimisers, monkeypatch):
+def test_an_array_has_the_rate_and_the_first_sum_that_its_layer_asks_for(optimisers, monkeypatch):
     monkeypatch.setattr(HierarchicalSoftmax, "learning_rates", lambda _: {"node_bias": 0.25})
+    monkeypatch.setattr(HierarchicalSoftmax, "initial_accumulators", lambda _: {"node_weight": 3})
     trainer()
-    assert [optimiser.options[1:] for optimiser in optimisers] == [(), (), (1.0,), (0.25,)]
+    assert [optimiser.options[1:] for optimiser in optimisers] == [(), (), (1.0, 3), (0.25, 0.0)]
 
 
 def test_the_rate_halves_at_every_stall_and_training_stops_without_a_new_best():

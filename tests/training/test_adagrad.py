@@ -80,3 +80,10 @@ def test_rows_moved_a_few_at_a_time_move_as_all_at_once(rows, monkeypatch):
             in_parts.step(rows, gradient, 0.1, 5 * step)
     assert np.array_equal(at_once.parameter, in_parts.parameter)
     assert (at_once.parameter != start).any(axis=1).sum() == len(start[rows])
+
+
+def test_sums_of_squares_begin_with_the_initial_accumulator():
+    parameter = np.zeros((2, 2))
+    optimiser = RowAdagrad(parameter, initial_accumulator=3.0)
+    optimiser.step(np.array([1]), np.array([[1.0, -1.0]]), 0.5)
+    np.testing.assert_allclose(parameter, [[0, 0], [-0.25, 0.25]], rtol=1e-6)

@@ -1,0 +1,217 @@
+"""Which n-gram features a tree has: pairs of the words before a target, and a weight row.
+
+A text has a feature for the last words of a context and a row, if the node of that row decided
+after them: for a binary node its row, for others that of the child taken. All features are one
+sorted array of keys, so that those of a context, and those of a context at a node, are a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from hstree import progress
+from hstree._ragged import offsets, ranges, segment_ids
+from hstree._typing import Array, Int32, Int64, Integer
+from hstree.data.windows import Windows
+from hstree.errors import FileFormatError, OptionError
+from hstree.ngrams.counts import find, numbered
+from hstree.tree.codes import Codes
+
+#: Positions of a text read at a time.
+BLOCK = 1 << 18
+#: N-grams whose codes are expanded at a time.
+SOME = 1 << 18
+
+
+@dataclass(frozen=True)
+class NgramFeatures:
+    """The features of a text: C contexts, of 1 to n words, and F pairs of a context and a row.
+
+    Attributes
+    ----------
+    contexts : int64 array (C,)
+        Keys of the contexts, ``sum_i w_i V**i`` with w_0 the last word; sorted within a length.
+    start : int64 array (n + 1,)
+        Those of i + 1 words are ``contexts[start[i]:start[i + 1]]``. A context's number is its
+        index.
+    keys : int64 array (F,)
+        Sorted, ``context * R + row``.
+    n_labels, n_rows : int
+        V and R.
+    """
+
+    contexts: Int64
+    start: Int64
+    keys: Int64
+    n_labels: int
+    n_rows: int
+
+    @classmethod
+    def none(cls, words: int, n_labels: int, n_rows: int) -> Self:
+        """Return those of an empty text."""
+        empty = np.empty(0, np.int64)
+        return cls(empty, np.zeros(words + 1, np.int64), empty, n_labels, n_rows)
+
+    @classmethod
+    def of_text(cls, train: Windows, codes: Codes, words: int, min_count: int) -> Self:
+        """Return those of the n-grams of a text that occur `min_count` times.
+
+        O(T log T) for each number of words and T tokens, and O(G depth) memory for G n-grams.
+        """
+        n_rows = int(codes.tree.row_start[-1])
+        contexts, keys, n_contexts = list[Int64](), list[Int64](), [0]
+        with progress.task("n-gram features", total=words, unit="lengths") as task:
+            for length in range(1, words + 1):
+                context, target = _ngrams(train, codes, length, min_count)
+                distinct, number = numbered(context)
+                number += n_contexts[-1]
+                for some in range(0, len(target), SOME):
+                    part = slice(some, some + SOME)
+                    keys.append(_keys(number[part], target[part], codes, n_rows))
+                contexts.append(distinct)
+                n_contexts.append(n_contexts[-1] + len(distinct))
+                task.advance()
+        return cls(
+            np.concatenate(contexts),
+            np.array(n_contexts),
+            np.unique(np.concatenate([np.empty(0, np.int64), *keys])),
+            codes.tree.n_labels,
+            n_rows,
+        )
+
+    @cached_property
+    def context_start(self) -> Int64:
+        """int64 array (C + 1,): offsets of each context among the features."""
+        return np.searchsorted(self.keys, np.arange(len(self.contexts) + 1) * self.n_rows)
+
+    @cached_property
+    def rows(self) -> Int32:
+        """int32 array (F,): the row of each feature."""
+        return (self.keys % self.n_rows).astype(np.int32)
+
+    def numbers(self, contexts: Integer) -> Int64:
+        """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
+        number = np.empty((len(contexts), len(self.start) - 1), np.int64)
+        for i, keys in enumerate(_context_keys(contexts, number.shape[1], self.n_labels)):
+            here = self.contexts[self.start[i] : self.start[i + 1]]
+            index = find(here, keys)
+            number[:, i] = np.where(index >= 0, index + self.start[i], -1)
+        return number
+
+    def at_rows(self, number: Int64, row: Int64) -> tuple[Int64, Int64]:
+        """Return the features of pairs (P,) of contexts (P, n) and rows: pair and index."""
+        pair = [np.empty(0, np.int64)]
+        index = [np.empty(0, np.int64)]
+        for of_length in number.T:
+            known = np.flatnonzero(of_length >= 0)
+            feature = find(self.keys, of_length[known] * self.n_rows + row[known])
+            has_one = feature >= 0
+            pair.append(known[has_one])
+            index.append(feature[has_one])
+        return np.concatenate(pair), np.concatenate(index)
+
+    def in_range(
+        self, number: Int64, first: int, stop: int
+    ) -> Iterator[tuple[Int64, Int64, Int64]]:
+        """Yield the features of contexts (B, n) and the rows from `first` to `stop`, by words.
+
+        Yields, for the last word, for the last two, and so on: which context, the row, and the
+        feature. No pair of a context and a row occurs twice in one.
+        """
+        for of_length in number.T:
+            known = np.flatnonzero(of_length >= 0)
+            key = of_length[known] * self.n_rows
+            begin = np.searchsorted(self.keys, key + first)
+            start = offsets(np.searchsorted(self.keys, key + stop) - begin)
+            feature = ranges(begin, start)
+            item = segment_ids(start)
+            yield known[item], self.keys[feature] - key[item], feature
+
+    def tables(self) -> dict[str, Int64]:
+        """Return the arrays by the names that a saved model gives them."""
+        return {"ngram_contexts": self.contexts, "ngram_start": self.start, "ngram_keys": self.keys}
+
+    def restored(self, tables: Mapping[str, Array]) -> Self:
+        """Return the features of such arrays, for the same labels, rows and number of words.
+
+        Raises
+        ------
+        FileFormatError
+            When an array is missing or breaks a rule of the class.
+        """
+        contexts, start, keys = (_integers(tables.get(name), name) for name in self.tables())
+        edges = np.isin(np.arange(len(contexts)), start)
+        is_whole = (
+            len(start) == len(self.start)
+            and start[0] == 0
+            and start[-1] == len(contexts)
+            and bool((np.diff(start) >= 0).all())
+            and bool(((np.diff(contexts) > 0) | edges[1:]).all())
+            and bool((np.diff(keys) > 0).all())
+        )
+        if not is_whole or (
+            len(keys) and not 0 <= keys[0] <= keys[-1] < len(contexts) * self.n_rows
+        ):
+            raise FileFormatError(
+                "the n-gram features of a saved layer are damaged; train it again"
+            )
+        return replace(self, contexts=contexts, start=start, keys=keys)
+
+
+def _integers(array: Array | None, name: str) -> Int64:
+    if array is None or array.dtype != np.int64 or array.ndim != 1:
+        raise FileFormatError(f"{name} of a saved layer is missing, or not a row of integers")
+    return array
+
+
+def check_words(words: int, n_labels: int) -> None:
+    """Refuse contexts whose keys do not fit an int64; raises OptionError."""
+    if n_labels**words >= 2**63:
+        raise OptionError.about(
+            "words", f"is {words}, too many for a vocabulary of {n_labels:,} words; give fewer"
+        )
+
+
+def _context_keys(contexts: Integer, words: int, n_labels: int) -> Iterator[Int64]:
+    """Yield the keys (B,) of the last word of contexts, of the last two, and so on."""
+    key, scale = np.zeros(len(contexts), np.int64), 1
+    for i in range(words):
+        key = key + contexts[:, -1 - i].astype(np.int64) * scale
+        scale *= n_labels
+        yield key
+
+
+def _ngrams(train: Windows, codes: Codes, length: int, min_count: int) -> tuple[Int64, Int64]:
+    """Return the contexts, as keys, and the targets of the n-grams that occur often enough."""
+    keys, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for contexts, target, _ in train.batches(BLOCK):
+        *_, key = _context_keys(contexts, length, codes.tree.n_labels)
+        keys.append(key)
+        targets.append(target.astype(np.int64))
+    distinct, number = numbered(np.concatenate(keys))
+    n_labels = codes.tree.n_labels
+    grams, count = np.unique(number * n_labels + np.concatenate(targets), return_counts=True)
+    context, of_gram = np.divmod(grams[count >= min_count], n_labels)
+    return distinct[context], of_gram
+
+
+def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:
+    """Return the keys of the features of n-grams: those of the decisions on the target's codes."""
+    tree, expansion = codes.tree, codes.expand(target)
+    item = expansion.code_item[expansion.decision_code]
+    edge = expansion.edge
+    row = tree.edge_row[edge] + np.where(tree.edge_width[edge] > 2, tree.edge_branch[edge], 0)
+    keys: Int64 = np.unique(number[item] * n_rows + row)
+    return keys
+
+
+def summed(index: Int64, values: Array) -> tuple[Int64, Array]:
+    """Return the features that occur, ascending, and the sum of the values (P,) of each."""
+    distinct, place = np.unique(index, return_inverse=True)
+    sums: Array = np.bincount(place, weights=values, minlength=len(distinct))
+    return distinct, sums.astype(values.dtype)

@@ -1,0 +1,243 @@
+"""Direct n-gram features: which there are, what they add to scores, and how they are trained."""
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree._compiled import numpy_alone, twins
+from hstree.data.vocabulary import Vocabulary
+from hstree.data.windows import Windows
+from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.layers.ngram_features import NgramFeatures
+from hstree.layers.registry import layer_spec
+from hstree.models import load, new_model
+from hstree.tree import Tree
+from tests.texts import corpus_of
+
+DIM, WORDS = 4, 3
+LINES = ["a b c a b d", "b c a b c a a", "d a b c d e", "c a b d e a b c"] * 3
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    return corpus_of(tmp_path_factory.mktemp("text"), LINES)
+
+
+def trees(text):
+    words = text.counted_vocabulary()
+    eos, *others = range(len(words))
+    wide = [[1, ~eos, ~others[0], 2], [~o for o in others[1:]], [~others[1], ~others[0], ~eos]]
+    return {
+        "binary": hstree.build("huffman", words),
+        "several codes": Tree.from_children(words.words, wide, counts=words.counts),
+        "flat": hstree.build("flat", words),
+    }
+
+
+KINDS = ("binary", "several codes", "flat")
+
+
+def prepared(text, kind, dtype=np.float64, seed=0, **options):
+    """Return a layer with the features of a text and drawn weights, and the text's windows."""
+    spec = layer_spec(trees(text)[kind], "ngrams", **{"words": WORDS, **options})
+    layer, windows = spec.new(DIM, dtype=dtype), None
+    windows = Windows(text.with_vocabulary(spec.vocabulary), 4)
+    layer.prepare(windows)
+    rng = np.random.default_rng(seed)
+    for parameter in layer.parameters().values():
+        parameter[...] = rng.standard_normal(parameter.shape)
+    return layer, windows
+
+
+def batch_of(layer, windows, n=40, dtype=np.float64):
+    contexts, targets, _ = next(windows.batches(n))
+    hidden = np.random.default_rng(1).standard_normal((n, DIM)).astype(dtype)
+    return hidden, targets, contexts
+
+
+def path_rows(layer, label):
+    """Return the weight rows of the decisions on all codes of a label."""
+    tree = layer.tree
+    for code in layer.codes.of(label):
+        for node, branch in code:
+            row = int(tree.row_start[node])
+            yield row if tree.fan_out[node] == 2 else row + branch
+
+
+def by_hand(layer, windows, min_count):
+    """Return the features of a text, each a tuple of words, the last one first, and a row."""
+    contexts, targets, _ = next(windows.batches(10_000))
+    seen = {}
+    for context, target in zip(contexts.tolist(), targets.tolist(), strict=True):
+        for n in range(1, layer.words + 1):
+            gram = (tuple(context[::-1][:n]), target)
+            seen[gram] = seen.get(gram, 0) + 1
+    return {
+        (words, row)
+        for (words, target), count in seen.items()
+        if count >= min_count
+        for row in path_rows(layer, target)
+    }
+
+
+def named(features):
+    """Return the features as `by_hand` names them, in their order."""
+    number, row = np.divmod(features.keys, features.n_rows)
+    names = []
+    for of_context, of_row in zip(number.tolist(), row.tolist(), strict=True):
+        length = int(np.searchsorted(features.start, of_context, "right"))
+        key, words = int(features.contexts[of_context]), []
+        for _ in range(length):
+            key, word = divmod(key, features.n_labels)
+            words.append(word)
+        names.append((tuple(words), of_row))
+    return names
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("min_count", [1, 2, 4])
+def test_features_are_those_of_the_decisions_in_the_text(text, kind, min_count):
+    layer, windows = prepared(text, kind, min_count=min_count)
+    names = named(layer.features)
+    assert len(names) == len(set(names)) == len(layer.feature_weight)
+    assert set(names) == by_hand(layer, windows, min_count)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_get_the_weights_of_their_features(text, kind):
+    """Against logits of all rows, each with the sum over the features of its context."""
+    layer, windows = prepared(text, kind)
+    hidden, targets, contexts = batch_of(layer, windows)
+    weight = dict(zip(named(layer.features), layer.feature_weight, strict=True))
+    logits = layer.weight @ hidden.T + layer.bias[:, None]
+    for b, context in enumerate(contexts.tolist()):
+        for row in range(len(logits)):
+            for n in range(1, WORDS + 1):
+                logits[row, b] += weight.get((tuple(context[::-1][:n]), row), 0.0)
+    expected = layer.log_prob_of_logits(logits)
+    after = layer.in_context(contexts)
+    np.testing.assert_allclose(after.log_prob(hidden), expected, atol=1e-12)
+    assert np.exp(after.log_prob(hidden)).sum(axis=1) == pytest.approx(np.ones(40), abs=1e-12)
+    np.testing.assert_allclose(after.nll(hidden, targets), -expected[np.arange(40), targets])
+    labels, log_prob = after.top_k(hidden, 3)
+    np.testing.assert_allclose(log_prob, -np.sort(-expected, axis=1)[:, :3])
+    np.testing.assert_array_equal(labels[:, 0], expected.argmax(axis=1))
+    drawn = after.sample(hidden, np.random.default_rng(0))
+    assert drawn.shape == (40,)
+    # the layer by itself is the tree's
+    assert not np.allclose(layer.nll(hidden, targets), after.nll(hidden, targets))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_in_context_agree_with_finite_differences(text, kind):
+    layer, windows = prepared(text, kind)
+    hidden, targets, contexts = batch_of(layer, windows)
+
+    def loss():
+        return layer.loss_in_context(hidden, targets, contexts, np.random.default_rng(0))
+
+    _, gradients = loss()
+    arrays = {"hidden": hidden, **layer.parameters()}
+    dense = {name: np.zeros_like(array) for name, array in arrays.items()}
+    dense["hidden"] += gradients.hidden
+    for g in gradients.parameters:
+        dense[g.name][g.rows] += g.values
+    assert np.count_nonzero(dense["feature_weight"]) > 10
+    rng, h = np.random.default_rng(2), 1e-6
+    for name, array in arrays.items():
+        direction = rng.standard_normal(array.shape)
+        array += h * direction
+        above = loss()[0].sum()
+        array -= 2 * h * direction
+        below = loss()[0].sum()
+        array += h * direction
+        assert (above - below) / (2 * h) == pytest.approx((dense[name] * direction).sum(), rel=1e-6)
+
+
+@pytest.mark.skipif(twins("layers") is None, reason="without numba")
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_passes_are_those_of_numpy(text, kind):
+    layer, windows = prepared(text, kind, np.float32)
+    hidden, targets, contexts = batch_of(layer, windows, dtype=np.float32)
+    after = layer.in_context(contexts)
+    losses, gradients = after.loss(hidden, targets)
+    with numpy_alone():
+        expected, wanted = after.loss(hidden, targets)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(after.nll(hidden, targets), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradients.hidden, wanted.hidden, rtol=1e-4, atol=1e-5)
+    for name, array in layer.parameters().items():
+        both = np.zeros((2, *array.shape))
+        for of_one, some in zip(both, (gradients, wanted), strict=True):
+            for g in some.parameters:
+                if g.name == name:
+                    of_one[g.rows] += g.values
+        np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-5)
+
+
+def test_a_planted_text_of_word_triples_is_learned(tmp_path):
+    """The third word is the exclusive or of the first two, which no sum of vectors says."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (1_500, 2))
+    lines = [
+        " ".join(("x" if a else "y", "u" if b else "v", "s" if a ^ b else "t")) for a, b in bits
+    ]
+    text = corpus_of(tmp_path, lines)
+    tree = hstree.build("huffman", text.counted_vocabulary())
+    options = {"dim": 4, "context": 3, "epochs": 6, "dropout": 0.0, "batch_size": 32}
+    plain = new_model(tree, **options).fit(text).perplexity(text)
+    with_features = new_model(layer_spec(tree, "ngrams", words=2), **options).fit(text)
+    # two free bits in four tokens, then nothing
+    assert with_features.perplexity(text) < 2**0.5 * 1.06 < 2**0.75 * 0.98 < plain
+
+
+def test_a_saved_model_keeps_its_features(text, tmp_path):
+    spec = layer_spec(trees(text)["binary"], "ngrams", words=2)
+    model = new_model(spec, dim=DIM, epochs=2, context=3).fit(text)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.nll(text), model.nll(text))
+    assert again.predict([["a", "b"]], k=3) == model.predict([["a", "b"]], k=3)
+    assert again.sample(20) == model.sample(20)
+    bare = new_model(trees(text)["binary"], dim=DIM, epochs=2, context=3).fit(text)
+    assert model.perplexity(text) < bare.perplexity(text)
+
+
+def damaged():
+    """Yield tables of features that break a rule."""
+    yield "keys of no context", lambda t: t["ngram_keys"].__iadd__(10**9)
+    yield "keys out of order", lambda t: t["ngram_keys"].__setitem__(0, 10**6)
+    yield "contexts out of order", lambda t: t["ngram_contexts"].__setitem__(0, 10**6)
+    yield "lengths beyond the contexts", lambda t: t["ngram_start"].__setitem__(-1, 10**6)
+    yield "none", lambda t: t.pop("ngram_keys")
+    yield "of another type", lambda t: t.update(ngram_keys=t["ngram_keys"].astype(np.int32))
+    yield "fewer lengths", lambda t: t.update(ngram_start=t["ngram_start"][:-1])
+
+
+@pytest.mark.parametrize(("what", "damage"), list(damaged()))
+def test_damaged_tables_are_refused(text, what, damage):
+    layer, _ = prepared(text, "binary")
+    tables = {name: array.copy() for name, array in layer.tables().items()}
+    layer.restore(tables)
+    damage(tables)
+    with pytest.raises(FileFormatError, match="saved layer"):
+        layer.restore(tables)
+
+
+def test_what_cannot_be_is_refused(text):
+    layer = layer_spec(trees(text)["binary"], "ngrams", words=3).new(DIM)
+    with pytest.raises(InputError, match="features of 3 words need as many words of context"):
+        layer.prepare(Windows(text, 2))
+    many = hstree.build("balanced", Vocabulary([f"w{i}" for i in range(70_000)], [1] * 70_000))
+    with pytest.raises(OptionError, match="too many for a vocabulary of 70,000 words"):
+        layer_spec(many, "ngrams", words=4).new(DIM)
+
+
+def test_an_empty_text_has_no_features(text):
+    layer, windows = prepared(text, "binary", min_count=1_000)
+    hidden, targets, contexts = batch_of(layer, windows)
+    assert len(layer.feature_weight) == 0
+    after = layer.in_context(contexts)
+    np.testing.assert_allclose(after.nll(hidden, targets), layer.nll(hidden, targets))
+    empty = NgramFeatures.none(2, 5, 4)
+    assert empty.numbers(contexts).tolist() == [[-1, -1]] * len(contexts)
