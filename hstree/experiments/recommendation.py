@@ -36,7 +36,7 @@ from hstree.experiments.runs import (
 )
 from hstree.experiments.work import Work, sources
 from hstree.layers.registry import LayerSpec
-from hstree.models import new_model
+from hstree.models import config_of, kind_of, new_model
 from hstree.models.base import MOST_EPOCHS
 from hstree.tree.statistics import tree_statistics
 
@@ -286,29 +286,29 @@ class Recommendation:
         write_json(folder / JSON, self.as_dict())
 
 
-def default_candidates(n_words: int) -> list[tuple[str, dict[str, Any]]]:
-    """Return the candidates for a vocabulary: codes, learned trees, classes, mixtures, and flat."""
+def default_candidates(n_words: int, *, with_contexts: bool = True) -> list[Method]:
+    """Return the candidates for a vocabulary: codes, learned trees, classes, mixtures, and flat.
+
+    `with_contexts` is whether the model gives layers the words before a target, for n-gram
+    features.
+    """
     root = math.sqrt(n_words)
-
-    def listed(words: float, classes: float) -> dict[str, Any]:
-        short_list = min(int(words * root), n_words // 4)
-        return {
-            "cluster_by": "vectors",
-            "short_list": short_list,
-            "n_classes": max(2, int(classes * root)),
-        }
-
-    wide, half = listed(10, 0.5), listed(5, 0.6)
-    return [
-        ("huffman", {}),
-        ("gmm", {}),
-        ("gmm", {"epsilon": 0.4, "trees": 4}),
-        ("classes", {}),
-        ("classes", wide),
-        ("classes", half | {"trees": 2}),
-        ("classes", half | {"trees": 4}),
-        ("flat", {}),
+    four = {
+        "cluster_by": "vectors",
+        "short_list": min(int(5 * root), n_words // 4),
+        "n_classes": max(2, int(0.6 * root)),
+        "trees": 4,
+    }
+    plain = [
+        Method("huffman"),
+        Method("gmm"),
+        Method("gmm", {"epsilon": 0.4, "trees": 4}),
+        Method("classes"),
+        Method("classes", four),
+        Method("flat"),
     ]
+    of_both = (Method("classes", options, layer="ngrams") for options in ({}, four))
+    return [*plain, *of_both] if with_contexts else plain
 
 
 def recommend(
@@ -378,8 +378,10 @@ def recommend(
         if value is not None:
             check_value(name, value, above_zero)
     splits = Splits.of(text)
-    given = default_candidates(len(splits.train.vocabulary)) if candidates is None else candidates
-    named = as_entries(given)
+    if candidates is None:
+        with_contexts = kind_of(config_of(options)).model.is_language_model
+        candidates = default_candidates(len(splits.train.vocabulary), with_contexts=with_contexts)
+    named = as_entries(candidates)
     entries = trained_of(named)
     if len(entries) < len(named):
         raise OptionError("a baseline is no output layer; name methods, trees and layers alone")

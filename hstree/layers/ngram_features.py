@@ -66,7 +66,7 @@ class NgramFeatures:
         n_rows = int(codes.tree.row_start[-1])
         contexts, keys, n_contexts = list[Int64](), list[Int64](), [0]
         with progress.task("n-gram features", total=words, unit="lengths") as task:
-            for length in range(1, words + 1):
+            for length in range(1, min(words, train.context) + 1):
                 context, target = _ngrams(train, codes, length, min_count)
                 distinct, number = numbered(context)
                 number += n_contexts[-1]
@@ -76,9 +76,10 @@ class NgramFeatures:
                 contexts.append(distinct)
                 n_contexts.append(n_contexts[-1] + len(distinct))
                 task.advance()
+        longer = [n_contexts[-1]] * (words + 1 - len(n_contexts))
         return cls(
             np.concatenate(contexts),
-            np.array(n_contexts),
+            np.array(n_contexts + longer),
             np.unique(np.concatenate([np.empty(0, np.int64), *keys])),
             codes.tree.n_labels,
             n_rows,
@@ -96,8 +97,9 @@ class NgramFeatures:
 
     def numbers(self, contexts: Integer) -> Int64:
         """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
-        number = np.empty((len(contexts), len(self.start) - 1), np.int64)
-        for i, keys in enumerate(_context_keys(contexts, number.shape[1], self.n_labels)):
+        number = np.full((len(contexts), len(self.start) - 1), -1)
+        lengths = min(number.shape[1], contexts.shape[1])
+        for i, keys in enumerate(_context_keys(contexts, lengths, self.n_labels)):
             here = self.contexts[self.start[i] : self.start[i + 1]]
             index = find(here, keys)
             number[:, i] = np.where(index >= 0, index + self.start[i], -1)

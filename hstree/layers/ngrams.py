@@ -11,7 +11,6 @@ import numpy as np
 from hstree._options import Range
 from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.data.windows import Windows
-from hstree.errors import InputError
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass, of_rows
 from hstree.layers.ngram_features import NgramFeatures, check_words, summed
@@ -45,7 +44,8 @@ class NgramSoftmax(HierarchicalSoftmax):
         Training counts for the starting biases; `tree.counts` by default, 1 each without any.
     dtype : float dtype, default float32
     words : int
-        Number of words before the target that features are of, at most.
+        Number of words before the target that features are of, at most: no more than the model's
+        context has.
     min_count : int
         Number of times that an n-gram, these words and the target, occurs in the training text, for
         its features.
@@ -90,11 +90,6 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def prepare(self, train: Windows) -> None:
         """Find the features of the training text."""
-        if train.context < self.words:
-            raise InputError(
-                f"features of {self.words} words need as many words of context, and the model has "
-                f"{train.context}"
-            )
         features = NgramFeatures.of_text(train, self.codes, self.words, self.min_count)
         self._take(features)
 

@@ -221,7 +221,10 @@ def test_a_baseline_is_no_candidate(splits, tmp_path):
 
 def test_default_candidates_can_be_built_over_few_words_and_many():
     for n_words in (12, 30, 10_000, 1_000_000):
-        listed = [options for _, options in default_candidates(n_words) if "short_list" in options]
-        assert len(listed) == 3
+        methods = default_candidates(n_words)
+        listed = [m.options for m in methods if "short_list" in m.options]
+        assert len(listed) == 2
+        assert [m.layer for m in methods].count("ngrams") == 2
+        assert len(default_candidates(n_words, with_contexts=False)) == len(methods) - 2
         for options in listed:
             assert options["n_classes"] <= n_words - options["short_list"]

@@ -7,7 +7,7 @@ import hstree
 from hstree._compiled import numpy_alone, twins
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.errors import FileFormatError, OptionError
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import layer_spec
 from hstree.models import load, new_model
@@ -224,10 +224,18 @@ def test_damaged_tables_are_refused(text, what, damage):
         layer.restore(tables)
 
 
-def test_what_cannot_be_is_refused(text):
-    layer = layer_spec(trees(text)["binary"], "ngrams", words=3).new(DIM)
-    with pytest.raises(InputError, match="features of 3 words need as many words of context"):
-        layer.prepare(Windows(text, 2))
+def test_features_are_of_no_more_words_than_the_context_has(text):
+    spec = layer_spec(trees(text)["binary"], "ngrams", words=3)
+    layer, of_two = spec.new(DIM), layer_spec(spec.source, "ngrams", words=2).new(DIM)
+    for one in (layer, of_two):
+        one.prepare(Windows(text.with_vocabulary(spec.vocabulary), 2))
+    assert named(layer.features) == named(of_two.features)
+    contexts = np.array([[0, 1], [1, 2]])
+    np.testing.assert_array_equal(layer.features.numbers(contexts)[:, 2], [-1, -1])
+    spec.new(DIM).restore(layer.tables())
+
+
+def test_what_cannot_be_is_refused():
     many = hstree.build("balanced", Vocabulary([f"w{i}" for i in range(70_000)], [1] * 70_000))
     with pytest.raises(OptionError, match="too many for a vocabulary of 70,000 words"):
         layer_spec(many, "ngrams", words=4).new(DIM)

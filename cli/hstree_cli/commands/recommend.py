@@ -104,7 +104,8 @@ def recommend(
     seconds, the best three for 1/16, the best two for 1/8; then validation
     perplexities are extrapolated. With the eight candidates of the default that
     takes about 0.9 of the seconds, before and beside what --train takes: huffman,
-    gmm, gmm --epsilon 0.4 --trees 4, four kinds of classes, flat.
+    gmm, gmm --epsilon 0.4 --trees 4, flat, and classes, one tree and four, by
+    themselves and with n-gram features.
 
     DIR gets recommendation.json and the trees. Finished trials are kept: the same
     command goes on where it stopped, other limits use the trials that there are,
@@ -130,7 +131,7 @@ def recommend(
             seconds=seconds,
             scores=scores,
             target_ppl=target_ppl,
-            candidates=_candidates(method, layer, len(splits.train.vocabulary)),
+            candidates=_candidates(method, layer, len(splits.train.vocabulary), training),
             train=train,
             **training,
         )
@@ -138,13 +139,17 @@ def recommend(
         _print(found, output, origin(splits.train))
 
 
-def _candidates(method: list[str] | None, layer: list[str] | None, n_words: int) -> list[Entry]:
+def _candidates(
+    method: list[str] | None, layer: list[str] | None, n_words: int, training: dict[str, Any]
+) -> list[Entry]:
     """Return the candidates, named as they are typed."""
     from hstree.experiments.recommendation import default_candidates
+    from hstree.models import config_of, kind_of
     from hstree_cli.method_strings import as_typed, parse_entries
 
     if not method and not layer:
-        return as_typed(default_candidates(n_words))
+        model = kind_of(config_of(training)).model
+        return as_typed(default_candidates(n_words, with_contexts=model.is_language_model))
     return [*chain(*parse_entries(method or (), layer or ()))]
 
 
