@@ -18,7 +18,7 @@ from hstree import progress
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError, OptionError
+from hstree.errors import FileFormatError
 from hstree.ngrams.counts import find, numbered
 from hstree.tree.codes import Codes
 
@@ -35,7 +35,8 @@ class NgramFeatures:
     Attributes
     ----------
     contexts : int64 array (C,)
-        Keys of the contexts, ``sum_i w_i V**i`` with w_0 the last word; sorted within a length.
+        Keys of the contexts, ``shorter * V + word``: `word` is the farthest word, `shorter` the
+        number of the context of the others, 0 where there is none; sorted within a length.
     start : int64 array (n + 1,)
         Those of i + 1 words are ``contexts[start[i]:start[i + 1]]``. A context's number is its
         index.
@@ -63,25 +64,35 @@ class NgramFeatures:
 
         O(T log T) for each number of words and T tokens, and O(G depth) memory for G n-grams.
         """
-        n_rows = int(codes.tree.row_start[-1])
-        contexts, keys, n_contexts = list[Int64](), list[Int64](), [0]
+        n_labels, n_rows = codes.tree.n_labels, int(codes.tree.row_start[-1])
+        contexts, keys, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [0]
+        target = _column(train, None)
+        # (T,) number of each position's context, -1 where it has no features
+        number = np.zeros(len(target), np.int64)
         with progress.task("n-gram features", total=words, unit="lengths") as task:
             for length in range(1, min(words, train.context) + 1):
-                context, target = _ngrams(train, codes, length, min_count)
-                distinct, number = numbered(context)
-                number += n_contexts[-1]
-                for some in range(0, len(target), SOME):
-                    part = slice(some, some + SOME)
-                    keys.append(_keys(number[part], target[part], codes, n_rows))
-                contexts.append(distinct)
-                n_contexts.append(n_contexts[-1] + len(distinct))
+                known = np.flatnonzero(number >= 0)
+                farthest = _column(train, -length)[known]
+                distinct, place = numbered(number[known] * n_labels + farthest)
+                grams, count = np.unique(place * n_labels + target[known], return_counts=True)
+                place_of_gram, label = np.divmod(grams[count >= min_count], n_labels)
+                used = np.unique(place_of_gram)
+                number_of = np.full(len(distinct), -1)
+                number_of[used] = start[-1] + np.arange(len(used))
+                number[known] = number_of[place]
+                for a in range(0, len(label), SOME):
+                    some = slice(a, a + SOME)
+                    of_some = number_of[place_of_gram[some]]
+                    keys.append(_keys(of_some, label[some], codes, n_rows))
+                contexts.append(distinct[used])
+                start.append(start[-1] + len(used))
                 task.advance()
-        longer = [n_contexts[-1]] * (words + 1 - len(n_contexts))
+        start += [start[-1]] * (words + 1 - len(start))
         return cls(
             np.concatenate(contexts),
-            np.array(n_contexts + longer),
-            np.unique(np.concatenate([np.empty(0, np.int64), *keys])),
-            codes.tree.n_labels,
+            np.array(start),
+            np.unique(np.concatenate(keys)),
+            n_labels,
             n_rows,
         )
 
@@ -98,11 +109,13 @@ class NgramFeatures:
     def numbers(self, contexts: Integer) -> Int64:
         """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
         number = np.full((len(contexts), len(self.start) - 1), -1)
-        lengths = min(number.shape[1], contexts.shape[1])
-        for i, keys in enumerate(_context_keys(contexts, lengths, self.n_labels)):
+        known, shorter = np.arange(len(contexts)), np.zeros(len(contexts), np.int64)
+        for i in range(min(number.shape[1], contexts.shape[1])):
             here = self.contexts[self.start[i] : self.start[i + 1]]
-            index = find(here, keys)
-            number[:, i] = np.where(index >= 0, index + self.start[i], -1)
+            index = find(here, shorter * self.n_labels + contexts[known, -1 - i])
+            known = known[index >= 0]
+            shorter = index[index >= 0] + self.start[i]
+            number[known, i] = shorter
         return number
 
     def at_rows(self, number: Int64, row: Int64) -> tuple[Int64, Int64]:
@@ -171,35 +184,12 @@ def _integers(array: Array | None, name: str) -> Int64:
     return array
 
 
-def check_words(words: int, n_labels: int) -> None:
-    """Refuse contexts whose keys do not fit an int64; raises OptionError."""
-    if n_labels**words >= 2**63:
-        raise OptionError.about(
-            "words", f"is {words}, too many for a vocabulary of {n_labels:,} words; give fewer"
-        )
-
-
-def _context_keys(contexts: Integer, words: int, n_labels: int) -> Iterator[Int64]:
-    """Yield the keys (B,) of the last word of contexts, of the last two, and so on."""
-    key, scale = np.zeros(len(contexts), np.int64), 1
-    for i in range(words):
-        key = key + contexts[:, -1 - i].astype(np.int64) * scale
-        scale *= n_labels
-        yield key
-
-
-def _ngrams(train: Windows, codes: Codes, length: int, min_count: int) -> tuple[Int64, Int64]:
-    """Return the contexts, as keys, and the targets of the n-grams that occur often enough."""
-    keys, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for contexts, target, _ in train.batches(BLOCK):
-        *_, key = _context_keys(contexts, length, codes.tree.n_labels)
-        keys.append(key)
-        targets.append(target.astype(np.int64))
-    distinct, number = numbered(np.concatenate(keys))
-    n_labels = codes.tree.n_labels
-    grams, count = np.unique(number * n_labels + np.concatenate(targets), return_counts=True)
-    context, of_gram = np.divmod(grams[count >= min_count], n_labels)
-    return distinct[context], of_gram
+def _column(train: Windows, back: int | None) -> Int64:
+    """Return the targets (T,) of a text, or the words that are so far before them."""
+    columns = [np.empty(0, np.int64)]
+    for contexts, targets, _ in train.batches(BLOCK):
+        columns.append((targets if back is None else contexts[:, back]).astype(np.int64))
+    return np.concatenate(columns)
 
 
 def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:

@@ -13,7 +13,7 @@ from hstree._typing import Array, Float64, Int32, Int64, Integer
 from hstree.data.windows import Windows
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass, of_rows
-from hstree.layers.ngram_features import NgramFeatures, check_words, summed
+from hstree.layers.ngram_features import NgramFeatures, summed
 from hstree.layers.node_groups import Block, Decisions, Gradient, WideNodes
 from hstree.tree import Tree
 
@@ -72,11 +72,10 @@ class NgramSoftmax(HierarchicalSoftmax):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        words: Annotated[int, Range(1, 8)] = 3,
+        words: Annotated[int, Range(1, 64)] = 4,
         min_count: Annotated[int, Range(1)] = 2,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
-        check_words(words, tree.n_labels)
         self.min_count = min_count
         self.features = NgramFeatures.none(words, tree.n_labels, len(self.weight))
         self.feature_weight: Array = np.zeros(0, dtype)

@@ -1,5 +1,7 @@
 """Direct n-gram features: which there are, what they add to scores, and how they are trained."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import hstree
 from hstree._compiled import numpy_alone, twins
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError, OptionError
+from hstree.errors import FileFormatError
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import layer_spec
 from hstree.models import load, new_model
@@ -82,16 +84,13 @@ def by_hand(layer, windows, min_count):
 
 def named(features):
     """Return the features as `by_hand` names them, in their order."""
+    words = []  # of each context, whose number is its place
+    for length, (a, b) in enumerate(pairwise(features.start.tolist())):
+        for key in features.contexts[a:b].tolist():
+            shorter, farthest = divmod(key, features.n_labels)
+            words.append((*(words[shorter] if length else ()), farthest))
     number, row = np.divmod(features.keys, features.n_rows)
-    names = []
-    for of_context, of_row in zip(number.tolist(), row.tolist(), strict=True):
-        length = int(np.searchsorted(features.start, of_context, "right"))
-        key, words = int(features.contexts[of_context]), []
-        for _ in range(length):
-            key, word = divmod(key, features.n_labels)
-            words.append(word)
-        names.append((tuple(words), of_row))
-    return names
+    return [(words[i], r) for i, r in zip(number.tolist(), row.tolist(), strict=True)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -235,10 +234,17 @@ def test_features_are_of_no_more_words_than_the_context_has(text):
     spec.new(DIM).restore(layer.tables())
 
 
-def test_what_cannot_be_is_refused():
-    many = hstree.build("balanced", Vocabulary([f"w{i}" for i in range(70_000)], [1] * 70_000))
-    with pytest.raises(OptionError, match="too many for a vocabulary of 70,000 words"):
-        layer_spec(many, "ngrams", words=4).new(DIM)
+def test_long_contexts_of_many_words_have_keys(tmp_path):
+    """V**n of six words is far beyond an int64."""
+    rng = np.random.default_rng(0)
+    lines = [" ".join(f"w{i}" for i in rng.integers(0, 9_000, 12)) for _ in range(3_000)] * 2
+    text = corpus_of(tmp_path, lines)
+    tree = hstree.build("balanced", text.counted_vocabulary())
+    layer = layer_spec(tree, "ngrams", words=6).new(DIM)
+    windows = Windows(text.with_vocabulary(Vocabulary(tree.labels, tree.counts)), 6)
+    layer.prepare(windows)
+    contexts, _, _ = next(windows.batches(len(text)))
+    assert (layer.features.numbers(contexts) >= 0).mean() > 0.99
 
 
 def test_an_empty_text_has_no_features(text):
