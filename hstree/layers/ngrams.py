@@ -72,7 +72,7 @@ class NgramSoftmax(HierarchicalSoftmax):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        words: Annotated[int, Range(1, 64)] = 4,
+        words: Annotated[int, Range(1, 64)] = 5,
         min_count: Annotated[int, Range(1)] = 2,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
