@@ -51,6 +51,21 @@ def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
     assert (tmp_path / "c" / "results.csv").read_text().count("\n") == 5
 
 
+def test_a_tree_may_have_another_layer_over_it(hstree, corpus, tmp_path):
+    given = ("compare", corpus, "-m", "huffman", "-m", "huffman + ngrams", "-m", "flat + ngrams")
+    ran = hstree(*given, "-o", "c", *QUICK)
+    assert (ran.status, ran.err) == (0, "")
+    plain, with_features, flat = results.load(tmp_path / "c").rows
+    assert plain.layer is None
+    assert with_features.layer.name == flat.layer.name == "ngrams"
+    assert with_features.tree == plain.tree
+    assert with_features.parameters > plain.parameters
+    assert not flat.is_flat
+    assert hstree(*given, "-o", "c", *QUICK).status == 0
+    again = results.load(tmp_path / "c").rows
+    assert [r.perplexity for r in again] == [r.perplexity for r in (plain, with_features, flat)]
+
+
 @pytest.mark.parametrize("columns", [60, 80])
 def test_every_figure_fits_the_terminal(hstree, corpus, tmp_path, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

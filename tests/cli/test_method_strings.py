@@ -6,7 +6,7 @@ import pytest
 
 from hstree.errors import OptionError
 from hstree.layers import LAYERS
-from hstree_cli.method_strings import default_entries, parse_layer, parse_method, spelled
+from hstree_cli.method_strings import as_typed, default_entries, parse_layer, parse_method, spelled
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,14 @@ def test_a_method_is_read_by_its_signature(text, given):
     assert parse_method(text).options == given
 
 
+def test_a_layer_over_the_tree_follows_a_plus():
+    method = parse_method("gmm --trees 2 + ngrams  --words 2")
+    assert (method.method, method.options) == ("gmm", {"trees": 2})
+    assert (method.layer, method.layer_options) == ("ngrams", {"words": 2})
+    assert method.name == "gmm --trees 2 + ngrams --words 2"
+    assert as_typed([method])[0].name == method.name
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -37,6 +45,10 @@ def test_a_method_is_read_by_its_signature(text, given):
         ("gmm --epsilom 0.4", "no option --epsilom for gmm; did you mean '--epsilon'\\? its own"),
         ("flat --arity 3", "no option --arity for flat; its own options are: none"),
         ("gmm 0.4", "no option 0.4 for gmm"),
+        ("gmm + flat", "'flat' is not over a tree"),
+        ("gmm + huffman", "huffman is a way to build a tree"),
+        ("gmm + ngram", "did you mean 'ngrams'"),
+        ("gmm + ngrams --word 2", "no option --word for ngrams; did you mean '--words'"),
         ("gmm --epsilon", "gmm: --epsilon wants a value, as in --epsilon 0.0"),
         ("gmm --epsilon much", "gmm: epsilon is 'much'; it must be a number from 0 to 0.5"),
         ("huffman --arity 2.5", "huffman: arity is '2.5'; it must be a whole number, 2 or more"),

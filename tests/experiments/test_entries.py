@@ -1,11 +1,20 @@
 """What Python code may write for the entries of a comparison."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from hstree.errors import OptionError
-from hstree.experiments.entries import Baseline, Layer, Method, NamedOutput, as_entries
+from hstree.experiments.entries import (
+    Baseline,
+    Layer,
+    Method,
+    NamedOutput,
+    as_entries,
+    entry_of,
+    record_of,
+)
 from hstree.tree import Tree
 
 
@@ -44,6 +53,28 @@ def test_a_folder_for_each_method():
     assert a != b
     assert Layer("adaptive", {"cutoffs": "2000"}).slug == "layer-adaptive-cutoffs-2000"
     assert Method("gmm", vectors_from=mixture).slug == "gmm-from-gmm-epsilon-0.4-trees-4"
+
+
+def test_a_method_may_name_the_layer_over_its_tree(tmp_path):
+    method = Method("gmm", {"trees": 2}, layer="ngrams", layer_options={"words": 2})
+    assert method.name == "gmm trees=2 + ngrams words=2"
+    slugs = {
+        Method("gmm", {"trees": 2}).slug,
+        Method("gmm", {"trees": 2}, layer="ngrams").slug,
+        method.slug,
+    }
+    assert len(slugs) == 3
+    defaults = Method("gmm", {"trees": 2}, layer="ngrams", layer_options={"min_count": 2})
+    assert defaults.slug in slugs
+    record = json.loads(json.dumps(record_of(method)))
+    assert entry_of(record, tmp_path) == method
+    assert record_of(Method("gmm")).keys() == {"method", "options", "name", "vectors_from"}
+    tree = Tree.from_children(["<eos>", "b"], [[~0, ~1]])
+    assert method.over(tree).options == {"words": 2, "min_count": 2}
+    with pytest.raises(OptionError, match="'flat' is not over a tree"):
+        Method("gmm", layer="flat")
+    with pytest.raises(OptionError, match="ngrams has no option 'depth'"):
+        Method("gmm", layer="ngrams", layer_options={"depth": 2})
 
 
 @pytest.mark.parametrize("name", ["kn1", "kn8", "kn", "kn33", "KN5", "trigram"])

@@ -6,13 +6,15 @@ import pytest
 
 import hstree
 from hstree.experiments import compare, results, words
+from hstree.experiments.entries import Method
 from hstree.experiments.evaluation import corpus_splits
 from hstree.report.recipe import recipe_of
 from hstree.report.table import row_named, rows_of
 from hstree_cli.main import exit_status
 from tests.texts import corpus_of, markov_lines
 
-ROWS = ["huffman", ("gmm", {"epsilon": 0.4}), ("classes", {"levels": 3}), "flat", "adaptive"]
+OVER = Method("huffman", {"arity": 4}, layer="ngrams", layer_options={"words": 2})
+ROWS = ["huffman", ("gmm", {"epsilon": 0.4}), ("classes", {"levels": 3}), "flat", "adaptive", OVER]
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,22 @@ def test_the_command_of_a_layer_trains_it_with_the_same_budget(folder):
         assert typed[typed.index(option) + 1] == value
     assert found.tree_file is None
     assert (folder / found.model).is_dir()
+
+
+def test_the_commands_of_a_layer_over_a_tree_build_it_and_train(folder, monkeypatch):
+    row, found = recipe(folder, OVER.name)
+    assert not row.is_flat
+    assert "Over it: Hierarchical softmax with direct connections" in found.sentence
+    assert "words 2" in found.sentence
+    build, train = found.command.replace("\\\n", "").split("\n")
+    monkeypatch.chdir(folder)
+    assert exit_status([*shlex.split(build)[1:], "--quiet"]) == 0
+    assert hstree.load("tree.json").sha256 == row.tree.sha256
+    assert exit_status([*shlex.split(train)[1:], "--quiet", "--save", "again"]) == 0
+    again, kept = hstree.load_model("again"), hstree.load_model(found.model)
+    assert again.spec.config() == kept.spec.config()
+    assert again.config() == kept.config()
+    assert "load_model" in found.python
 
 
 def test_the_lines_of_python_make_a_layer(folder, monkeypatch):
