@@ -32,8 +32,9 @@ from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import RunResult, decode
 from hstree.experiments.runs import finished, finished_baseline, key_of, run_baseline
 from hstree.experiments.work import RANDOM, ROUNDS, Work, sources
-from hstree.layers.registry import LAYERS, LayerSpec
-from hstree.models import new_model
+from hstree.layers.base import OutputLayer
+from hstree.layers.registry import LayerSpec
+from hstree.models import Model, new_model
 from hstree.models.base import MOST_EPOCHS
 from hstree.tree import load as load_tree
 
@@ -70,7 +71,7 @@ class PlannedRun:
     finished : bool
         Whether it is kept from before, and takes no time.
     building : float
-        Seconds to build its tree.
+        Seconds to build its tree, and in which its layer reads the training text.
     epoch, validation : float
         Seconds of an epoch of training, and of scoring the validation split once.
     scoring : float
@@ -186,7 +187,7 @@ class Speeds(NamedTuple):
     """Measured speeds of an untrained row.
 
     `training`, `scoring` and `vectors` (the mean predicted ones) are in tokens per second;
-    `building` is the seconds of building its tree, `round` those of one round of measuring its
+    `building` is the seconds before the first batch, `round` those of one round of measuring its
     speeds.
     """
 
@@ -257,7 +258,7 @@ def _kept_layer(work: Work, entry: Trained, seed: int) -> LayerSpec | None:
         tree = load_tree((work.trees or work).folder(entry, seed) / "tree.json")
     except HstreeError:
         return None
-    return LayerSpec(LAYERS.get("tree"), tree)
+    return entry.over(tree)
 
 
 def _is_finished(work: Work, entry: Trained, seed: int) -> bool:
@@ -283,6 +284,7 @@ def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds
     one_turn = (time.perf_counter() - began) / len(speeds)
     began = time.perf_counter()
     model = new_model(spec, **work.config)
+    building += _preparation(model, work.splits.train)
     throughput.map_memory(model)
     measures = "nll", "unnormalised", "vectors"
     in_testing = throughput.scoring_turn(model, work.splits.valid, measures)
@@ -292,6 +294,16 @@ def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds
     if model.layer.scores_in_threads:
         scoring *= n_threads()
     return Speeds(float(np.median(speeds)), scoring, in_testing["vectors"], building, seconds)
+
+
+def _preparation(model: Model[Any], train: Corpus) -> float:
+    """Return the seconds in which an output layer reads the training text, from its first lines."""
+    if type(model.layer).prepare is OutputLayer.prepare:
+        return 0.0
+    some = model.windows(first_lines(train, LEARNING_TOKENS))
+    began = time.perf_counter()
+    model.layer.prepare(some)
+    return (time.perf_counter() - began) * len(train) / len(some)
 
 
 def _trial(work: Work, entry: Trained, seed: int, vectors: Vectors) -> tuple[float, LayerSpec]:
@@ -313,7 +325,7 @@ def _trial(work: Work, entry: Trained, seed: int, vectors: Vectors) -> tuple[flo
             file = Path(folder) / "vectors.npy"
             of_words.save(file)
             tree = build(entry.method, work.splits.train, **{**options, "vectors_file": file})
-    return time.perf_counter() - began, LayerSpec(LAYERS.get("tree"), tree)
+    return time.perf_counter() - began, entry.over(tree)
 
 
 def _first_vectors(work: Work) -> WordVectors:

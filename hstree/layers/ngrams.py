@@ -88,7 +88,9 @@ class NgramSoftmax(HierarchicalSoftmax):
         return len(self.features.start) - 1
 
     def prepare(self, train: Windows) -> None:
-        """Find the features of the training text."""
+        """Find the features of the training text, unless there are some from a saved model."""
+        if len(self.features.contexts):
+            return
         features = NgramFeatures.of_text(train, self.codes, self.words, self.min_count)
         self._take(features)
 
