@@ -57,6 +57,17 @@ def test_a_plan_has_every_run_in_order_and_its_seconds(splits, tmp_path):
     assert planned.seconds == planned.measuring + sum(run.seconds for run in planned.runs)
 
 
+def test_a_layer_over_a_tree_is_planned_with_its_features_and_known_again(splits, tmp_path):
+    huffman = plan_of(splits, ["huffman", Method("huffman", layer="ngrams")], tmp_path, **QUICK)
+    plain, with_features = huffman.runs
+    assert with_features.building > 0 == plain.building  # it reads the text
+    over = Method("gmm", layer="ngrams")
+    compare(splits, [over], tmp_path, **QUICK)
+    again = plan_of(splits, ["gmm", over], tmp_path, **QUICK)
+    assert [run.finished for run in again.runs] == [True, True, False]  # gmm comes last
+    assert [run.entry.slug for run in again.runs][:2] == ["random", over.slug]
+
+
 def test_finished_runs_take_no_time(splits, tmp_path):
     compare(splits, ["gmm", "kn2"], tmp_path, **QUICK)
     planned = plan_of(splits, ["huffman"], tmp_path, **QUICK)
