@@ -76,12 +76,13 @@ class NgramFeatures:
                 distinct, place = numbered(number[known] * n_labels + farthest)
                 grams, count = np.unique(place * n_labels + target[known], return_counts=True)
                 place_of_gram, label = np.divmod(grams[count >= min_count], n_labels)
-                used = np.unique(place_of_gram)
+                used = _first_of_runs(place_of_gram)  # ascending, as the n-grams are
                 number_of = np.full(len(distinct), -1)
                 number_of[used] = start[-1] + np.arange(len(used))
                 number[known] = number_of[place]
-                for a in range(0, len(label), SOME):
-                    some = slice(a, a + SOME)
+                # whole contexts at a time, so that keys ascend from one part to the next
+                cuts = np.searchsorted(place_of_gram, place_of_gram[SOME::SOME])
+                for some in map(slice, [0, *cuts], [*cuts, len(label)]):
                     of_some = number_of[place_of_gram[some]]
                     keys.append(_keys(of_some, label[some], codes, n_rows))
                 contexts.append(distinct[used])
@@ -91,7 +92,7 @@ class NgramFeatures:
         return cls(
             np.concatenate(contexts),
             np.array(start),
-            np.unique(np.concatenate(keys)),
+            np.concatenate(keys),
             n_labels,
             n_rows,
         )
@@ -198,8 +199,12 @@ def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:
     item = expansion.code_item[expansion.decision_code]
     edge = expansion.edge
     row = tree.edge_row[edge] + np.where(tree.edge_width[edge] > 2, tree.edge_branch[edge], 0)
-    keys: Int64 = np.unique(number[item] * n_rows + row)
-    return keys
+    return _first_of_runs(np.sort(number[item] * n_rows + row))
+
+
+def _first_of_runs(ascending: Int64) -> Int64:
+    """Return the different numbers of an ascending array; ten times as fast as `np.unique`."""
+    return ascending[np.flatnonzero(np.diff(ascending, prepend=-1))]
 
 
 def summed(index: Int64, values: Array) -> tuple[Int64, Array]:

@@ -53,7 +53,7 @@ def compare(
         list[str] | None,
         option(
             "--method -m",
-            'Method with its options, as in "gmm --epsilon 0.4"; repeatable.',
+            'Method with its options, as in "gmm --epsilon 0.4" or "gmm + ngrams"; repeatable.',
             "METHOD",
             autocompletion=methods,
         ),

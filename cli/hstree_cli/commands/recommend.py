@@ -71,7 +71,7 @@ def recommend(
         list[str] | None,
         option(
             "--method -m",
-            'Candidate with its options, as in "gmm --epsilon 0.4"; repeatable.',
+            'Candidate with its options, as in "gmm --epsilon 0.4" or "gmm + ngrams"; repeatable.',
             "METHOD",
             autocompletion=methods,
         ),
