@@ -19,6 +19,7 @@ from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int32, Int64, Integer
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError
+from hstree.layers.kernels import touched_rows
 from hstree.ngrams.counts import find, numbered
 from hstree.tree.codes import Codes
 
@@ -26,6 +27,8 @@ from hstree.tree.codes import Codes
 BLOCK = 1 << 18
 #: N-grams whose codes are expanded at a time.
 SOME = 1 << 18
+#: Features per occurrence up to which those that occur are marked in an array of all, not sorted.
+DENSE = 64
 
 
 @dataclass(frozen=True)
@@ -207,8 +210,12 @@ def _first_of_runs(ascending: Int64) -> Int64:
     return ascending[np.flatnonzero(np.diff(ascending, prepend=-1))]
 
 
-def summed(index: Int64, values: Array) -> tuple[Int64, Array]:
+def summed(index: Int64, values: Array, n_features: int) -> tuple[Int64, Array]:
     """Return the features that occur, ascending, and the sum of the values (P,) of each."""
-    distinct, place = np.unique(index, return_inverse=True)
+    distinct, place = (
+        touched_rows(index, n_features)
+        if n_features < DENSE * len(index)
+        else np.unique(index, return_inverse=True)
+    )
     sums: Array = np.bincount(place, weights=values, minlength=len(distinct))
     return distinct, sums.astype(values.dtype)

@@ -222,7 +222,8 @@ class FeaturePass(Pass):
         of_tree = super().gradients()
         if not self._index:
             return of_tree
-        rows, values = summed(np.concatenate(self._index), np.concatenate(self._error))
+        index, error = np.concatenate(self._index), np.concatenate(self._error)
+        rows, values = summed(index, error, len(self.layer.feature_weight))
         of_features = ParameterGradient("feature_weight", rows, values)
         return Gradients(of_tree.hidden, [*of_tree.parameters, of_features])
 
@@ -249,6 +250,8 @@ class FeatureWideNodes(WideNodes):
 
     def __init__(self, batch: FeaturePass, taken: Decisions) -> None:
         self._batch = batch
+        # features of each block, by its first visit
+        self._found: dict[int, list[tuple[Int64, Int64, Int64]]] = {}
         layer = batch.layer
         super().__init__(layer._scratch, layer.weight, layer.bias, batch.hidden, taken)
 
@@ -265,6 +268,9 @@ class FeatureWideNodes(WideNodes):
 
     def _features(self, block: Block) -> list[tuple[Int64, Int64, Int64]]:
         """Return the visits, branches and indices of the features of a block, by their words."""
-        number, rows = self._batch.number[self.item[block.visits]], block.rows
-        found = self._batch.layer.features.in_range(number, rows.start, rows.stop)
-        return [(item, row - rows.start, index) for item, row, index in found]
+        if (found := self._found.get(block.visits.start)) is None:
+            number, rows = self._batch.number[self.item[block.visits]], block.rows
+            in_range = self._batch.layer.features.in_range(number, rows.start, rows.stop)
+            found = [(item, row - rows.start, index) for item, row, index in in_range]
+            self._found[block.visits.start] = found
+        return found
