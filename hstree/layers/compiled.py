@@ -1202,8 +1202,9 @@ class TreePass:
         by_item, _, by_node = _plan(ids, *self._codes, SLOTS.of(len(weight)), False)
         by_item, by_node = with_features(by_item, by_node, *_checked(features, len(ids)))
         room = new_pass(hidden, by_item, by_node, False)
+        pass_of_batch = tree_pass if self.is_narrow else pass_in_threads
         with self.one_thread():
-            pass_in_threads(weight, bias, hidden, by_item, by_node, room)
+            pass_of_batch(weight, bias, hidden, by_item, by_node, room)
         losses: Float64 = room[0][0]
         return losses
 

@@ -14,6 +14,8 @@ from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import layer_spec
 from hstree.models import load, new_model
 from hstree.tree import Tree
+from hstree.tree.weight_rows import NARROW
+from tests.needs import NUMBA
 from tests.texts import corpus_of
 
 DIM, WORDS = 4, 3
@@ -40,9 +42,12 @@ KINDS = ("binary", "several codes", "flat")
 
 
 def prepared(text, kind, dtype=np.float64, seed=0, **options):
-    """Return a layer with the features of a text and drawn weights, and the text's windows."""
-    spec = layer_spec(trees(text)[kind], "ngrams", **{"words": WORDS, **options})
-    layer, windows = spec.new(DIM, dtype=dtype), None
+    """Return a layer over a tree, or one of its name, with the features of a text and drawn
+    weights, and the text's windows.
+    """
+    tree = trees(text)[kind] if isinstance(kind, str) else kind
+    spec = layer_spec(tree, "ngrams", **{"words": WORDS, **options})
+    layer = spec.new(DIM, dtype=dtype)
     windows = Windows(text.with_vocabulary(spec.vocabulary), 4)
     layer.prepare(windows)
     rng = np.random.default_rng(seed)
@@ -155,10 +160,37 @@ def test_gradients_in_context_agree_with_finite_differences(text, kind):
         assert (above - below) / (2 * h) == pytest.approx((dense[name] * direction).sum(), rel=1e-6)
 
 
-@pytest.mark.skipif(twins("layers") is None, reason="without numba")
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory):
+    """Return a text of 90 words, and two class trees over it with more than 32 branches each."""
+    rng = np.random.default_rng(0)
+    lines = [" ".join(f"w{int(i)}" for i in rng.zipf(1.3, 12) % 90) for _ in range(60)] * 2
+    text = corpus_of(tmp_path_factory.mktemp("wide"), lines)
+    tree = hstree.build("classes", text, short_list=36, n_classes=5, trees=2)
+    assert max(tree.fan_out) > NARROW
+    assert not tree.has_single_codes
+    return text, tree
+
+
+def test_wide_nodes_have_features_in_both_passes(forest):
+    text, tree = forest
+    layer, windows = prepared(text, tree, np.float32)
+    assert layer.compiled(1) is None or not layer.compiled(1).is_narrow
+    check_compiled(layer, windows)
+    hidden, targets, contexts = batch_of(layer, windows, dtype=np.float32)
+    after = layer.in_context(contexts)
+    expected = -after.log_prob(hidden)[np.arange(40), targets]
+    np.testing.assert_allclose(after.nll(hidden, targets), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_compiled_passes_are_those_of_numpy(text, kind):
-    layer, windows = prepared(text, kind, np.float32)
+    check_compiled(*prepared(text, kind, np.float32))
+
+
+def check_compiled(layer, windows):
+    if twins("layers") is None:
+        pytest.skip(NUMBA)
     hidden, targets, contexts = batch_of(layer, windows, dtype=np.float32)
     after = layer.in_context(contexts)
     losses, gradients = after.loss(hidden, targets)
