@@ -26,7 +26,6 @@ from hstree.experiments.runs import (
     run,
 )
 from hstree.experiments.work import Work, builder_input
-from hstree.layers.registry import layer_spec
 from hstree.models import config_of
 
 
@@ -166,10 +165,10 @@ def _rounds(
         kept = None if force else kept_result(folder)
         if kept is not None and has_other_tree(input, folder, entry.method, of_tree):
             raise _refusal(folder)
-        tree = built_tree(input, folder, entry.method, of_tree)
-        if kept is not None and kept.key != key_of(layer_spec(tree), splits, **options):
+        spec = entry.over(built_tree(input, folder, entry.method, of_tree))
+        if kept is not None and kept.key != key_of(spec, splits, **options):
             raise _refusal(folder)
-        result = run(tree, splits, folder, **options)
+        result = run(spec, splits, folder, **options)
         yield folder.name, result
         if best is None or result.valid < best.valid:
             best, best_folder = result, folder

@@ -263,3 +263,16 @@ def test_words_are_assigned_anew_by_the_best_model_so_far(splits, tmp_path, trai
     trainings.clear()
     assert dict(bootstrap(splits, tmp_path / "b", **given)) == done
     assert trainings == []
+
+
+def test_rounds_may_have_another_layer_over_their_trees(splits, tmp_path, trainings):
+    over = Method("gmm", layer="ngrams", layer_options={"words": 2})
+    done = dict(bootstrap(splits, tmp_path / "b", methods=[over], **SMALL))
+    assert done["round-0"].layer is None
+    assert done["round-1"].layer.name == "ngrams"
+    n_trained = len(trainings)
+    again = dict(bootstrap(splits, tmp_path / "b", methods=[over], **SMALL))
+    assert again["round-1"] == done["round-1"]
+    assert len(trainings) == n_trained
+    with pytest.raises(InputError, match="finished round of another"):
+        dict(bootstrap(splits, tmp_path / "b", methods=["gmm"], **SMALL))
