@@ -51,11 +51,11 @@ def parse_method(text: str) -> Method:
     ('ngrams', {'words': 2})
     """
     what = 'a method, as in "gmm --epsilon 0.4"'
-    of_tree, plus, of_layer = text.partition(" + ")
+    of_tree, *over = re.split(r"\s\+\s*", text, maxsplit=1)
     chosen, options, name = _parsed(of_tree, find_builder, what)
-    if not plus:
+    if not over:
         return Method(chosen.name, options, name=name)
-    kind, layer_options, layer = parse_layer(of_layer)
+    kind, layer_options, layer = parse_layer(over[0])
     return Method(
         chosen.name,
         options,
@@ -71,6 +71,8 @@ def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder
     is_layer = name in LAYERS.names() and name not in BUILDERS.names()
     if is_layer and LAYERS.get(name).takes is Vocabulary:
         raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
+    if is_layer:
+        raise OptionError(f'{name} is an output layer over a tree: name both, as in "gmm + {name}"')
     return builder(name)
 
 

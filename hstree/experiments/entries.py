@@ -159,7 +159,8 @@ class Layer:
         """Check the options."""
         if self.kind.takes is not Vocabulary:
             raise OptionError(
-                f"the output layer {self.layer!r} is over a tree; name a builder or a tree instead"
+                f"the output layer {self.layer!r} is over a tree; name both, as in "
+                f'"gmm + {self.layer}", or give a tree'
             )
         effective(self.kind.options, self.options, self.layer)
         if not self.name:

@@ -187,7 +187,8 @@ class Speeds(NamedTuple):
     """Measured speeds of an untrained row.
 
     `training`, `scoring` and `vectors` (the mean predicted ones) are in tokens per second;
-    `building` is the seconds before the first batch, `round` those of one round of measuring its
+    `building` is the seconds of building its tree, `preparation` those in which its layer reads the
+    text, and `round` those of one round of measuring its
     speeds.
     """
 
@@ -195,6 +196,7 @@ class Speeds(NamedTuple):
     scoring: float
     vectors: float
     building: float
+    preparation: float
     round: float
 
 
@@ -284,7 +286,7 @@ def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds
     one_turn = (time.perf_counter() - began) / len(speeds)
     began = time.perf_counter()
     model = new_model(spec, **work.config)
-    building += _preparation(model, work.splits.train)
+    preparation = _preparation(model, work.splits.train)
     throughput.map_memory(model)
     measures = "nll", "unnormalised", "vectors"
     in_testing = throughput.scoring_turn(model, work.splits.valid, measures)
@@ -293,7 +295,14 @@ def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds
     scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
     if model.layer.scores_in_threads:
         scoring *= n_threads()
-    return Speeds(float(np.median(speeds)), scoring, in_testing["vectors"], building, seconds)
+    return Speeds(
+        training=float(np.median(speeds)),
+        scoring=scoring,
+        vectors=in_testing["vectors"],
+        building=building,
+        preparation=preparation,
+        round=seconds,
+    )
 
 
 def _preparation(model: Model[Any], train: Corpus) -> float:
@@ -315,7 +324,8 @@ def _trial(work: Work, entry: Trained, seed: int, vectors: Vectors) -> tuple[flo
         return 0.0, work.spec(entry, seed)
     if entry.needs_model:  # its tree has the shape of the model's
         source = entry.vectors_from or RANDOM
-        return 0.0, _kept_layer(work, source, seed) or _trial(work, source, seed, vectors)[1]
+        like = _kept_layer(work, source, seed) or _trial(work, source, seed, vectors)[1]
+        return 0.0, like if like.tree is None else entry.over(like.tree)
     of_words, options = vectors(), entry.seeded(seed)
     began = time.perf_counter()
     if entry.takes_vectors:
@@ -352,7 +362,7 @@ def _planned(work: Work, entry: Trained, regime: Regime, seed: int, speeds: Spee
         entry,
         regime,
         seed,
-        building=0.0 if work.trees else speeds.building,
+        building=speeds.preparation + (0.0 if work.trees else speeds.building),
         epoch=tokens["train"] / speeds.training,
         validation=tokens["valid"] / speeds.scoring,
         scoring=scored / speeds.scoring + tokens["train"] / speeds.vectors,

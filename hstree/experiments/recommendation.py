@@ -78,6 +78,8 @@ class Trial:
         Lowest validation perplexity.
     converged : bool
         Whether it stopped before its time.
+    preparation : float
+        Seconds in which the layer read the training text before.
     """
 
     share: float
@@ -85,6 +87,7 @@ class Trial:
     epochs: float
     valid: float
     converged: bool
+    preparation: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -114,6 +117,11 @@ class Candidate:
     trials: list[Trial] = field(default_factory=list)
 
     @property
+    def before(self) -> float:
+        """Seconds before the first batch: of building, and of reading the text for the layer."""
+        return self.building + max((trial.preparation for trial in self.trials), default=0.0)
+
+    @property
     def has_converged(self) -> bool:
         """Whether its training stopped by itself."""
         return bool(self.trials) and self.trials[-1].converged
@@ -139,13 +147,13 @@ class Candidate:
         """Return the seconds from the text until a perplexity is expected; infinity if never."""
         reached = [trial.seconds for trial in self.trials if trial.valid <= perplexity]
         if reached:
-            return self.building + min(reached)
+            return self.before + min(reached)
         level, slope = self.curve
         above = math.log(perplexity) - level
         if slope == 0 or above <= 0:
             return math.inf
         ahead = math.pow(slope / above, 1 / EXPONENT)
-        return self.building + ahead if ahead <= self._ahead(math.inf) else math.inf
+        return self.before + ahead if ahead <= self._ahead(math.inf) else math.inf
 
     def error(self, seconds: float) -> float:
         """Return the standard deviation of the error of `expected`, in nats.
@@ -169,7 +177,7 @@ class Candidate:
         """Return the seconds of training in some seconds from the text, at most `FARTHEST`."""
         last = self.trials[-1]
         farthest = FARTHEST * last.seconds / last.epochs
-        return max(min(seconds - self.building, farthest), last.seconds)
+        return max(min(seconds - self.before, farthest), last.seconds)
 
 
 def _through(trials: Sequence[Trial]) -> tuple[float, float]:
@@ -486,7 +494,7 @@ class _Search:
         found, seed = self.found, self.work.seeds[0]
         best = found.best
         entry = next(entry for entry in self.entries if entry.name == best.name)
-        left = {"seconds": found.seconds - best.building}
+        left = {"seconds": found.seconds - best.before}
         work = replace(self.work, runs="trained", trees=self.work).with_options(left)
         result = work.train(entry, seed)
         of_tokens = work.nlls(entry, "valid")[0][: len(self.scored)]
@@ -580,6 +588,7 @@ class _Search:
                 epochs=sum(epoch.share for epoch in history.epochs),
                 valid=valid,
                 converged=history.converged,
+                preparation=history.preparation,
             )
         )
         self.found.save(home)

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from hstree._compiled import kernels, n_threads
-from hstree._files import hash_of, make_folder, replacing, write_json
+from hstree._files import hash_of, make_folder, replacing, replacing_together, write_json
 from hstree._npy_format import write_array
 from hstree._typing import Float64, Int64
 from hstree._version import __version__
@@ -290,6 +290,14 @@ def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[
         write_json(folder / BUILD, {"tree": tree.sha256, "seconds": seconds})
         tree.save(folder / "tree.json")
     return tree
+
+
+def copy_tree(source: Path, folder: Path) -> None:
+    """Copy a tree that `built_tree` left in a folder, and its seconds, where there is none yet."""
+    if (source / "tree.json").exists() and not (folder / "tree.json").exists():
+        with replacing_together(folder) as new:
+            for name in (BUILD, "tree.json"):
+                shutil.copyfile(source / name, new / name)
 
 
 def kept_tree(

@@ -57,7 +57,7 @@ from hstree.experiments.results import Comparison, Row, RunResult, finite
 from hstree.experiments.runs import locked, run_baseline
 from hstree.experiments.speeds import Speeds as RowSpeeds
 from hstree.experiments.work import Work, check_language_model, finished
-from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
+from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of
 from hstree.models.base import MOST_EPOCHS, Seconds
 
@@ -547,7 +547,7 @@ def _with_kept(
 
 def _is_flat(entry: Trained) -> bool:
     if isinstance(entry, Method):
-        return entry.method == FLAT
+        return entry.method == FLAT and entry.layer == TREE_LAYER
     return not isinstance(entry, Layer) and entry.spec.is_flat
 
 
@@ -555,11 +555,13 @@ def _approach(spec: LayerSpec) -> str:
     """Describe a row in one sentence."""
     if spec.tree is None:
         return spec.kind.summary
-    method = spec.tree.meta.get("method")
+    method, over = spec.tree.meta.get("method"), ""
+    if not spec.is_plain_tree:
+        over = f" Over it: {spec.kind.summary}"
     try:
-        return builder(str(method)).summary
+        return builder(str(method)).summary + over
     except HstreeError:
-        return spec.kind.summary if method is None else f"A tree built by {method}."
+        return spec.kind.summary if method is None else f"A tree built by {method}.{over}"
 
 
 def _mixture(work: Work, entry: Trained, first: Work, ngram: Baseline) -> Mixture:

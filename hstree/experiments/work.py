@@ -50,6 +50,7 @@ from hstree.experiments.results import (
 from hstree.experiments.runs import (
     build_seconds,
     built_tree,
+    copy_tree,
     kept_nll,
     kept_result,
     nll_of,
@@ -61,7 +62,7 @@ from hstree.experiments.significance import paired_ratio
 from hstree.experiments.speeds import SPEEDS, KeptSpeeds, Speeds, machine
 from hstree.experiments.throughput import scoring_throughput, throughput
 from hstree.experiments.words import Words, words_of
-from hstree.layers.registry import LayerSpec, layer_spec
+from hstree.layers.registry import TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, predicts
 from hstree.tree import Tree, load
 from hstree.tree.statistics import tree_statistics
@@ -72,6 +73,8 @@ ROUNDS = 3
 MAX_SEEDS = 100
 #: The tree whose model learns the vectors that other trees are built from by default.
 RANDOM = Method("random")
+#: A tree over which layers of trees that are not built yet are checked.
+_SMALLEST = Tree.from_children(["a", "b"], [[~0, ~1]])
 #: Fields of a row that are measured when all rows are trained; a baseline has no speeds.
 _NOT_YET: dict[str, Any] = dict.fromkeys(
     [
@@ -174,6 +177,8 @@ class Work:
         for entry in entries:
             if isinstance(entry, Layer | NamedOutput):
                 _check_layer(entry.name, work.spec(entry, first), config)
+            elif isinstance(entry, Method):
+                _check_layer(entry.name, entry.over(_SMALLEST), config)
         return work
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
@@ -282,6 +287,9 @@ class Work:
             self.train(source, seed)
         learned = self.folder(source, seed)
         input, options = builder_input(entry, entry.seeded(seed), self.splits.train, learned)
+        if entry.layer != TREE_LAYER:
+            plain = replace(entry, layer=TREE_LAYER, layer_options={}, name="")
+            copy_tree(self.folder(plain, seed), self.folder(entry, seed))
         return built_tree(input, self.folder(entry, seed), entry.method, options)
 
     def relative_folder(self, entry: Entry, seed: int) -> str:

@@ -137,7 +137,7 @@ class OutputLayer(ABC):
         """
 
     def prepare(self, train: Windows) -> None:  # noqa: B027
-        """Read the training text before the first batch, for noise distributions from it.
+        """Read the training text before the first batch, for noise or features from it.
 
         Raises
         ------

@@ -169,9 +169,9 @@ class NgramFeatures:
             len(start) == len(self.start)
             and start[0] == 0
             and start[-1] == len(contexts)
-            and bool((np.diff(start) >= 0).all())
-            and bool(((np.diff(contexts) > 0) | edges[1:]).all())
-            and bool((np.diff(keys) > 0).all())
+            and bool((start[1:] >= start[:-1]).all())
+            and bool(((contexts[1:] > contexts[:-1]) | edges[1:]).all())
+            and bool((keys[1:] > keys[:-1]).all())  # differences could wrap around
         )
         if not is_whole or (
             len(keys) and not 0 <= keys[0] <= keys[-1] < len(contexts) * self.n_rows

@@ -10,7 +10,8 @@ import numpy as np
 
 from hstree._options import Range
 from hstree._typing import Array, Float64, Int32, Int64, Integer
-from hstree.data.windows import Windows
+from hstree.data.windows import SymmetricWindows, Windows
+from hstree.errors import InputError
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass, of_rows
 from hstree.layers.ngram_features import NgramFeatures, summed
@@ -89,6 +90,11 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def prepare(self, train: Windows) -> None:
         """Find the features of the training text, unless there are some from a saved model."""
+        if isinstance(train, SymmetricWindows):
+            raise InputError(
+                "n-gram features need the words before each target, and this model's words are on "
+                "both sides; train a language model"
+            )
         if len(self.features.contexts):
             return
         features = NgramFeatures.of_text(train, self.codes, self.words, self.min_count)

@@ -357,7 +357,10 @@ class Model(ABC, Generic[M]):
             for tensor, shape in model.shapes().items():
                 if 0 not in shape:  # others have a length that `restore` sets
                     _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
-            model.layer.restore(saved.tensors)
+            try:
+                model.layer.restore(saved.tensors)
+            except FileFormatError as error:
+                raise FileFormatError(f"{saved.folder}: {error}") from error
             for tensor, parameter in model.layer.parameters().items():
                 _check(saved.tensors.get(tensor), parameter.shape, f"{saved.folder}: {tensor}")
         except (TypeError, ValueError, OverflowError, OptionError) as error:

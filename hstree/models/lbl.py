@@ -24,8 +24,9 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
-from hstree.layers.hierarchical import HierarchicalSoftmax, compiled_pass
+from hstree.layers.hierarchical import compiled_pass
 from hstree.layers.kernels import sum_by_word, window_sum, window_sum_backward
+from hstree.layers.ngrams import NgramSoftmax
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -294,7 +295,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             return
         hidden, vectors = self.model.forward(contexts)
         words, grad_position = self.model.backward(contexts, vectors, hidden)
-        if isinstance(self.layer, HierarchicalSoftmax):
+        if isinstance(self.layer, NgramSoftmax):
             self.layer.in_context(contexts).loss(hidden, targets, self.noise)
         self.embedding.step(words.rows, words.values, 0.0)
         self.position.step(slice(None), grad_position, 0.0)

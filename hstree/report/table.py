@@ -232,7 +232,7 @@ def columns_of(rows: Sequence[PageRow], *, oov: bool) -> list[Column]:
                "fast as the flat softmax that is", _from_text),
         *(scoring if any(row.result.scoring for row in rows) else []),
         Column("memory", "of weights", "bytes of the trained numbers in single precision, and how "
-               "many there are", _memory),
+               "many there are; the words that n-gram features are of are not counted", _memory),
         Column("valid", "perplexity", "lower is better; the answer is chosen by it",
                lambda row: _cell(perplexity, row.perplexity("valid"))),
         *([without] if oov else []),

@@ -61,6 +61,13 @@ def test_a_tree_may_have_another_layer_over_it(hstree, corpus, tmp_path):
     assert with_features.tree == plain.tree
     assert with_features.parameters > plain.parameters
     assert not flat.is_flat
+    built = (tmp_path / "c" / row.runs[0].folder / "build.json" for row in (plain, with_features))
+    assert len({file.read_text() for file in built}) == 1  # one build
+    cbow = hstree(*given, "-o", "d", "--model", "cbow", "--epochs", "1")
+    assert cbow.errors == [
+        "hstree: error: huffman + ngrams needs the words before each target; cbow predicts a word "
+        "given window: train a language model, or leave the row out"
+    ]
     assert hstree(*given, "-o", "c", *QUICK).status == 0
     again = results.load(tmp_path / "c").rows
     assert [r.perplexity for r in again] == [r.perplexity for r in (plain, with_features, flat)]

@@ -33,6 +33,7 @@ def test_a_layer_over_the_tree_follows_a_plus():
     assert (method.layer, method.layer_options) == ("ngrams", {"words": 2})
     assert method.name == "gmm --trees 2 + ngrams --words 2"
     assert as_typed([method])[0].name == method.name
+    assert parse_method("gmm --trees 2 +ngrams --words 2") == method
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ def test_a_layer_over_the_tree_follows_a_plus():
         ("flat --arity 3", "no option --arity for flat; its own options are: none"),
         ("gmm 0.4", "no option 0.4 for gmm"),
         ("gmm + flat", "'flat' is not over a tree"),
+        ("ngrams", 'ngrams is an output layer over a tree: name both, as in "gmm \\+ ngrams"'),
         ("gmm + huffman", "huffman is a way to build a tree"),
         ("gmm + ngram", "did you mean 'ngrams'"),
         ("gmm + ngrams --word 2", "no option --word for ngrams; did you mean '--words'"),

@@ -151,7 +151,7 @@ def test_what_is_recommended_is_trained_for_what_is_left(splits, tmp_path):
     again = recommend(splits, tmp_path, seconds=4.0, candidates=["gmm"], **SMALL)
     assert again.outcome == found.outcome
     result = json.loads((tmp_path / "trained/gmm/seed-0/result.json").read_text())
-    assert result["options"]["seconds"] == pytest.approx(4.0 - found.best.building)
+    assert result["options"]["seconds"] == pytest.approx(4.0 - found.best.before)
     assert (tmp_path / found.outcome.model / "config.json").exists()
     assert found.outcome.valid == pytest.approx(result["perplexity"]["valid"])
 

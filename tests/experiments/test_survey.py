@@ -9,6 +9,7 @@ import pytest
 
 from hstree.errors import FileFormatError, OptionError
 from hstree.experiments import compare
+from hstree.experiments.entries import Method
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.published import published
 from hstree.experiments.runs import nll_of
@@ -278,3 +279,12 @@ def test_published_ratios_are_of_the_same_layer():
     assert published("differentiated", {"projected": False}) is None
     assert published("tree", {}) is None
     assert [str(published(name, {})) for name in ("nce", "adaptive")] == ["1.045", "0.99-1.02"]
+
+
+def test_flat_with_features_is_not_the_reference(splits, tmp_path):
+    rows = ("huffman", Method("flat", layer="ngrams"))
+    found = survey(splits, rows, tmp_path, **QUICK)
+    assert [row.name for row in found.rows] == ["huffman", "flat + ngrams", "flat"]
+    approach = {row.name: row.approach for row in found.rows}
+    assert approach["flat + ngrams"].endswith("from the last words to the nodes.")
+    assert approach["flat + ngrams"] != approach["flat"]

@@ -11,6 +11,7 @@ from scipy.stats import chisquare
 
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
+from hstree.layers.registry import layer_spec
 from hstree.models import new_model
 from hstree.models.lbl import LanguageModel
 from hstree.tree import Tree
@@ -386,6 +387,11 @@ def test_weights_go_into_a_model_of_the_same_tree_only(model):
             other.copy_to(model)
     with pytest.raises(FileFormatError, match="give the folder of a saved model"):
         HierarchicalSoftmax.from_model("nowhere")
+    with_features = LanguageModel(layer_spec(model.tree, "ngrams"), dim=5, context=2)
+    with pytest.raises(InputError, match="output layer is 'ngrams', not the hierarchical softmax"):
+        HierarchicalSoftmax.from_model(with_features)
+    with pytest.raises(InputError, match="make it on the same tree"):
+        HierarchicalSoftmax(model.tree, 5).copy_to(with_features)
 
 
 def test_a_compiled_model_gives_the_same_loss_and_gradients():

@@ -9,7 +9,7 @@ import hstree
 from hstree._compiled import numpy_alone, twins
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
-from hstree.errors import FileFormatError
+from hstree.errors import FileFormatError, InputError
 from hstree.layers.ngram_features import NgramFeatures
 from hstree.layers.registry import layer_spec
 from hstree.models import load, new_model
@@ -236,12 +236,20 @@ def test_a_saved_model_keeps_its_features(text, tmp_path):
     assert model.perplexity(text) < bare.perplexity(text)
 
 
+def wrapped(keys):
+    """Return keys whose differences, as int64, are all above zero, but that do not ascend."""
+    keys = keys.copy()
+    keys[1:4] = keys[0] + 2**62, 2**63 - 1, -(2**62)
+    return keys
+
+
 def damaged():
     """Yield tables of features that break a rule."""
     yield "keys of no context", lambda t: t["ngram_keys"].__iadd__(10**9)
     yield "keys out of order", lambda t: t["ngram_keys"].__setitem__(0, 10**6)
     yield "contexts out of order", lambda t: t["ngram_contexts"].__setitem__(0, 10**6)
     yield "lengths beyond the contexts", lambda t: t["ngram_start"].__setitem__(-1, 10**6)
+    yield "keys that wrap around", lambda t: t.update(ngram_keys=wrapped(t["ngram_keys"]))
     yield "none", lambda t: t.pop("ngram_keys")
     yield "of another type", lambda t: t.update(ngram_keys=t["ngram_keys"].astype(np.int32))
     yield "fewer lengths", lambda t: t.update(ngram_start=t["ngram_start"][:-1])
@@ -279,6 +287,13 @@ def test_long_contexts_of_many_words_have_keys(tmp_path):
     layer.prepare(windows)
     contexts, _, _ = next(windows.batches(len(text)))
     assert (layer.features.numbers(contexts) >= 0).mean() > 0.99
+
+
+@pytest.mark.parametrize("model", ["cbow", "skipgram"])
+def test_models_of_words_on_both_sides_are_refused(text, model):
+    spec = layer_spec(trees(text)["binary"], "ngrams")
+    with pytest.raises(InputError, match="need the words before each target"):
+        new_model(spec, model=model, dim=DIM, epochs=1).fit(text)
 
 
 def test_an_empty_text_has_no_features(text):

@@ -44,8 +44,8 @@ def layers(
 ) -> None:
     """List output layers, their sources, and their options with their defaults.
 
-    A layer over a tree is for evaluate; the others are for evaluate, compare and
-    survey.
+    A layer over a tree is for evaluate, and follows the method that builds the tree
+    in compare, survey and recommend: "gmm + ngrams". The others are for all four.
     """
     from hstree.layers import LAYERS
     from hstree.tree import Tree

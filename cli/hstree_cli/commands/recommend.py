@@ -162,7 +162,7 @@ def _print(found: Recommendation, folder: Path, text: str) -> None:
         filled.add_row(
             candidate.name,
             short_figure(candidate.scores),
-            short_figure(candidate.building),
+            short_figure(candidate.before),
             short_figure(last.seconds) + ("*" if last.converged else ""),
             figure(last.valid, 1),
             figure(candidate.expected(found.seconds), 1),

@@ -85,7 +85,7 @@ def survey(
     that are trained towards it, how far their scores are normalised.
 
     By default the rows are huffman, gmm, gmm --epsilon 0.4 --trees 4, classes and
-    every registered output layer; flat is always one. The program first prints how
+    every layer without a tree; flat is always one. The program first prints how
     long it will take, from some batches of each row. On a large vocabulary flat is
     slow: --no-equal-epochs with a budget, or with --minutes, bounds the time.
 

@@ -156,13 +156,16 @@ class HierarchicalSoftmax(nn.Module):
         FileFormatError
             When the folder holds no model.
         InputError
-            When its output layer is not a hierarchical softmax.
+            When its output layer is not the hierarchical softmax alone.
         """
         if not isinstance(model, Model):
             model = load(model)
         output = model.layer
-        if not isinstance(output, NumPyLayer):
-            raise InputError(f"the model has no tree: its output layer is {model.spec.kind.name!r}")
+        if type(output) is not NumPyLayer:
+            raise InputError(
+                f"the model's output layer is {model.spec.kind.name!r}, not the hierarchical "
+                "softmax of a tree alone"
+            )
         layer = cls(output.tree, model.dim, sparse=sparse, device=device, dtype=dtype)
         with torch.no_grad():
             layer.weight.copy_(torch.from_numpy(output.weight))
@@ -179,7 +182,7 @@ class HierarchicalSoftmax(nn.Module):
         """
         output = model.layer
         if (
-            not isinstance(output, NumPyLayer)
+            type(output) is not NumPyLayer
             or output.tree != self.tree
             or model.dim != self.in_features
         ):
