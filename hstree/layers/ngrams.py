@@ -54,7 +54,7 @@ class NgramSoftmax(HierarchicalSoftmax):
     Attributes
     ----------
     features : NgramFeatures
-        None before `prepare`.
+        Empty before `prepare`.
     feature_weight : float array (F,)
         Zero at the start.
 
