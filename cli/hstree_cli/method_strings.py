@@ -71,7 +71,7 @@ def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder
     is_layer = name in LAYERS.names() and name not in BUILDERS.names()
     if is_layer and LAYERS.get(name).takes is Vocabulary:
         raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
-    if is_layer:
+    if is_layer and name != TREE_LAYER:
         raise OptionError(f'{name} is an output layer over a tree: name both, as in "gmm + {name}"')
     return builder(name)
 

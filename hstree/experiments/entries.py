@@ -158,10 +158,10 @@ class Layer:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.kind.takes is not Vocabulary:
-            raise OptionError(
-                f"the output layer {self.layer!r} is over a tree; name both, as in "
-                f'"gmm + {self.layer}", or give a tree'
-            )
+            instead = "name a builder or a tree instead"
+            if self.layer != TREE_LAYER:
+                instead = f'name both, as in "gmm + {self.layer}"'
+            raise OptionError(f"the output layer {self.layer!r} is over a tree; {instead}")
         effective(self.kind.options, self.options, self.layer)
         if not self.name:
             object.__setattr__(self, "name", _spelled(self.layer, self.options))

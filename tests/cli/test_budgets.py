@@ -69,7 +69,7 @@ def test_too_little_time_is_refused_before_anything_is_trained(refused, hstree, 
 
 def test_the_same_seconds_for_every_row(hstree, corpus, tmp_path, monkeypatch):
     speeds = Speeds(
-        training=1e5, scoring=1e5, vectors=1e6, building=0.0, round=0.1
+        training=1e5, scoring=1e5, vectors=1e6, building=0.0, preparation=0.0, round=0.1
     )  # a busy machine is slower
     monkeypatch.setattr("hstree.experiments.planning._measured", lambda *_: speeds)
     budget = ("--minutes", "0.2", "--equal-seconds", "-o", "out", *QUICK)
