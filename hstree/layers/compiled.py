@@ -500,7 +500,7 @@ def _feature_gradients(by_item, by_node, room, slot_of):
         for p in range(score_start[s], score_start[s + 1]):
             index[n], errors[n] = of_score[p], error[s]
             n += 1
-    for node in range(len(rows)):
+    for node in range(len(rows) if len(ranges) > 0 else 0):
         k = width[node]
         for v in range(start[node], start[node + 1]):
             place = table_start[node] + (v - start[node]) * k
@@ -1215,7 +1215,7 @@ class TreePass:
         ids = self._targets(weight, hidden, targets)
         by_item, by_row, by_node = _plan(ids, *self._codes, SLOTS.of(len(weight)), True)
         by_item, by_node = with_features(by_item, by_node, *_checked(features, len(ids)))
-        slots = SLOTS.of(max(len(weight), len(features[3])))
+        slots = SLOTS.of(len(features[3]))
         with self.one_thread():
             found: tuple[tuple[Float64, Array, Int64, Array, Array], Int64, Array]
             found = _tree_gradients(weight, bias, hidden, by_item, by_row, by_node, slots)

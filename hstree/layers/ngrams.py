@@ -147,7 +147,7 @@ class NgramSoftmax(HierarchicalSoftmax):
             return super().nll(hidden, targets)
         if (compiled := self.compiled(len(hidden), hidden)) is not None:
             losses: Float64 = compiled.losses_with(
-                self.weight, self.bias, hidden, targets, self._features
+                self.weight, self.bias, hidden, targets, self._of_contexts(self._number)
             )
             return losses
         return FeaturePass(self, self._number, hidden, targets).nll
@@ -160,7 +160,7 @@ class NgramSoftmax(HierarchicalSoftmax):
             return super().loss(hidden, targets, rng)
         if (compiled := self.compiled(len(hidden), hidden)) is not None:
             of_tree, rows, values = compiled.gradients_with(
-                self.weight, self.bias, hidden, targets, self._features
+                self.weight, self.bias, hidden, targets, self._of_contexts(self._number)
             )
             losses, grad_hidden, *gradient = of_tree
             of_features = ParameterGradient("feature_weight", rows, values)
@@ -168,11 +168,9 @@ class NgramSoftmax(HierarchicalSoftmax):
         forward = FeaturePass(self, self._number, hidden, targets)
         return forward.nll, forward.gradients()
 
-    @property
-    def _features(self) -> tuple[Int64, Int64, Int32, Array]:
-        """What compiled passes take of the features, and of the contexts that this is bound to."""
-        assert self._number is not None
-        return self._number, self.features.context_start, self.features.rows, self.feature_weight
+    def _of_contexts(self, number: Int64) -> tuple[Int64, Int64, Int32, Array]:
+        """Return what compiled passes take of the features, for contexts by number (B, n)."""
+        return number, self.features.context_start, self.features.rows, self.feature_weight
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
