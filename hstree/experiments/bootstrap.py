@@ -36,6 +36,7 @@ def bootstrap(
     *,
     rounds: int | None = None,
     first: EntryLike = "random",
+    warm_start: bool = False,
     minutes: float | None = None,
     force: bool = False,
     planned: Callable[[Plan], object] | None = None,
@@ -63,6 +64,9 @@ def bootstrap(
         Number of trees after the first; by default one for each of `methods`.
     first : str, tuple or Method, default "random"
         Builder of round 0, which needs no vectors.
+    warm_start : bool, default False
+        Whether every later round begins with the word vectors of that model, instead of random
+        ones. It needs fewer epochs, and may end a little higher.
     minutes : float, optional
         Budget of all rounds, to which the epochs of each are fitted as
         `hstree.experiments.planning.fitted` says; `epochs` of `options` stays the limit.
@@ -90,7 +94,7 @@ def bootstrap(
     splits, home = Splits.of(text), Path(folder)
     of_rounds = _methods(methods, rounds, first, options)
     if minutes is None and planned is None:
-        return _rounds(splits, home, of_rounds, force, options)
+        return _rounds(splits, home, of_rounds, warm_start, force, options)
     plan_of_rounds = plan_of(
         splits, home, methods, rounds=rounds, first=first, minutes=minutes, force=force, **options
     )
@@ -100,7 +104,9 @@ def bootstrap(
     make_folder(home)
     plan_of_rounds.save(home)
     return _shown(
-        _rounds(splits, home, of_rounds, force, options), plan_of_rounds, len(splits.train)
+        _rounds(splits, home, of_rounds, warm_start, force, options),
+        plan_of_rounds,
+        len(splits.train),
     )
 
 
@@ -153,6 +159,7 @@ def _rounds(
     splits: Splits,
     home: Path,
     methods: Sequence[Method],
+    warm_start: bool,
     force: bool,
     options: Mapping[str, Any],
 ) -> Iterator[tuple[str, RunResult]]:
@@ -166,9 +173,10 @@ def _rounds(
         if kept is not None and has_other_tree(input, folder, entry.method, of_tree):
             raise _refusal(folder)
         spec = entry.over(built_tree(input, folder, entry.method, of_tree))
-        if kept is not None and kept.key != key_of(spec, splits, **options):
+        source = best_folder if warm_start and best is not None else None
+        if kept is not None and kept.key != key_of(spec, splits, source, **options):
             raise _refusal(folder)
-        result = run(spec, splits, folder, **options)
+        result = run(spec, splits, folder, warm_start=source, **options)
         yield folder.name, result
         if best is None or result.valid < best.valid:
             best, best_folder = result, folder

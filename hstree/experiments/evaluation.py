@@ -154,6 +154,7 @@ def evaluate(
     score_train: bool = True,
     fast: bool = True,
     checkpoints: str | os.PathLike[str] | None = None,
+    warm_start: Model[Any] | None = None,
     **options: Any,
 ) -> Evaluation:
     """Train a model with an output layer and score it on all three splits.
@@ -172,6 +173,8 @@ def evaluate(
         Whether to train and score by compiled kernels, where numba is installed.
     checkpoints : path, optional
         Folder for states of trainings, as `Model.fit` takes it.
+    warm_start : Model, optional
+        Trained model whose context model the training begins with, as `Model.fit` takes it.
     **options
         Options of `hstree.models.new_model`: `model`, default "lbl", and those of its class, such
         as dim, context, epochs, batch_size, learning_rate, random_state.
@@ -192,7 +195,7 @@ def evaluate(
     for split in splits.as_dict().values():
         overlap(split)
     with numpy_alone(not fast):
-        model.fit(splits.train, splits.valid, checkpoints=checkpoints)
+        model.fit(splits.train, splits.valid, warm_start=warm_start, checkpoints=checkpoints)
         if trained is not None:
             trained(model)
         train = model.score(splits.train) if score_train else None

@@ -68,6 +68,7 @@ def run(
     folder: str | os.PathLike[str],
     *,
     score_train: bool = True,
+    warm_start: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> RunResult:
     """Train and score an output layer, or return the result of a finished run of the same.
@@ -81,6 +82,8 @@ def run(
         ``vectors.labels.tsv``, ``valid_nll.npy``, ``test_nll.npy`` and ``result.json``.
     score_train : bool, default True
         Whether a new run scores the training split.
+    warm_start : path, optional
+        Folder of a finished run, with whose word vectors the training begins (`Model.fit`).
     **options
         Options of `hstree.models.new_model`.
 
@@ -99,7 +102,7 @@ def run(
     """
     home = Path(folder)
     spec = output if isinstance(output, LayerSpec) else layer_spec(output)
-    key = key_of(spec, splits, **options)
+    key = key_of(spec, splits, warm_start, **options)
     if (kept := finished(home, key)) is not None:
         shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at its end
         return kept
@@ -109,6 +112,7 @@ def run(
         trained=_raise_if_interrupted,
         score_train=score_train,
         checkpoints=home / CHECKPOINTS,
+        warm_start=None if warm_start is None else load_model(Path(warm_start) / "model"),
         **options,
     )
     make_folder(home)
@@ -132,7 +136,12 @@ def _raise_if_interrupted(model: Model[Any]) -> None:
         raise KeyboardInterrupt
 
 
-def key_of(spec: LayerSpec, splits: Splits, **options: Any) -> str:
+def key_of(
+    spec: LayerSpec,
+    splits: Splits,
+    warm_start: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> str:
     """Return a hash of all that a run with these options of `run` depends on.
 
     How far a training comes in a budget of seconds depends on kernels and threads, too.
@@ -141,6 +150,9 @@ def key_of(spec: LayerSpec, splits: Splits, **options: Any) -> str:
     depends = {"hstree": __version__, **spec.key(), "parts": content_of(splits), "model": config}
     if config.get("seconds") is not None:
         depends |= {"kernels": kernels(), "threads": n_threads()}
+    if warm_start is not None:
+        source = kept_result(Path(warm_start))
+        depends["warm start"] = None if source is None else source.key
     return hash_of(depends)
 
 

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
+from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -163,6 +164,7 @@ class Model(ABC, Generic[M]):
         train: Corpus,
         valid: Corpus | None = None,
         *,
+        warm_start: Model[Any] | None = None,
         fast: bool = True,
         checkpoints: str | os.PathLike[str] | None = None,
         checkpoint_minutes: float | None = None,
@@ -174,6 +176,10 @@ class Model(ABC, Generic[M]):
         train : Corpus
         valid : Corpus, optional
             Decides which weights are kept, and for some models the learning rate and when to stop.
+        warm_start : Model, optional
+            Trained model of the same kind and sizes, whose context model the training begins with;
+            word vectors follow their words, and words that it lacks begin with random ones. The
+            output layer begins anew, as do the sums of the optimiser.
         fast : bool, default True
             Whether to train by compiled kernels, where numba is installed; by NumPy otherwise.
             Their sums are rounded otherwise, so that weights differ in the last digits.
@@ -186,6 +192,8 @@ class Model(ABC, Generic[M]):
 
         Raises
         ------
+        OptionError
+            When `warm_start` is of another kind or other sizes.
         InputError
             When a word is not among the labels and these hold no ``<unk>``.
         TrainingError
@@ -193,10 +201,14 @@ class Model(ABC, Generic[M]):
         """
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
-        vars(self).pop("context_model", None)
+        if warm_start is None:
+            vars(self).pop("context_model", None)
+        else:
+            self._begin_with(warm_start)
         counts = windows.corpus.counts
         self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
-        self.texts = texts([part.record for part in (train, valid) if part is not None])
+        read = [] if warm_start is None else warm_start.texts
+        self.texts = texts([read, [part.record for part in (train, valid) if part is not None]])
         with owned_by(self.spec.kind.name):
             self.layer.check()
         began = time.perf_counter()
@@ -205,7 +217,7 @@ class Model(ABC, Generic[M]):
         with numpy_alone(not fast):
             self._checkpoints = None
             if checkpoints is not None:
-                key = self._training_key(train, valid)
+                key = self._training_key(train, valid, warm_start is not None)
                 self._checkpoints = Checkpoints(checkpoints, key, checkpoint_minutes)
             self.history_ = self.trainer(windows).fit(windows, valid_windows, self._checkpoints)
             self.history_.kernels = kernels()
@@ -217,10 +229,40 @@ class Model(ABC, Generic[M]):
         if self._checkpoints is not None and not self.history_.interrupted:
             self._checkpoints.remove()
 
-    def _training_key(self, train: Corpus, valid: Corpus | None) -> str:
-        """Return a hash of all that a training depends on but versions and threads."""
+    def _begin_with(self, source: Model[Any]) -> None:
+        """Copy the context model of another model into a new one; word vectors by their words."""
+        taken = source.context_model.parameters()
+        vars(self).pop("context_model", None)
+        own = self.context_model.parameters()
+        if source.name != self.name or _sizes(taken) != _sizes(own):
+            raise OptionError(
+                f"the vectors of a model {source.name} of the sizes {_sizes(taken)} cannot begin "
+                f"the training of {self.name}, {_sizes(own)}; give a model of the same kind and "
+                "sizes"
+            )
+        number = {word: i for i, word in enumerate(source.spec.labels)}
+        # (V,) number of each word there, -1 where it has none
+        there = np.array([number.get(word, -1) for word in self.spec.labels])
+        known = there >= 0
+        for name, array in own.items():
+            if name == "embedding":
+                array[known] = taken[name][there[known]]
+            else:
+                array[...] = taken[name]
+
+    def _training_key(self, train: Corpus, valid: Corpus | None, is_warm: bool) -> str:
+        """Return a hash of all that a training depends on but versions and threads.
+
+        `is_warm` is whether the context model has been taken from another one.
+        """
         read = [None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)]
-        return hash_of({**self.spec.key(), "model": self.config(), "texts": read})
+        depends = {**self.spec.key(), "model": self.config(), "texts": read}
+        if is_warm:
+            depends["warm start"] = {
+                name: sha256(array.tobytes()).hexdigest()
+                for name, array in self.context_model.parameters().items()
+            }
+        return hash_of(depends)
 
     def reencode(self, corpus: Corpus) -> Corpus:
         """Return a corpus whose token ids are label ids."""
@@ -420,6 +462,11 @@ def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
     rows = np.empty_like(drawn)
     rows[sorted(range(len(words)), key=words.__getitem__)] = drawn
     return rows
+
+
+def _sizes(parameters: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a context model's parameters, without the number of words."""
+    return {n: a.shape[1:] if n == "embedding" else a.shape for n, a in parameters.items()}
 
 
 def _check(tensor: Array | None, shape: tuple[int, ...], what: str) -> None:

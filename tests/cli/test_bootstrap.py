@@ -64,6 +64,20 @@ def test_another_method_brings_its_own_options(hstree, text, tmp_path):
     assert tree["meta"]["method"] == "kmeans"
 
 
+def test_later_rounds_begin_with_the_vectors_of_the_best_round(hstree, text, tmp_path):
+    runs = {}
+    for name, options in (("cold", ()), ("warm", ("--warm-start",))):
+        hstree("bootstrap", text, "-o", tmp_path / name, *SMALL, *options)
+        runs[name] = [
+            json.loads((tmp_path / name / f"round-{number}" / "result.json").read_text())
+            for number in (0, 1)
+        ]
+    assert runs["warm"][0]["perplexity"] == runs["cold"][0]["perplexity"]
+    assert runs["warm"][1]["tree"]["sha256"] == runs["cold"][1]["tree"]["sha256"]
+    first_epoch = [run[1]["epochs"][0]["train"] for run in runs.values()]
+    assert first_epoch[1] < first_epoch[0]
+
+
 def test_every_round_may_have_a_method_of_its_own(hstree, text, tmp_path):
     then = "classes --cluster-by vectors --n-classes 3 --short-list 4"
     words = ("--first", "huffman", "--epsilon", "0.4", "--then", then, "--rounds", "3")

@@ -46,6 +46,21 @@ def test_later_rounds_grow_from_the_better_model(splits, tmp_path):
     assert tree.meta["input"]["sha256"] == vectors_of(tmp_path / "b" / better).sha256
 
 
+def test_a_warm_start_takes_the_vectors_of_the_better_model(splits, tmp_path, trainings):
+    given = {"rounds": 2, "warm_start": True, **SMALL}
+    done = dict(bootstrap(splits, tmp_path / "b", **given))
+    better = min(("round-0", "round-1"), key=lambda name: done[name].valid)
+    source = LanguageModel.load(tmp_path / "b" / better / "model")
+    tree = hstree.load(tmp_path / "b" / "round-2" / "tree.json")
+    again = LanguageModel(tree, **SMALL).fit(splits.train, splits.valid, warm_start=source)
+    assert again.perplexity(splits.test) == done["round-2"].perplexity["test"]
+    trained = len(trainings)
+    assert dict(bootstrap(splits, tmp_path / "b", **given)) == done
+    assert len(trainings) == trained
+    with pytest.raises(InputError, match="round-1 has a finished round of another"):
+        dict(bootstrap(splits, tmp_path / "b", rounds=2, **SMALL))
+
+
 def test_the_time_left_is_that_of_all_rounds(splits, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("hstree._progress_display.LINE_PATIENCE", 0.0)
     given = {"methods": ["gmm", "kmeans"], "planned": lambda plan: None, **SMALL}

@@ -97,6 +97,49 @@ def test_the_same_seed_gives_the_same_model(markov, tmp_path):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
+def test_a_warm_start_begins_with_the_vectors_of_the_same_words(markov):
+    train, valid, test, _ = markov
+    old = LanguageModel(hstree.build("huffman", train), **SMALL).fit(train, valid)
+    # the same words in another order, and one that is new
+    words = (*reversed(old.spec.labels), "new")
+    tree = hstree.build("balanced", dict.fromkeys(words, 1))
+    begun = LanguageModel(tree, **{**SMALL, "epochs": 0}).fit(train, warm_start=old)
+    new, was = begun.context_model, old.context_model
+    np.testing.assert_array_equal(new.position, was.position)
+    for i, word in enumerate(begun.spec.labels):
+        if word != "new":
+            there = old.spec.labels.index(word)
+            np.testing.assert_array_equal(new.embedding[i], was.embedding[there])
+    cold = LanguageModel(tree, **{**SMALL, "epochs": 0}).fit(train)
+    at = begun.spec.labels.index("new")
+    np.testing.assert_array_equal(new.embedding[at], cold.context_model.embedding[at])
+    assert begun.perplexity(test) == pytest.approx(cold.perplexity(test))
+    assert begun.texts == old.texts
+    one_epoch = {**SMALL, "epochs": 1}
+    warm, cold = (
+        LanguageModel(old.tree, **one_epoch).fit(train, warm_start=source) for source in (old, None)
+    )
+    assert warm.perplexity(test) < cold.perplexity(test)
+
+
+def test_a_model_may_begin_with_its_own_vectors(markov):
+    train, valid, test, _ = markov
+    model = LanguageModel(hstree.build("huffman", train), **{**SMALL, "epochs": 2})
+    first = model.fit(train, valid).perplexity(test)
+    assert model.fit(train, valid, warm_start=model).perplexity(test) < first
+
+
+@pytest.mark.parametrize("change", [{"dim": 8}, {"context": 3}, {"full": True}])
+def test_vectors_of_other_sizes_begin_no_training(markov, change):
+    train = markov[0]
+    tree = hstree.build("huffman", train)
+    old = LanguageModel(tree, **{**SMALL, "epochs": 0}).fit(train)
+    with pytest.raises(OptionError, match="give a model of the same kind and sizes"):
+        LanguageModel(tree, **{**SMALL, **change}).fit(train, warm_start=old)
+    with pytest.raises(OptionError, match="cannot begin the training of cbow"):
+        hstree.CBOW(tree, dim=12).fit(train, warm_start=old)
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
     train, valid, test, _ = markov

@@ -77,6 +77,13 @@ def bootstrap(
             autocompletion=methods_to_complete,
         ),
     ] = "random",
+    warm_start: Annotated[
+        bool,
+        option(
+            "--warm-start",
+            "Begin every later round with the word vectors of that model: fewer epochs.",
+        ),
+    ] = False,
     held_out: HeldOut,
     options: Annotated[dict[str, Any], BuilderOptions(_example, "gmm")],
     training: Annotated[dict[str, Any], ModelOptions(fixed=True)],
@@ -129,7 +136,9 @@ def bootstrap(
             announce(plan, [], splits.train)
 
         with resuming.applied(output / name for name in folders):
-            results = dict(rounds_of(splits, output, methods, planned=show, **arguments))
+            results = dict(
+                rounds_of(splits, output, methods, planned=show, warm_start=warm_start, **arguments)
+            )
     document = {name: result.as_dict() for name, result in results.items()}
     with written((json, lambda path: write_json(path, document))):
         print_rounds(results, output, origin(splits.train))
