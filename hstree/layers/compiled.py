@@ -18,6 +18,7 @@ import scipy.linalg.cython_blas  # noqa: F401  what products here call: `one_bla
 from hstree._compiled import SLOTS, in_parts, jit, jit_exact, n_threads
 from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
 from hstree.layers.kernels import TINY
+from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import one_blas_thread
 from hstree.layers.top_k import MASS_MARGIN, TIE
 from hstree.tree.arrays import TreeArrays
@@ -39,9 +40,6 @@ MANY_ITEMS = 2048
 ITEMS, ROWS = 64, 256
 #: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
 PARTS = 8
-#: Numbers of the contexts of a batch (B, n), offsets of each context's features (C + 1,), and the
-#: rows and weights of these (F,).
-Features = tuple[Int64, Int64, Int32, Array]
 #: Work of a row's update, in items that its products take as long for.
 PER_ROW = 32
 
@@ -947,7 +945,47 @@ def _is_apart(cost, higher):
 
 
 @jit
-def _search(weight, bias, hidden, k, child_start, children, row_start, patience, labels, values):
+def _added_to_row(number, context_start, feature_row, feature_weight, row):
+    """Return the sum of the features that a row has after the contexts of an item (n,)."""
+    total = ZERO
+    for context in number:
+        if context >= 0:
+            end = context_start[context + 1]
+            f = _first_from(feature_row, context_start[context], end, row)
+            if f < end and feature_row[f] == row:
+                total += feature_weight[f]
+    return total
+
+
+@jit
+def _add_to_node(number, context_start, feature_row, feature_weight, first_row, logits):
+    """Add the features that a wide node's rows have after an item's contexts (n,) to its logits."""
+    for context in number:
+        if context >= 0:
+            end = context_start[context + 1]
+            f = _first_from(feature_row, context_start[context], end, first_row)
+            while f < end and feature_row[f] < first_row + len(logits):
+                logits[feature_row[f] - first_row] += feature_weight[f]
+                f += 1
+
+
+@jit
+def _search(
+    weight,
+    bias,
+    hidden,
+    k,
+    child_start,
+    children,
+    row_start,
+    patience,
+    number,
+    context_start,
+    feature_row,
+    feature_weight,
+    labels,
+    values,
+):
     """Write the k most probable labels of a hidden vector; return whether patience sufficed."""
     cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
     best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
@@ -973,7 +1011,8 @@ def _search(weight, bias, hidden, k, child_start, children, row_start, patience,
             return False
         row = row_start[node]
         if width == 2:
-            z = np.float64(_dot(weight, row, hidden) + bias[row])
+            added = _added_to_row(number, context_start, feature_row, feature_weight, row)
+            z = np.float64(_dot(weight, row, hidden) + bias[row] + added)
             likelier = path + np.log1p(np.exp(-abs(z)))
             _push(cost, child, n, likelier + max(-z, 0.0), children[first])
             _push(cost, child, n + 1, likelier + max(z, 0.0), children[first + 1])
@@ -982,6 +1021,7 @@ def _search(weight, bias, hidden, k, child_start, children, row_start, patience,
         logits = np.empty(width)
         for i in range(width):
             logits[i] = _dot(weight, row + i, hidden) + bias[row + i]
+        _add_to_node(number, context_start, feature_row, feature_weight, row, logits)
         largest = logits.max()
         log_z = np.log(np.exp(logits - largest).sum()) + largest
         for i in range(width):
@@ -1001,7 +1041,20 @@ def _search(weight, bias, hidden, k, child_start, children, row_start, patience,
 
 
 @jit
-def _search_all(weight, bias, hidden, k, child_start, children, row_start, patience):
+def _search_all(
+    weight,
+    bias,
+    hidden,
+    k,
+    child_start,
+    children,
+    row_start,
+    patience,
+    number,
+    context_start,
+    feature_row,
+    feature_weight,
+):
     labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
     found = np.empty(len(hidden), np.bool_)
     for b in range(len(hidden)):
@@ -1014,6 +1067,10 @@ def _search_all(weight, bias, hidden, k, child_start, children, row_start, patie
             children,
             row_start,
             patience,
+            number[b],
+            context_start,
+            feature_row,
+            feature_weight,
             labels[b],
             values[b],
         )
@@ -1021,7 +1078,13 @@ def _search_all(weight, bias, hidden, k, child_start, children, row_start, patie
 
 
 def search_all(
-    tree: TreeArrays, weight: Array, bias: Array, hidden: Array, k: int, patience: int
+    tree: TreeArrays,
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    k: int,
+    patience: int,
+    features: Features | None = None,
 ) -> tuple[Int64, Float64, Bool]:
     """Search the k most probable labels of hidden vectors (B, d), in trees with one code a label.
 
@@ -1030,7 +1093,13 @@ def search_all(
     """
     _check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     arrays = tree.child_start, tree.child, tree.row_start
-    found: tuple[Int64, Float64, Bool] = _search_all(weight, bias, hidden, k, *arrays, patience)
+    if features is None:
+        none = np.empty((len(hidden), 0), np.int64)
+        features = none, np.zeros(1, np.int64), np.empty(0, np.int32), weight[:0, 0]
+    else:
+        features = _checked(features, len(hidden))
+    found: tuple[Int64, Float64, Bool]
+    found = _search_all(weight, bias, hidden, k, *arrays, patience, *features)
     return found
 
 

@@ -170,20 +170,26 @@ class HierarchicalSoftmax(OutputLayer):
                 # (b, V) logits of the root's children
                 logits = hidden[some] @ self.weight.T
                 logits += self.bias
+                self._add_to_logits(logits, some)
                 result[some] = logits if in_order else logits[:, columns]
             result -= log_sum_exp(result)[:, None]
             return result
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
         module = self._twins(hidden)
         for a in range(0, len(hidden), step):
-            batch = hidden[a : a + step]
+            some = slice(a, a + step)
             if module is not None:
-                logits = kernels.block_logits(self.weight, self.bias, batch)
-                result[a : a + step] = module.log_prob_of_logits(self.tree, logits)
+                logits = kernels.block_logits(self.weight, self.bias, hidden[some])
+                self._add_to_logits(logits, some)
+                result[some] = module.log_prob_of_logits(self.tree, logits)
             else:
-                logits = self.weight @ batch.T + self.bias[:, None]
-                result[a : a + step] = self.log_prob_of_logits(logits)
+                logits = self.weight @ hidden[some].T + self.bias[:, None]
+                self._add_to_logits(logits.T, some)
+                result[some] = self.log_prob_of_logits(logits)
         return result
+
+    def _add_to_logits(self, logits: Array, some: slice) -> None:
+        """Add what a subclass adds to the logits (b, R) of some items."""
 
     def log_prob_of_logits(self, logits: Array) -> Float64:
         """Return the log-probabilities (B, V) of all labels from the logits (R, B) of all rows."""
@@ -215,7 +221,9 @@ class HierarchicalSoftmax(OutputLayer):
         OptionError
             When `k` is below 1.
         """
-        return top_k(self.codes, self.weight, self.bias, hidden, k, self.log_prob)
+        return top_k(
+            self.codes, self.weight, self.bias, hidden, k, lambda some: self.log_prob(hidden[some])
+        )
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,).

@@ -23,6 +23,9 @@ from hstree.layers.kernels import touched_rows
 from hstree.ngrams.counts import find, numbered
 from hstree.tree.codes import Codes
 
+#: Numbers of the contexts of a batch (B, n), offsets of each context's features (C + 1,), and the
+#: rows and weights of these (F,).
+Features = tuple[Int64, Int64, Int32, Array]
 #: Positions of a text read at a time.
 BLOCK = 1 << 18
 #: N-grams whose codes are expanded at a time.

@@ -9,17 +9,16 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from hstree._options import Range
-from hstree._typing import Array, Float64, Int32, Int64, Integer
+from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass, of_rows
-from hstree.layers.ngram_features import NgramFeatures, summed
+from hstree.layers.ngram_features import Features, NgramFeatures, summed
 from hstree.layers.node_groups import Block, Decisions, Gradient, WideNodes
+from hstree.layers.top_k import top_k
 from hstree.tree import Tree
 
-#: Log-probabilities of all labels that are computed at a time.
-SCORES = 1 << 24
 #: What Adagrad's sums of features begin with: those of a few n-grams learn slowly.
 INITIAL = 5.0
 
@@ -168,30 +167,32 @@ class NgramSoftmax(HierarchicalSoftmax):
         forward = FeaturePass(self, self._number, hidden, targets)
         return forward.nll, forward.gradients()
 
-    def _of_contexts(self, number: Int64) -> tuple[Int64, Int64, Int32, Array]:
+    def _of_contexts(self, number: Int64) -> Features:
         """Return what compiled passes take of the features, for contexts by number (B, n)."""
         return number, self.features.context_start, self.features.rows, self.feature_weight
 
-    def log_prob(self, hidden: Array) -> Float64:
-        """Return the log-probabilities of all labels, a float64 array (B, V)."""
-        if self._number is None:
-            return super().log_prob(hidden)
-        result = np.empty((len(hidden), self.n_labels))
-        step = max(1, SCORES // max(1, len(self.tree.child)))
-        for a in range(0, len(hidden), step):
-            some = slice(a, a + step)
-            # (R, b) logits of all rows
-            logits = self.weight @ hidden[some].T + self.bias[:, None]
-            for item, row, index in self.features.in_range(self._number[some], 0, len(self.bias)):
-                logits[row, item] += self.feature_weight[index]
-            result[some] = self.log_prob_of_logits(logits)
-        return result
+    def _add_to_logits(self, logits: Array, some: slice) -> None:
+        if self._number is not None:
+            in_range = self.features.in_range(self._number[some], 0, len(self.bias))
+            for item, row, index in in_range:
+                logits[item, row] += self.feature_weight[index]
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
-        """Return the k most probable labels of each hidden vector, from all log-probabilities."""
+        """Return the k most probable labels of each hidden vector, as for the tree alone."""
         if self._number is None:
             return super().top_k(hidden, k)
-        return OutputLayer.top_k(self, hidden, k)
+
+        def log_prob(some: slice) -> Float64:
+            return self._of_items(some).log_prob(hidden[some])
+
+        features = self._of_contexts(self._number)
+        return top_k(self.codes, self.weight, self.bias, hidden, k, log_prob, features)
+
+    def _of_items(self, some: slice) -> Self:
+        """Return the layer after some of the contexts that it is bound to."""
+        bound = copy.copy(self)
+        bound._number = None if self._number is None else self._number[some]
+        return bound
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""

@@ -21,6 +21,7 @@ from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
 from hstree.layers import kernels
 from hstree.layers.base import check_k
+from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import PairLogits
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
@@ -63,9 +64,13 @@ def top_k(
     bias: Array,
     hidden: Array,
     k: int,
-    log_prob: Callable[[Array], Float64],
+    log_prob: Callable[[slice], Float64],
+    features: Features | None = None,
 ) -> tuple[Int64, Float64]:
-    """Search for `HierarchicalSoftmax.top_k`; `log_prob` returns that of all labels (B, V).
+    """Search for `HierarchicalSoftmax.top_k`.
+
+    `log_prob` returns that of all labels for some items (b, V): scores with `features` have to do
+    with it where no compiled search is.
 
     Where labels have one code each they leave the heap in order. Where they have several, the
     whole probability of a label is computed when its first code leaves the heap. The search ends
@@ -81,19 +86,21 @@ def top_k(
         return np.zeros((len(hidden), 1), np.int64), np.zeros((len(hidden), 1))
     labels = np.empty((len(hidden), k), np.int64)
     values = np.empty((len(hidden), k))
-    if tree.n_nodes == 1:  # nothing to search
+    module = twins("layers")
+    is_compiled = module is not None and tree.has_single_codes and takes(weight, bias, hidden)
+    if tree.n_nodes == 1 or (features is not None and not is_compiled):  # no search
         step = max(1, TABLE // tree.n_labels)
         for a in range(0, len(hidden), step):
-            for i, cost in enumerate(-log_prob(hidden[a : a + step]), a):
+            for i, cost in enumerate(-log_prob(slice(a, a + step)), a):
                 labels[i], values[i] = _first_of_all(cost, k)
         return labels, values
-    module = twins("layers")
-    if module is not None and tree.has_single_codes and takes(weight, bias, hidden):
+    if is_compiled:
         n_edges = len(tree.child)
         patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
-        labels, values, found = module.search_all(tree, weight, bias, hidden, k, patience)
+        given = weight, bias, hidden, k, patience, features
+        labels, values, found = module.search_all(tree, *given)
         for i in np.flatnonzero(~found).tolist():
-            labels[i], values[i] = _first_of_all(-log_prob(hidden[i : i + 1])[0], k)
+            labels[i], values[i] = _first_of_all(-log_prob(slice(i, i + 1))[0], k)
         return labels, values
     most_codes = int(tree.codes_per_label.max())
     for i in range(len(hidden)):
@@ -101,7 +108,7 @@ def top_k(
         try:
             labels[i], values[i] = _search(paths, k, most_codes)
         except _OutOfPatienceError:
-            labels[i], values[i] = _first_of_all(-log_prob(hidden[i : i + 1])[0], k)
+            labels[i], values[i] = _first_of_all(-log_prob(slice(i, i + 1))[0], k)
     return labels, values
 
 

@@ -206,6 +206,36 @@ def check_compiled(layer, windows):
                 if g.name == name:
                     of_one[g.rows] += g.values
         np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-5)
+    check_search(after, hidden)
+
+
+def check_search(after, hidden):
+    """Against all log-probabilities, computed by NumPy; one label's is wrong without features."""
+    with numpy_alone():
+        every = after.log_prob(hidden)
+    np.testing.assert_allclose(after.log_prob(hidden), every, rtol=1e-5, atol=1e-5)
+    for k in (1, 4):
+        labels, log_prob = after.top_k(hidden, k)
+        np.testing.assert_allclose(log_prob, -np.sort(-every, axis=1)[:, :k], rtol=1e-5, atol=1e-5)
+        found = np.take_along_axis(every, labels, axis=1)
+        np.testing.assert_allclose(log_prob, found, rtol=1e-5, atol=1e-5)
+
+
+def test_a_search_that_gives_up_computes_all_words_with_their_features(text, monkeypatch):
+    monkeypatch.setattr("hstree.layers.top_k.LEAST_PATIENCE", 1)
+    monkeypatch.setattr("hstree.layers.top_k.COMPILED_PATIENCE", 0)
+    layer, windows = prepared(text, "binary", np.float32)
+    hidden, _, contexts = batch_of(layer, windows, dtype=np.float32)
+    check_search(layer.in_context(contexts), hidden)
+
+
+def test_one_wide_class_tree_is_searched(forest):
+    text, _ = forest
+    tree = hstree.build("classes", text, short_list=36, n_classes=5)
+    assert tree.has_single_codes
+    layer, windows = prepared(text, tree, np.float32)
+    hidden, _, contexts = batch_of(layer, windows, dtype=np.float32)
+    check_search(layer.in_context(contexts), hidden)
 
 
 def test_a_planted_text_of_word_triples_is_learned(tmp_path):
