@@ -90,6 +90,21 @@ def test_a_stopped_training_ends_in_the_same_bits(model, layer, texts, tmp_path,
     assert bits(part) == bits(whole)
 
 
+def test_a_state_is_of_the_vectors_that_the_training_began_with(texts, tmp_path, monkeypatch):
+    spec = spec_of("tree", texts[0])
+    one, other = (new_model(spec, **{**SMALL, "random_state": n}).fit(*texts) for n in (1, 2))
+    whole = new_model(spec, **SMALL).fit(*texts, warm_start=one)
+    from_other = new_model(spec, **SMALL).fit(*texts, warm_start=other)
+    assert bits(whole) != bits(from_other)
+    stopped_after(monkeypatch, {40})
+    given = {"checkpoints": tmp_path / "c"}
+    part = new_model(spec, **SMALL).fit(*texts, warm_start=one, **given)
+    assert part.history_.interrupted
+    for source, expected in ((other, from_other), (one, whole)):
+        again = new_model(spec, **SMALL).fit(*texts, warm_start=source, **given)
+        assert bits(again) == bits(expected)
+
+
 def test_a_stopped_run_goes_on_and_leaves_no_checkpoints(texts, tmp_path, monkeypatch):
     splits = Splits(*texts, texts[1])
     spec = spec_of("tree", texts[0])
