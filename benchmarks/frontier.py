@@ -40,8 +40,11 @@ ROWS = tuple(
         "semantic + ngrams",
         "gmm + ngrams",
         "classes + ngrams",
+        "classes + ngrams --min-count 1",
         "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors + ngrams",
         "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams",
+        "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams"
+        " --min-count 1",
         "flat",
         "flat + ngrams",
     )

@@ -193,6 +193,7 @@ def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> 
     perplexity = results[best].perplexity
     model, budget = describe(first.options)
     methods = (f"{name} {result.tree.method}" for name, result in results.items() if result.tree)
+    start = "later rounds began with the word vectors of the best round before them"
     return [
         (
             "best round",
@@ -212,6 +213,7 @@ def _round_facts(results: Mapping[str, RunResult], text: str, limited: bool) -> 
         *split_facts(first),
         ("model", model),
         ("budget", budget),
+        *([("start", start)] if any(result.warm_start for result in results.values()) else []),
     ]
 
 

@@ -65,13 +65,13 @@ def bootstrap(
     first : str, tuple or Method, default "random"
         Builder of round 0, which needs no vectors.
     warm_start : bool, default False
-        Whether every later round begins with the word vectors of that model, instead of random
-        ones. It needs fewer epochs, and may end a little higher.
+        Whether every later round begins with the context model of that model, instead of random
+        word vectors: its perplexity falls sooner, and may end a little higher.
     minutes : float, optional
         Budget of all rounds, to which the epochs of each are fitted as
         `hstree.experiments.planning.fitted` says; `epochs` of `options` stays the limit.
     force : bool, default False
-        Whether to replace finished rounds of another text, tree, model or budget.
+        Whether to replace finished rounds of another text, tree, model, budget or start.
     planned : callable, optional
         Called with the plan before the first training.
     **options
@@ -96,7 +96,15 @@ def bootstrap(
     if minutes is None and planned is None:
         return _rounds(splits, home, of_rounds, warm_start, force, options)
     plan_of_rounds = plan_of(
-        splits, home, methods, rounds=rounds, first=first, minutes=minutes, force=force, **options
+        splits,
+        home,
+        methods,
+        rounds=rounds,
+        first=first,
+        warm_start=warm_start,
+        minutes=minutes,
+        force=force,
+        **options,
     )
     if planned is not None:
         planned(plan_of_rounds)
@@ -117,6 +125,7 @@ def plan_of(
     *,
     rounds: int | None = None,
     first: EntryLike = "random",
+    warm_start: bool = False,
     minutes: float | None = None,
     force: bool = False,
     **options: Any,
@@ -139,7 +148,10 @@ def plan_of(
         by_slug = {run.entry.slug: run for run in plan({"equal_epochs": work}, rows).runs}
     config = config_of(options)
     runs = [
-        replace(by_slug[entry.slug], finished=_is_finished(home / f"round-{number}", config))
+        replace(
+            by_slug[entry.slug],
+            finished=_is_finished(home / f"round-{number}", config, warm_start and number > 0),
+        )
         for number, entry in enumerate(entries)
     ]
     if minutes is None or fit is not None:
@@ -150,9 +162,11 @@ def plan_of(
     )
 
 
-def _is_finished(folder: Path, config: Mapping[str, Any]) -> bool:
+def _is_finished(folder: Path, config: Mapping[str, Any], is_warm: bool) -> bool:
     result = kept_result(folder)
-    return result is not None and result.options == config
+    if result is None or result.options != config:
+        return False
+    return bool(result.warm_start) == is_warm
 
 
 def _rounds(
@@ -196,8 +210,8 @@ def _shown(
 
 def _refusal(folder: Path) -> InputError:
     return InputError(
-        f"{folder} has a finished round of another text, tree, model or budget; choose another "
-        "folder, or force its replacement"
+        f"{folder} has a finished round of another text, tree, model, budget or start; choose "
+        "another folder, or force its replacement"
     )
 
 

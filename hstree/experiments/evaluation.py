@@ -75,6 +75,8 @@ class Evaluation:
         Epochs of the training.
     seconds : float
         Wall-clock time of training and scoring, that of a training which was stopped included.
+    is_warm : bool
+        Whether the training began with the vectors of another model.
     """
 
     model: Model[Any]
@@ -85,6 +87,7 @@ class Evaluation:
     unigram: TextScore
     history: History
     seconds: float
+    is_warm: bool = False
 
     @property
     def result(self) -> RunResult:
@@ -108,8 +111,10 @@ class Evaluation:
             out_of_time=self.history.out_of_time if "seconds" in self.model.config() else None,
             seconds=self.seconds,
             corpus={name: dict(text.source) for name, text in corpora.items()},
-            seen=seen(self.splits, self.model.spec),
+            # its texts are also those of the model that it began with
+            seen=seen(self.splits, self.model.spec) or read_by_model(self.model, self.splits.test),
             log_normaliser=NormaliserFigures.of(self.test.log_normaliser),
+            warm_start=True if self.is_warm else None,
         )
 
 
@@ -202,7 +207,8 @@ def evaluate(
         valid, test = (model.score(split, details=True) for split in (splits.valid, splits.test))
     seconds = time.perf_counter() - start + model.history_.before
     unigram = unigram_score(splits.test, splits.train.counts)
-    return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds)
+    is_warm = warm_start is not None
+    return Evaluation(model, splits, train, valid, test, unigram, model.history_, seconds, is_warm)
 
 
 def score_saved(model: Model[Any], corpus: Corpus) -> RunResult:

@@ -189,6 +189,8 @@ class RunResult:
         Hash of all that a kept run depends on; None for an evaluation that is not kept.
     log_normaliser : NormaliserFigures or None
         On the test split; None for layers that are normalised by design.
+    warm_start : bool or None
+        True for a training that began with the word vectors of another model; else None.
     """
 
     predicts: str
@@ -210,6 +212,7 @@ class RunResult:
     versions: dict[str, str]
     key: str | None = None
     log_normaliser: NormaliserFigures | None = None
+    warm_start: bool | None = None
 
     @property
     def valid(self) -> float:
@@ -221,7 +224,7 @@ class RunResult:
         """Return the JSON object, without what is not known."""
         optional = (
             *("layer", "epochs", "interrupted", "converged", "out_of_time"),
-            *("preparation", "key", "log_normaliser"),
+            *("preparation", "key", "log_normaliser", "warm_start"),
         )
         return _without_none(asdict(self), *optional)
 

@@ -38,6 +38,7 @@ from hstree.experiments.results import BaselineResult, RunResult, Split, decode,
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import Model, config_of
 from hstree.models import load as load_model
+from hstree.models.files import content_key
 from hstree.tree import Tree, load
 
 try:
@@ -83,7 +84,7 @@ def run(
     score_train : bool, default True
         Whether a new run scores the training split.
     warm_start : path, optional
-        Folder of a finished run, with whose word vectors the training begins (`Model.fit`).
+        Folder of a finished run, with whose context model the training begins (`Model.fit`).
     **options
         Options of `hstree.models.new_model`.
 
@@ -95,7 +96,7 @@ def run(
     Raises
     ------
     FileFormatError
-        When the folder cannot be written.
+        When the folder cannot be written, or the model to begin with cannot be read.
     KeyboardInterrupt
         When the training was interrupted. The folder has got checkpoints, from which the same call
         goes on.
@@ -151,8 +152,7 @@ def key_of(
     if config.get("seconds") is not None:
         depends |= {"kernels": kernels(), "threads": n_threads()}
     if warm_start is not None:
-        source = kept_result(Path(warm_start))
-        depends["warm start"] = None if source is None else source.key
+        depends["warm start"] = content_key(Path(warm_start) / "model")
     return hash_of(depends)
 
 

@@ -179,20 +179,16 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each hidden vector, as for the tree alone."""
-        if self._number is None:
+        if (number := self._number) is None:
             return super().top_k(hidden, k)
 
         def log_prob(some: slice) -> Float64:
-            return self._of_items(some).log_prob(hidden[some])
+            bound = copy.copy(self)
+            bound._number = number[some]
+            return bound.log_prob(hidden[some])
 
-        features = self._of_contexts(self._number)
+        features = self._of_contexts(number)
         return top_k(self.codes, self.weight, self.bias, hidden, k, log_prob, features)
-
-    def _of_items(self, some: slice) -> Self:
-        """Return the layer after some of the contexts that it is bound to."""
-        bound = copy.copy(self)
-        bound._number = None if self._number is None else self._number[some]
-        return bound
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""

@@ -193,7 +193,7 @@ class Model(ABC, Generic[M]):
         Raises
         ------
         OptionError
-            When `warm_start` is of another kind or other sizes.
+            When `warm_start` is no model, or of another kind or other sizes.
         InputError
             When a word is not among the labels and these hold no ``<unk>``.
         TrainingError
@@ -207,7 +207,7 @@ class Model(ABC, Generic[M]):
             self._begin_with(warm_start)
         counts = windows.corpus.counts
         self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
-        read = [] if warm_start is None else warm_start.texts
+        read = [] if warm_start is None else [warm_start.spec.made_from, warm_start.texts]
         self.texts = texts([read, [part.record for part in (train, valid) if part is not None]])
         with owned_by(self.spec.kind.name):
             self.layer.check()
@@ -231,14 +231,18 @@ class Model(ABC, Generic[M]):
 
     def _begin_with(self, source: Model[Any]) -> None:
         """Copy the context model of another model into a new one; word vectors by their words."""
-        taken = source.context_model.parameters()
-        vars(self).pop("context_model", None)
-        own = self.context_model.parameters()
-        if source.name != self.name or _sizes(taken) != _sizes(own):
+        if not isinstance(source, Model):
             raise OptionError(
-                f"the vectors of a model {source.name} of the sizes {_sizes(taken)} cannot begin "
-                f"the training of {self.name}, {_sizes(own)}; give a model of the same kind and "
-                "sizes"
+                f"warm_start takes a trained model, not {type(source).__name__}; read a saved one "
+                "with hstree.load_model"
+            )
+        new = self.new_context_model(np.random.default_rng([self.random_state, 0]))
+        taken, own = source.context_model.parameters(), new.parameters()
+        sizes, wanted = _sizes(taken), _sizes(own)
+        if source.name != self.name or sizes != wanted:
+            raise OptionError(
+                f"the vectors of {source.name} ({sizes}) cannot begin the training of {self.name} "
+                f"({wanted}); give a model of the same kind and sizes"
             )
         number = {word: i for i, word in enumerate(source.spec.labels)}
         # (V,) number of each word there, -1 where it has none
@@ -249,6 +253,7 @@ class Model(ABC, Generic[M]):
                 array[known] = taken[name][there[known]]
             else:
                 array[...] = taken[name]
+        self.context_model = new
 
     def _training_key(self, train: Corpus, valid: Corpus | None, is_warm: bool) -> str:
         """Return a hash of all that a training depends on but versions and threads.
@@ -464,9 +469,10 @@ def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
     return rows
 
 
-def _sizes(parameters: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a context model's parameters, without the number of words."""
-    return {n: a.shape[1:] if n == "embedding" else a.shape for n, a in parameters.items()}
+def _sizes(parameters: Mapping[str, Array]) -> str:
+    """Describe the sizes of a context model's arrays, without the number of words."""
+    shapes = {n: a.shape[1:] if n == "embedding" else a.shape for n, a in parameters.items()}
+    return ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in shapes.items())
 
 
 def _check(tensor: Array | None, shape: tuple[int, ...], what: str) -> None:

@@ -21,7 +21,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensors_to_bytes
 
-from hstree._files import current_file, read_json, read_regular, reading, replacing_together
+from hstree._files import (
+    current_file,
+    hash_of,
+    read_json,
+    read_regular,
+    reading,
+    replacing_together,
+)
 from hstree._text import one_line
 from hstree._typing import Array
 from hstree.data.provenance import Text, texts
@@ -96,6 +103,16 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     except (ValueError, KeyError, OverflowError, SafetensorError) as error:
         raise FileFormatError(f"{home}: no model can be made of it: {one_line(error)}") from error
     return Saved(home, config, spec, tensors, trained_on)
+
+
+def content_key(folder: str | os.PathLike[str]) -> str:
+    """Return a hash of a saved model's options, output layer, words and weights.
+
+    From its config alone; raises FileFormatError when that cannot be read.
+    """
+    config = _read_config(current_file(Path(folder), CONFIG))
+    config.pop("texts", None)
+    return hash_of(config)
 
 
 def _read_config(path: Path) -> dict[str, Any]:

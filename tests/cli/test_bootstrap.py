@@ -72,6 +72,7 @@ def test_later_rounds_begin_with_the_vectors_of_the_best_round(hstree, text, tmp
             json.loads((tmp_path / name / f"round-{number}" / "result.json").read_text())
             for number in (0, 1)
         ]
+    assert runs["warm"][1]["warm_start"]
     assert runs["warm"][0]["perplexity"] == runs["cold"][0]["perplexity"]
     assert runs["warm"][1]["tree"]["sha256"] == runs["cold"][1]["tree"]["sha256"]
     first_epoch = [run[1]["epochs"][0]["train"] for run in runs.values()]

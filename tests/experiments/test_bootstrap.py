@@ -8,8 +8,8 @@ import pytest
 import hstree
 from hstree import progress
 from hstree._progress_display import Lines
-from hstree.errors import InputError, OptionError
-from hstree.experiments.bootstrap import bootstrap
+from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.experiments.bootstrap import bootstrap, plan_of
 from hstree.experiments.entries import Method
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.runs import built_tree, run, vectors_of
@@ -59,6 +59,23 @@ def test_a_warm_start_takes_the_vectors_of_the_better_model(splits, tmp_path, tr
     assert len(trainings) == trained
     with pytest.raises(InputError, match="round-1 has a finished round of another"):
         dict(bootstrap(splits, tmp_path / "b", rounds=2, **SMALL))
+    for warm, kept in ((True, [True, True, True]), (False, [True, False, False])):
+        plan = plan_of(splits, tmp_path / "b", rounds=2, warm_start=warm, **SMALL)
+        assert [round.finished for round in plan.runs] == kept
+
+
+def test_a_warm_run_is_of_the_vectors_that_it_began_with(splits, tmp_path, trainings):
+    tree = hstree.build("huffman", splits.train)
+    run(tree, splits, tmp_path / "a", **SMALL)
+    given = {"warm_start": tmp_path / "a", **SMALL}
+    first = run(tree, splits, tmp_path / "b", **given)
+    assert run(tree, splits, tmp_path / "b", **given) == first
+    assert len(trainings) == 2
+    other = LanguageModel(tree, **{**SMALL, "random_state": 1}).fit(splits.train)
+    other.save(tmp_path / "a" / "model")
+    assert run(tree, splits, tmp_path / "b", **given).perplexity != first.perplexity
+    with pytest.raises(FileFormatError, match=r"config\.json"):
+        run(tree, splits, tmp_path / "b", warm_start=tmp_path / "none", **SMALL)
 
 
 def test_the_time_left_is_that_of_all_rounds(splits, tmp_path, capsys, monkeypatch):

@@ -11,7 +11,13 @@ import pytest
 import hstree
 from hstree.data.text_score import perplexity
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.experiments.evaluation import corpus_splits, evaluate, read_by_builder, score_saved
+from hstree.experiments.evaluation import (
+    Splits,
+    corpus_splits,
+    evaluate,
+    read_by_builder,
+    score_saved,
+)
 from hstree.models.lbl import LanguageModel, LogBilinearTrainer
 from hstree.tree import Tree
 from tests.texts import corpus_of, markov_lines
@@ -138,6 +144,28 @@ def test_vectors_of_other_sizes_begin_no_training(markov, change):
         LanguageModel(tree, **{**SMALL, **change}).fit(train, warm_start=old)
     with pytest.raises(OptionError, match="cannot begin the training of cbow"):
         hstree.CBOW(tree, dim=12).fit(train, warm_start=old)
+    before = old.context_model.embedding.copy()
+    other = LanguageModel(tree, **{**SMALL, **change})
+    with pytest.raises(OptionError, match="same kind and sizes"):
+        old.fit(train, warm_start=other)
+    np.testing.assert_array_equal(old.context_model.embedding, before)
+    with pytest.raises(OptionError, match="a trained model, not str; read a saved one"):
+        old.fit(train, warm_start="folder")
+
+
+def test_lines_that_a_warm_start_has_read_are_named(markov):
+    train, valid, test, _ = markov
+    tree, options = hstree.build("huffman", train), {**SMALL, "epochs": 1}
+    old = LanguageModel(tree, **options).fit(test)
+    found = evaluate(tree, Splits(train, valid, test), warm_start=old, **options).result
+    assert "was trained or validated on lines" in found.seen
+    assert found.warm_start
+    clean = LanguageModel(tree, **options).fit(train)
+    found = evaluate(tree, Splits(train, valid, test), warm_start=clean, **options).result
+    assert found.seen is None
+    assert (
+        "warm_start" not in evaluate(tree, Splits(train, valid, test), **options).result.as_dict()
+    )
 
 
 @pytest.mark.parametrize("full", [False, True])

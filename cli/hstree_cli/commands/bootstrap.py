@@ -81,7 +81,7 @@ def bootstrap(
         bool,
         option(
             "--warm-start",
-            "Begin every later round with the word vectors of that model: fewer epochs.",
+            "Begin every later round with the word vectors of the best model so far.",
         ),
     ] = False,
     held_out: HeldOut,
@@ -92,7 +92,8 @@ def bootstrap(
     resuming: Resuming,
     json: JsonFile = None,
     force: Annotated[
-        bool, option("--force", "Replace existing files and rounds of another text or budget.")
+        bool,
+        option("--force", "Replace existing files and rounds of another text, budget or start."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -124,6 +125,7 @@ def bootstrap(
         arguments: dict[str, Any] = {
             "rounds": rounds,
             "first": parse_method(first),
+            "warm_start": warm_start,
             "minutes": limit.minutes,
             "force": force or resuming.fresh,
             **training,
@@ -136,9 +138,7 @@ def bootstrap(
             announce(plan, [], splits.train)
 
         with resuming.applied(output / name for name in folders):
-            results = dict(
-                rounds_of(splits, output, methods, planned=show, warm_start=warm_start, **arguments)
-            )
+            results = dict(rounds_of(splits, output, methods, planned=show, **arguments))
     document = {name: result.as_dict() for name, result in results.items()}
     with written((json, lambda path: write_json(path, document))):
         print_rounds(results, output, origin(splits.train))
