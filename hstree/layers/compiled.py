@@ -945,8 +945,12 @@ def _is_apart(cost, higher):
 
 
 @jit
-def _added_to_row(number, context_start, feature_row, feature_weight, row):
-    """Return the sum of the features that a row has after the contexts of an item (n,)."""
+def _added_to_row(number, table, row):
+    """Return the sum of the features that a row has after the contexts of an item (n,).
+
+    `table` is what `Features` has beside the numbers of contexts.
+    """
+    context_start, feature_row, feature_weight = table
     total = ZERO
     for context in number:
         if context >= 0:
@@ -958,8 +962,9 @@ def _added_to_row(number, context_start, feature_row, feature_weight, row):
 
 
 @jit
-def _add_to_node(number, context_start, feature_row, feature_weight, first_row, logits):
+def _add_to_node(number, table, first_row, logits):
     """Add the features that a wide node's rows have after an item's contexts (n,) to its logits."""
+    context_start, feature_row, feature_weight = table
     for context in number:
         if context >= 0:
             end = context_start[context + 1]
@@ -970,23 +975,9 @@ def _add_to_node(number, context_start, feature_row, feature_weight, first_row, 
 
 
 @jit
-def _search(
-    weight,
-    bias,
-    hidden,
-    k,
-    child_start,
-    children,
-    row_start,
-    patience,
-    number,
-    context_start,
-    feature_row,
-    feature_weight,
-    labels,
-    values,
-):
+def _search(weight, bias, hidden, k, tree, patience, number, table, labels, values):
     """Write the k most probable labels of a hidden vector; return whether patience sufficed."""
+    child_start, children, row_start = tree
     cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
     best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
     cost[0], child[0] = 0.0, 0
@@ -1011,7 +1002,7 @@ def _search(
             return False
         row = row_start[node]
         if width == 2:
-            added = _added_to_row(number, context_start, feature_row, feature_weight, row)
+            added = _added_to_row(number, table, row)
             z = np.float64(_dot(weight, row, hidden) + bias[row] + added)
             likelier = path + np.log1p(np.exp(-abs(z)))
             _push(cost, child, n, likelier + max(-z, 0.0), children[first])
@@ -1021,7 +1012,7 @@ def _search(
         logits = np.empty(width)
         for i in range(width):
             logits[i] = _dot(weight, row + i, hidden) + bias[row + i]
-        _add_to_node(number, context_start, feature_row, feature_weight, row, logits)
+        _add_to_node(number, table, row, logits)
         largest = logits.max()
         log_z = np.log(np.exp(logits - largest).sum()) + largest
         for i in range(width):
@@ -1041,39 +1032,12 @@ def _search(
 
 
 @jit
-def _search_all(
-    weight,
-    bias,
-    hidden,
-    k,
-    child_start,
-    children,
-    row_start,
-    patience,
-    number,
-    context_start,
-    feature_row,
-    feature_weight,
-):
+def _search_all(weight, bias, hidden, k, tree, patience, number, table):
     labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
     found = np.empty(len(hidden), np.bool_)
     for b in range(len(hidden)):
-        found[b] = _search(
-            weight,
-            bias,
-            hidden[b],
-            k,
-            child_start,
-            children,
-            row_start,
-            patience,
-            number[b],
-            context_start,
-            feature_row,
-            feature_weight,
-            labels[b],
-            values[b],
-        )
+        given = weight, bias, hidden[b], k, tree, patience, number[b], table
+        found[b] = _search(*given, labels[b], values[b])
     return labels, values, found
 
 
@@ -1095,11 +1059,10 @@ def search_all(
     arrays = tree.child_start, tree.child, tree.row_start
     if features is None:
         none = np.empty((len(hidden), 0), np.int64)
-        features = none, np.zeros(1, np.int64), np.empty(0, np.int32), weight[:0, 0]
-    else:
-        features = _checked(features, len(hidden))
+        features = none, np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
+    number, *table = _checked(features, len(hidden))
     found: tuple[Int64, Float64, Bool]
-    found = _search_all(weight, bias, hidden, k, *arrays, patience, *features)
+    found = _search_all(weight, bias, hidden, k, arrays, patience, number, tuple(table))
     return found
 
 
