@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from hstree.experiments.evaluation import evaluate
     from hstree.experiments.recommendation import recommend
     from hstree.models.cbow import CBOW
+    from hstree.models.ensemble import Ensemble, load_model
     from hstree.models.lbl import LanguageModel
-    from hstree.models.registry import load as load_model
     from hstree.models.skipgram import SkipGram
 
 __all__ = [
     "CBOW",
     "Corpus",
+    "Ensemble",
     "HstreeError",
     "LanguageModel",
     "SkipGram",
@@ -47,12 +48,13 @@ __all__ = [
 
 _LAZY = {
     "CBOW": "hstree.models.cbow:CBOW",
+    "Ensemble": "hstree.models.ensemble:Ensemble",
     "LanguageModel": "hstree.models.lbl:LanguageModel",
     "SkipGram": "hstree.models.skipgram:SkipGram",
     "bootstrap": "hstree.experiments.bootstrap:bootstrap",
     "compare": "hstree.experiments.comparison:compare",
     "evaluate": "hstree.experiments.evaluation:evaluate",
-    "load_model": "hstree.models.registry:load",
+    "load_model": "hstree.models.ensemble:load_model",
     "recommend": "hstree.experiments.recommendation:recommend",
 }
 #: Packages that `import hstree` alone does not import.

@@ -19,11 +19,12 @@ def is_tree(path: Path) -> bool:
 
 
 def is_model(path: Path) -> bool:
-    """Return whether there is a folder of a saved model."""
+    """Return whether there is a folder of a saved model or ensemble."""
     from hstree._files import current_file
+    from hstree.models.ensemble import is_ensemble
     from hstree.models.files import CONFIG
 
-    return current_file(path, CONFIG).is_file()
+    return current_file(path, CONFIG).is_file() or is_ensemble(path)
 
 
 def refuse_swapped(

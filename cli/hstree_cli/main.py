@@ -22,6 +22,7 @@ from hstree_cli.commands.compare import compare
 from hstree_cli.commands.convert import convert
 from hstree_cli.commands.demo import demo
 from hstree_cli.commands.embed import embed
+from hstree_cli.commands.ensemble import ensemble
 from hstree_cli.commands.evaluate import evaluate
 from hstree_cli.commands.methods import layers, methods
 from hstree_cli.commands.predict import predict
@@ -85,7 +86,7 @@ PANELS = {
     "Start here": (demo, recommend, compare, report),
     "Build trees": (methods, vocab, build, check, stats, show, convert),
     "Train on trees and other output layers": (layers, evaluate, survey, bootstrap, embed),
-    "Use a trained model": (predict, sample, score),
+    "Use a trained model": (predict, sample, score, ensemble),
 }
 for _panel, _commands in PANELS.items():
     for _command in _commands:

@@ -18,6 +18,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.experiments.entries import (
     Baseline,
+    Ensemble,
     Entry,
     EntryLike,
     Layer,
@@ -149,11 +150,26 @@ def _as_typed(method: Method) -> str:
     return f"{name} + {spelled(LAYERS.get(method.layer), method.layer_options)}"
 
 
+def _split_models(text: str) -> tuple[int, str]:
+    """Return the number of models of a row, and what each is: "3 x gmm" names an ensemble."""
+    match = re.fullmatch(r"\s*(\d+)\s+x\s+(.*)", text, re.DOTALL)
+    return (int(match[1]), match[2]) if match else (1, text)
+
+
+def _several(entry: Any, models: int) -> Entry:
+    """Return an ensemble of an entry; the entry itself as one model."""
+    return entry if models == 1 else Ensemble(entry, models)
+
+
 def parse_entries(methods: Iterable[str], layers: Iterable[str]) -> tuple[list[Entry], list[Entry]]:
-    """Read methods, and output layers, with their options."""
-    parsed = map(parse_layer, layers)
-    of_layers: list[Entry] = [Layer(kind.name, options, name) for kind, options, name in parsed]
-    return [*map(parse_method, methods)], of_layers
+    """Read methods, and output layers, with their options, each maybe an ensemble ("3 x gmm")."""
+    of_methods, of_layers = list[Entry](), list[Entry]()
+    for models, text in map(_split_models, methods):
+        of_methods.append(_several(parse_method(text), models))
+    for models, text in map(_split_models, layers):
+        kind, options, name = parse_layer(text)
+        of_layers.append(_several(Layer(kind.name, options, name), models))
+    return of_methods, of_layers
 
 
 def parse_rows(text: str) -> list[Entry]:
@@ -171,6 +187,9 @@ def parse_rows(text: str) -> list[Entry]:
 
 
 def _row(text: str) -> Entry:
+    models, text = _split_models(text)
+    if models != 1:
+        return _several(_row(text), models)
     name = text.split()[0] if text.strip() else ""
     if name.endswith((".json", ".json.gz", ".npz")):
         path = Path(text.strip())

@@ -51,7 +51,11 @@ def argument(metavar: str, help: str, **more: Any) -> Any:
 CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}.")]
 TreeFile = Annotated[Path, argument("TREE", "A tree: .json, .json.gz or .npz.")]
 ModelFolder = Annotated[
-    Path, argument("MODEL_DIR", "The folder of a model that `hstree evaluate --save` wrote.")
+    Path,
+    argument(
+        "MODEL_DIR",
+        "The folder of a model that `hstree evaluate --save` wrote, or of an ensemble.",
+    ),
 ]
 Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 Force = Annotated[bool, option("--force", "Replace existing files.")]

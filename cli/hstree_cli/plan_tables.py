@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hstree._text import duration, plural
-from hstree.experiments.entries import Baseline, Method
+from hstree.experiments.entries import Baseline, Ensemble, Method
 from hstree.experiments.work import RANDOM
 from hstree_cli.tables import facts, narrow, table
 from hstree_cli.terminal import say
@@ -37,7 +37,7 @@ def announce(plan: Plan, rows: Sequence[Entry], train: Corpus) -> None:
 
 def print_plan(plan: Plan, rows: Sequence[Entry], train: Corpus) -> None:
     """Print what a comparison or survey of these rows is going to do, and how long that takes."""
-    learners = _learners(rows)
+    notes = _notes(rows)
     regimes = list(dict.fromkeys(run.regime for run in plan.runs))
     columns = ["\nan epoch", *(TITLES[r] if len(regimes) > 1 else "\ntime" for r in regimes)]
     filled = table("\nto do", *columns, text=("\nto do",))
@@ -46,8 +46,7 @@ def print_plan(plan: Plan, rows: Sequence[Entry], train: Corpus) -> None:
         epoch = max(run.epoch + run.validation for run in of_row)
         cells = [duration(epoch) if epoch else "-"]
         cells += [_time([run for run in of_row if run.regime == regime]) for regime in regimes]
-        taught = f" (vectors for {', '.join(learners[name])})" if name in learners else ""
-        filled.add_row(f"{name}{taught}", *cells)
+        filled.add_row(f"{name} ({'; '.join(notes[name])})" if name in notes else name, *cells)
     say(narrow(filled, *columns))
     measuring = f", of which {duration(plan.measuring)} to measure speeds" if plan.measuring else ""
     lines = [
@@ -95,13 +94,19 @@ def _time(runs: Sequence[PlannedRun]) -> str:
     return "kept" if all(run.finished for run in runs) else duration(sum(r.seconds for r in runs))
 
 
-def _learners(rows: Sequence[Entry]) -> dict[str, list[str]]:
-    """Return the rows that need vectors, by what learns them and is no row itself."""
+def _notes(rows: Sequence[Entry]) -> dict[str, list[str]]:
+    """Return what each training that is no row itself, or not alone, is for."""
     names = {row.name for row in rows}
     learners: dict[str, list[str]] = {}
+    notes: dict[str, list[str]] = {}
     for row in rows:
-        if isinstance(row, Method) and row.needs_vectors:
-            source = (row.vectors_from or RANDOM).name
+        if isinstance(row, Ensemble):
+            notes.setdefault(row.of.name, []).append(f"models of {row.name}")
+        trained = row.of if isinstance(row, Ensemble) else row
+        if isinstance(trained, Method) and trained.needs_vectors:
+            source = (trained.vectors_from or RANDOM).name
             if source not in names:
                 learners.setdefault(source, []).append(row.name)
-    return learners
+    for source, taught in learners.items():
+        notes.setdefault(source, []).append(f"vectors for {', '.join(taught)}")
+    return notes

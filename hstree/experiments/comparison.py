@@ -18,7 +18,7 @@ from hstree._options import Range, check_value
 from hstree.data.corpus import Corpus
 from hstree.errors import HstreeError, OptionError
 from hstree.experiments import results, rows, words
-from hstree.experiments.entries import FLAT, Entry, EntryLike, as_entries
+from hstree.experiments.entries import FLAT, Ensemble, Entry, EntryLike, as_entries
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.planning import (
     REFERENCE,
@@ -34,7 +34,7 @@ from hstree.experiments.planning import (
 from hstree.experiments.previous import may_share, with_kept
 from hstree.experiments.results import Comparison, Row, RunResult
 from hstree.experiments.runs import locked
-from hstree.experiments.work import Work, finished
+from hstree.experiments.work import Done, Work
 
 
 def compare(
@@ -65,7 +65,7 @@ def compare(
         options (("gmm", {"epsilon": 0.4})), a `Tree` or `LayerSpec`, a Kneser-Ney baseline ("kn2"
         to "kn7"), or an object of `hstree.experiments.entries`, which has a name. Methods that
         take vectors are built from the mean predicted vectors of a model on a random tree, trained
-        once per random state.
+        once per random state. An `Ensemble` trains several models of one entry.
     folder : path
         Made if it is missing; locked during the comparison. Gets ``runs``, a folder for each run as
         `hstree.experiments.runs.run` leaves it, ``results.json``, ``results.csv`` and
@@ -173,6 +173,12 @@ def _work_of(
         check_minutes(minutes, options)
     elif equal_seconds:
         raise OptionError("equal_seconds divides a budget of minutes; give minutes")
+    several = next((entry for entry in named if isinstance(entry, Ensemble)), None)
+    if equal_seconds and several is not None:
+        raise OptionError(
+            f"equal_seconds would train each model of {several.name} as long as any row; leave it "
+            "out, or compare after equal epochs"
+        )
     return Work.of(text, named, folder, seeds, options), named
 
 
@@ -187,7 +193,7 @@ class _Job:
     def train(self, updated: Callable[[Path], object] | None) -> dict[str, list[RunResult]]:
         """Do the planned runs; write the results of finished rows when there is another."""
         self.plan.save(self.work.home)
-        done: dict[str, list[RunResult]] = {}
+        done: Done = {}
         fitted: set[str] = set()
         if not (self.work.home / results.JSON).exists():
             self._write(done, fitted)
@@ -196,16 +202,16 @@ class _Job:
             if result is None:
                 fitted.add(run.entry.slug)
             else:
-                done.setdefault(run.entry.slug, []).append(result)
+                done.setdefault(run.entry.slug, {})[run.seed] = result
             if not run.finished and run is not self.plan.runs[-1]:
                 self._write(done, fitted)
                 if updated is not None:
                     updated(self.work.home)
 
         carry_out(self.plan, {"equal_epochs": self.work}, ended)
-        return finished(self.entries, done, len(self.work.seeds))
+        return self.work.finished(self.entries, done)
 
-    def _write(self, done: Mapping[str, list[RunResult]], fitted: Collection[str]) -> None:
+    def _write(self, done: Done, fitted: Collection[str]) -> None:
         """Write the results of all finished rows."""
         comparison = self.work.so_far(self.entries, done, fitted, left_out=self.plan.left_out)
         results.save(comparison, self.work.home)

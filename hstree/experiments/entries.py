@@ -1,4 +1,4 @@
-"""Entries of a comparison: builders and output layers with their options, trees, baselines."""
+"""Entries of a comparison: builders and output layers with options, trees, ensembles, baselines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from hstree._options import effective
+from hstree._options import Range, check_value, effective
 from hstree.builders import Builder, builder
 from hstree.builders.registry import BUILDERS
 from hstree.data.vectors import WordVectors
@@ -201,6 +201,46 @@ class NamedOutput:
 
 
 @dataclass(frozen=True)
+class Ensemble:
+    """Several models of one entry, each with its own random state; their probabilities' mean.
+
+    Models over trees that a builder draws, or builds from vectors, have a tree of their own each.
+
+    Attributes
+    ----------
+    of : Method, Layer or NamedOutput
+        What each of the models is.
+    models : int
+        Number of models, 2 or more.
+    name : str
+        Name of the row; by default as in "3 x gmm".
+
+    Raises
+    ------
+    OptionError
+        When `of` is something else, or `models` is out of its range.
+    """
+
+    of: Method | Layer | NamedOutput
+    models: int
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the entry and the number of models."""
+        if not isinstance(self.of, Method | Layer | NamedOutput):
+            name = getattr(self.of, "name", self.of)
+            raise OptionError(f"{name} cannot be the models of an ensemble")
+        check_value("models", self.models, Annotated[int, Range(2, 100)])
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.models} x {self.of.name}")
+
+    @property
+    def slug(self) -> str:
+        """Name by which the row is told from others; its models are in the folders of `of`."""
+        return f"{self.models}-x-{self.of.slug}"
+
+
+@dataclass(frozen=True)
 class Baseline:
     """A Kneser-Ney n-gram model; "kn3" is the usual name of a trigram model."""
 
@@ -223,7 +263,7 @@ class Baseline:
 
 #: Entries that are trained.
 Trained = Method | Layer | NamedOutput
-Entry = Trained | Baseline
+Entry = Trained | Ensemble | Baseline
 #: Shorthands for an entry in Python.
 EntryLike = Entry | str | tuple[str, Mapping[str, Any]] | Tree | LayerSpec
 
@@ -235,8 +275,8 @@ def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
     ----------
     entries : sequence
         The name of a builder, an output layer or a baseline ("kn5"), the name of a builder or a
-        layer and its options, a tree, a specified layer, or an entry. The layer "flat" is the
-        builder's row.
+        layer and its options, a tree, a specified layer, or an entry, as an `Ensemble`. The layer
+        "flat" is the builder's row.
 
     Raises
     ------
@@ -261,12 +301,24 @@ def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
         if entry.name in names.values():
             raise OptionError(f"two rows are named {entry.name}; give each another name")
         names[entry.slug] = entry.name
+    trained: dict[str, str] = {}
+    for entry in converted:
+        if not isinstance(entry, Baseline):
+            model = model_of(entry)
+            if trained.setdefault(model.name, model.slug) != model.slug:
+                raise OptionError(f"two kinds of models are named {model.name}; rename one")
     return converted
 
 
+def model_of(entry: Trained | Ensemble) -> Trained:
+    """Return what is trained for a row: the entry, or what each model of an ensemble is."""
+    return entry.of if isinstance(entry, Ensemble) else entry
+
+
 def trained_of(entries: Sequence[Entry]) -> list[Trained]:
-    """Return the entries that are trained, in their order."""
-    return [entry for entry in entries if not isinstance(entry, Baseline)]
+    """Return what is trained, each once, in the order of the entries."""
+    trained = [model_of(entry) for entry in entries if not isinstance(entry, Baseline)]
+    return list({entry.name: entry for entry in trained}.values())
 
 
 def record_of(entry: Entry) -> dict[str, Any]:
@@ -286,6 +338,8 @@ def record_of(entry: Entry) -> dict[str, Any]:
         return {"layer": entry.layer, "options": _as_json(entry.options), "name": entry.name}
     if isinstance(entry, Baseline):
         return {"baseline": entry.name}
+    if isinstance(entry, Ensemble):
+        return {"ensemble": record_of(entry.of), "models": entry.models, "name": entry.name}
     return {"output": entry.name}
 
 
@@ -311,6 +365,10 @@ def entry_of(record: Any, folder: Path) -> Entry:
             return Layer(layer, options, name)
         case {"baseline": str(name)}:
             return Baseline.named(name)
+        case {"ensemble": of, "models": int(models), "name": str(name)}:
+            of_models = entry_of(of, folder)
+            if isinstance(of_models, Trained):
+                return Ensemble(of_models, models, name)
         case {"output": str(name)}:
             return NamedOutput(name, load_model(folder / "model").spec)
     raise FileFormatError(f"{record!r} is not the record of an entry")
@@ -351,6 +409,8 @@ def _as_entry(entry: EntryLike) -> Entry:
         return Baseline.named(entry) if re.fullmatch(r"kn\d+", entry) else _as_entry((entry, {}))
     if isinstance(entry, Layer) and entry.layer == FLAT:
         return Method(FLAT, name=entry.name)
+    if isinstance(entry, Ensemble) and isinstance(entry.of, Layer) and entry.of.layer == FLAT:
+        return replace(entry, of=Method(FLAT, name=entry.of.name))
     if isinstance(entry, Entry):
         return entry
     raise OptionError(

@@ -28,7 +28,7 @@ from hstree.experiments.results import (
     finite,
 )
 from hstree.layers.registry import LayerSpec
-from hstree.models import Model, new_model
+from hstree.models import Ensemble, Model, new_model
 from hstree.training.trainer import History
 from hstree.tree import Tree
 
@@ -286,7 +286,7 @@ def read_by_builder(tree: Tree | LayerSpec, test: Corpus) -> str | None:
     return None
 
 
-def read_by_model(model: Model[Any], test: Corpus) -> str | None:
+def read_by_model(model: Model[Any] | Ensemble, test: Corpus) -> str | None:
     """Name test lines that a model was trained on, or its tree built from, in one sentence."""
     if (lines := shared(model.texts, test.source)) is not None:
         return (

@@ -27,7 +27,15 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import HstreeError, OptionError
 from hstree.experiments import throughput
-from hstree.experiments.entries import Baseline, Entry, Layer, Method, Trained, trained_of
+from hstree.experiments.entries import (
+    Baseline,
+    Entry,
+    Layer,
+    Method,
+    Trained,
+    model_of,
+    trained_of,
+)
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import RunResult, decode
 from hstree.experiments.runs import finished, finished_baseline, key_of, run_baseline
@@ -64,7 +72,7 @@ class PlannedRun:
 
     Attributes
     ----------
-    entry : Entry
+    entry : Method, Layer, NamedOutput or Baseline
     regime : {"equal_epochs", "equal_seconds"}
     seed : int
         Random state; a baseline has the first.
@@ -81,7 +89,7 @@ class PlannedRun:
         Seconds of training that end it before its epochs do.
     """
 
-    entry: Entry
+    entry: Trained | Baseline
     regime: Regime
     seed: int
     finished: bool = False
@@ -218,11 +226,10 @@ def plan(
     """
     measured = {} if measured is None else measured
     to_do = [
-        (regime, work, entry, seed)
+        (regime, work, entry, state)
         for regime, work in works.items()
-        for seed in work.seeds
-        for entry in in_order(work, entries)
-        if not isinstance(entry, Baseline) or (seed == work.seeds[0] and regime == "equal_epochs")
+        for entry, state in in_order(work, entries)
+        if not isinstance(entry, Baseline) or regime == "equal_epochs"
     ]
     runs: list[PlannedRun] = []
     vectors = cache(partial(_first_vectors, next(iter(works.values()))))
@@ -246,10 +253,24 @@ def plan(
     return Plan(runs, rounds * sum(of_rows))
 
 
-def in_order(work: Work, entries: Sequence[Entry]) -> list[Entry]:
-    """Return what is trained: the rows, and before them those that learn vectors for others."""
+def in_order(work: Work, entries: Sequence[Entry]) -> list[tuple[Trained | Baseline, int]]:
+    """Return what is trained with its random state, each once: seed by seed, row by row.
+
+    Before a row come those that learn vectors for it. Baselines have the first seed alone.
+    """
     learned: list[Entry] = [] if work.trees else list(reversed(sources(entries)))
-    return list({entry.slug: entry for entry in [*learned, *entries]}.values())
+    rows = list({entry.slug: entry for entry in [*learned, *entries]}.values())
+    runs: dict[tuple[str, int], tuple[Trained | Baseline, int]] = {}
+    for seed in work.seeds:
+        for row in rows:
+            if isinstance(row, Baseline):
+                runs.setdefault((row.slug, work.seeds[0]), (row, work.seeds[0]))
+                continue
+            for state in work.states(row, seed):
+                before = [] if work.trees else list(reversed(sources([row])))
+                for entry in [*before, model_of(row)]:
+                    runs.setdefault((entry.slug, state), (entry, state))
+    return list(runs.values())
 
 
 def _kept_layer(work: Work, entry: Trained, seed: int) -> LayerSpec | None:
@@ -455,9 +476,12 @@ def fitted(
         if slowest is None:
             break
         seconds = slowest.epoch + slowest.validation
-        left_out[slowest.entry.name] = f"an epoch takes {seconds:,.0f} seconds"
-        rows = [entry for entry in rows if entry.slug != slowest.entry.slug]
-        needed = {entry.slug for entry in [*rows, *sources(rows)]}
+        kept = [entry for entry in rows if _what_runs(entry).slug != slowest.entry.slug]
+        for entry in rows:
+            if entry not in kept:
+                left_out[entry.name] = f"an epoch takes {seconds:,.0f} seconds"
+        rows = kept
+        needed = {entry.slug for entry in [*map(_what_runs, rows), *sources(rows)]}
         runs = [run for run in runs if run.entry.slug in needed]
     if fitting < 1:
         raise _too_short(minutes, runs, planned.measuring + spent)
@@ -514,9 +538,13 @@ def _equal_seconds(runs: Sequence[PlannedRun], total: float) -> float:
     return float(math.floor(low + 1e-6))
 
 
+def _what_runs(entry: Entry) -> Trained | Baseline:
+    return entry if isinstance(entry, Baseline) else model_of(entry)
+
+
 def _slowest(runs: Sequence[PlannedRun], rows: Sequence[Entry]) -> PlannedRun | None:
     """Return a run of the row whose fewest epochs take longest; None if too few rows are left."""
-    slugs = {entry.slug for entry in rows}
+    slugs = {_what_runs(entry).slug for entry in rows}
     timed = [run for run in runs if run.entry.slug in slugs and run.epoch > 0]
     if len({run.entry.slug for run in timed}) <= FEWEST_ROWS:
         return None

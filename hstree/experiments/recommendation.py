@@ -23,7 +23,7 @@ from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import perplexity
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.experiments.entries import EntryLike, Method, Trained, as_entries, trained_of
+from hstree.experiments.entries import EntryLike, Method, Trained, as_entries
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.planning import first_lines
 from hstree.experiments.results import RunResult, decode
@@ -390,9 +390,11 @@ def recommend(
         with_contexts = kind_of(config_of(options)).model.is_language_model
         candidates = default_candidates(len(splits.train.vocabulary), with_contexts=with_contexts)
     named = as_entries(candidates)
-    entries = trained_of(named)
+    entries = [entry for entry in named if isinstance(entry, Trained)]
     if len(entries) < len(named):
-        raise OptionError("a baseline is no output layer; name methods, trees and layers alone")
+        raise OptionError(
+            "baselines and ensembles are no output layers; name methods, trees and layers alone"
+        )
     learning = {**options, "epochs": MOST_EPOCHS, "seconds": LEARNING * seconds}
     work = replace(Work.of(splits, entries, folder, 1, learning), score_train=False)
     record = {

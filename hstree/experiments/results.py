@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from reprlib import repr as brief
@@ -107,6 +107,19 @@ class TreeFigures:
         """Return the figures of a tree."""
         document = statistics.as_dict()
         return cls(**document | {"code_length": CodeLength(**document["code_length"])})
+
+    def times(self, models: int) -> Self:
+        """Return the figures of a label's codes and of a target's scores in several such trees."""
+        codes, length, scores = self.codes_per_label, self.code_length, self.scores_per_target
+        return replace(
+            self,
+            codes_per_label=codes and models * codes,
+            code_length=CodeLength(
+                uniform=length.uniform and models * length.uniform,
+                weighted=length.weighted and models * length.weighted,
+            ),
+            scores_per_target=scores and models * scores,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,6 +363,10 @@ class Row:
         None without a tree, as are `tree_file` and `code_lengths`. Baselines have no speeds.
     layer : LayerFigures or None
         Layer over the tree that is not the hierarchical softmax, as one with n-gram features.
+    models : int
+        Number of models of an ensemble, the mean of whose probabilities is reported; else 1. Its
+        codes, scores, parameters and seconds are those of all models, `runs` one for each; its tree
+        file and code lengths are of the first.
     code_lengths : list of LengthCount or None
     parameters : int or None
         Number of trained parameters.
@@ -409,10 +426,13 @@ class Row:
     scoring: ScoringSpeed | None = None
     covered: float | None = None
     layer: LayerFigures | None = None
+    models: int = 1
 
     @property
     def is_flat(self) -> bool:
-        """Whether it is the flat softmax: all labels under the root."""
+        """Whether it is one flat softmax: all labels under the root."""
+        if self.models > 1:
+            return False
         if self.tree is None:
             return self.kind == "layer" and self.method == "flat"
         return self.tree.nodes == 1 and self.layer is None
@@ -651,7 +671,8 @@ def _csv_line(row: Row) -> dict[str, Any]:
         "parameters": row.parameters,
         "in_wordnet": row.in_wordnet,
         "covered": row.covered,
-        "seeds": len(row.runs),
+        "models": row.models,
+        "seeds": row.perplexity["test"].n,
         "at_epoch_limit": row.at_epoch_limit,
         **{part: row.perplexity[part].mean for part in SCORED},
         **{f"{part}_sd": row.perplexity[part].sd for part in SCORED[:2]},

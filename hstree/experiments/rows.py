@@ -18,7 +18,6 @@ from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import (
     SCORED,
     Band,
-    BaselineResult,
     Choice,
     LengthCount,
     NormaliserFigures,
@@ -127,9 +126,9 @@ def at_epoch_limit(results: Sequence[RunResult]) -> int:
     )
 
 
-def spreads(results: Sequence[RunResult | BaselineResult]) -> dict[Scored, Spread]:
-    """Return mean and sample standard deviation of the perplexities over random states."""
-    return {split: _spread([result.perplexity[split] for result in results]) for split in SCORED}
+def spreads(perplexities: Sequence[Mapping[str, float | None]]) -> dict[Scored, Spread]:
+    """Return mean and sample standard deviation of the perplexities by split, over seeds."""
+    return {split: _spread([of_run[split] for of_run in perplexities]) for split in SCORED}
 
 
 def _spread(values: Sequence[float | None]) -> Spread:

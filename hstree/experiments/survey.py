@@ -32,6 +32,7 @@ from hstree.experiments import results
 from hstree.experiments.entries import (
     FLAT,
     Baseline,
+    Ensemble,
     EntryLike,
     Layer,
     Method,
@@ -56,7 +57,7 @@ from hstree.experiments.published import Published, published
 from hstree.experiments.results import Comparison, Row, RunResult, finite
 from hstree.experiments.runs import locked, run_baseline
 from hstree.experiments.speeds import Speeds as RowSpeeds
-from hstree.experiments.work import Work, check_language_model, finished
+from hstree.experiments.work import Done, Work, check_language_model
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of
 from hstree.models.base import MOST_EPOCHS, Seconds
@@ -74,8 +75,8 @@ TREES: tuple[EntryLike, ...] = (
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 #: Measures of a row's speed in training and testing.
 _SPEEDS = ("training", "nll", "log_prob", "top_k")
-#: Results of finished runs: regime -> slug of the row -> one result per random state.
-Done = dict[Regime, dict[str, list[RunResult]]]
+#: Results of finished runs of each regime.
+DoneByRegime = dict[Regime, Done]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,15 +336,15 @@ class _Job(NamedTuple):
         """The folder of the survey."""
         return self.first.home
 
-    def train(self, updated: Callable[[Path], object] | None) -> Done:
+    def train(self, updated: Callable[[Path], object] | None) -> DoneByRegime:
         """Do the planned runs; write the survey of finished rows when there is another."""
         self.plan.save(self.home)
-        done: Done = {regime: {} for regime in self.works}
+        done: DoneByRegime = {regime: {} for regime in self.works}
 
         def ended(run: PlannedRun, result: RunResult | None) -> None:
             if result is None:
                 return
-            done[run.regime].setdefault(run.entry.slug, []).append(result)
+            done[run.regime].setdefault(run.entry.slug, {})[run.seed] = result
             is_row = any(entry.slug == run.entry.slug for entry in self.rows)
             if is_row and not run.finished and run is not self.plan.runs[-1]:
                 save(self._so_far(done), self.home)
@@ -353,7 +354,7 @@ class _Job(NamedTuple):
         carry_out(self.plan, self.works, ended)
         return done
 
-    def _so_far(self, done: Done) -> Survey:
+    def _so_far(self, done: DoneByRegime) -> Survey:
         """Return the figures of the rows that are finished; speeds are those of an earlier run."""
         compared = {
             regime: work.so_far(self.rows, done[regime])
@@ -364,13 +365,11 @@ class _Job(NamedTuple):
         rows = [entry for entry in self.rows if entry.name in ended]
         return self._figures(rows, compared, self.first.speeds(rows, rounds=0), {})
 
-    def measured(self, done: Done, mixed_with: Baseline | None) -> Survey:
+    def measured(self, done: DoneByRegime, mixed_with: Baseline | None) -> Survey:
         """Return the figures of all rows; measure speeds and mix rows with a Kneser-Ney model."""
         speeds = self.first.speeds(self.rows)
         compared = {
-            regime: work.comparison(
-                self.rows, finished(self.rows, done[regime], len(work.seeds)), speeds
-            )
+            regime: work.comparison(self.rows, work.finished(self.rows, done[regime]), speeds)
             for regime, work in self.works.items()
         }
         if mixed_with is None:
@@ -502,6 +501,8 @@ def _checked(
     for entry in given:
         if isinstance(entry, Baseline):
             raise OptionError(f"{entry.name} is not an output layer; mix rows with it instead")
+        if isinstance(entry, Ensemble):
+            raise OptionError(f"{entry.name} is an ensemble of output layers; compare takes them")
         checked.append(entry)
     if not any(_is_flat(entry) for entry in checked):
         checked.append(Method(FLAT))

@@ -18,17 +18,19 @@ from hstree._typing import Bool, Float64
 from hstree.builders import BuilderInput
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
-from hstree.data.text_score import unigram_score
+from hstree.data.text_score import perplexity, unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError, owned_by
 from hstree.experiments import rows
 from hstree.experiments.entries import (
     Baseline,
+    Ensemble,
     Entry,
     Layer,
     Method,
     NamedOutput,
     Trained,
+    model_of,
     record_of,
     trained_of,
 )
@@ -64,6 +66,7 @@ from hstree.experiments.throughput import scoring_throughput, throughput
 from hstree.experiments.words import Words, words_of
 from hstree.layers.registry import TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, predicts
+from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
 from hstree.tree.statistics import tree_statistics
 
@@ -84,6 +87,8 @@ _NOT_YET: dict[str, Any] = dict.fromkeys(
 )
 
 Seconds = dict[str, float]
+#: Results of finished runs: slug of what was trained -> random state -> result.
+Done = dict[str, dict[int, RunResult]]
 
 
 def check_language_model(config: Mapping[str, Any], name: str) -> None:
@@ -111,7 +116,7 @@ def _check_layer(name: str, spec: LayerSpec, config: Mapping[str, Any]) -> None:
 
 def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
     """Refuse layers over other words: their perplexities could not be compared."""
-    for entry in entries:
+    for entry in trained_of(entries):
         if not isinstance(entry, NamedOutput):
             continue
         labels = entry.spec.labels
@@ -172,13 +177,14 @@ class Work:
             overlap(split)
         _check_words(entries, splits.train.vocabulary)
         first = config.pop("random_state")
-        check_value("random_state", first + seeds - 1, RandomState)
+        models = max((e.models for e in entries if isinstance(e, Ensemble)), default=1)
+        check_value("random_state", first + seeds * models - 1, RandomState)
         work = cls(splits, Path(folder), config, range(first, first + seeds))
-        for entry in entries:
-            if isinstance(entry, Layer | NamedOutput):
-                _check_layer(entry.name, work.spec(entry, first), config)
-            elif isinstance(entry, Method):
+        for entry in trained_of(entries):
+            if isinstance(entry, Method):
                 _check_layer(entry.name, entry.over(_SMALLEST), config)
+            else:
+                _check_layer(entry.name, work.spec(entry, first), config)
         return work
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
@@ -188,9 +194,23 @@ class Work:
     def build_trees(self, entries: Sequence[Entry]) -> None:
         """Build the trees that need no training, so that bad options are refused at once."""
         for entry in entries:
-            if isinstance(entry, Method) and not entry.needs_vectors:
+            if isinstance(entry, Baseline):
+                continue
+            model = model_of(entry)
+            if isinstance(model, Method) and not model.needs_vectors:
                 for seed in self.seeds:
-                    self.tree(entry, seed)
+                    for state in self.states(entry, seed):
+                        self.tree(model, state)
+
+    def states(self, entry: Trained | Ensemble, seed: int) -> range:
+        """Return the random states of the models of a row for one of `seeds`; an ensemble's differ.
+
+        They depend on the first seed, not on how many there are: an ensemble of three has those
+        from 3 s on for s seeds after it.
+        """
+        models = entry.models if isinstance(entry, Ensemble) else 1
+        first = self.seeds[0] + (seed - self.seeds[0]) * models
+        return range(first, first + models)
 
     def comparison(
         self,
@@ -206,7 +226,7 @@ class Work:
         ----------
         entries : sequence of Entry
         trained : mapping of str to sequence of RunResult
-            Results of each trained row, one per random state.
+            Results of each trained row, one per random state and model, as `finished` returns them.
         speeds : Speeds
             As `speeds` returns them; figures that need others are None.
         within : float
@@ -235,10 +255,28 @@ class Work:
             **more,
         )
 
+    def finished(self, entries: Sequence[Entry], done: Done) -> dict[str, list[RunResult]]:
+        """Return the results of the rows, by name, whose models are all trained."""
+        finished: dict[str, list[RunResult]] = {}
+        for entry in entries:
+            if isinstance(entry, Baseline) or self._n_finished(entry, done) < len(self.seeds):
+                continue
+            of_states = done[model_of(entry).slug]
+            finished[entry.name] = [
+                of_states[state] for seed in self.seeds for state in self.states(entry, seed)
+            ]
+        return finished
+
+    def _n_finished(self, entry: Trained | Ensemble, done: Done) -> int:
+        """Return the number of seeds, from the first on, whose models of a row are trained."""
+        of_states = done.get(model_of(entry).slug, {})
+        is_done = (all(s in of_states for s in self.states(entry, seed)) for seed in self.seeds)
+        return next((n for n, one in enumerate(is_done) if not one), len(self.seeds))
+
     def so_far(
         self,
         entries: Sequence[Entry],
-        done: Mapping[str, Sequence[RunResult]],
+        done: Done,
         fitted: Collection[str] = (),
         **more: Any,
     ) -> Comparison:
@@ -247,11 +285,12 @@ class Work:
         `done` has the results of the finished runs and `fitted` the finished baselines, by slug.
         All rows are of the random states that every trained entry has finished, one at least.
         """
-        seeds = max(1, min((len(done.get(e.slug, ())) for e in trained_of(entries)), default=1))
-        of_rows = finished(entries, done, seeds)
+        rows_of_models = [entry for entry in entries if not isinstance(entry, Baseline)]
+        seeds = max(1, min((self._n_finished(e, done) for e in rows_of_models), default=1))
+        work = replace(self, seeds=self.seeds[:seeds])
+        of_rows = work.finished(entries, done)
         ended = [e for e in entries if e.name in of_rows or e.slug in fitted]
         pending = [entry.name for entry in entries if entry not in ended]
-        work = replace(self, seeds=self.seeds[:seeds])
         speeds = work.speeds(ended, rounds=0)
         return work.comparison(ended, of_rows, speeds, pending=pending, **more)
 
@@ -306,7 +345,15 @@ class Work:
         if isinstance(entry, Baseline):
             kept = kept_nll(self.folder(entry, 0), len(self.splits.as_dict()[split]), split)
             return [] if kept is None else [kept]
-        return [nll_of(self.folder(entry, seed), self.splits, split) for seed in self.seeds]
+        model = model_of(entry)
+        of_seeds = [
+            [
+                nll_of(self.folder(model, state), self.splits, split)
+                for state in self.states(entry, seed)
+            ]
+            for seed in self.seeds
+        ]
+        return [nlls[0] if len(nlls) == 1 else mean_probability(nlls) for nlls in of_seeds]
 
     def words(self, entries: Sequence[Entry], comparison: Comparison) -> Words:
         """Compare the test tokens of the rows word by word: with flat, else the best, and rival."""
@@ -382,6 +429,7 @@ class Work:
         bands: rows.Bands,
     ) -> list[Row]:
         """Return a row for each entry."""
+        speeds = _with_ensembles(speeds, entries)
         measured = speeds.get("training", {})
         specs = self.kept_specs(entries)
         flat = next((e for e in entries if e.name in specs and specs[e.name].is_flat), None)
@@ -399,7 +447,7 @@ class Work:
                 if isinstance(entry, Baseline):
                     row, spec = self._baseline_row(entry, self.fit_baseline(entry)), None
                 else:
-                    spec = specs[entry.name]
+                    spec = specs[model_of(entry).name]
                     row = replace(
                         self._trained_row(entry, trained[entry.name], spec),
                         **_speeds_of(entry.name, flat_name, speeds),
@@ -431,9 +479,13 @@ class Work:
         nlls = {e.name: self.nlls(e) for e in entries if e.name in (choice.chosen, choice.rival)}
         return replace(choice, to_rival=paired_ratio(nlls[choice.chosen], nlls[choice.rival]))
 
-    def _trained_row(self, entry: Trained, trained: Sequence[RunResult], spec: LayerSpec) -> Row:
-        """Return the row of an output layer without speeds and ratios."""
-        folders = [self.relative_folder(entry, seed) for seed in self.seeds]
+    def _trained_row(
+        self, entry: Trained | Ensemble, trained: Sequence[RunResult], spec: LayerSpec
+    ) -> Row:
+        """Return the row of an output layer, or of an ensemble, without speeds and ratios."""
+        model, models = model_of(entry), len(self.states(entry, self.seeds[0]))
+        states = [state for seed in self.seeds for state in self.states(entry, seed)]
+        folders = [self.relative_folder(model, state) for state in states]
         of_tree = dict.fromkeys(["tree_file", "tree", "code_lengths", "in_wordnet"])
         return Row(
             name=entry.name,
@@ -443,29 +495,47 @@ class Work:
                 "method": spec.kind.name,
                 "options": dict(spec.options),
                 **of_tree,
-                **(self._tree_figures(spec.tree, folders[0]) if spec.tree else {}),
+                **(self._tree_figures(spec.tree, folders[0], models) if spec.tree else {}),
             },
             layer=LayerFigures.of(spec) if spec.tree else None,
-            parameters=rows.parameters_of(self.home / folders[0] / "model"),
+            models=models,
+            parameters=models * rows.parameters_of(self.home / folders[0] / "model"),
             runs=[
                 RowRun(
-                    seed=seed,
+                    seed=state,
                     folder=folder,
                     perplexity=result.perplexity,
                     epochs=result.epochs,
                     seconds=result.seconds,
                 )
-                for seed, folder, result in zip(self.seeds, folders, trained, strict=True)
+                for state, folder, result in zip(states, folders, trained, strict=True)
             ],
-            perplexity=rows.spreads(trained),
+            perplexity=rows.spreads(
+                [result.perplexity for result in trained]
+                if isinstance(entry, Trained)
+                else self._perplexities(entry)
+            ),
             at_epoch_limit=rows.at_epoch_limit(trained),
             out_of_time=sum(bool(result.out_of_time) for result in trained),
-            log_normaliser=rows.log_normaliser(trained),
+            log_normaliser=rows.log_normaliser(trained) if models == 1 else None,
             **_NOT_YET,
         )
 
-    def _tree_figures(self, tree: Tree, folder: str) -> dict[str, Any]:
-        """Return the fields of a row that are of its tree.
+    def _perplexities(self, entry: Ensemble) -> list[dict[str, float | None]]:
+        """Return the perplexities of an ensemble per seed, as those of a run."""
+        known = self.splits.test.with_vocabulary(self.splits.train.vocabulary).ids(slice(None)) >= 0
+        per_seed = zip(self.nlls(entry, "valid"), self.nlls(entry, "test"), strict=True)
+        scored = [
+            {"valid": valid, "test": test, "test_without_oov": test[known]}
+            for valid, test in per_seed
+        ]
+        return [
+            {name: finite(perplexity(float(nll.sum()), len(nll))) for name, nll in of_seed.items()}
+            for of_seed in scored
+        ]
+
+    def _tree_figures(self, tree: Tree, folder: str, models: int) -> dict[str, Any]:
+        """Return the fields of a row that are of its tree, of all trees for an ensemble's costs.
 
         Costs are weighted by the counts of the training split; the tree may have other counts.
         """
@@ -478,7 +548,7 @@ class Work:
             "tree_file": f"{folder}/tree.json",
             "method": statistics_of_tree.method,
             "options": options if isinstance(options, dict) else {},
-            "tree": TreeFigures.of(statistics_of_tree),
+            "tree": TreeFigures.of(statistics_of_tree).times(models),
             "code_lengths": rows.code_lengths(tree, counts),
             "in_wordnet": rows.in_wordnet(tree),
         }
@@ -503,7 +573,7 @@ class Work:
             parameters=result.parameters,
             in_wordnet=None,
             runs=[run_of_row],
-            perplexity=rows.spreads([result]),
+            perplexity=rows.spreads([result.perplexity]),
             at_epoch_limit=0,
             **_NOT_YET,
         )
@@ -517,7 +587,10 @@ class Work:
         if isinstance(entry, Baseline):
             steps = dict.fromkeys(("vectors", "tree", "preparation"), 0.0)
             return steps | {"training": self.fit_baseline(entry).fit_seconds}
-        return rows.mean_seconds([self._seconds_of_run(entry, s, per_epoch) for s in self.seeds])
+        model, models = model_of(entry), len(self.states(entry, self.seeds[0]))
+        states = [state for seed in self.seeds for state in self.states(entry, seed)]
+        mean = rows.mean_seconds([self._seconds_of_run(model, s, per_epoch) for s in states])
+        return mean and {step: models * seconds for step, seconds in mean.items()}
 
     def _seconds_of_run(
         self, entry: Trained, seed: int, per_epoch: Mapping[str, float]
@@ -603,21 +676,27 @@ def _speeds_of(name: str, flat: str | None, speeds: Speeds) -> dict[str, Any]:
     return figures
 
 
-def finished(
-    entries: Sequence[Entry], done: Mapping[str, Sequence[RunResult]], seeds: int
-) -> dict[str, list[RunResult]]:
-    """Return the results of the rows, by name, that were trained with so many random states."""
-    return {
-        entry.name: list(done[entry.slug][:seeds])
-        for entry in entries
-        if len(done.get(entry.slug, ())) >= seeds
-    }
+def _with_ensembles(speeds: Speeds, entries: Sequence[Entry]) -> Speeds:
+    """Return speeds with those of ensembles, whose models train and score one after another.
+
+    The most probable words of an ensemble are found among all words.
+    """
+    added: Speeds = {measure: dict(of_rows) for measure, of_rows in speeds.items()}
+    for entry in entries:
+        if not isinstance(entry, Ensemble):
+            continue
+        for measure, of_rows in added.items():
+            of_model = speeds["log_prob" if measure == "top_k" else measure].get(entry.of.name)
+            if of_model is not None:
+                of_rows[entry.name] = [speed / entry.models for speed in of_model]
+    return added
 
 
 def sources(entries: Sequence[Entry]) -> list[Method]:
     """Return the rows whose models learn vectors for others, and those for these in turn."""
     sources: list[Method] = []
-    waiting = [entry for entry in entries if isinstance(entry, Method) and entry.needs_vectors]
+    trained = trained_of(entries)
+    waiting = [entry for entry in trained if isinstance(entry, Method) and entry.needs_vectors]
     for entry in waiting:
         source = entry.vectors_from or RANDOM
         sources.append(source)

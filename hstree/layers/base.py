@@ -58,6 +58,12 @@ def check_k(k: int) -> None:
         raise OptionError(f"k is {k}; ask for at least 1 label")
 
 
+def most_probable(log_prob: Float64, k: int) -> tuple[Int64, Float64]:
+    """Return the k largest columns of each row (B, V), largest first, ties by column; and they."""
+    labels: Int64 = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
+    return labels, np.take_along_axis(log_prob, labels, axis=1)
+
+
 def draw(log_prob: Float64, rng: np.random.Generator) -> Int64:
     """Draw a column from each row of log-probabilities (B, k); int64 array (B,)."""
     # (B, k) cumulative probabilities
@@ -279,9 +285,7 @@ class OutputLayer(ABC):
             When `k` is below 1.
         """
         check_k(k)
-        log_prob = self.log_prob(hidden)
-        labels = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
-        return labels, np.take_along_axis(log_prob, labels, axis=1)
+        return most_probable(self.log_prob(hidden), k)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""

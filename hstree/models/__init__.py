@@ -2,10 +2,12 @@
 
 from hstree._options import RandomState, Range
 from hstree.models.base import Model
+from hstree.models.ensemble import Ensemble, load_model
 from hstree.models.registry import MODELS, config_of, describe, kind_of, load, new_model, predicts
 
 __all__ = [
     "MODELS",
+    "Ensemble",
     "Model",
     "RandomState",
     "Range",
@@ -13,6 +15,7 @@ __all__ = [
     "describe",
     "kind_of",
     "load",
+    "load_model",
     "new_model",
     "predicts",
 ]

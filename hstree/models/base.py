@@ -314,12 +314,7 @@ class Model(ABC, Generic[M]):
         >>> model.predict([["the", "stock"]], k=2)                    # doctest: +SKIP
         [[('market', 0.41), ('exchange', 0.17)]]
         """
-        labels, log_prob = self.top_k(contexts, k)
-        words = self.spec.labels
-        return [
-            [(words[label], probability) for label, probability in zip(*pair, strict=True)]
-            for pair in zip(labels.tolist(), np.exp(log_prob).tolist(), strict=True)
-        ]
+        return as_words(self.spec.labels, *self.top_k(contexts, k))
 
     def hidden(self, contexts: Contexts) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d)."""
@@ -426,6 +421,16 @@ class Model(ABC, Generic[M]):
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
+
+
+def as_words(
+    words: Sequence[str], labels: Int64, log_prob: Float64
+) -> list[list[tuple[str, float]]]:
+    """Return labels (B, k) with their log-probabilities as words with their probabilities."""
+    return [
+        [(words[label], probability) for label, probability in zip(*pair, strict=True)]
+        for pair in zip(labels.tolist(), np.exp(log_prob).tolist(), strict=True)
+    ]
 
 
 def sum_by_target(hidden: Array, targets: Integer) -> tuple[Int64, Float64, Int64]:

@@ -85,7 +85,7 @@ class Curve:
 
 
 def curves_of(rows: Sequence[PageRow]) -> list[Curve]:
-    """Return a curve for each run, of the epochs that were validated.
+    """Return a curve for each run, of the epochs that were validated; none for ensembles.
 
     The seconds of an epoch are those of the table, which were measured in turns; those of the
     training itself depend on what else the machine did. The vectors of a tree, the tree and the
@@ -93,7 +93,7 @@ def curves_of(rows: Sequence[PageRow]) -> list[Curve]:
     """
     curves = []
     for row in rows:
-        for run in row.result.runs:
+        for run in row.result.runs if row.has_epochs else ():
             epochs = run.epochs or []
             done = accumulate(epoch.share for epoch in epochs)
             each = row.result.seconds_per_epoch or math.nan
@@ -112,8 +112,8 @@ def curves_of(rows: Sequence[PageRow]) -> list[Curve]:
 def _over_epochs(rows: Sequence[PageRow]) -> Chart | None:
     return _learning(
         rows, "epochs", "Perplexity against epochs",
-        "One line per run: how much is learned from each pass over the text. N-gram models, which "
-        "have no epochs, are dashed levels.",
+        "One line per run: how much is learned from each pass over the text. N-gram models and "
+        "ensembles, which have no epochs of their own, are dashed levels.",
         Axis("training epochs", "count"), lambda curve: [float(epoch) for epoch in curve.epochs],
     )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _learning(
     last = max(max(place(curve)) for curve in curves)
     for row in rows:
         valid, from_text = row.perplexity("valid"), row.result.from_text
-        if row.is_trained or not valid:
+        if row.has_epochs or not valid:
             continue
         seconds_of_row = None if from_text is None else from_text.seconds
         if name == "epochs":

@@ -23,6 +23,9 @@ from hstree.report.table import PageRow
 
 #: Files of a run: the words' vectors, and the words with their training counts.
 _VECTORS, _WORDS = "vectors.npy", "vectors.labels.tsv"
+#: Folder of an ensemble that the command of its row makes.
+ENSEMBLE = "ensemble"
+_IN_NUMPY = "# The PyTorch module is a tree's alone; this is the trained model, in NumPy:\n"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,16 @@ class Recipe:
 
 def recipe_of(row: PageRow, results: Comparison, folder: Path) -> Recipe:
     """Return the recipe of a trained row of a comparison in `folder`."""
-    model = f"{row.result.runs[0].folder}/model"
+    models = [f"{run.folder}/model" for run in row.result.runs[: row.result.models]]
+    if len(models) > 1:
+        return Recipe(
+            sentence=how_made(row),
+            command=_in_lines(["hstree", "ensemble", *models, "-o", ENSEMBLE]),
+            tree_file=None,
+            model=ENSEMBLE,
+            python=f"{_IN_NUMPY}import hstree\nmodel = hstree.load_model({ENSEMBLE!r})",
+        )
+    model = models[0]
     if row.is_flat:
         size = results.vocabulary.size
         python = (
@@ -67,11 +79,7 @@ def recipe_of(row: PageRow, results: Comparison, folder: Path) -> Recipe:
             "layer = HierarchicalSoftmax(tree, in_features=d)"
         )
     else:
-        python = (
-            "# The PyTorch module is a tree's alone; this is the trained model, in NumPy:\n"
-            "import hstree\n"
-            f"model = hstree.load_model({model!r})"
-        )
+        python = f"{_IN_NUMPY}import hstree\nmodel = hstree.load_model({model!r})"
     return Recipe(
         sentence=how_made(row),
         command=_command(row, results, folder),
@@ -87,7 +95,8 @@ def how_made(row: PageRow) -> str:
     if method is None:
         return "Read from a tree file that does not say how it was made."
     # The row of a tree that the comparison built is called as its method is typed.
-    built_here, from_vectors = row.name.split()[:1] == [method], False
+    typed = row.name.removeprefix(f"{row.result.models} x ")
+    built_here, from_vectors = typed.split()[:1] == [method], False
     try:
         if row.is_tree:
             made_by = builder(method)
@@ -107,6 +116,8 @@ def how_made(row: PageRow) -> str:
         with suppress(HstreeError):
             text += f" Over it: {LAYERS.get(layer.name).summary}"
         text += f" With {_in_words(layer.options)}." if layer.options else ""
+    if (models := row.result.models) > 1:
+        text = f"The mean probability of {models} models, each trained by itself. {text}"
     return text
 
 

@@ -49,6 +49,11 @@ class PageRow:
         return self.result.kind != "baseline"
 
     @property
+    def has_epochs(self) -> bool:
+        """Whether it is one training; baselines and ensembles are not."""
+        return self.is_trained and self.result.models == 1
+
+    @property
     def is_flat(self) -> bool:
         """Whether it is the flat softmax."""
         return self.result.is_flat
@@ -60,8 +65,8 @@ class PageRow:
 
     @property
     def dash(self) -> str:
-        """Line style: dashed for a baseline, dotted where colours repeat."""
-        if not self.is_trained:
+        """Line style: dashed for what has no epochs, dotted where colours repeat."""
+        if not self.has_epochs:
             return "dashed"
         return "solid" if self.index < COLOURS else "dotted"
 

@@ -54,7 +54,7 @@ def score(
     oov_tokens = 0
     of_tokens, log_z = [np.empty(0)], list[Float64]()
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
-        for (contexts, targets, oov), nll in _scored(model, layer, windows):
+        for (contexts, targets, oov), nll in scored_batches(model, layer, windows):
             total += float(nll.sum())
             total_of_oov += float(nll[oov].sum())
             oov_tokens += int(oov.sum())
@@ -73,12 +73,12 @@ def in_text_order(
 ) -> Iterator[tuple[Float64, Bool]]:
     """Yield the nll of every token of a text and whether it is OOV, some tokens at a time."""
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
-        for (_, targets, oov), nll in _scored(model, layer, windows):
+        for (_, targets, oov), nll in scored_batches(model, layer, windows):
             yield nll, oov
             task.advance(len(targets))
 
 
-def _scored(
+def scored_batches(
     model: ContextModel, layer: OutputLayer, windows: Windows
 ) -> Iterator[tuple[Batch, Float64]]:
     """Yield the batches of a text in order, and the nll of their tokens."""

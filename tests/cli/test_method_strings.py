@@ -5,8 +5,17 @@ from pathlib import Path
 import pytest
 
 from hstree.errors import OptionError
+from hstree.experiments.entries import Baseline, Ensemble, Layer, Method
 from hstree.layers import LAYERS
-from hstree_cli.method_strings import as_typed, default_entries, parse_layer, parse_method, spelled
+from hstree_cli.method_strings import (
+    as_typed,
+    default_entries,
+    parse_entries,
+    parse_layer,
+    parse_method,
+    parse_rows,
+    spelled,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +43,20 @@ def test_a_layer_over_the_tree_follows_a_plus():
     assert method.name == "gmm --trees 2 + ngrams --words 2"
     assert as_typed([method])[0].name == method.name
     assert parse_method("gmm --trees 2 +ngrams --words 2") == method
+
+
+def test_a_number_of_models_makes_an_ensemble():
+    methods, layers = parse_entries(["3 x gmm --trees 2 + ngrams", "gmm"], ["2 x flat"])
+    gmm = parse_method("gmm --trees 2 + ngrams")
+    assert methods == [Ensemble(gmm, 3), parse_method("gmm")]
+    assert layers == [Ensemble(Layer("flat"), 2)]
+    assert [entry.name for entry in methods] == ["3 x gmm --trees 2 + ngrams", "gmm"]
+    assert parse_rows("1 x gmm, 2 x flat,kn3") == [
+        parse_method("gmm"), Ensemble(Method("flat"), 2), Baseline.named("kn3"),
+    ]  # fmt: skip
+    for text, said in (("0 x gmm", "models is 0"), ("2 x kn3", "kn3 cannot be"), ("2 x", "'2'")):
+        with pytest.raises(OptionError, match=said):
+            parse_rows(text)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import hstree
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.experiments import compare, results
-from hstree.experiments.entries import Layer, Method, NamedOutput
+from hstree.experiments.entries import Ensemble, Layer, Method, NamedOutput
 from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.experiments.results import TreeFigures
 from hstree.experiments.runs import locked, nll_of, vectors_of
@@ -450,3 +450,92 @@ def test_ln_z_has_figures_of_its_own(splits, tmp_path, monkeypatch):
 def test_a_layer_over_a_tree_is_refused_by_name():
     with pytest.raises(OptionError, match="'tree' is over a tree; name a builder"):
         Layer("tree")
+
+
+@pytest.fixture(scope="module")
+def of_ensembles(splits, tmp_path_factory):
+    home = tmp_path_factory.mktemp("ensembles")
+    gmm = Method("gmm", {"epsilon": 0.4})
+    entries = [Ensemble(gmm, 2), gmm, Ensemble(Layer("sampled", {"samples": 5}), 3), "flat"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("hstree.experiments.throughput.TURN", 0.001)
+        patched.setattr("hstree.experiments.throughput.TESTING_TURN", 0.001)
+        found = compare(splits, entries, home, seeds=2, **QUICK)
+    return home, found
+
+
+def test_the_models_of_an_ensemble_have_random_states_of_their_own(of_ensembles):
+    home, found = of_ensembles
+    two, one, three, _ = found.rows
+    assert [row.name for row in found.rows] == [
+        "2 x gmm epsilon=0.4", "gmm epsilon=0.4", "3 x sampled samples=5", "flat",
+    ]  # fmt: skip
+    assert [row.models for row in found.rows] == [2, 1, 3, 1]
+    assert [run.seed for run in two.runs] == [0, 1, 2, 3]
+    assert [run.seed for run in three.runs] == [0, 1, 2, 3, 4, 5]
+    assert one.runs == two.runs[:2]
+    trees = {hstree.load(home / run.folder / "tree.json").sha256 for run in two.runs}
+    assert len(trees) == 4
+    assert len({path.parent.name for path in home.glob("runs/random/*/model")}) == 4
+
+
+def test_an_ensemble_has_the_mean_of_the_probabilities(of_ensembles, splits):
+    home, found = of_ensembles
+    two = found.rows[0]
+    per_seed = []
+    for a, b in (two.runs[:2], two.runs[2:]):
+        nlls = [nll_of(home / run.folder, splits) for run in (a, b)]
+        per_seed.append(np.exp(-np.log(np.mean(np.exp(-np.array(nlls)), axis=0)).mean()))
+        loaded = hstree.Ensemble([hstree.load_model(home / r.folder / "model") for r in (a, b)])
+        assert loaded.perplexity(splits.test) == pytest.approx(per_seed[-1])
+    test = two.perplexity["test"]
+    assert (test.mean, test.n) == (pytest.approx(np.mean(per_seed)), 2)
+    assert test.sd == pytest.approx(np.std(per_seed, ddof=1))
+    valid = [
+        np.exp(-np.log(np.mean(np.exp(-np.array(nlls)), axis=0)).mean())
+        for pair in (two.runs[:2], two.runs[2:])
+        for nlls in [[nll_of(home / run.folder, splits, "valid") for run in pair]]
+    ]
+    assert two.perplexity["valid"].mean == pytest.approx(np.mean(valid))
+    of_flat = found.rows[3].perplexity["test"].mean
+    assert two.to_flat.ratio == pytest.approx(test.mean / of_flat, rel=0.01)
+
+
+def test_an_ensemble_costs_what_its_models_cost(of_ensembles):
+    _, found = of_ensembles
+    two, one, three, flat = found.rows
+    assert two.parameters == 2 * one.parameters
+    assert two.tree.scores_per_target == 2 * one.tree.scores_per_target
+    assert two.tree.codes_per_label == 2 * one.tree.codes_per_label
+    assert two.tree.code_length.weighted == 2 * one.tree.code_length.weighted
+    assert two.tokens_per_second == pytest.approx(one.tokens_per_second / 2)
+    assert two.scoring.nll == pytest.approx(one.scoring.nll / 2)
+    steps = ("vectors", "tree", "training")
+    assert all(getattr(two.from_text, step) > 0 for step in steps)
+    assert two.from_text.seconds > 1.2 * one.from_text.seconds
+    assert two.from_text.training / one.from_text.training == pytest.approx(2, rel=0.5)
+    assert (three.kind, three.tree, three.is_flat) == ("layer", None, False)
+    assert flat.is_flat
+
+
+def test_an_ensemble_is_kept_and_goes_on_with_more_seeds(of_ensembles, splits, trainings, tmp_path):
+    home, found = of_ensembles
+    again = compare(splits, ["huffman"], home, seeds=2, **QUICK)
+    assert [row.name for row in again.rows] == [*(row.name for row in found.rows), "huffman"]
+    assert timeless(again)["rows"][0] == timeless(found)["rows"][0]
+    assert len(trainings) == 2  # of huffman alone
+
+
+def test_a_flat_ensemble_is_not_the_flat_row(splits, tmp_path):
+    found = compare(splits, ["huffman", Ensemble(Layer("flat"), 2)], tmp_path, **QUICK)
+    assert found.rows[1].name == "2 x flat"
+    assert [row.to_flat for row in found.rows] == [None, None]
+
+
+def test_ensembles_are_refused_where_their_seconds_would_not_be_equal(splits, tmp_path, trainings):
+    entries = [Ensemble(Method("huffman"), 2), "flat"]
+    with pytest.raises(OptionError, match="each model of 2 x huffman as long as any row"):
+        compare(splits, entries, tmp_path, minutes=5, equal_seconds=True, **QUICK)
+    with pytest.raises(OptionError, match="random_state"):
+        compare(splits, entries, tmp_path, random_state=2**32 - 2, seeds=2, **QUICK)
+    assert not trainings

@@ -8,6 +8,7 @@ import pytest
 from hstree.errors import OptionError
 from hstree.experiments.entries import (
     Baseline,
+    Ensemble,
     Layer,
     Method,
     NamedOutput,
@@ -77,6 +78,21 @@ def test_a_method_may_name_the_layer_over_its_tree(tmp_path):
         Method("gmm", layer="ngrams", layer_options={"depth": 2})
 
 
+def test_an_ensemble_is_of_one_entry(tmp_path):
+    for of in (Method("gmm", {"trees": 2}, layer="ngrams"), Layer("sampled", {"samples": 9})):
+        ensemble = Ensemble(of, 3)
+        assert ensemble.name == f"3 x {of.name}"
+        assert len({ensemble.slug, of.slug, Ensemble(of, 2).slug}) == 3
+        record = json.loads(json.dumps(record_of(ensemble)))
+        assert entry_of(record, tmp_path) == ensemble
+    assert as_entries([Ensemble(Layer("flat"), 2)]) == [Ensemble(Method("flat"), 2)]
+    for models in (1, 101):
+        with pytest.raises(OptionError, match=f"models is {models}; it must be"):
+            Ensemble(Method("gmm"), models)
+    with pytest.raises(OptionError, match="kn3 cannot be the models of an ensemble"):
+        Ensemble(Baseline.named("kn3"), 2)
+
+
 @pytest.mark.parametrize("name", ["kn1", "kn8", "kn", "kn33", "KN5", "trigram"])
 def test_unknown_baselines(name):
     with pytest.raises(OptionError, match="kn2 to kn7"):
@@ -99,6 +115,11 @@ def test_entries_keep_their_order_and_have_names_and_folders():
         (["flat", "flat"], "flat occurs twice"),
         ([("gmm", {"trees": 1}), "gmm"], "gmm trees=1 and gmm agree"),
         ([Method("gmm", name="x"), Method("flat", name="x")], "two rows are named x"),
+        ([Ensemble(Method("gmm"), 2), Ensemble(Method("gmm"), 2)], "2 x gmm occurs twice"),
+        (
+            [Ensemble(Method("gmm", name="x"), 2), Method("flat", name="x")],
+            "two kinds of models are named x",
+        ),
         (["hufman"], "did you mean 'huffman'"),
         ([("gmm", {"arity": 3})], "gmm has no option 'arity'"),
         ([("gmm", {"epsilon": 2})], "epsilon"),

@@ -10,9 +10,9 @@ from hstree import LanguageModel, progress
 from hstree.errors import OptionError
 from hstree.experiments import compare, planning, results
 from hstree.experiments.comparison import plan_of
-from hstree.experiments.entries import Baseline, Layer, Method
+from hstree.experiments.entries import Baseline, Ensemble, Layer, Method
 from hstree.experiments.evaluation import corpus_splits
-from hstree.experiments.planning import PLAN, Plan, PlannedRun, fitted
+from hstree.experiments.planning import PLAN, Plan, PlannedRun, fitted, in_order
 from hstree.experiments.work import Work
 from hstree.models.base import MOST_EPOCHS
 from tests.texts import corpus_of, markov_lines
@@ -107,6 +107,29 @@ def test_the_slowest_rows_are_left_out_until_three_epochs_fit():
     options, plan = fit([*runs[:3], one, runs[4]], rows, 5)
     assert list(plan.left_out) == ["gmm"]
     assert [run.entry.name for run in plan.runs] == ["flat", "huffman", "kn3"]
+
+
+def test_an_ensemble_is_left_out_with_its_models():
+    rows = [Ensemble(FLAT, 2), HUFFMAN, Ensemble(GMM, 3)]
+    of_flat = [replace(run_of(FLAT, 100.0), seed=seed) for seed in (0, 1)]
+    of_gmm = [replace(run_of(GMM, 2.0), seed=seed) for seed in (0, 1, 2)]
+    runs = [run_of(RANDOM, 1.0), *of_flat, run_of(HUFFMAN, 5.0), *of_gmm]
+    options, plan = fit(runs, rows, 1.0)
+    assert plan.left_out == {"2 x flat": "an epoch takes 100 seconds"}
+    assert options == {"epochs": 5}  # 5 * (1 + 5 + 3 * 2) = 60
+    assert [(run.entry, run.seed) for run in plan.runs] == [
+        (RANDOM, 0), (HUFFMAN, 0), (GMM, 0), (GMM, 1), (GMM, 2),
+    ]  # fmt: skip
+
+
+def test_each_model_of_an_ensemble_is_planned_once(splits, tmp_path):
+    entries = [Ensemble(GMM, 2), GMM, HUFFMAN]
+    work = Work.of(splits, entries, tmp_path, 2, QUICK)
+    planned = [(entry.name, state) for entry, state in in_order(work, entries)]
+    assert planned == [
+        ("random", 0), ("gmm", 0), ("random", 1), ("gmm", 1), ("huffman", 0),
+        ("random", 2), ("gmm", 2), ("random", 3), ("gmm", 3), ("huffman", 1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("part", ["validation", "building", "scoring"])

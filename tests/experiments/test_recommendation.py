@@ -8,6 +8,7 @@ import pytest
 
 from hstree import LanguageModel
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
+from hstree.experiments.entries import Ensemble, Method
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.recommendation import (
     EXPONENT,
@@ -217,9 +218,10 @@ def test_a_target_puts_first_what_reaches_it_first(splits, tmp_path):
     assert times[0] < math.inf
 
 
-def test_a_baseline_is_no_candidate(splits, tmp_path):
+@pytest.mark.parametrize("other", ["kn3", Ensemble(Method("gmm"), 2)])
+def test_baselines_and_ensembles_are_no_candidates(splits, tmp_path, other):
     with pytest.raises(OptionError, match="no output layer"):
-        recommend(splits, tmp_path, candidates=["huffman", "kn3"], **SMALL)
+        recommend(splits, tmp_path, candidates=["huffman", other], **SMALL)
 
 
 def test_default_candidates_can_be_built_over_few_words_and_many():

@@ -9,7 +9,7 @@ import pytest
 
 from hstree.errors import FileFormatError, OptionError
 from hstree.experiments import compare
-from hstree.experiments.entries import Method
+from hstree.experiments.entries import Ensemble, Method
 from hstree.experiments.evaluation import corpus_splits
 from hstree.experiments.published import published
 from hstree.experiments.runs import nll_of
@@ -236,6 +236,7 @@ def test_damaged_surveys_are_refused(surveyed, tmp_path):
     ("rows", "given", "said"),
     [
         (["kn5"], {}, "kn5 is not an output layer"),
+        ([Ensemble(Method("gmm"), 2)], {}, "2 x gmm is an ensemble of output layers; compare"),
         (["huffman"], {"equal_epochs": False}, "nothing to survey"),
         (["huffman"], {"budget": 0.0}, "budget is 0"),
         (["huffman"], {"seconds": 3.0}, "a survey takes budget"),

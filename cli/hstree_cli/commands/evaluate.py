@@ -182,6 +182,10 @@ def evaluate(
 
 def _check_kind(ctx: typer.Context, tree: Path, no_train: bool) -> None:
     """Refuse a model's folder in place of a tree, and training options with --no-train."""
+    from hstree.models.ensemble import is_ensemble
+
+    if is_ensemble(tree):
+        raise UsageError(f"{tree} is an ensemble: score it with `hstree score {tree} TEXT`", ctx)
     if tree.is_dir() and not no_train:
         raise UsageError(
             f"{tree} is a folder: add --no-train to score the model in it{_anew(tree)}", ctx

@@ -18,7 +18,7 @@ from hstree_cli.tables import shortened, table
 from hstree_cli.terminal import say, showing_progress
 
 if TYPE_CHECKING:
-    from hstree.models import Model
+    from hstree.models import Ensemble, Model
 
 #: The words of a context, and the most probable next words with their probabilities.
 Answer = tuple[list[str], list[tuple[str, float]]]
@@ -50,8 +50,8 @@ def predict(
     words that occur near those of TEXT.
     """
     from hstree._files import write_json
-    from hstree.models import load
-    from hstree.models.files import FILES
+    from hstree.models import load_model
+    from hstree.models.ensemble import FILES
     from hstree_cli.inputs import read_contexts, words_of
 
     if (context is None) == (contexts is None):
@@ -59,7 +59,7 @@ def predict(
     check_model(ctx, model, context)
     check_file(json, "--json", apart_from=[contexts, *(model / name for name in FILES)])
     with showing_progress(quiet or sys.stdout.isatty()):
-        loaded = load(model)
+        loaded = load_model(model)
         title = "next word" if loaded.is_language_model else "word"
         asked = iter([words_of(context)]) if context is not None else read_contexts(contexts or "-")
         answers: Iterable[Answer] = _answers(loaded, asked, k)
@@ -70,7 +70,9 @@ def predict(
                 say(_answer_table(words, predicted, title))
 
 
-def _answers(model: Model[Any], contexts: Iterator[list[str]], k: int) -> Iterator[Answer]:
+def _answers(
+    model: Model[Any] | Ensemble, contexts: Iterator[list[str]], k: int
+) -> Iterator[Answer]:
     """Yield each context with its most probable words, a batch at a time."""
     from hstree_cli.inputs import warn_of_unknown
 
@@ -89,7 +91,7 @@ def _answer_table(
     return Group(Text(context, style="bold"), filled)
 
 
-def _document(answers: Iterable[Answer], k: int, model: Model[Any]) -> dict[str, Any]:
+def _document(answers: Iterable[Answer], k: int, model: Model[Any] | Ensemble) -> dict[str, Any]:
     from hstree_cli.inputs import unknown_words
 
     predictions = [

@@ -35,12 +35,14 @@ def sample(
     Control characters in words are printed escaped.
     """
     from hstree.data.vocabulary import EOS
+    from hstree.models.ensemble import Ensemble, is_ensemble
     from hstree.models.lbl import LanguageModel
     from hstree_cli.inputs import warn_of_unknown, words_of
 
     check_model(ctx, model)
     with showing_progress(quiet):
-        loaded = LanguageModel.load(model)
+        kind = Ensemble if is_ensemble(model) else LanguageModel
+        loaded: Ensemble | LanguageModel = kind.load(model)
         before = words_of(context)
         warn_of_unknown([before], loaded.vocabulary)
         drawn = loaded.sample(words, before, random_state=seed)

@@ -59,8 +59,8 @@ def score(
     """
     from hstree._files import write_json
     from hstree.experiments.evaluation import read_by_model
-    from hstree.models import load
-    from hstree.models.files import FILES
+    from hstree.models import load_model
+    from hstree.models.ensemble import FILES
     from hstree_cli.inputs import LabelReader
     from hstree_cli.options import Reading
 
@@ -71,7 +71,7 @@ def score(
     # On a terminal the printed lines themselves show the progress.
     printing = output is None and sys.stdout.isatty()
     with showing_progress(quiet or printing), _named(file) as source:
-        loaded = load(model)
+        loaded = load_model(model)
         text = LabelReader(loaded.spec, Reading()).text(source)
         if (seen := read_by_model(loaded, text)) is not None:
             warn(seen)

@@ -1,0 +1,262 @@
+"""Ensemble: the mean of the probabilities of several trained models over the same words.
+
+A folder of an ensemble holds ``ensemble.json`` and a model's folder for each of its models.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from hstree import progress
+from hstree._files import current_file, explained, read_json, write_json
+from hstree._options import RandomState, check_value
+from hstree._text import plural
+from hstree._typing import Bool, Float64, Int64
+from hstree.data.corpus import Corpus
+from hstree.data.provenance import Text, texts
+from hstree.data.text_score import TextScore
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import FileFormatError, OptionError
+from hstree.layers.base import check_k, most_probable
+from hstree.layers.registry import LayerSpec
+from hstree.models import files
+from hstree.models.base import Model, as_words
+from hstree.models.files import CONFIG, content_key
+from hstree.models.registry import load
+from hstree.training.scoring import scored_batches
+
+FORMAT, VERSION = "hstree ensemble", 1
+#: The file and the folder of models in the folder of an ensemble.
+ENSEMBLE, MODELS = "ensemble.json", "models"
+#: What the folder of a model or of an ensemble may hold.
+FILES = (*files.FILES, ENSEMBLE, MODELS)
+
+
+def mean_probability(nlls: Sequence[Float64]) -> Float64:
+    """Return the nll of the mean of several models' probabilities of the same tokens, (T,)."""
+    mean: Float64 = np.log(len(nlls)) - np.logaddexp.reduce([-nll for nll in nlls], axis=0)
+    return mean
+
+
+class Ensemble:
+    """Several trained models; the mean of their probabilities.
+
+    Each has been trained by itself, with a tree, a layer, sizes and a random state of its own. They
+    have the same words, not needfully in the same order.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        Language models, one or more. The first gives the order of the labels.
+
+    Attributes
+    ----------
+    models : list of Model
+    spec : LayerSpec
+        The first model's, whose labels are the vocabulary.
+
+    Raises
+    ------
+    OptionError
+        When there is none, one is no language model, or their words differ.
+
+    Examples
+    --------
+    >>> Ensemble([one_model, another]).perplexity(test)              # doctest: +SKIP
+    103.2
+    """
+
+    is_language_model = True
+
+    def __init__(self, models: Sequence[Model[Any]]) -> None:
+        self.models = list(models)
+        if not self.models:
+            raise OptionError("an ensemble wants one model or more")
+        first = self.models[0]
+        for number, model in enumerate(self.models, 1):
+            if not isinstance(model, Model) or not model.is_language_model:
+                what = model.name if isinstance(model, Model) else type(model).__name__
+                raise OptionError(f"model {number} is {what}; ensembles are of language models")
+            if set(model.spec.labels) != set(first.spec.labels):
+                raise OptionError(
+                    f"model {number} has {plural(len(model.spec.labels), 'word')}, model 1 "
+                    f"{len(first.spec.labels):,}, not the same; train all over one vocabulary"
+                )
+        self.spec: LayerSpec = first.spec
+        self.predicts = first.predicts
+        number_of = {word: label for label, word in enumerate(first.spec.labels)}
+        #: (V,) label of the first model of each label of a model
+        self._labels = [
+            np.array([number_of[word] for word in model.spec.labels]) for model in self.models
+        ]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({plural(len(self.models), 'model')})"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The labels in their order, with their counts."""
+        return self.spec.vocabulary
+
+    @property
+    def texts(self) -> list[Text]:
+        """The texts that the models were trained and validated on, and their layers made from."""
+        return texts([[model.texts, model.spec.made_from] for model in self.models])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trained parameters of all models."""
+        return sum(array.size for model in self.models for array in model.parameters().values())
+
+    def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
+        windows = [model.windows(corpus) for model in self.models]
+        of_models = [
+            scored_batches(model.context_model, model.layer, of_model)
+            for model, of_model in zip(self.models, windows, strict=True)
+        ]
+        with progress.task(f"scoring {windows[0].corpus.name}", len(windows[0]), "tokens") as task:
+            for batches in zip(*of_models, strict=True):
+                (_, targets, oov), _ = batches[0]
+                yield mean_probability([nll for _, nll in batches]), oov
+                task.advance(len(targets))
+
+    def score(self, corpus: Corpus) -> TextScore:
+        """Score every position of a corpus."""
+        batches = list(self.scored(corpus))
+        nll = np.concatenate([np.empty(0), *(nll for nll, _ in batches)])
+        oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
+        return TextScore(float(nll.sum()), len(nll), float(nll[oov].sum()), int(oov.sum()))
+
+    def nll(self, corpus: Corpus) -> Float64:
+        """Return the nll in nats of every token in the order of the text, as `Model.nll` does."""
+        return np.concatenate([np.empty(0), *(nll for nll, _ in self.scored(corpus))])
+
+    def perplexity(self, corpus: Corpus) -> float:
+        """Return the perplexity over all tokens of a corpus, ``<unk>`` and ``<eos>`` included."""
+        return self.score(corpus).perplexity
+
+    def log_prob(self, contexts: Sequence[Sequence[str]]) -> Float64:
+        """Return the log-probabilities of all labels, a float64 array (B, V), of lists of words."""
+        total = np.full((len(contexts), len(self.spec.labels)), -np.inf)
+        for model, label in zip(self.models, self._labels, strict=True):
+            total[:, label] = np.logaddexp(total[:, label], model.log_prob(contexts))
+        log_prob: Float64 = total - np.log(len(self.models))
+        return log_prob
+
+    def top_k(self, contexts: Sequence[Sequence[str]], k: int = 10) -> tuple[Int64, Float64]:
+        """Return the k most probable labels of each context and their log-probabilities (B, k).
+
+        As `Model.top_k`, but of lists of words, and among all words: a search of the trees by
+        themselves would not find the words whose mean is highest.
+        """
+        check_k(k)
+        return most_probable(self.log_prob(contexts), k)
+
+    def predict(
+        self, contexts: Sequence[Sequence[str]], k: int = 10
+    ) -> list[list[tuple[str, float]]]:
+        """Return the k most probable words of each context and their probabilities, exactly."""
+        return as_words(self.spec.labels, *self.top_k(contexts, k))
+
+    def sample(
+        self, length: int, context: Sequence[str] = (), *, random_state: int = 0
+    ) -> list[str]:
+        """Write `length` words, each drawn given the ones before it, by one of the models.
+
+        Raises OptionError when `length` is negative or `random_state` out of range.
+        """
+        if length < 0:
+            raise OptionError(f"length is {length}; it must be 0 or more")
+        rng = np.random.default_rng(check_value("random_state", random_state, RandomState))
+        words = list(context)
+        with progress.task("sampling", length, "words") as task:
+            for _ in range(length):
+                model = self.models[rng.integers(len(self.models))]
+                ids = model.context_ids([words])
+                hidden = model.context_model.hidden(ids)
+                label = model.layer.in_context(ids).sample(hidden, rng)[0]
+                words.append(model.spec.labels[label])
+                task.advance()
+        return words[len(context) :]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the ensemble as a folder; FileFormatError if it cannot be.
+
+        Models of an ensemble that the folder held are removed when the new ones are all there, so
+        that a process which is killed leaves the old or the new one.
+        """
+        home = Path(folder)
+        if current_file(home, CONFIG).exists():
+            raise FileFormatError(f"{home} holds a model; choose another folder for the ensemble")
+        unfinished, keys = home / MODELS / "unfinished", list[str]()
+        for model in self.models:
+            model.save(unfinished)
+            keys.append(content_key(unfinished))
+            if (home / MODELS / keys[-1]).exists():
+                shutil.rmtree(unfinished)
+            else:
+                with explained(f"write {home}", FileFormatError):
+                    unfinished.rename(home / MODELS / keys[-1])
+        write_json(home / ENSEMBLE, {"format": FORMAT, "version": VERSION, "models": keys})
+        for other in (home / MODELS).iterdir():
+            if other.name not in keys:
+                shutil.rmtree(other, ignore_errors=True)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read an ensemble from its folder.
+
+        Raises
+        ------
+        FileFormatError
+            When there is none, or a model is missing, damaged or another than was saved.
+        """
+        home = Path(folder)
+        document = read_json(home / ENSEMBLE, "give the folder of a saved ensemble")
+        match document:
+            case {"format": kind, "version": version, "models": [*keys]} if kind == FORMAT:
+                pass
+            case _:
+                raise FileFormatError(f"{home / ENSEMBLE} is not that of an ensemble")
+        if version != VERSION:
+            raise FileFormatError(
+                f"{home / ENSEMBLE}: version {version!r}; this hstree reads version {VERSION}"
+            )
+        models = []
+        for key in keys:
+            if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
+                raise FileFormatError(f"{home / ENSEMBLE}: {key!r} does not name a model")
+            models.append(load(home / MODELS / key))
+            if content_key(home / MODELS / key) != key:
+                raise FileFormatError(
+                    f"{home / MODELS / key} is not the model that {ENSEMBLE} was written for; save "
+                    "the ensemble again"
+                )
+        try:
+            return cls(models)
+        except OptionError as error:
+            raise FileFormatError(f"{home}: no ensemble can be made of it: {error}") from error
+
+
+def load_model(folder: str | os.PathLike[str]) -> Model[Any] | Ensemble:
+    """Read a saved model of any class, or a saved ensemble, from its folder.
+
+    Raises
+    ------
+    FileFormatError
+        When a file is missing, damaged, of another version or does not fit the others.
+    """
+    return Ensemble.load(folder) if is_ensemble(folder) else load(folder)
+
+
+def is_ensemble(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder holds an ensemble, not one model."""
+    return Path(folder, ENSEMBLE).is_file() and not current_file(folder, CONFIG).exists()
