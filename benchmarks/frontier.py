@@ -1,4 +1,4 @@
-"""The frontier of perplexity against time: flat, trees by themselves, and several side by side.
+"""The frontier of perplexity against time: flat, trees, several side by side, and ensembles.
 
 Every row is trained until validation stops, or for 40 epochs, and every finished run is kept in the
 folder, so that a repeated command continues. Ratios to flat have intervals over blocks of test
@@ -6,58 +6,80 @@ tokens. Rows that another beats in seconds from the text and in test perplexity 
 frontier.
 
     python -m benchmarks.frontier [--corpus brown] [--rows ROW ...] [--seeds 3] [--json FILE]
+    python -m benchmarks.frontier --text train.txt valid.txt test.txt [--words 10000] ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import hstree
 from benchmarks import table
 from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, seconds_from_text
 from benchmarks.morin_bengio import brown_splits
+from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import Comparison
 from hstree.report.charts import pareto
-from hstree_cli.method_strings import parse_method
+from hstree_cli.method_strings import parse_entries
 from hstree_cli.result_tables import ratio_text
 
-ROWS = tuple(
-    parse_method(row)
-    for row in (
-        "semantic",
-        "gmm",
-        "gmm --epsilon 0.4 --trees 4",
-        "classes",
-        "classes --cluster-by vectors",
-        "classes --short-list 1000 --n-classes 50",
-        "classes --short-list 1000 --n-classes 50 --cluster-by vectors",
-        "classes --short-list 1000 --n-classes 60 --trees 4 --shared-list --cluster-by vectors",
-        "classes --short-list 1000 --n-classes 50 --trees 2 --cluster-by vectors",
-        "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors",
-        "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors",
-        "classes --short-list 250 --n-classes 60 --trees 8 --cluster-by vectors",
-        "huffman + ngrams",
-        "semantic + ngrams",
-        "gmm + ngrams",
-        "classes + ngrams",
-        "classes + ngrams --min-count 1",
-        "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors + ngrams",
-        "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams",
-        "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams"
-        " --min-count 1",
-        "flat",
-        "flat + ngrams",
-    )
+_THREE = "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors + ngrams"
+_NAMES = (
+    "semantic",
+    "gmm",
+    "gmm --epsilon 0.4 --trees 4",
+    "classes",
+    "classes --cluster-by vectors",
+    "classes --short-list 1000 --n-classes 50",
+    "classes --short-list 1000 --n-classes 50 --cluster-by vectors",
+    "classes --short-list 1000 --n-classes 60 --trees 4 --shared-list --cluster-by vectors",
+    "classes --short-list 1000 --n-classes 50 --trees 2 --cluster-by vectors",
+    "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors",
+    "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors",
+    "classes --short-list 250 --n-classes 60 --trees 8 --cluster-by vectors",
+    "huffman + ngrams",
+    "semantic + ngrams",
+    "gmm + ngrams",
+    "classes + ngrams",
+    "classes + ngrams --min-count 1",
+    _THREE,
+    "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams",
+    "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams --min-count 1",
+    "2 x classes + ngrams",
+    "3 x gmm + ngrams",
+    f"2 x {_THREE}",
+    f"3 x {_THREE}",
+    f"4 x {_THREE}",
+    "flat",
+    "flat + ngrams",
+    "3 x flat",
 )
+ROWS, _ = parse_entries(_NAMES, ())
 
 
 def main() -> None:
     command = parser(__doc__, ROWS, "runs/frontier", epochs=40)
     add_ptb(command)
     command.add_argument("--corpus", choices=("ptb", "brown"), default="ptb")
+    command.add_argument(
+        "--text", type=Path, nargs=3, metavar="FILE", help="training, validation and test text"
+    )
+    command.add_argument("--words", type=int, help="with --text: number of words, others <unk>")
     options = command.parse_args()
-    splits = brown_splits() if options.corpus == "brown" else ptb_splits(options.ptb)
+    if options.text is not None:
+        splits = splits_of(options.text, options.words)
+    else:
+        splits = brown_splits() if options.corpus == "brown" else ptb_splits(options.ptb)
     table.report("frontier", rows(compared(ROWS, splits, options)), options.json)
+
+
+def splits_of(files: list[Path], words: int | None) -> Splits:
+    """Read three texts over the most frequent words of the first."""
+    parts = [hstree.Corpus.read(file) for file in files]
+    vocabulary = parts[0].select_vocabulary(max_size=words, unk=True)
+    return Splits(*(part.with_vocabulary(vocabulary) for part in parts))
 
 
 def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:

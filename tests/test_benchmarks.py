@@ -164,6 +164,19 @@ def test_frontier_marks_the_rows_that_none_beats(monkeypatch, capsys, tmp_path):
         assert row["ratio to flat"].startswith("1.000") == (row["tree"] == "flat")
 
 
+@pytest.mark.usefixtures("short_turns")
+def test_frontier_takes_another_text_and_ensembles(monkeypatch, capsys, tmp_path):
+    files = [write_lines(tmp_path / f"{i}.txt", markov_lines(1_500, i)[0]) for i in range(3)]
+    chosen = ("--text", *files, "--words", 5, "--epochs", 1, "--folder", tmp_path / "runs")
+    names = ("classes + ngrams", "2 x classes + ngrams")
+    one, two = run("frontier", monkeypatch, capsys, tmp_path, *chosen, "--rows", *names)
+    assert [one["tree"], two["tree"]] == list(names)
+    assert two["parameters"] == 2 * one["parameters"]
+    results = json.loads((tmp_path / "runs" / "results.json").read_text())
+    assert results["vocabulary"]["size"] == 5
+    assert results["oov"]["train"] > 0
+
+
 def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     texts = [corpus_of(tmp_path, markov_lines(2_000, i)[0], name=f"{i}.txt") for i in range(3)]
     words = texts[0].vocabulary
