@@ -53,7 +53,8 @@ def compare(
         list[str] | None,
         option(
             "--method -m",
-            'Method with its options, as in "gmm --epsilon 0.4" or "gmm + ngrams"; repeatable.',
+            'Method with its options, as in "gmm --epsilon 0.4" or "gmm + ngrams", or several models '
+            'of one, "3 x gmm"; repeatable.',
             "METHOD",
             autocompletion=methods,
         ),
@@ -98,7 +99,9 @@ def compare(
     them from a model that was trained on a random tree. Rows are in the order
     methods, trees, layers, baselines; the row named below them is chosen by
     validation perplexity. With --tree and no option that chooses words, the words are those
-    of the first tree; all trees must have the same words.
+    of the first tree; all trees must have the same words. "3 x gmm" trains three models,
+    each with a seed and a tree of its own, and scores by the mean of their probabilities;
+    "3 x" may precede a layer, too.
 
     By default it compares random, huffman, semantic, gmm, gmm --epsilon 0.4 --trees
     4, classes, flat and, with --model lbl, kn5. The time of the flat softmax grows

@@ -19,7 +19,7 @@ def ensemble(
     ctx: typer.Context,
     models: Annotated[
         list[Path],
-        argument("MODEL_DIR...", "Folders of models that `hstree evaluate --save` wrote."),
+        argument("MODEL_DIR", "Folders of models that `hstree evaluate --save` wrote."),
     ],
     output: Annotated[Path, option("--output -o", "Folder of the ensemble.", "DIR")],
     quiet: Quiet = False,
