@@ -53,8 +53,8 @@ def compare(
         list[str] | None,
         option(
             "--method -m",
-            'Method with its options, as in "gmm --epsilon 0.4" or "gmm + ngrams", or several models '
-            'of one, "3 x gmm"; repeatable.',
+            'Method with its options, as in "gmm --epsilon 0.4" or "gmm + ngrams", or several '
+            'models of one, "3 x gmm"; repeatable.',
             "METHOD",
             autocompletion=methods,
         ),
