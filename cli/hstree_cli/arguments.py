@@ -52,13 +52,15 @@ def refuse_lists(flag: str, values: Sequence[object] | None) -> None:
     from hstree.errors import OptionError
     from hstree.layers.registry import LAYERS
     from hstree.tree.files import ENDINGS
+    from hstree_cli.method_strings import split_models
 
     known = {*BUILDERS.names(), *LAYERS.names(), *(f"kn{order}" for order in range(2, 8))}
     for value in map(str, values or ()):
         names = [name.strip() for name in value.split(",") if name.strip()]
         # A comma may belong to an option's value, or to the name of a file.
         if Path(value).exists() or not any(
-            name.split()[0] in known or name.endswith(ENDINGS) for name in names[1:]
+            split_models(name)[1].split()[0] in known or name.endswith(ENDINGS)
+            for name in names[1:]
         ):
             continue
         repeated = " ".join(f"{flag} {shlex.quote(name)}" for name in names)

@@ -150,23 +150,33 @@ def _as_typed(method: Method) -> str:
     return f"{name} + {spelled(LAYERS.get(method.layer), method.layer_options)}"
 
 
-def _split_models(text: str) -> tuple[int, str]:
-    """Return the number of models of a row, and what each is: "3 x gmm" names an ensemble."""
+def split_models(text: str) -> tuple[int | None, str]:
+    """Return the number of models of an ensemble and what each is; None for another row.
+
+    Examples
+    --------
+    >>> split_models("3 x gmm --trees 2"), split_models("gmm")
+    ((3, 'gmm --trees 2'), (None, 'gmm'))
+    """
     match = re.fullmatch(r"\s*(\d+)\s+x\s+(.*)", text, re.DOTALL)
-    return (int(match[1]), match[2]) if match else (1, text)
+    if match is None:
+        return None, text
+    if int(match[1]) < 2:
+        raise OptionError(f"{text!r} is no ensemble, which has 2 models or more; type {match[2]!r}")
+    return int(match[1]), match[2]
 
 
-def _several(entry: Any, models: int) -> Entry:
-    """Return an ensemble of an entry; the entry itself as one model."""
-    return entry if models == 1 else Ensemble(entry, models)
+def _several(entry: Any, models: int | None) -> Entry:
+    """Return an ensemble of an entry; the entry itself without a number of models."""
+    return entry if models is None else Ensemble(entry, models)
 
 
 def parse_entries(methods: Iterable[str], layers: Iterable[str]) -> tuple[list[Entry], list[Entry]]:
     """Read methods, and output layers, with their options, each maybe an ensemble ("3 x gmm")."""
     of_methods, of_layers = list[Entry](), list[Entry]()
-    for models, text in map(_split_models, methods):
+    for models, text in map(split_models, methods):
         of_methods.append(_several(parse_method(text), models))
-    for models, text in map(_split_models, layers):
+    for models, text in map(split_models, layers):
         kind, options, name = parse_layer(text)
         of_layers.append(_several(Layer(kind.name, options, name), models))
     return of_methods, of_layers
@@ -183,12 +193,12 @@ def parse_rows(text: str) -> list[Entry]:
     >>> [row.name for row in parse_rows("huffman, gmm --trees 4,flat")]
     ['huffman', 'gmm --trees 4', 'flat']
     """
-    return [_row(one) for one in re.split(r",\s+|,(?![\s\d*])", text)]
+    return [_row(one) for one in re.split(r",\s+|,(?=\d+\s+x\s)|,(?![\s\d*])", text)]
 
 
 def _row(text: str) -> Entry:
-    models, text = _split_models(text)
-    if models != 1:
+    models, text = split_models(text)
+    if models is not None:
         return _several(_row(text), models)
     name = text.split()[0] if text.strip() else ""
     if name.endswith((".json", ".json.gz", ".npz")):
@@ -210,6 +220,8 @@ def _row(text: str) -> Entry:
 
 def _parsed(text: str, get: Callable[[str], Any], what: str) -> tuple[Any, dict[str, Any], str]:
     """Return the registered record that a string names, its options, and the string, normalised."""
+    if split_models(text)[0] is not None:
+        raise OptionError(f"{text!r} is an ensemble, which is a row of `hstree compare` alone")
     try:
         words = shlex.split(text)
     except ValueError as error:

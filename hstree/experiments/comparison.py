@@ -173,12 +173,6 @@ def _work_of(
         check_minutes(minutes, options)
     elif equal_seconds:
         raise OptionError("equal_seconds divides a budget of minutes; give minutes")
-    several = next((entry for entry in named if isinstance(entry, Ensemble)), None)
-    if equal_seconds and several is not None:
-        raise OptionError(
-            f"equal_seconds would train each model of {several.name} as long as any row; leave it "
-            "out, or compare after equal epochs"
-        )
     return Work.of(text, named, folder, seeds, options), named
 
 
@@ -235,6 +229,12 @@ def _job(
     is_same = may_share(work.home, work.splits, work.config, force=force)
     kept = _rows_in(work.home) if is_same and not only else []
     entries = with_kept(named, kept, work.home)
+    several = next((entry for entry in entries if isinstance(entry, Ensemble)), None)
+    if equal_seconds and several is not None:
+        raise OptionError(
+            f"equal_seconds would train each model of {several.name} as long as any row; compare "
+            "it after equal epochs, in another folder if it is kept in this one"
+        )
     work.build_trees(entries)
     measured: dict[str, Speeds] = {}
     planned = plan({"equal_epochs": work}, entries, measured)

@@ -292,27 +292,41 @@ def as_entries(entries: Sequence[EntryLike]) -> list[Entry]:
     converted = [_as_entry(entry) for entry in entries]
     if not converted:
         raise OptionError("there is nothing to compare; name a method, a tree or a baseline")
+    check_names(converted)
+    return converted
+
+
+def check_names(entries: Sequence[Entry]) -> None:
+    """Refuse rows that are the same, and different rows or models of one name; OptionError."""
     names: dict[str, str] = {}
-    for entry in converted:
+    for entry in entries:
         if entry.slug in names:
             first = names[entry.slug]
             same = "occurs twice" if first == entry.name else f"and {entry.name} agree"
             raise OptionError(f"{first} {same} in the comparison; name each once")
-        if entry.name in names.values():
-            raise OptionError(f"two rows are named {entry.name}; give each another name")
         names[entry.slug] = entry.name
-    trained: dict[str, str] = {}
-    for entry in converted:
-        if not isinstance(entry, Baseline):
-            model = model_of(entry)
-            if trained.setdefault(model.name, model.slug) != model.slug:
-                raise OptionError(f"two kinds of models are named {model.name}; rename one")
-    return converted
+    slugs: dict[str, str] = {}
+    models = [entry.of for entry in entries if isinstance(entry, Ensemble)]
+    for named in [*entries, *models]:
+        if slugs.setdefault(named.name, named.slug) != named.slug:
+            what = "rows" if named in entries else "rows, or a row and the models of an ensemble,"
+            raise OptionError(f"two {what} are named {named.name}; give each another name")
 
 
 def model_of(entry: Trained | Ensemble) -> Trained:
     """Return what is trained for a row: the entry, or what each model of an ensemble is."""
     return entry.of if isinstance(entry, Ensemble) else entry
+
+
+def states_of(entry: Trained | Ensemble, seed: int, first: int) -> range:
+    """Return the random states of the models of a row for a seed, of seeds from `first` on.
+
+    The seed itself, but for an ensemble of k models k states, other ones for each seed. They do
+    not depend on the number of seeds.
+    """
+    models = entry.models if isinstance(entry, Ensemble) else 1
+    start = first + (seed - first) * models
+    return range(start, start + models)
 
 
 def trained_of(entries: Sequence[Entry]) -> list[Trained]:

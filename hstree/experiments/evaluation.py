@@ -288,6 +288,8 @@ def read_by_builder(tree: Tree | LayerSpec, test: Corpus) -> str | None:
 
 def read_by_model(model: Model[Any] | Ensemble, test: Corpus) -> str | None:
     """Name test lines that a model was trained on, or its tree built from, in one sentence."""
+    if isinstance(model, Ensemble):
+        return next(filter(None, (read_by_model(one, test) for one in model.models)), None)
     if (lines := shared(model.texts, test.source)) is not None:
         return (
             f"the model was trained or validated on {lines}, which are scored here: its figure is "

@@ -29,11 +29,13 @@ from hstree.errors import HstreeError, OptionError
 from hstree.experiments import throughput
 from hstree.experiments.entries import (
     Baseline,
+    Ensemble,
     Entry,
     Layer,
     Method,
     Trained,
     model_of,
+    states_of,
     trained_of,
 )
 from hstree.experiments.evaluation import Splits
@@ -149,11 +151,14 @@ class Plan:
         Seconds of measuring speeds at the end.
     fit : Fit or None
         How they were fitted to a budget; None without one.
+    seeds : range
+        Of the rows; the random states of an ensemble's models are `states_of` them.
     """
 
     runs: list[PlannedRun]
     measuring: float
     fit: Fit | None = None
+    seeds: range = range(1)
 
     @property
     def seconds(self) -> float:
@@ -250,7 +255,7 @@ def plan(
     rounds = ROUNDS
     if all(run.finished for run in runs):
         rounds -= min(ROUNDS, next(iter(works.values())).kept_rounds(entries))
-    return Plan(runs, rounds * sum(of_rows))
+    return Plan(runs, rounds * sum(of_rows), seeds=next(iter(works.values())).seeds)
 
 
 def in_order(work: Work, entries: Sequence[Entry]) -> list[tuple[Trained | Baseline, int]]:
@@ -470,26 +475,26 @@ def fitted(
             raise _too_short(minutes, runs, planned.measuring + spent)
         runs = [_limited(run, epochs=MOST_EPOCHS, budget=seconds) for run in runs]
         options: dict[str, Any] = {"epochs": MOST_EPOCHS, "seconds": seconds}
-        return Plan(runs, planned.measuring, Fit(minutes, equal_seconds, options, left_out))
+        fit = Fit(minutes, equal_seconds, options, left_out)
+        return replace(planned, runs=runs, fit=fit)
     while (fitting := _epochs_within(runs, total)) < FEWEST_EPOCHS:
-        slowest = None if all_rows else _slowest(runs, rows)
+        slowest = None if all_rows else _slowest(runs, rows, planned.seeds)
         if slowest is None:
             break
-        seconds = slowest.epoch + slowest.validation
-        kept = [entry for entry in rows if _what_runs(entry).slug != slowest.entry.slug]
-        for entry in rows:
-            if entry not in kept:
-                left_out[entry.name] = f"an epoch takes {seconds:,.0f} seconds"
-        rows = kept
-        needed = {entry.slug for entry in [*map(_what_runs, rows), *sources(rows)]}
-        runs = [run for run in runs if run.entry.slug in needed]
+        of_model = _runs_of(slowest, runs, planned.seeds)[0]
+        models = slowest.models if isinstance(slowest, Ensemble) else 1
+        seconds = models * (of_model.epoch + of_model.validation)
+        left_out[slowest.name] = f"an epoch takes {seconds:,.0f} seconds"
+        rows.remove(slowest)
+        needed = [run for row in rows for run in _runs_of(row, runs, planned.seeds, learned=True)]
+        runs = [run for run in runs if run in needed]
     if fitting < 1:
         raise _too_short(minutes, runs, planned.measuring + spent)
     limit = max((run.epochs for run in runs if run.budget is None), default=0)
     epochs = min(math.floor(min(fitting, MOST_EPOCHS)), limit)
     runs = [_limited(run, epochs=epochs) if run.budget is None else run for run in runs]
     fit = Fit(minutes, equal_seconds, {"epochs": epochs}, left_out)
-    return Plan(runs, planned.measuring, fit)
+    return replace(planned, runs=runs, fit=fit)
 
 
 def check_minutes(minutes: float, options: Mapping[str, Any]) -> None:
@@ -538,19 +543,31 @@ def _equal_seconds(runs: Sequence[PlannedRun], total: float) -> float:
     return float(math.floor(low + 1e-6))
 
 
-def _what_runs(entry: Entry) -> Trained | Baseline:
-    return entry if isinstance(entry, Baseline) else model_of(entry)
+def _runs_of(
+    row: Entry, runs: Sequence[PlannedRun], seeds: range, *, learned: bool = False
+) -> list[PlannedRun]:
+    """Return the runs of a row; with `learned` those of its vectors, too."""
+    if isinstance(row, Baseline):
+        return [run for run in runs if run.entry.slug == row.slug]
+    states = {state for seed in seeds for state in states_of(row, seed, seeds[0])}
+    slugs = {entry.slug for entry in [model_of(row), *(sources([row]) if learned else [])]}
+    return [run for run in runs if run.entry.slug in slugs and run.seed in states]
 
 
-def _slowest(runs: Sequence[PlannedRun], rows: Sequence[Entry]) -> PlannedRun | None:
-    """Return a run of the row whose fewest epochs take longest; None if too few rows are left."""
-    slugs = {_what_runs(entry).slug for entry in rows}
-    timed = [run for run in runs if run.entry.slug in slugs and run.epoch > 0]
-    if len({run.entry.slug for run in timed}) <= FEWEST_ROWS:
+def _slowest(
+    runs: Sequence[PlannedRun], rows: Sequence[Entry], seeds: range
+) -> Trained | Ensemble | None:
+    """Return the row whose fewest epochs take longest; None if too few rows are left."""
+    seconds: dict[str, float] = {}
+    trained = {row.slug: row for row in rows if not isinstance(row, Baseline)}
+    for slug, row in trained.items():
+        of_row = [run for run in _runs_of(row, runs, seeds) if run.epoch > 0]
+        if of_row:
+            limited = (_limited(run, epochs=FEWEST_EPOCHS, budget=run.budget) for run in of_row)
+            seconds[slug] = sum(run.seconds for run in limited)
+    if len(seconds) <= FEWEST_ROWS:
         return None
-    return max(
-        timed, key=lambda run: _limited(run, epochs=FEWEST_EPOCHS, budget=run.budget).seconds
-    )
+    return trained[max(seconds, key=lambda slug: seconds[slug])]
 
 
 def _too_short(minutes: float, runs: Sequence[PlannedRun], measuring: float) -> OptionError:

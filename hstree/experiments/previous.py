@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from hstree._files import read_json
 from hstree.errors import HstreeError, InputError
 from hstree.experiments import results
-from hstree.experiments.entries import Entry, entry_of
+from hstree.experiments.entries import Entry, check_names, entry_of
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import Row, Split, VocabularyFigures, decode
 
@@ -95,7 +95,8 @@ def _difference(kept: _Subject, splits: Splits, config: Mapping[str, Any]) -> st
 def with_kept(named: Sequence[E], kept: Sequence[Row], folder: Path) -> list[E]:
     """Return the entries of kept rows and, in their places or after them, those named.
 
-    A row whose entry cannot be made again, as a file is gone, is left out.
+    A row whose entry cannot be made again, as a file is gone, is left out. Raises OptionError when
+    two of them have one name.
     """
     by_slug = {entry.slug: entry for entry in named}
     entries: list[E] = []
@@ -105,4 +106,6 @@ def with_kept(named: Sequence[E], kept: Sequence[Row], folder: Path) -> list[E]:
         except HstreeError:
             continue
         entries.append(by_slug.pop(entry.slug, entry))
-    return [*entries, *by_slug.values()]
+    entries += by_slug.values()
+    check_names(entries)
+    return entries

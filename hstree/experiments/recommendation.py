@@ -391,10 +391,11 @@ def recommend(
         candidates = default_candidates(len(splits.train.vocabulary), with_contexts=with_contexts)
     named = as_entries(candidates)
     entries = [entry for entry in named if isinstance(entry, Trained)]
-    if len(entries) < len(named):
-        raise OptionError(
-            "baselines and ensembles are no output layers; name methods, trees and layers alone"
-        )
+    for entry in named:
+        if not isinstance(entry, Trained):
+            raise OptionError(
+                f"{entry.name} is not one output layer; name methods, trees and layers alone"
+            )
     learning = {**options, "epochs": MOST_EPOCHS, "seconds": LEARNING * seconds}
     work = replace(Work.of(splits, entries, folder, 1, learning), score_train=False)
     record = {

@@ -12,7 +12,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
@@ -108,18 +108,24 @@ class TreeFigures:
         document = statistics.as_dict()
         return cls(**document | {"code_length": CodeLength(**document["code_length"])})
 
-    def times(self, models: int) -> Self:
-        """Return the figures of a label's codes and of a target's scores in several such trees."""
-        codes, length, scores = self.codes_per_label, self.code_length, self.scores_per_target
+    @classmethod
+    def of_ensemble(cls, trees: Sequence[Self]) -> Self:
+        """Return the first tree's figures, its codes, their length and scores summed over all."""
         return replace(
-            self,
-            codes_per_label=codes and models * codes,
+            trees[0],
+            codes_per_label=_sum(tree.codes_per_label for tree in trees),
             code_length=CodeLength(
-                uniform=length.uniform and models * length.uniform,
-                weighted=length.weighted and models * length.weighted,
+                uniform=_sum(tree.code_length.uniform for tree in trees),
+                weighted=_sum(tree.code_length.weighted for tree in trees),
             ),
-            scores_per_target=scores and models * scores,
+            scores_per_target=_sum(tree.scores_per_target for tree in trees),
         )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Return the sum of figures; None if one is not known."""
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._options import RandomState, check_value
-from hstree._typing import Bool, Float64
+from hstree._typing import Bool, Float64, Int64
 from hstree.builders import BuilderInput
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap
@@ -32,6 +32,7 @@ from hstree.experiments.entries import (
     Trained,
     model_of,
     record_of,
+    states_of,
     trained_of,
 )
 from hstree.experiments.evaluation import Splits, seen, versions
@@ -98,6 +99,16 @@ def check_language_model(config: Mapping[str, Any], name: str) -> None:
         raise OptionError(
             f"{name} gives the perplexity of a word given the words before it, "
             f"{model.name} that of a {model.predicts}; leave out the baselines"
+        )
+
+
+def _check_ensemble(config: Mapping[str, Any], name: str) -> None:
+    """Refuse ensembles of models that do not give each word of a text one probability."""
+    model = kind_of(config).model
+    if not model.is_language_model:
+        raise OptionError(
+            f"{name} is an ensemble, which is of language models; {model.name} predicts a "
+            f"{model.predicts}: leave it out"
         )
 
 
@@ -170,16 +181,18 @@ class Work:
         if not 1 <= seeds <= MAX_SEEDS:
             raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
         splits, config = Splits.of(text), config_of(options)
-        baselines = [entry.name for entry in entries if isinstance(entry, Baseline)]
-        if baselines:
-            check_language_model(config, baselines[0])
+        for entry in entries:
+            if isinstance(entry, Baseline):
+                check_language_model(config, entry.name)
+            elif isinstance(entry, Ensemble):
+                _check_ensemble(config, entry.name)
         for split in splits.as_dict().values():
             overlap(split)
         _check_words(entries, splits.train.vocabulary)
         first = config.pop("random_state")
-        models = max((e.models for e in entries if isinstance(e, Ensemble)), default=1)
-        check_value("random_state", first + seeds * models - 1, RandomState)
         work = cls(splits, Path(folder), config, range(first, first + seeds))
+        last = [work.states(e, work.seeds[-1])[-1] for e in entries if not isinstance(e, Baseline)]
+        check_value("random_state", max(last, default=first), RandomState)
         for entry in trained_of(entries):
             if isinstance(entry, Method):
                 _check_layer(entry.name, entry.over(_SMALLEST), config)
@@ -203,14 +216,8 @@ class Work:
                         self.tree(model, state)
 
     def states(self, entry: Trained | Ensemble, seed: int) -> range:
-        """Return the random states of the models of a row for one of `seeds`; an ensemble's differ.
-
-        They depend on the first seed, not on how many there are: an ensemble of three has those
-        from 3 s on for s seeds after it.
-        """
-        models = entry.models if isinstance(entry, Ensemble) else 1
-        first = self.seeds[0] + (seed - self.seeds[0]) * models
-        return range(first, first + models)
+        """Return the random states of the models of a row for one of `seeds`."""
+        return states_of(entry, seed, self.seeds[0])
 
     def comparison(
         self,
@@ -373,17 +380,17 @@ class Work:
         test = self.splits.test.with_vocabulary(self.splits.train.vocabulary)
         return words_of(test, nll_of_row, list(dict.fromkeys(wanted)))
 
-    def kept_spec(self, entry: Trained) -> LayerSpec:
-        """Return the output layer of the first random state; a tree as its file has it."""
+    def kept_spec(self, entry: Trained, state: int) -> LayerSpec:
+        """Return the output layer of a random state; a tree as its file has it."""
         if self.trees is not None:
-            return self.trees.kept_spec(entry)
+            return self.trees.kept_spec(entry, state)
         if isinstance(entry, Method):
-            return entry.over(load(self.folder(entry, self.seeds[0]) / "tree.json"))
-        return self.spec(entry, self.seeds[0])
+            return entry.over(load(self.folder(entry, state) / "tree.json"))
+        return self.spec(entry, state)
 
     def kept_specs(self, entries: Sequence[Entry]) -> dict[str, LayerSpec]:
         """Return the output layers of the first random state of trained entries, by row."""
-        return {entry.name: self.kept_spec(entry) for entry in trained_of(entries)}
+        return {entry.name: self.kept_spec(entry, self.seeds[0]) for entry in trained_of(entries)}
 
     def speeds(self, entries: Sequence[Entry], rounds: int = ROUNDS) -> Speeds:
         """Return the speeds of the rows in training and testing, and of what they learn from.
@@ -483,9 +490,11 @@ class Work:
         self, entry: Trained | Ensemble, trained: Sequence[RunResult], spec: LayerSpec
     ) -> Row:
         """Return the row of an output layer, or of an ensemble, without speeds and ratios."""
-        model, models = model_of(entry), len(self.states(entry, self.seeds[0]))
+        model, models = model_of(entry), self.states(entry, self.seeds[0])
         states = [state for seed in self.seeds for state in self.states(entry, seed)]
         folders = [self.relative_folder(model, state) for state in states]
+        others = [self.kept_spec(model, state).tree for state in models[1:]]
+        trees = [tree for tree in (spec.tree, *others) if tree is not None]
         of_tree = dict.fromkeys(["tree_file", "tree", "code_lengths", "in_wordnet"])
         return Row(
             name=entry.name,
@@ -495,11 +504,14 @@ class Work:
                 "method": spec.kind.name,
                 "options": dict(spec.options),
                 **of_tree,
-                **(self._tree_figures(spec.tree, folders[0], models) if spec.tree else {}),
+                **(self._tree_figures(trees, folders[0]) if trees else {}),
             },
             layer=LayerFigures.of(spec) if spec.tree else None,
-            models=models,
-            parameters=models * rows.parameters_of(self.home / folders[0] / "model"),
+            models=len(models),
+            parameters=sum(
+                rows.parameters_of(self.home / folder / "model")
+                for folder in folders[: len(models)]
+            ),
             runs=[
                 RowRun(
                     seed=state,
@@ -517,7 +529,7 @@ class Work:
             ),
             at_epoch_limit=rows.at_epoch_limit(trained),
             out_of_time=sum(bool(result.out_of_time) for result in trained),
-            log_normaliser=rows.log_normaliser(trained) if models == 1 else None,
+            log_normaliser=rows.log_normaliser(trained) if len(models) == 1 else None,
             **_NOT_YET,
         )
 
@@ -534,24 +546,29 @@ class Work:
             for of_seed in scored
         ]
 
-    def _tree_figures(self, tree: Tree, folder: str, models: int) -> dict[str, Any]:
-        """Return the fields of a row that are of its tree, of all trees for an ensemble's costs.
+    def _tree_figures(self, trees: Sequence[Tree], folder: str) -> dict[str, Any]:
+        """Return the fields of a row that are of its tree; costs are of all trees of an ensemble.
 
-        Costs are weighted by the counts of the training split; the tree may have other counts.
+        Costs are weighted by the counts of the training split; a tree may have other counts.
         """
-        vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
-        counts = self.splits.train.with_vocabulary(vocabulary).counts
-        statistics_of_tree = tree_statistics(tree, counts)
+        tree = trees[0]
+        counts = [self._counts_of(one) for one in trees]
+        of_trees = [tree_statistics(*pair) for pair in zip(trees, counts, strict=True)]
         options = tree.meta.get("options")
         return {
             "kind": "tree",
             "tree_file": f"{folder}/tree.json",
-            "method": statistics_of_tree.method,
+            "method": of_trees[0].method,
             "options": options if isinstance(options, dict) else {},
-            "tree": TreeFigures.of(statistics_of_tree).times(models),
-            "code_lengths": rows.code_lengths(tree, counts),
+            "tree": TreeFigures.of_ensemble([TreeFigures.of(one) for one in of_trees]),
+            "code_lengths": rows.code_lengths(tree, counts[0]),
             "in_wordnet": rows.in_wordnet(tree),
         }
+
+    def _counts_of(self, tree: Tree) -> Int64:
+        """Return the counts of a tree's labels (V,) in the training split."""
+        vocabulary = Vocabulary(tree.labels, [0] * tree.n_labels)
+        return self.splits.train.with_vocabulary(vocabulary).counts
 
     def _baseline_row(self, entry: Baseline, result: BaselineResult) -> Row:
         """Return a baseline's row without ratios."""

@@ -20,7 +20,6 @@ from hstree._options import RandomState, check_value
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
 from hstree.data.corpus import Corpus
-from hstree.data.provenance import Text, texts
 from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, OptionError
@@ -106,11 +105,6 @@ class Ensemble:
         return self.spec.vocabulary
 
     @property
-    def texts(self) -> list[Text]:
-        """The texts that the models were trained and validated on, and their layers made from."""
-        return texts([[model.texts, model.spec.made_from] for model in self.models])
-
-    @property
     def n_parameters(self) -> int:
         """Number of trained parameters of all models."""
         return sum(array.size for model in self.models for array in model.parameters().values())
@@ -190,25 +184,30 @@ class Ensemble:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the ensemble as a folder; FileFormatError if it cannot be.
 
-        Models of an ensemble that the folder held are removed when the new ones are all there, so
-        that a process which is killed leaves the old or the new one.
+        Models of the ensemble that the folder held are removed when the new ones are all there, so
+        that a process which is killed leaves the old or the new one; other folders stay.
         """
         home = Path(folder)
         if current_file(home, CONFIG).exists():
             raise FileFormatError(f"{home} holds a model; choose another folder for the ensemble")
-        unfinished, keys = home / MODELS / "unfinished", list[str]()
+        try:
+            before = _keys(home)
+        except FileFormatError:
+            before = []
+        unfinished, keys = home / MODELS / ".unfinished", list[str]()
         for model in self.models:
             model.save(unfinished)
             keys.append(content_key(unfinished))
-            if (home / MODELS / keys[-1]).exists():
-                shutil.rmtree(unfinished)
-            else:
-                with explained(f"write {home}", FileFormatError):
-                    unfinished.rename(home / MODELS / keys[-1])
+            target = home / MODELS / keys[-1]
+            with explained(f"write {home}", FileFormatError):
+                if not _is_whole(target):
+                    shutil.rmtree(target, ignore_errors=True)
+                    unfinished.rename(target)
+                else:
+                    shutil.rmtree(unfinished)
         write_json(home / ENSEMBLE, {"format": FORMAT, "version": VERSION, "models": keys})
-        for other in (home / MODELS).iterdir():
-            if other.name not in keys:
-                shutil.rmtree(other, ignore_errors=True)
+        for key in {*before} - {*keys}:
+            shutil.rmtree(home / MODELS / key, ignore_errors=True)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -220,20 +219,8 @@ class Ensemble:
             When there is none, or a model is missing, damaged or another than was saved.
         """
         home = Path(folder)
-        document = read_json(home / ENSEMBLE, "give the folder of a saved ensemble")
-        match document:
-            case {"format": kind, "version": version, "models": [*keys]} if kind == FORMAT:
-                pass
-            case _:
-                raise FileFormatError(f"{home / ENSEMBLE} is not that of an ensemble")
-        if version != VERSION:
-            raise FileFormatError(
-                f"{home / ENSEMBLE}: version {version!r}; this hstree reads version {VERSION}"
-            )
         models = []
-        for key in keys:
-            if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
-                raise FileFormatError(f"{home / ENSEMBLE}: {key!r} does not name a model")
+        for key in _keys(home):
             models.append(load(home / MODELS / key))
             if content_key(home / MODELS / key) != key:
                 raise FileFormatError(
@@ -244,6 +231,32 @@ class Ensemble:
             return cls(models)
         except OptionError as error:
             raise FileFormatError(f"{home}: no ensemble can be made of it: {error}") from error
+
+
+def _keys(home: Path) -> list[str]:
+    """Return the names of the models' folders; FileFormatError if they cannot be read."""
+    path = home / ENSEMBLE
+    document = read_json(path, "give the folder of a saved ensemble")
+    match document:
+        case {"format": kind, "version": version, "models": [*keys]} if kind == FORMAT:
+            pass
+        case _:
+            raise FileFormatError(f"{path} is not that of an ensemble")
+    if version != VERSION:
+        raise FileFormatError(f"{path}: version {version!r}; this hstree reads version {VERSION}")
+    for key in keys:
+        if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
+            raise FileFormatError(f"{path}: {key!r} does not name a model")
+    return keys
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a folder, named by its key, holds an undamaged model of this key."""
+    try:
+        files.read(folder)
+        return content_key(folder) == folder.name
+    except FileFormatError:
+        return False
 
 
 def load_model(folder: str | os.PathLike[str]) -> Model[Any] | Ensemble:

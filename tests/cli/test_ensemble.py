@@ -62,7 +62,14 @@ def test_what_is_read_is_told_of_each_model(hstree, ensemble, corpus):
         (["ensemble", "m0", "nowhere", "-o", "x"], 1, "nowhere"),
         (["ensemble", "m0", "TREE", "-o", "x"], 2, "is a tree, and this command wants a model"),
         (["ensemble", "m0", "m1", "-o", "m0"], 1, "m0 holds a model; choose another folder"),
-        (["ensemble", "e", "m1", "-o", "x"], 1, "config.json"),
+        (["ensemble", "e", "m1", "-o", "x"], 1, "e is an ensemble; name the models that it is of"),
+        (["compare", "CORPUS", "-m", "2 x flat,gmm", "-o", "x"], 2, "repeat the option: -m '2 x"),
+        (["recommend", "CORPUS", "-m", "2 x flat", "-o", "x"], 2, "2 x flat is not one output"),
+        (
+            ["compare", "CORPUS", "-m", "2 x flat", "--model", "cbow", "-o", "x"],
+            2,
+            "2 x flat is an ensemble, which is of language models; cbow predicts a word given",
+        ),
         (["ensemble", "-o", "x"], 2, "MODEL_DIR"),
         (
             ["evaluate", "e", "CORPUS", "--no-train"],

@@ -51,12 +51,34 @@ def test_a_number_of_models_makes_an_ensemble():
     assert methods == [Ensemble(gmm, 3), parse_method("gmm")]
     assert layers == [Ensemble(Layer("flat"), 2)]
     assert [entry.name for entry in methods] == ["3 x gmm --trees 2 + ngrams", "gmm"]
-    assert parse_rows("1 x gmm, 2 x flat,kn3") == [
-        parse_method("gmm"), Ensemble(Method("flat"), 2), Baseline.named("kn3"),
-    ]  # fmt: skip
-    for text, said in (("0 x gmm", "models is 0"), ("2 x kn3", "kn3 cannot be"), ("2 x", "'2'")):
-        with pytest.raises(OptionError, match=said):
-            parse_rows(text)
+    assert parse_rows("gmm,2 x flat, 3 x adaptive --cutoffs 2,5,kn3") == [
+        parse_method("gmm"),
+        Ensemble(Method("flat"), 2),
+        Ensemble(Layer("adaptive", {"cutoffs": "2,5"}, name="adaptive --cutoffs 2,5"), 3),
+        Baseline.named("kn3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0 x gmm", "no ensemble, which has 2 models or more; type 'gmm'"),
+        ("1 x gmm", "no ensemble, which has 2 models or more; type 'gmm'"),
+        ("101 x gmm", "models is 101"),
+        ("2 x kn3", "kn3 cannot be the models of an ensemble"),
+        ("2 x 2 x gmm", "2 x gmm cannot be the models of an ensemble"),
+        ("2 x", "no method or output layer '2'"),
+    ],
+)
+def test_what_an_ensemble_is_refused_for(text, said):
+    with pytest.raises(OptionError, match=said):
+        parse_rows(text)
+
+
+def test_one_output_layer_is_wanted_elsewhere():
+    for parse in (parse_method, parse_layer):
+        with pytest.raises(OptionError, match="'2 x flat' is an ensemble, which is a row of"):
+            parse("2 x flat")
 
 
 @pytest.mark.parametrize(

@@ -455,7 +455,7 @@ def test_a_layer_over_a_tree_is_refused_by_name():
 @pytest.fixture(scope="module")
 def of_ensembles(splits, tmp_path_factory):
     home = tmp_path_factory.mktemp("ensembles")
-    gmm = Method("gmm", {"epsilon": 0.4})
+    gmm = Method("gmm", {"epsilon": 0.45})
     entries = [Ensemble(gmm, 2), gmm, Ensemble(Layer("sampled", {"samples": 5}), 3), "flat"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("hstree.experiments.throughput.TURN", 0.001)
@@ -468,7 +468,7 @@ def test_the_models_of_an_ensemble_have_random_states_of_their_own(of_ensembles)
     home, found = of_ensembles
     two, one, three, _ = found.rows
     assert [row.name for row in found.rows] == [
-        "2 x gmm epsilon=0.4", "gmm epsilon=0.4", "3 x sampled samples=5", "flat",
+        "2 x gmm epsilon=0.45", "gmm epsilon=0.45", "3 x sampled samples=5", "flat",
     ]  # fmt: skip
     assert [row.models for row in found.rows] == [2, 1, 3, 1]
     assert [run.seed for run in two.runs] == [0, 1, 2, 3]
@@ -502,12 +502,19 @@ def test_an_ensemble_has_the_mean_of_the_probabilities(of_ensembles, splits):
 
 
 def test_an_ensemble_costs_what_its_models_cost(of_ensembles):
-    _, found = of_ensembles
+    home, found = of_ensembles
     two, one, three, flat = found.rows
-    assert two.parameters == 2 * one.parameters
-    assert two.tree.scores_per_target == 2 * one.tree.scores_per_target
+    folders = [home / run.folder for run in two.runs[:2]]
+    trees = [hstree.load(folder / "tree.json") for folder in folders]
+    of_trees = [TreeFigures.of(tree.stats()) for tree in trees]
+    lengths = [figures.code_length.weighted for figures in of_trees]
+    assert lengths[0] != lengths[1]
+    assert two.tree.code_length.weighted == pytest.approx(sum(lengths))
+    scores = [figures.scores_per_target for figures in of_trees]
+    assert two.tree.scores_per_target == pytest.approx(sum(scores))
     assert two.tree.codes_per_label == 2 * one.tree.codes_per_label
-    assert two.tree.code_length.weighted == 2 * one.tree.code_length.weighted
+    ensemble = hstree.Ensemble([hstree.load_model(folder / "model") for folder in folders])
+    assert two.parameters == ensemble.n_parameters
     assert two.tokens_per_second == pytest.approx(one.tokens_per_second / 2)
     assert two.scoring.nll == pytest.approx(one.scoring.nll / 2)
     steps = ("vectors", "tree", "training")
@@ -532,10 +539,22 @@ def test_a_flat_ensemble_is_not_the_flat_row(splits, tmp_path):
     assert [row.to_flat for row in found.rows] == [None, None]
 
 
-def test_ensembles_are_refused_where_their_seconds_would_not_be_equal(splits, tmp_path, trainings):
+def test_ensembles_are_refused_where_their_seconds_would_not_be_equal(of_ensembles, splits):
+    with pytest.raises(OptionError, match=r"each model of 2 x gmm \S+ as long as any row"):
+        compare(splits, ["flat"], of_ensembles[0], minutes=5, equal_seconds=True, **QUICK)
+
+
+def test_a_kept_row_of_the_name_of_an_ensembles_models_is_refused(splits, tmp_path, trainings):
+    compare(splits, [Method("huffman", name="a")], tmp_path, **QUICK)
+    with pytest.raises(OptionError, match="an ensemble, are named a; give each another name"):
+        compare(splits, [Ensemble(Method("flat", name="a"), 2)], tmp_path, **QUICK)
+    assert len(trainings) == 1
+
+
+def test_ensembles_are_of_language_models_and_of_legal_random_states(splits, tmp_path, trainings):
     entries = [Ensemble(Method("huffman"), 2), "flat"]
-    with pytest.raises(OptionError, match="each model of 2 x huffman as long as any row"):
-        compare(splits, entries, tmp_path, minutes=5, equal_seconds=True, **QUICK)
+    with pytest.raises(OptionError, match="which is of language models; skipgram predicts"):
+        compare(splits, entries, tmp_path, model="skipgram")
     with pytest.raises(OptionError, match="random_state"):
         compare(splits, entries, tmp_path, random_state=2**32 - 2, seeds=2, **QUICK)
     assert not trainings

@@ -116,9 +116,10 @@ def test_entries_keep_their_order_and_have_names_and_folders():
         ([("gmm", {"trees": 1}), "gmm"], "gmm trees=1 and gmm agree"),
         ([Method("gmm", name="x"), Method("flat", name="x")], "two rows are named x"),
         ([Ensemble(Method("gmm"), 2), Ensemble(Method("gmm"), 2)], "2 x gmm occurs twice"),
+        ([Ensemble(Method("flat"), 3, name="flat")], "the models of an ensemble, are named flat"),
         (
             [Ensemble(Method("gmm", name="x"), 2), Method("flat", name="x")],
-            "two kinds of models are named x",
+            "two rows, or a row and the models of an ensemble, are named x",
         ),
         (["hufman"], "did you mean 'huffman'"),
         ([("gmm", {"arity": 3})], "gmm has no option 'arity'"),

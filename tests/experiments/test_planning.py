@@ -115,11 +115,20 @@ def test_an_ensemble_is_left_out_with_its_models():
     of_gmm = [replace(run_of(GMM, 2.0), seed=seed) for seed in (0, 1, 2)]
     runs = [run_of(RANDOM, 1.0), *of_flat, run_of(HUFFMAN, 5.0), *of_gmm]
     options, plan = fit(runs, rows, 1.0)
-    assert plan.left_out == {"2 x flat": "an epoch takes 100 seconds"}
+    assert plan.left_out == {"2 x flat": "an epoch takes 200 seconds"}
     assert options == {"epochs": 5}  # 5 * (1 + 5 + 3 * 2) = 60
     assert [(run.entry, run.seed) for run in plan.runs] == [
         (RANDOM, 0), (HUFFMAN, 0), (GMM, 0), (GMM, 1), (GMM, 2),
     ]  # fmt: skip
+
+
+def test_an_ensemble_is_left_out_without_the_row_of_one_of_its_models():
+    rows = [HUFFMAN, FLAT, Ensemble(FLAT, 10)]
+    runs = [run_of(HUFFMAN, 1.0), *(replace(run_of(FLAT, 5.0), seed=seed) for seed in range(10))]
+    options, plan = fit(runs, rows, 1.0)
+    assert plan.left_out == {"10 x flat": "an epoch takes 50 seconds"}
+    assert options == {"epochs": 10}  # 10 * (1 + 5) = 60
+    assert [(run.entry, run.seed) for run in plan.runs] == [(HUFFMAN, 0), (FLAT, 0)]
 
 
 def test_each_model_of_an_ensemble_is_planned_once(splits, tmp_path):
@@ -175,8 +184,8 @@ def test_a_layer_stands_in_for_a_flat_softmax_that_is_too_slow(splits, tmp_path,
         return 0.5 if any(run.entry.name == "flat" for run in runs) else 3.0
 
     monkeypatch.setattr(planning, "_epochs_within", only_without_flat)
-    monkeypatch.setattr(planning, "_slowest", lambda runs, rows: next(
-        (run for run in runs if run.entry.name == "flat"), None))  # fmt: skip
+    monkeypatch.setattr(planning, "_slowest", lambda runs, rows, seeds: next(
+        (row for row in rows if row.name == "flat"), None))  # fmt: skip
     rows = ["huffman", "balanced", "flat"]
     found = compare(splits, rows, tmp_path, minutes=10, **QUICK)
     assert [row.name for row in found.rows] == ["huffman", "balanced", "sampled"]

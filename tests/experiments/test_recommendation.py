@@ -220,7 +220,7 @@ def test_a_target_puts_first_what_reaches_it_first(splits, tmp_path):
 
 @pytest.mark.parametrize("other", ["kn3", Ensemble(Method("gmm"), 2)])
 def test_baselines_and_ensembles_are_no_candidates(splits, tmp_path, other):
-    with pytest.raises(OptionError, match="no output layer"):
+    with pytest.raises(OptionError, match="is not one output layer"):
         recommend(splits, tmp_path, candidates=["huffman", other], **SMALL)
 
 

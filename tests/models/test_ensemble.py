@@ -122,6 +122,24 @@ def test_another_ensemble_takes_the_place_of_one(ensemble, models, tmp_path):
     assert len(hstree.Ensemble.load(tmp_path / "e").models) == 3
 
 
+def test_only_models_of_the_old_ensemble_are_removed(ensemble, models, text, tmp_path):
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    models[0].save(tmp_path / "models" / "m")
+    ensemble.save(tmp_path)
+    hstree.Ensemble(models[:1]).save(tmp_path)
+    assert len(list((tmp_path / "models").iterdir())) == 3
+    assert (tmp_path / "models" / "mine").is_dir()
+    assert isinstance(hstree.load_model(tmp_path / "models" / "m"), LanguageModel)
+
+
+def test_saving_again_mends_a_damaged_model(ensemble, text, tmp_path):
+    ensemble.save(tmp_path)
+    for file in tmp_path.glob("models/*/weights.safetensors"):
+        file.write_bytes(b"junk")
+    ensemble.save(tmp_path)
+    np.testing.assert_array_equal(hstree.load_model(tmp_path).nll(text), ensemble.nll(text))
+
+
 def test_a_save_that_is_cut_off_leaves_the_old_ensemble(ensemble, models, text, tmp_path):
     ensemble.save(tmp_path / "e")
     before = hstree.Ensemble.load(tmp_path / "e").nll(text)

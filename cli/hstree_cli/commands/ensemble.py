@@ -27,15 +27,18 @@ def ensemble(
     """Keep several trained models as one, whose probabilities are the mean of theirs.
 
     Models that were trained with different seeds err differently, so that their mean
-    has a lower perplexity than each. They may have other trees, layers and sizes, but
+    mostly has a lower perplexity than each. They may have other trees, layers and sizes, but
     the same words. predict, sample and score take DIR as they take a model. In
     compare, "3 x gmm" is a row of three models.
     """
+    from hstree.errors import FileFormatError
     from hstree.models import Ensemble, load
-    from hstree.models.ensemble import ENSEMBLE, MODELS
+    from hstree.models.ensemble import ENSEMBLE, MODELS, is_ensemble
 
     for model in models:
         check_model(ctx, model)
+        if is_ensemble(model):
+            raise FileFormatError(f"{model} is an ensemble; name the models that it is of")
     check_folder(output, "-o", (ENSEMBLE, MODELS), apart_from=models)
     with showing_progress(quiet):
         made = Ensemble([load(model) for model in models])
