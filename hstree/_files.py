@@ -336,12 +336,12 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Make a folder among the system's temporary files that is removed after the body.
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Make a folder that is removed after the body, by default among the system's temporary files.
 
     Those of processes that were killed are removed first.
     """
-    with _temporary(Path(tempfile.gettempdir()), _make_folder) as folder:
+    with _temporary(parent or Path(tempfile.gettempdir()), _make_folder) as folder:
         yield folder
 
 

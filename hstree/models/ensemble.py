@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +14,14 @@ from typing import Any, Self
 import numpy as np
 
 from hstree import progress
-from hstree._files import current_file, explained, read_json, write_json
+from hstree._files import (
+    current_file,
+    explained,
+    make_folder,
+    read_json,
+    temporary_folder,
+    write_json,
+)
 from hstree._options import RandomState, check_value
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
@@ -48,7 +54,7 @@ class Ensemble:
     """Several trained models; the mean of their probabilities.
 
     Each has been trained by itself, with a tree, a layer, sizes and a random state of its own. They
-    have the same words, not needfully in the same order.
+    have the same words, not necessarily in the same order.
 
     Parameters
     ----------
@@ -184,30 +190,31 @@ class Ensemble:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the ensemble as a folder; FileFormatError if it cannot be.
 
-        Models of the ensemble that the folder held are removed when the new ones are all there, so
-        that a process which is killed leaves the old or the new one; other folders stay.
+        Models that are named by their keys, and no longer used, are removed when the new ones are
+        all there, so that a process which is killed leaves the old ensemble or the new one.
         """
-        home = Path(folder)
+        home, models = Path(folder), Path(folder, MODELS)
         if current_file(home, CONFIG).exists():
             raise FileFormatError(f"{home} holds a model; choose another folder for the ensemble")
-        try:
-            before = _keys(home)
-        except FileFormatError:
-            before = []
-        unfinished, keys = home / MODELS / ".unfinished", list[str]()
-        for model in self.models:
-            model.save(unfinished)
-            keys.append(content_key(unfinished))
-            target = home / MODELS / keys[-1]
-            with explained(f"write {home}", FileFormatError):
-                if not _is_whole(target):
-                    shutil.rmtree(target, ignore_errors=True)
-                    unfinished.rename(target)
-                else:
-                    shutil.rmtree(unfinished)
-        write_json(home / ENSEMBLE, {"format": FORMAT, "version": VERSION, "models": keys})
-        for key in {*before} - {*keys}:
-            shutil.rmtree(home / MODELS / key, ignore_errors=True)
+        make_folder(models)
+        with (
+            explained(f"write {home}", FileFormatError, "choose another place"),
+            temporary_folder(models) as scratch,
+        ):
+            keys = []
+            for number, model in enumerate(self.models):
+                new, damaged = scratch / f"new-{number}", scratch / f"damaged-{number}"
+                model.save(new)
+                keys.append(content_key(new))
+                target = models / keys[-1]
+                if not _is_named_by_key(target):
+                    if target.exists():
+                        target.rename(damaged)
+                    new.rename(target)
+            write_json(home / ENSEMBLE, {"format": FORMAT, "version": VERSION, "models": keys})
+            for other in models.iterdir():
+                if other.name not in keys and _is_named_by_key(other):
+                    other.rename(scratch / other.name)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -250,8 +257,8 @@ def _keys(home: Path) -> list[str]:
     return keys
 
 
-def _is_whole(folder: Path) -> bool:
-    """Return whether a folder, named by its key, holds an undamaged model of this key."""
+def _is_named_by_key(folder: Path) -> bool:
+    """Return whether a folder holds an undamaged model, whose key is the folder's name."""
     try:
         files.read(folder)
         return content_key(folder) == folder.name

@@ -89,6 +89,7 @@ COMMANDS = {
         "score model new.txt -o s.tsv --json s.json",
         "score model old.txt -o s.tsv --json s.json",
     ),
+    "ensemble": ("ensemble model other -o en", "ensemble other -o en"),
     "stats": ("stats new.json --json st.json", "stats old.json --json st.json"),
     "compare": (
         f"compare new.txt {QUICK} --force -m huffman -m flat --baseline kn2 -o d",
@@ -103,8 +104,8 @@ COMMANDS = {
 if importlib.util.find_spec("gensim") is None:
     del COMMANDS["embed .kv"]
 #: Those of the short form: each writes files that belong together.
-IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc")
-FULL, SHORT = 200, 8
+IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "ensemble")
+FULL, SHORT = 200, 10
 
 #: Figures that are others each time.
 _TIMES = {
@@ -181,6 +182,7 @@ def _inputs(folder: Path, with_comparisons: bool) -> Path:
         WordVectors([f"w{i}" for i in range(len(rows))], rows).save(inputs / f"{name}.npy")
         _must(inputs, f"build -m huffman {name}.txt -o {name}.json")
     _must(inputs, f"evaluate new.json new.txt {QUICK} --force --save model")
+    _must(inputs, f"evaluate new.json new.txt {QUICK} --force --seed 1 --save other")
     if with_comparisons:
         _must(inputs, COMMANDS["compare"][0].replace("-o d", "-o compared"))
         _must(inputs, COMMANDS["compare"][1].replace("-o d", "-o others"))
