@@ -1,14 +1,19 @@
-"""Refusals of arguments that stand in each other's place, or name another kind of thing."""
+"""Arguments that stand in each other's place, name another kind of thing, or several things."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from hstree_cli.options import UsageError
+
+if TYPE_CHECKING:
+    from hstree.builders import Builder
 
 
 def is_tree(path: Path) -> bool:
@@ -52,7 +57,6 @@ def refuse_lists(flag: str, values: Sequence[object] | None) -> None:
     from hstree.errors import OptionError
     from hstree.layers.registry import LAYERS
     from hstree.tree.files import ENDINGS
-    from hstree_cli.method_strings import split_models
 
     known = {*BUILDERS.names(), *LAYERS.names(), *(f"kn{order}" for order in range(2, 8))}
     for value in map(str, values or ()):
@@ -65,3 +69,50 @@ def refuse_lists(flag: str, values: Sequence[object] | None) -> None:
             continue
         repeated = " ".join(f"{flag} {shlex.quote(name)}" for name in names)
         raise OptionError(f"{flag} {value!r} holds several names; repeat the option: {repeated}")
+
+
+def refuse_several(name: str, flag: str) -> None:
+    """Refuse several names in place of one."""
+    from hstree.errors import OptionError
+
+    if "," in name:
+        repeated = " ".join(f"{flag} {one}" for one in name.split(",") if one)
+        raise OptionError(
+            f"{name!r} holds several names, and one is wanted; `hstree compare CORPUS {repeated} "
+            "-o DIR` compares several"
+        )
+
+
+def split_models(text: str) -> tuple[int | None, str]:
+    """Return the number of models of an ensemble and what each is; None for another row.
+
+    Examples
+    --------
+    >>> split_models("3 x gmm --trees 2"), split_models("gmm")
+    ((3, 'gmm --trees 2'), (None, 'gmm'))
+    """
+    from hstree.errors import OptionError
+
+    match = re.fullmatch(r"\s*(\d+)\s+x\s+(.*)", text, re.DOTALL)
+    if match is None:
+        return None, text
+    if int(match[1]) < 2:
+        raise OptionError(f"{text!r} is no ensemble, which has 2 models or more; type {match[2]!r}")
+    return int(match[1]), match[2]
+
+
+def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
+    """Return the builder of a name; `instead` tells what to do with the name of a layer."""
+    from hstree.builders import builder
+    from hstree.builders.registry import BUILDERS
+    from hstree.data.vocabulary import Vocabulary
+    from hstree.errors import OptionError
+    from hstree.layers.registry import LAYERS, TREE_LAYER
+
+    refuse_several(name, "-m")
+    is_layer = name in LAYERS.names() and name not in BUILDERS.names()
+    if is_layer and LAYERS.get(name).takes is Vocabulary:
+        raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
+    if is_layer and name != TREE_LAYER:
+        raise OptionError(f'{name} is an output layer over a tree: name both, as in "gmm + {name}"')
+    return builder(name)

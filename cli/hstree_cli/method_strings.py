@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hstree._files import recorded_name
 from hstree._options import suggestion
-from hstree.builders import builder
 from hstree.builders.registry import BUILDERS
-from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.experiments.entries import (
     Baseline,
@@ -29,6 +27,7 @@ from hstree.experiments.entries import (
 from hstree.experiments.survey import default_rows
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerKind
 from hstree.tree import load
+from hstree_cli.arguments import find_builder, refuse_several, split_models
 from hstree_cli.options import flag
 from hstree_cli.registered_options import unknown_option
 
@@ -66,17 +65,6 @@ def parse_method(text: str) -> Method:
     )
 
 
-def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
-    """Return the builder of a name; `instead` tells what to do with the name of a layer."""
-    _refuse_several(name, "-m")
-    is_layer = name in LAYERS.names() and name not in BUILDERS.names()
-    if is_layer and LAYERS.get(name).takes is Vocabulary:
-        raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
-    if is_layer and name != TREE_LAYER:
-        raise OptionError(f'{name} is an output layer over a tree: name both, as in "gmm + {name}"')
-    return builder(name)
-
-
 def parse_layer(
     text: str, instead: str = "give it with --method {}"
 ) -> tuple[LayerKind, dict[str, Any], str]:
@@ -92,21 +80,12 @@ def parse_layer(
     """
 
     def find(name: str) -> LayerKind:
-        _refuse_several(name, "--layer")
+        refuse_several(name, "--layer")
         if name not in LAYERS.names() and name in BUILDERS.names():
             raise OptionError(f"{name} is a way to build a tree: {instead.format(name)}")
         return LAYERS.get(name)
 
     return _parsed(text, find, 'an output layer, as in "sampled --samples 500"')
-
-
-def _refuse_several(name: str, flag: str) -> None:
-    if "," in name:
-        repeated = " ".join(f"{flag} {one}" for one in name.split(",") if one)
-        raise OptionError(
-            f"{name!r} holds several names, and one is wanted; `hstree compare CORPUS {repeated} "
-            "-o DIR` compares several"
-        )
 
 
 def spelled(chosen: Builder | LayerKind, values: Mapping[str, Any]) -> str:
@@ -148,22 +127,6 @@ def _as_typed(method: Method) -> str:
     if method.layer == TREE_LAYER:
         return name
     return f"{name} + {spelled(LAYERS.get(method.layer), method.layer_options)}"
-
-
-def split_models(text: str) -> tuple[int | None, str]:
-    """Return the number of models of an ensemble and what each is; None for another row.
-
-    Examples
-    --------
-    >>> split_models("3 x gmm --trees 2"), split_models("gmm")
-    ((3, 'gmm --trees 2'), (None, 'gmm'))
-    """
-    match = re.fullmatch(r"\s*(\d+)\s+x\s+(.*)", text, re.DOTALL)
-    if match is None:
-        return None, text
-    if int(match[1]) < 2:
-        raise OptionError(f"{text!r} is no ensemble, which has 2 models or more; type {match[2]!r}")
-    return int(match[1]), match[2]
 
 
 def _several(entry: Any, models: int | None) -> Entry:

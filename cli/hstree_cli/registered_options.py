@@ -20,6 +20,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
+from hstree_cli.arguments import find_builder
 from hstree_cli.options import EXAMPLES, UsageError, flag
 
 if TYPE_CHECKING:
@@ -145,8 +146,6 @@ class BuilderOptions:
         name = _value_of(arguments, "--method", "-m") or self.default
         if name is None:
             return None
-        from hstree_cli.method_strings import find_builder
-
         chosen = find_builder(name, "train with it by `hstree evaluate --layer {} CORPUS`")
         parameters = [
             _parameter(option, f"Options of {chosen.name}", chosen.options)

@@ -108,8 +108,9 @@ def bootstrap(
     from hstree.experiments.bootstrap import bootstrap as rounds_of
     from hstree.experiments.bootstrap import plan_of
     from hstree.experiments.entries import Method
+    from hstree_cli.arguments import find_builder
     from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_seen_lines
-    from hstree_cli.method_strings import find_builder, parse_method, spelled
+    from hstree_cli.method_strings import parse_method, spelled
     from hstree_cli.plan_tables import announce, print_plan
     from hstree_cli.result_tables import print_rounds
 
