@@ -95,6 +95,7 @@ def spelled(chosen: Builder | LayerKind, values: Mapping[str, Any]) -> str:
 
     Examples
     --------
+    >>> from hstree.builders import builder
     >>> spelled(builder("gmm"), {"epsilon": 0.4, "weighted": False})
     'gmm --epsilon 0.4'
     """
