@@ -321,7 +321,7 @@ def model_of(entry: Trained | Ensemble) -> Trained:
 def states_of(entry: Trained | Ensemble, seed: int, first: int) -> range:
     """Return the random states of the models of a row for a seed, of seeds from `first` on.
 
-    The seed itself, but for an ensemble of k models k states, other ones for each seed. They do
+    The seed itself for one model, k other states for each seed of an ensemble of k models. They do
     not depend on the number of seeds.
     """
     models = entry.models if isinstance(entry, Ensemble) else 1
