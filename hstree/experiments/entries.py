@@ -318,15 +318,17 @@ def model_of(entry: Trained | Ensemble) -> Trained:
     return entry.of if isinstance(entry, Ensemble) else entry
 
 
-def states_of(entry: Trained | Ensemble, seed: int, first: int) -> range:
-    """Return the random states of the models of a row for a seed, of seeds from `first` on.
+def n_models(entry: Trained | Ensemble) -> int:
+    """Return the number of models of a row for each seed; 1 but for an ensemble."""
+    return entry.models if isinstance(entry, Ensemble) else 1
 
-    The seed itself for one model, k other states for each seed of an ensemble of k models. They do
-    not depend on the number of seeds.
+
+def states_of(entry: Trained | Ensemble, seeds: range) -> range:
+    """Return the random states of all models of a row: the seeds, k states a seed for k models.
+
+    Those of a seed follow those of the seed before it.
     """
-    models = entry.models if isinstance(entry, Ensemble) else 1
-    start = first + (seed - first) * models
-    return range(start, start + models)
+    return range(seeds[0], seeds[0] + n_models(entry) * len(seeds))
 
 
 def trained_of(entries: Sequence[Entry]) -> list[Trained]:

@@ -35,6 +35,7 @@ from hstree.experiments.entries import (
     Method,
     Trained,
     model_of,
+    n_models,
     states_of,
     trained_of,
 )
@@ -152,7 +153,7 @@ class Plan:
     fit : Fit or None
         How they were fitted to a budget; None without one.
     seeds : range
-        Of the rows; the random states of an ensemble's models are `states_of` them.
+        Seeds of the rows; those of the runs are `states_of` each row.
     """
 
     runs: list[PlannedRun]
@@ -482,8 +483,7 @@ def fitted(
         if slowest is None:
             break
         of_model = _runs_of(slowest, runs, planned.seeds)[0]
-        models = slowest.models if isinstance(slowest, Ensemble) else 1
-        seconds = models * (of_model.epoch + of_model.validation)
+        seconds = n_models(slowest) * (of_model.epoch + of_model.validation)
         left_out[slowest.name] = f"an epoch takes {seconds:,.0f} seconds"
         rows.remove(slowest)
         needed = [run for row in rows for run in _runs_of(row, runs, planned.seeds, learned=True)]
@@ -549,7 +549,7 @@ def _runs_of(
     """Return the runs of a row; with `learned` those of its vectors, too."""
     if isinstance(row, Baseline):
         return [run for run in runs if run.entry.slug == row.slug]
-    states = {state for seed in seeds for state in states_of(row, seed, seeds[0])}
+    states = states_of(row, seeds)
     slugs = {entry.slug for entry in [model_of(row), *(sources([row]) if learned else [])]}
     return [run for run in runs if run.entry.slug in slugs and run.seed in states]
 

@@ -31,6 +31,7 @@ from hstree.experiments.entries import (
     NamedOutput,
     Trained,
     model_of,
+    n_models,
     record_of,
     states_of,
     trained_of,
@@ -102,14 +103,11 @@ def check_language_model(config: Mapping[str, Any], name: str) -> None:
         )
 
 
-def _check_ensemble(config: Mapping[str, Any], name: str) -> None:
-    """Refuse ensembles of models that do not give each word of a text one probability."""
+def _need_language_model(config: Mapping[str, Any], why: str, instead: str) -> None:
+    """Refuse a model that does not predict each word of a text from the words before it."""
     model = kind_of(config).model
     if not model.is_language_model:
-        raise OptionError(
-            f"{name} is an ensemble, which is of language models; {model.name} predicts a "
-            f"{model.predicts}: leave it out"
-        )
+        raise OptionError(f"{why}; {model.name} predicts a {model.predicts}: {instead}")
 
 
 def _check_layer(name: str, spec: LayerSpec, config: Mapping[str, Any]) -> None:
@@ -117,12 +115,9 @@ def _check_layer(name: str, spec: LayerSpec, config: Mapping[str, Any]) -> None:
     layer = spec.new(config["dim"])
     with owned_by(spec.kind.name):
         layer.check()
-    model = kind_of(config).model
-    if layer.needs_contexts and not model.is_language_model:
-        raise OptionError(
-            f"{name} needs the words before each target; {model.name} predicts a "
-            f"{model.predicts}: train a language model, or leave the row out"
-        )
+    if layer.needs_contexts:
+        why = f"{name} needs the words before each target"
+        _need_language_model(config, why, "train a language model, or leave the row out")
 
 
 def _check_words(entries: Sequence[Entry], vocabulary: Vocabulary) -> None:
@@ -185,13 +180,14 @@ class Work:
             if isinstance(entry, Baseline):
                 check_language_model(config, entry.name)
             elif isinstance(entry, Ensemble):
-                _check_ensemble(config, entry.name)
+                why = f"{entry.name} is an ensemble, which is of language models"
+                _need_language_model(config, why, "leave it out")
         for split in splits.as_dict().values():
             overlap(split)
         _check_words(entries, splits.train.vocabulary)
         first = config.pop("random_state")
         work = cls(splits, Path(folder), config, range(first, first + seeds))
-        last = [work.states(e, work.seeds[-1])[-1] for e in entries if not isinstance(e, Baseline)]
+        last = [states_of(e, work.seeds)[-1] for e in entries if not isinstance(e, Baseline)]
         check_value("random_state", max(last, default=first), RandomState)
         for entry in trained_of(entries):
             if isinstance(entry, Method):
@@ -211,13 +207,13 @@ class Work:
                 continue
             model = model_of(entry)
             if isinstance(model, Method) and not model.needs_vectors:
-                for seed in self.seeds:
-                    for state in self.states(entry, seed):
-                        self.tree(model, state)
+                for state in states_of(entry, self.seeds):
+                    self.tree(model, state)
 
     def states(self, entry: Trained | Ensemble, seed: int) -> range:
         """Return the random states of the models of a row for one of `seeds`."""
-        return states_of(entry, seed, self.seeds[0])
+        start = self.seeds.index(seed) * n_models(entry)
+        return states_of(entry, self.seeds)[start : start + n_models(entry)]
 
     def comparison(
         self,
@@ -269,9 +265,7 @@ class Work:
             if isinstance(entry, Baseline) or self._n_finished(entry, done) < len(self.seeds):
                 continue
             of_states = done[model_of(entry).slug]
-            finished[entry.name] = [
-                of_states[state] for seed in self.seeds for state in self.states(entry, seed)
-            ]
+            finished[entry.name] = [of_states[state] for state in states_of(entry, self.seeds)]
         return finished
 
     def _n_finished(self, entry: Trained | Ensemble, done: Done) -> int:
@@ -490,10 +484,9 @@ class Work:
         self, entry: Trained | Ensemble, trained: Sequence[RunResult], spec: LayerSpec
     ) -> Row:
         """Return the row of an output layer, or of an ensemble, without speeds and ratios."""
-        model, models = model_of(entry), self.states(entry, self.seeds[0])
-        states = [state for seed in self.seeds for state in self.states(entry, seed)]
+        model, models, states = model_of(entry), n_models(entry), states_of(entry, self.seeds)
         folders = [self.relative_folder(model, state) for state in states]
-        others = [self.kept_spec(model, state).tree for state in models[1:]]
+        others = [self.kept_spec(model, state).tree for state in states[1:models]]
         trees = [tree for tree in (spec.tree, *others) if tree is not None]
         of_tree = dict.fromkeys(["tree_file", "tree", "code_lengths", "in_wordnet"])
         return Row(
@@ -507,10 +500,9 @@ class Work:
                 **(self._tree_figures(trees, folders[0]) if trees else {}),
             },
             layer=LayerFigures.of(spec) if spec.tree else None,
-            models=len(models),
+            models=models,
             parameters=sum(
-                rows.parameters_of(self.home / folder / "model")
-                for folder in folders[: len(models)]
+                rows.parameters_of(self.home / folder / "model") for folder in folders[:models]
             ),
             runs=[
                 RowRun(
@@ -529,7 +521,7 @@ class Work:
             ),
             at_epoch_limit=rows.at_epoch_limit(trained),
             out_of_time=sum(bool(result.out_of_time) for result in trained),
-            log_normaliser=rows.log_normaliser(trained) if len(models) == 1 else None,
+            log_normaliser=rows.log_normaliser(trained) if models == 1 else None,
             **_NOT_YET,
         )
 
@@ -604,10 +596,9 @@ class Work:
         if isinstance(entry, Baseline):
             steps = dict.fromkeys(("vectors", "tree", "preparation"), 0.0)
             return steps | {"training": self.fit_baseline(entry).fit_seconds}
-        model, models = model_of(entry), len(self.states(entry, self.seeds[0]))
-        states = [state for seed in self.seeds for state in self.states(entry, seed)]
+        model, states = model_of(entry), states_of(entry, self.seeds)
         mean = rows.mean_seconds([self._seconds_of_run(model, s, per_epoch) for s in states])
-        return mean and {step: models * seconds for step, seconds in mean.items()}
+        return mean and {step: n_models(entry) * seconds for step, seconds in mean.items()}
 
     def _seconds_of_run(
         self, entry: Trained, seed: int, per_epoch: Mapping[str, float]
