@@ -55,7 +55,74 @@ LearningRate = Annotated[float, Range(0, exclude_min=True)]
 Seconds = Annotated[float | None, Range(0, exclude_min=True)]
 
 
-class Model(ABC, Generic[M]):
+class Predictor(ABC):
+    """What gives words probabilities: one model, or several.
+
+    Attributes
+    ----------
+    spec : LayerSpec
+        Output layer whose labels are the vocabulary.
+    """
+
+    spec: LayerSpec
+
+    @abstractmethod
+    def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
+        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
+
+    @abstractmethod
+    def score(self, corpus: Corpus) -> TextScore:
+        """Score every position of a corpus."""
+
+    @abstractmethod
+    def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
+        """Return the k most probable labels of each context and their log-probabilities (B, k)."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The labels in their order, with their counts."""
+        return self.spec.vocabulary
+
+    def nll(self, corpus: Corpus) -> Float64:
+        """Return the nll in nats of every token in the order of the text, a float64 array (T,).
+
+        ``<eos>`` is included; a token outside the vocabulary has the nll of ``<unk>``.
+        """
+        return np.concatenate([np.empty(0), *(nll for nll, _ in self.scored(corpus))])
+
+    def perplexity(self, corpus: Corpus) -> float:
+        """Return the perplexity over all tokens of a corpus, ``<unk>`` and ``<eos>`` included."""
+        return self.score(corpus).perplexity
+
+    def predict(self, contexts: Contexts, k: int = 10) -> list[list[tuple[str, float]]]:
+        """Return the k most probable words of each context and their probabilities, exactly.
+
+        Parameters
+        ----------
+        contexts : list of lists of str, or int array
+            One list of words for each context; a word outside the vocabulary is read as ``<unk>``.
+        k : int, default 10
+            At least 1; more than V means V.
+
+        Returns
+        -------
+        list of lists of (str, float)
+            For each context, most probable first; ties by label id.
+
+        Examples
+        --------
+        >>> model.predict([["the", "stock"]], k=2)                    # doctest: +SKIP
+        [[('market', 0.41), ('exchange', 0.17)]]
+        """
+        labels, log_prob = self.top_k(contexts, k)
+        words = self.spec.labels
+        return [
+            [(words[label], probability) for label, probability in zip(*pair, strict=True)]
+            for pair in zip(labels.tolist(), np.exp(log_prob).tolist(), strict=True)
+        ]
+
+
+class Model(Predictor, Generic[M]):
     """A context model and an output layer.
 
     A subclass is a dataclass: first ``output: InitVar[Tree | LayerSpec]``, then its options as
@@ -153,11 +220,6 @@ class Model(ABC, Generic[M]):
     def tree(self) -> Tree | None:
         """The tree of the output layer, or None."""
         return self.spec.tree
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The labels in their order, with their counts."""
-        return self.spec.vocabulary
 
     def fit(
         self,
@@ -283,39 +345,6 @@ class Model(ABC, Generic[M]):
         """Score every position of a corpus; `details` add ln Z and the nll of each token."""
         return score(self.context_model, self.layer, self.windows(corpus), details=details)
 
-    def nll(self, corpus: Corpus) -> Float64:
-        """Return the nll in nats of every token in the order of the text, a float64 array (T,).
-
-        ``<eos>`` is included; a token outside the vocabulary has the nll of ``<unk>``.
-        """
-        return np.concatenate([np.empty(0), *(nll for nll, _ in self.scored(corpus))])
-
-    def perplexity(self, corpus: Corpus) -> float:
-        """Return the perplexity over all tokens of a corpus, ``<unk>`` and ``<eos>`` included."""
-        return self.score(corpus).perplexity
-
-    def predict(self, contexts: Contexts, k: int = 10) -> list[list[tuple[str, float]]]:
-        """Return the k most probable words of each context and their probabilities, exactly.
-
-        Parameters
-        ----------
-        contexts : list of lists of str, or int array
-            One list of words for each context; a word outside the vocabulary is read as ``<unk>``.
-        k : int, default 10
-            At least 1; more than V means V.
-
-        Returns
-        -------
-        list of lists of (str, float)
-            For each context, most probable first; ties by label id.
-
-        Examples
-        --------
-        >>> model.predict([["the", "stock"]], k=2)                    # doctest: +SKIP
-        [[('market', 0.41), ('exchange', 0.17)]]
-        """
-        return as_words(self.spec.labels, *self.top_k(contexts, k))
-
     def hidden(self, contexts: Contexts) -> Array:
         """Return the hidden vectors of contexts, a float32 array (B, d)."""
         return self.context_model.hidden(self.context_ids(contexts))
@@ -421,16 +450,6 @@ class Model(ABC, Generic[M]):
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
-
-
-def as_words(
-    words: Sequence[str], labels: Int64, log_prob: Float64
-) -> list[list[tuple[str, float]]]:
-    """Return labels (B, k) with their log-probabilities as words with their probabilities."""
-    return [
-        [(words[label], probability) for label, probability in zip(*pair, strict=True)]
-        for pair in zip(labels.tolist(), np.exp(log_prob).tolist(), strict=True)
-    ]
 
 
 def sum_by_target(hidden: Array, targets: Integer) -> tuple[Int64, Float64, Int64]:

@@ -25,14 +25,14 @@ from hstree._files import (
 from hstree._options import RandomState, check_value
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
+from hstree.data.contexts import Contexts, check_ids
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
-from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, OptionError
 from hstree.layers.base import check_k, most_probable
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
-from hstree.models.base import Model, as_words
+from hstree.models.base import Model, Predictor
 from hstree.models.files import CONFIG, content_key
 from hstree.models.registry import load
 from hstree.training.scoring import scored_batches
@@ -50,7 +50,7 @@ def mean_probability(nlls: Sequence[Float64]) -> Float64:
     return mean
 
 
-class Ensemble:
+class Ensemble(Predictor):
     """Several trained models; the mean of their probabilities.
 
     Each has been trained by itself, with a tree, a layer, sizes and a random state of its own. They
@@ -84,19 +84,20 @@ class Ensemble:
         self.models = list(models)
         if not self.models:
             raise OptionError("an ensemble wants one model or more")
-        first = self.models[0]
         for number, model in enumerate(self.models, 1):
             if not isinstance(model, Model) or not model.is_language_model:
                 what = model.name if isinstance(model, Model) else type(model).__name__
                 raise OptionError(f"model {number} is {what}; ensembles are of language models")
-            if set(model.spec.labels) != set(first.spec.labels):
+        first = self.models[0]
+        number_of = {word: label for label, word in enumerate(first.spec.labels)}
+        for number, model in enumerate(self.models, 1):
+            if number_of.keys() != set(model.spec.labels):
                 raise OptionError(
                     f"model {number} has {plural(len(model.spec.labels), 'word')}, model 1 "
                     f"{len(first.spec.labels):,}, not the same; train all over one vocabulary"
                 )
         self.spec: LayerSpec = first.spec
         self.predicts = first.predicts
-        number_of = {word: label for label, word in enumerate(first.spec.labels)}
         #: (V,) label of the first model of each label of a model
         self._labels = [
             np.array([number_of[word] for word in model.spec.labels]) for model in self.models
@@ -104,11 +105,6 @@ class Ensemble:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({plural(len(self.models), 'model')})"
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The labels in their order, with their counts."""
-        return self.spec.vocabulary
 
     @property
     def n_parameters(self) -> int:
@@ -135,36 +131,29 @@ class Ensemble:
         oov = np.concatenate([np.empty(0, np.bool_), *(oov for _, oov in batches)])
         return TextScore(float(nll.sum()), len(nll), float(nll[oov].sum()), int(oov.sum()))
 
-    def nll(self, corpus: Corpus) -> Float64:
-        """Return the nll in nats of every token in the order of the text, as `Model.nll` does."""
-        return np.concatenate([np.empty(0), *(nll for nll, _ in self.scored(corpus))])
+    def log_prob(self, contexts: Contexts) -> Float64:
+        """Return the log-probabilities of all labels, a float64 array (B, V).
 
-    def perplexity(self, corpus: Corpus) -> float:
-        """Return the perplexity over all tokens of a corpus, ``<unk>`` and ``<eos>`` included."""
-        return self.score(corpus).perplexity
-
-    def log_prob(self, contexts: Sequence[Sequence[str]]) -> Float64:
-        """Return the log-probabilities of all labels, a float64 array (B, V), of lists of words."""
-        total = np.full((len(contexts), len(self.spec.labels)), -np.inf)
+        Contexts are lists of words, or an array (B, n) of label ids of any n.
+        """
+        words = self.spec.labels
+        if isinstance(contexts, np.ndarray):
+            check_ids(contexts, len(words))
+            contexts = [[words[label] for label in context] for context in contexts]
+        total = np.full((len(contexts), len(words)), -np.inf)
         for model, label in zip(self.models, self._labels, strict=True):
             total[:, label] = np.logaddexp(total[:, label], model.log_prob(contexts))
         log_prob: Float64 = total - np.log(len(self.models))
         return log_prob
 
-    def top_k(self, contexts: Sequence[Sequence[str]], k: int = 10) -> tuple[Int64, Float64]:
+    def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k).
 
-        As `Model.top_k`, but of lists of words, and among all words: a search of the trees by
-        themselves would not find the words whose mean is highest.
+        They are found among all words: a search of each model's tree by itself would miss words
+        whose mean is high.
         """
         check_k(k)
         return most_probable(self.log_prob(contexts), k)
-
-    def predict(
-        self, contexts: Sequence[Sequence[str]], k: int = 10
-    ) -> list[list[tuple[str, float]]]:
-        """Return the k most probable words of each context and their probabilities, exactly."""
-        return as_words(self.spec.labels, *self.top_k(contexts, k))
 
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
@@ -177,10 +166,11 @@ class Ensemble:
             raise OptionError(f"length is {length}; it must be 0 or more")
         rng = np.random.default_rng(check_value("random_state", random_state, RandomState))
         words = list(context)
+        most = max(model.context_ids([[]]).shape[1] for model in self.models)  # words of a context
         with progress.task("sampling", length, "words") as task:
             for _ in range(length):
                 model = self.models[rng.integers(len(self.models))]
-                ids = model.context_ids([words])
+                ids = model.context_ids([words[-most:]])
                 hidden = model.context_model.hidden(ids)
                 label = model.layer.in_context(ids).sample(hidden, rng)[0]
                 words.append(model.spec.labels[label])

@@ -62,6 +62,13 @@ def test_probabilities_are_the_means_of_those_of_the_models_and_sum_to_one(ensem
         np.testing.assert_allclose(mine, np.mean(each, axis=0), rtol=1e-9)
 
 
+def test_ids_of_contexts_are_those_of_the_first_model(ensemble):
+    ids = np.array([[ensemble.spec.labels.index(word) for word in CONTEXTS[0]]])
+    np.testing.assert_array_equal(ensemble.log_prob(ids), ensemble.log_prob(CONTEXTS[:1]))
+    with pytest.raises(InputError, match="ids outside"):
+        ensemble.top_k(np.array([[99]]), 2)
+
+
 def test_a_text_is_scored_token_by_token(ensemble, models, text):
     each = [np.exp(-model.nll(text)) for model in models]
     np.testing.assert_allclose(ensemble.nll(text), -np.log(np.mean(each, axis=0)), rtol=1e-9)
