@@ -20,6 +20,7 @@ from hstree.layers.dense import (
     forward,
     log_sum_exp,
     log_unigram,
+    orthogonal_rows,
     row_chunks,
 )
 from hstree.layers.node_groups import Scratch
@@ -117,7 +118,7 @@ class AdaptiveSoftmax(OutputLayer):
             width = _width(dim, factor, i)
             bias = tail - log_mass[i] if tail_bias else np.zeros(len(tail))
             weight = np.zeros((len(tail), width), dtype)
-            self.tails.append((_projection(width, dim, dtype, rng), weight, bias.astype(dtype)))
+            self.tails.append((orthogonal_rows(width, dim, dtype, rng), weight, bias.astype(dtype)))
         self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
@@ -304,12 +305,6 @@ class AdaptiveSoftmax(OutputLayer):
 def _log_softmax(logits: Array) -> Float64:
     """Return the log-softmax of each row of logits (B, k), as a float64 array."""
     return logits - log_sum_exp(logits)[:, None]
-
-
-def _projection(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
-    """Draw orthogonal rows (width, dim) that keep the mean squared length of a vector."""
-    orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
-    return np.ascontiguousarray(orthonormal.T * np.sqrt(dim / width), dtype)
 
 
 def _width(dim: int, factor: float, i: int) -> int:

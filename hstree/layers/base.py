@@ -190,6 +190,13 @@ class OutputLayer(ABC):
         """
         return {}
 
+    def weight_decays(self) -> dict[str, float]:
+        """Return factors on the weight decay of a language model's training, by array.
+
+        An array that is left out has the model's own weight decay. Biases have none.
+        """
+        return {}
+
     def initial_accumulators(self) -> dict[str, float]:
         """Return what the sums of squared gradients begin with in Adagrad, by array; 0 by default.
 
@@ -218,6 +225,15 @@ class OutputLayer(ABC):
         Language models call this in training. `contexts` are those of `in_context`.
         """
         return self.in_context(contexts).loss(hidden, targets, rng)
+
+    @classmethod
+    def views(cls, **options: Any) -> int:
+        """Return the number of hidden vectors of an item that a layer of these options takes.
+
+        With 2, hidden vectors are (B, 2 d): those of the first view, then those of the second,
+        which a language model makes by other position matrices.
+        """
+        return 1
 
     @property
     def needs_contexts(self) -> bool:

@@ -1176,7 +1176,7 @@ class TreePass:
         tree = codes.tree
         # (E, 4) of each edge: the one above it or -1, the first weight row of its node, its
         # branch, and the node's number of children
-        columns = tree.parent_edge, tree.edge_row, tree.edge_branch, tree.edge_width
+        columns = codes.parent_edge, codes.edge_row, tree.edge_branch, tree.edge_width
         edges = np.stack(columns, axis=1).astype(np.int32)
         self._codes = codes.label_start, codes.leaf_edge, edges
         self.is_narrow = int(tree.edge_width.max()) <= NARROW
@@ -1185,6 +1185,8 @@ class TreePass:
             nullcontext if self.is_narrow else one_blas_thread
         )
         scores = np.where(tree.edge_width == 2, 1, tree.edge_width).astype(np.float64)
+        if codes.below_root:
+            scores[: tree.fan_out[0]] = 0
         tree.sum_down(scores)
         #: largest number of scores of one target
         self.most_scores = float(

@@ -399,3 +399,9 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
     value = np.take_along_axis(values, columns, axis=1)
     order = np.argsort(-value, axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
+
+
+def orthogonal_rows(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
+    """Draw orthogonal rows (width, dim) that keep the mean squared length of a vector."""
+    orthonormal = np.linalg.qr(rng.standard_normal((dim, width)))[0]
+    return np.ascontiguousarray(orthonormal.T * np.sqrt(dim / width), dtype)

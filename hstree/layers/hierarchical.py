@@ -48,7 +48,7 @@ class HierarchicalSoftmax(OutputLayer):
     tree : Tree
     dim : int
         d, the length of hidden vectors.
-    counts : int array (V,), optional
+    counts : int or float array (V,), optional
         Training counts for the starting biases; `tree.counts` by default, 1 each without any.
     dtype : float dtype, default float32
 
@@ -67,7 +67,7 @@ class HierarchicalSoftmax(OutputLayer):
     """
 
     def __init__(
-        self, tree: Tree, dim: int, *, counts: Integer | None = None, dtype: Any = np.float32
+        self, tree: Tree, dim: int, *, counts: Array | None = None, dtype: Any = np.float32
     ) -> None:
         super().__init__(tree.n_labels, dim)
         self.tree, self.codes = tree, Codes(tree)
@@ -293,7 +293,10 @@ class Pass:
         for group, decisions in self._split(expansion.edge):
             edge, code = expansion.edge[decisions], self.code[decisions]
             taken = Decisions(
-                self.item[code], tree.edge_row[edge], tree.edge_branch[edge], tree.edge_width[edge]
+                self.item[code],
+                layer.codes.edge_row[edge],
+                tree.edge_branch[edge],
+                tree.edge_width[edge],
             )
             log_prob, backward = self._decide(group, taken)
             self.code_log_prob += np.bincount(code, weights=log_prob, minlength=len(self.item))

@@ -89,11 +89,7 @@ def top_k(
     module = twins("layers")
     is_compiled = module is not None and tree.has_single_codes and takes(weight, bias, hidden)
     if tree.n_nodes == 1 or (features is not None and not is_compiled):  # no search
-        step = max(1, TABLE // tree.n_labels)
-        for a in range(0, len(hidden), step):
-            for i, cost in enumerate(-log_prob(slice(a, a + step)), a):
-                labels[i], values[i] = _first_of_all(cost, k)
-        return labels, values
+        return top_k_of_all(len(hidden), tree.n_labels, k, log_prob)
     if is_compiled:
         n_edges = len(tree.child)
         patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
@@ -109,6 +105,20 @@ def top_k(
             labels[i], values[i] = _search(paths, k, most_codes)
         except _OutOfPatienceError:
             labels[i], values[i] = _first_of_all(-log_prob(slice(i, i + 1))[0], k)
+    return labels, values
+
+
+def top_k_of_all(
+    n_items: int, n_labels: int, k: int, log_prob: Callable[[slice], Float64]
+) -> tuple[Int64, Float64]:
+    """Return the k most probable of all labels, whose `log_prob` (b, V) is that of some items."""
+    check_k(k)
+    k = min(k, n_labels)
+    labels, values = np.empty((n_items, k), np.int64), np.empty((n_items, k))
+    step = max(1, TABLE // n_labels)
+    for a in range(0, n_items, step):
+        for i, cost in enumerate(-log_prob(slice(a, a + step)), a):
+            labels[i], values[i] = _first_of_all(cost, k)
     return labels, values
 
 

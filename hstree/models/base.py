@@ -346,7 +346,7 @@ class Model(Predictor, Generic[M]):
         return score(self.context_model, self.layer, self.windows(corpus), details=details)
 
     def hidden(self, contexts: Contexts) -> Array:
-        """Return the hidden vectors of contexts, a float32 array (B, d)."""
+        """Return the hidden vectors of contexts, a float32 array (B, d); (B, 2 d) of two views."""
         return self.context_model.hidden(self.context_ids(contexts))
 
     def log_prob(self, contexts: Contexts) -> Float64:
@@ -374,7 +374,7 @@ class Model(Predictor, Generic[M]):
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
         mean over all labels that are. Counts are those of the corpus.
         """
-        total = np.zeros((len(self.spec.labels), self.dim))
+        total = np.zeros((len(self.spec.labels), self.dim * self.spec.views))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
             labels, sums, times = sum_by_target(self.context_model.hidden(contexts), targets)

@@ -54,6 +54,8 @@ class Codes:
     cache_limit : int, default 2**25
         Maximum number of decisions kept expanded (8 bytes each); above it, every batch is
         expanded by walking up the tree.
+    below_root : bool, default False
+        Leave out the decision of the root, and its weight rows. No label is a child of it then.
 
     Attributes
     ----------
@@ -63,16 +65,24 @@ class Codes:
         The last edge of each code, which leads to the label; ascending for each label.
     length : int64 array (C,)
         Number of decisions of each code.
+    parent_edge, edge_row : int64 arrays (E,)
+        The edge before each edge on its code, -1 at the first; the first weight row of its node.
     n_decisions : int
         D, their sum.
     """
 
-    def __init__(self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT) -> None:
-        self.tree = tree
+    def __init__(
+        self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT, below_root: bool = False
+    ) -> None:
+        self.tree, self.below_root = tree, below_root
+        self.parent_edge, self.edge_row = tree.parent_edge, tree.edge_row
+        if below_root:
+            self.parent_edge = np.where(self.parent_edge < tree.fan_out[0], -1, self.parent_edge)
+            self.edge_row = self.edge_row - tree.row_start[1]
         leaf_edge = np.flatnonzero(tree.child < 0)
         self.leaf_edge = leaf_edge[np.argsort(~tree.child[leaf_edge], kind="stable")]
         self.label_start = offsets(tree.codes_per_label)
-        self.length = tree.depth[tree.edge_node[self.leaf_edge]] + 1
+        self.length = self._length(self.leaf_edge)
         self.n_decisions = int(self.length.sum())
         self._start = offsets(self.length)
         self._edge = self._climb(self.leaf_edge) if self.n_decisions <= cache_limit else None
@@ -133,14 +143,18 @@ class Codes:
             return decision_start, self._climb(self.leaf_edge[code])
         return decision_start, self._edge[ranges(self._start[code], decision_start)]
 
+    def _length(self, last: Int64) -> Int64:
+        """Return the numbers of decisions of the codes that end in these edges."""
+        return self.tree.depth[self.tree.edge_node[last]] + (not self.below_root)
+
     def _climb(self, last: Int64) -> Int64:
         """Return the edges of the codes that end in these edges, walking all of them up at once."""
-        start = offsets(self.tree.depth[self.tree.edge_node[last]] + 1)  # (C + 1,) into edge
+        start = offsets(self._length(last))  # (C + 1,) into edge
         edge = np.empty(start[-1], np.int64)  # (D,) from the root down
         current, slot = last, start[1:] - 1  # edge that each code has reached, its index in edge
         while current.size:
             edge[slot] = current
-            current = self.tree.parent_edge[current]
+            current = self.parent_edge[current]
             alive = current >= 0
             if not alive.all():
                 current, slot = current[alive], slot[alive]

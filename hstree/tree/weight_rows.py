@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hstree._typing import Array, Float64, Integer
+from hstree._typing import Array, Float64
 from hstree.errors import InputError
 from hstree.tree.arrays import TreeArrays
 
@@ -23,7 +23,7 @@ def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
     return tree.sum_up(np.maximum(counts, 0.5) / np.maximum(tree.codes_per_label, 1))
 
 
-def unigram_bias(tree: TreeArrays, counts: Integer | None) -> Float64:
+def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
     """Return the biases (rows,) that make an untrained layer the unigram distribution.
 
     Log-odds of the two branches of a binary node, log-probabilities of the branches of a wide one,

@@ -6,44 +6,49 @@ import pytest
 from hstree.models.lbl import LogBilinear
 
 
-def random_model(full, n_words=7, dim=4, context=3):
+def random_model(full, views=1, n_words=7, dim=4, context=3):
     rng = np.random.default_rng(1)
-    model = LogBilinear([str(i) for i in range(n_words)], dim, context, rng, full=full)
+    words = [str(i) for i in range(n_words)]
+    model = LogBilinear(words, dim, context, rng, full=full, views=views)
     model.embedding = rng.standard_normal(model.embedding.shape)
-    model.position = rng.standard_normal(model.position.shape)
+    model.positions = [rng.standard_normal(position.shape) for position in model.positions]
     return model, rng
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_the_hidden_vector_is_the_sum_over_positions(full):
-    model, rng = random_model(full)
+@pytest.mark.parametrize("views", [1, 2])
+def test_the_hidden_vector_is_the_sum_over_positions(full, views):
+    model, rng = random_model(full, views)
     contexts = rng.integers(0, 7, (5, 3))
     for row, ids in zip(model.hidden(contexts), contexts, strict=True):
-        matrices = model.position if full else [np.diag(p) for p in model.position]
-        expected = sum(c @ model.embedding[w] for c, w in zip(matrices, ids, strict=True))
-        np.testing.assert_allclose(row, expected, rtol=1e-12)
+        assert len(row) == 4 * views
+        for part, position in zip(np.split(row, views), model.positions, strict=True):
+            matrices = position if full else [np.diag(p) for p in position]
+            expected = sum(c @ model.embedding[w] for c, w in zip(matrices, ids, strict=True))
+            np.testing.assert_allclose(part, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_gradients_agree_with_finite_differences(full):
-    model, rng = random_model(full)
+@pytest.mark.parametrize("views", [1, 2])
+def test_gradients_agree_with_finite_differences(full, views):
+    model, rng = random_model(full, views)
     contexts = rng.integers(0, 7, (6, 3))
-    target = rng.standard_normal((6, 4))
+    target = rng.standard_normal((6, 4 * views))
 
     def loss():
         return 0.5 * ((model.hidden(contexts) - target) ** 2).sum()
 
     hidden, vectors = model.forward(contexts)
-    by_word, grad_position = model.backward(contexts, vectors, hidden - target)
+    by_word, grads = model.backward(contexts, vectors, hidden - target)
     along_embedding = rng.standard_normal(model.embedding.shape)
-    along_position = rng.standard_normal(model.position.shape)
+    along = [rng.standard_normal(position.shape) for position in model.positions]
     slope = (by_word.values * along_embedding[by_word.rows]).sum()
-    slope += (grad_position * along_position).sum()
-    embedding, position = model.embedding, model.position
+    slope += sum((g * a).sum() for g, a in zip(grads, along, strict=True))
+    embedding, positions = model.embedding, model.positions
     ends = []
     for step in (1e-6, -1e-6):
         model.embedding = embedding + step * along_embedding
-        model.position = position + step * along_position
+        model.positions = [p + step * a for p, a in zip(positions, along, strict=True)]
         ends.append(loss())
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
     assert by_word.rows.tolist() == np.unique(contexts).tolist()
@@ -53,9 +58,9 @@ def test_vectors_are_drawn_small_and_positions_start_as_the_sum_of_words():
     model = LogBilinear([str(i) for i in range(1000)], 20, 3, np.random.default_rng(0))
     assert model.embedding.std() == pytest.approx(0.1, rel=0.02)
     assert model.embedding.mean() == pytest.approx(0, abs=0.005)
-    np.testing.assert_array_equal(model.position, 1)
+    np.testing.assert_array_equal(model.positions[0], 1)
     full = LogBilinear(["a", "b"], 4, 3, np.random.default_rng(0), full=True)
-    np.testing.assert_array_equal(full.position, [np.eye(4)] * 3)
+    np.testing.assert_array_equal(full.positions[0], [np.eye(4)] * 3)
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -63,7 +68,7 @@ def test_gradients_have_the_precision_of_the_parameters(full):
     model = LogBilinear(list("abc"), 4, 2, np.random.default_rng(0), full=full)
     contexts = np.array([[0, 2]])
     hidden, vectors = model.forward(contexts)
-    by_word, by_position = model.backward(contexts, vectors, hidden)
+    by_word, (by_position,) = model.backward(contexts, vectors, hidden)
     assert (by_word.values.dtype, by_position.dtype) == (np.float32, np.float32)
 
 

@@ -22,8 +22,9 @@ def trainer(full=False, **options):
     """Return a trainer of a model with weights drawn in float64, and a batch."""
     rng = np.random.default_rng(3)
     model = LanguageModel(TREE, dim=DIM, context=3, full=full, **options)
-    for name, array in model.context_model.parameters().items():
-        setattr(model.context_model, name, rng.standard_normal(array.shape))
+    context_model = model.context_model
+    context_model.embedding = rng.standard_normal(context_model.embedding.shape)
+    context_model.positions = [rng.standard_normal(context_model.positions[0].shape)]
     model.layer = random_layer(rng, DIM)
     return LogBilinearTrainer(model), rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
 
@@ -58,7 +59,7 @@ def test_no_dropout_is_the_model_itself():
 def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full, dropout):
     training, contexts, targets = trainer(full, dropout=dropout)
     model, layer = training.model, training.layer
-    parameters = [model.embedding, model.position, layer.weight, layer.bias]
+    parameters = [model.embedding, model.positions[0], layer.weight, layer.bias]
     assert all(o.parameter is p for o, p in zip(optimisers, parameters, strict=True))
 
     def loss():
