@@ -36,12 +36,18 @@ def parser(
     folder: str,
     seeds: int = 1,
     epochs: int = 12,
+    *,
+    others: bool = False,
 ) -> argparse.ArgumentParser:
-    """Return the command line: folder, rows, random states and epochs."""
+    """Return the command line: folder, rows, random states and epochs.
+
+    With `others`, rows may be of any name.
+    """
     command = table.parser(description)
     names = [entry.name for entry in entries]
     command.add_argument("--folder", type=Path, default=Path(folder), help="where runs are kept")
-    command.add_argument("--rows", nargs="+", choices=names, default=names, metavar="ROW")
+    choices = None if others else names
+    command.add_argument("--rows", nargs="+", choices=choices, default=names, metavar="ROW")
     command.add_argument("--seeds", type=int, default=seeds, help="number of random states")
     command.add_argument("--epochs", type=int, default=epochs)
     return command

@@ -3,7 +3,7 @@
 Every row is trained until validation stops, or for 40 epochs, and every finished run is kept in the
 folder, so that a repeated command continues. Ratios to flat have intervals over blocks of test
 tokens. Rows that another beats in seconds from the text and in test perplexity are not on the
-frontier.
+frontier. ``--rows`` takes any method, written as for ``hstree compare -m``.
 
     python -m benchmarks.frontier [--corpus brown] [--rows ROW ...] [--seeds 3] [--json FILE]
     python -m benchmarks.frontier --text train.txt valid.txt test.txt [--words 10000] ...
@@ -60,7 +60,7 @@ ROWS, _ = parse_entries(_NAMES, ())
 
 
 def main() -> None:
-    command = parser(__doc__, ROWS, "runs/frontier", epochs=40)
+    command = parser(__doc__, ROWS, "runs/frontier", epochs=40, others=True)
     add_ptb(command)
     command.add_argument("--corpus", choices=("ptb", "brown"), default="ptb")
     command.add_argument(
@@ -72,7 +72,8 @@ def main() -> None:
         splits = splits_of(options.text, options.words)
     else:
         splits = brown_splits() if options.corpus == "brown" else ptb_splits(options.ptb)
-    table.report("frontier", rows(compared(ROWS, splits, options)), options.json)
+    entries, _ = parse_entries(options.rows, ())
+    table.report("frontier", rows(compared(entries, splits, options)), options.json)
 
 
 def splits_of(files: list[Path], words: int | None) -> Splits:

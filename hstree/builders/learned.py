@@ -93,13 +93,7 @@ def learned(
             f"the vectors have {X.shape[1]} numbers, and the hidden vectors of {model} "
             f"{weight.shape[1]}; give the mean predicted vectors of this model"
         )
-    places = _Places.of(tree, price, X, counts, weight, bias)
-    # Words in the order of the places that they have: from node to node of a level
-    words, child = np.arange(tree.n_labels), tree.child.copy()
-    with progress.task("learned", len(tree.levels), "levels") as task:
-        for level in tree.levels:
-            words = places.divide(level, words, child)
-            task.advance()
+    child = Places.of(tree, price, X, counts, weight, bias).assigned()
     is_leaf = tree.child < 0
     moved = ~tree.child[is_leaf & (child != tree.child)]
     share = counts[moved].sum() / max(counts.sum(), 1.0)
@@ -108,8 +102,8 @@ def learned(
 
 
 @dataclass(frozen=True)
-class _Places:
-    """The places of a tree, and what each word gains from going below an edge."""
+class Places:
+    """The places of a tree, and what each word gains from going below an edge (`learned`)."""
 
     tree: Tree
     size: Int64  #: (E,) leaves below each edge
@@ -121,10 +115,21 @@ class _Places:
     first: Int64  #: (E,) the first position below each edge, of the leaves from left to right
     leaf: Int64  #: (V,) the edge that leads to each word
 
+    def assigned(self) -> Int64:
+        """Return the children (E,) of the nodes, all words assigned anew from the root down."""
+        # Words in the order of the places that they have: from node to node of a level
+        words, child = np.arange(self.tree.n_labels), self.tree.child.copy()
+        with progress.task("learned", len(self.tree.levels), "levels") as task:
+            for level in self.tree.levels:
+                words = self.divide(level, words, child)
+                task.advance()
+        return child
+
     @classmethod
     def of(
         cls, tree: Tree, price: float, X: Array, counts: Float64, weight: Array, bias: Array
     ) -> Self:
+        """Return the places of a tree, of which `learned` gives the sizes of arrays."""
         size = tree.sum_up(np.ones(tree.n_labels, np.int64))
         # (E,) mean over the leaves below each edge of the scores on the way from it
         scores = np.where(tree.fan_out == 2, 1, tree.fan_out).astype(np.float64)

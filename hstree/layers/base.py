@@ -167,6 +167,10 @@ class OutputLayer(ABC):
         """Return the integers that the layer took from the training text, for saved models."""
         return {}
 
+    def assignment(self) -> dict[str, Int64]:
+        """Return those `tables` that training changes, in place, together with the parameters."""
+        return {}
+
     def restore(self, tables: Mapping[str, Array]) -> None:  # noqa: B027
         """Take over the `tables` of a saved model, which set the lengths of `parameters`.
 

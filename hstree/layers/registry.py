@@ -82,6 +82,7 @@ LAYERS = Registry(
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
         "ngrams": "hstree.layers.ngrams:NgramSoftmax",
         "levels": "hstree.layers.levels:LevelSoftmax",
+        "reassigned": "hstree.layers.reassigned:ReassignedSoftmax",
         "flat": "hstree.layers.flat:FlatSoftmax",
         "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
         "differentiated": "hstree.layers.differentiated:DifferentiatedSoftmax",

@@ -399,7 +399,9 @@ class Trainer(ABC, Generic[M]):
         return max(epochs, self.epochs * by_time)
 
     def _weights(self) -> dict[str, Array]:
-        return {**self.model.parameters(), **self.layer.parameters()}
+        """Return what the best epoch is kept of."""
+        layer = self.layer
+        return {**self.model.parameters(), **layer.parameters(), **layer.assignment()}
 
     def _state(self, history: History) -> State:
         """Return all that a training needs to go on from its place."""

@@ -41,7 +41,7 @@ SOURCES = {
     Vocabulary: {"words": Vocabulary(WORDS, COUNTS), "one word": Vocabulary([EOS], [3])},
 }
 #: Layers over trees with one code a label.
-ONE_CODE = {"levels"}
+ONE_CODE = {"levels", "reassigned"}
 #: Options with which a layer takes part too, over the first of its sources.
 VARIANTS = {
     "levels": [

@@ -23,8 +23,8 @@ from hstree.tree import Tree
 from tests.texts import corpus_of, markov_lines
 
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
-#: Options with which a layer has gradients or a partition that last for several batches.
-OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
+#: Options with which a layer has gradients, a partition or a tree that last for several batches.
+OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}, "reassigned": {"every": 7}}
 #: Every layer in the language model; every model over a tree.
 KINDS = [("lbl", name) for name in LAYERS.all()]
 KINDS += [(name, "tree") for name in MODELS.all() if name != "lbl"]
