@@ -208,6 +208,14 @@ class OutputLayer(ABC):
         """
         return {}
 
+    def tied_rows(self) -> dict[str, tuple[Int64, Int64]]:
+        """Return rows of parameters that are the input vectors of labels, by array.
+
+        The rows (n,) without repeats, and their labels (n,). A language model's training keeps them
+        equal; other models have no use for them.
+        """
+        return {}
+
     def in_context(self, contexts: Integer) -> OutputLayer:
         """Return the layer after some contexts; itself, where only hidden vectors count.
 

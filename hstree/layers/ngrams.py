@@ -49,6 +49,8 @@ class NgramSoftmax(HierarchicalSoftmax):
     min_count : int
         Number of times that an n-gram, these words and the target, occurs in the training text, for
         its features.
+    levels : int, optional
+        Number of levels, the root's first, whose nodes have features; all by default.
 
     Attributes
     ----------
@@ -74,9 +76,10 @@ class NgramSoftmax(HierarchicalSoftmax):
         dtype: Any = np.float32,
         words: Annotated[int, Range(1, 64)] = 5,
         min_count: Annotated[int, Range(1)] = 2,
+        levels: Annotated[int | None, Range(1)] = None,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
-        self.min_count = min_count
+        self.min_count, self.levels = min_count, levels
         self.features = NgramFeatures.none(words, tree.n_labels, len(self.weight))
         self.feature_weight: Array = np.zeros(0, dtype)
         # (B, words) numbers of the contexts that this is bound to
@@ -96,8 +99,9 @@ class NgramSoftmax(HierarchicalSoftmax):
             )
         if len(self.features.contexts):
             return
-        features = NgramFeatures.of_text(train, self.codes, self.words, self.min_count)
-        self._take(features)
+        self._take(
+            NgramFeatures.of_text(train, self.codes, self.words, self.min_count, self.levels)
+        )
 
     def _take(self, features: NgramFeatures) -> None:
         self.features = features

@@ -39,7 +39,7 @@ from hstree.models.base import (
     in_sorted_order,
     limits,
 )
-from hstree.training.adagrad import RowAdagrad
+from hstree.training.adagrad import RowAdagrad, TiedAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
@@ -290,7 +290,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         rates, sums = self.layer.learning_rates(), self.layer.initial_accumulators()
         decays = self.layer.weight_decays()
         # Biases do not decay.
-        self.output = {
+        own = {
             name: RowAdagrad(
                 array,
                 model.weight_decay * decays.get(name, 1.0) if array.ndim > 1 else 0.0,
@@ -299,6 +299,12 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             )
             for name, array in self.layer.training_parameters().items()
         }
+        tied = self.layer.tied_rows() if model.epochs else {}
+        of_tied = {
+            name: TiedAdagrad(own[name], self.model.embedding, rows, words)
+            for name, (rows, words) in tied.items()
+        }
+        self.output: dict[str, RowAdagrad | TiedAdagrad] = {**own, **of_tied}
         names = position_names(len(self.positions))
         of_positions = dict(zip(names, self.positions, strict=True))
         self.optimisers = {"embedding": self.embedding, **of_positions, **self.output}
@@ -331,8 +337,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         if isinstance(self.layer, NgramSoftmax):
             self.layer.in_context(contexts).loss(hidden, targets, self.noise)
         self.embedding.step(words.rows, words.values, 0.0)
-        for optimiser, grad in zip(self.positions, grad_positions, strict=True):
-            optimiser.step(slice(None), grad, 0.0)
+        for position, grad in zip(self.positions, grad_positions, strict=True):
+            position.step(slice(None), grad, 0.0)
         for optimiser in self.output.values():
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
@@ -386,8 +392,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         grad_hidden = gradients.hidden * keep
         words, grad_positions = self.model.backward(contexts, vectors, grad_hidden)
         self.embedding.step(words.rows, words.values, learning_rate, self._tokens)
-        for optimiser, grad in zip(self.positions, grad_positions, strict=True):
-            optimiser.step(slice(None), grad, learning_rate)
+        for position, grad in zip(self.positions, grad_positions, strict=True):
+            position.step(slice(None), grad, learning_rate)
         for g in gradients.parameters:
             self.output[g.name].step(g.rows, g.values, learning_rate, self._tokens)
         return float(losses.sum())

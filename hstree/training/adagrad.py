@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hstree._typing import Array, Int64
-from hstree.layers.kernels import adagrad_rows
+from hstree.layers.kernels import adagrad_rows, sum_by_word
 
 
 class RowAdagrad:
@@ -67,3 +67,53 @@ class RowAdagrad:
             owed = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
             self.decayed[rows] = tokens
         adagrad_rows(self.parameter, self.squares, rows, gradient, self.rate * learning_rate, owed)
+
+
+class TiedAdagrad:
+    """Adagrad for output vectors of which some are the input vectors of words.
+
+    These rows are copies. Their gradients move the input vectors, with sums of their own, and each
+    step copies the vectors of all words, which the gradients of the inputs have moved before.
+    Weight decay is that of the input vectors.
+
+    Parameters
+    ----------
+    own : RowAdagrad
+        Optimiser of the output vectors (R, d), for the rows that are not tied.
+    embedding : float array (V, d)
+        Input vectors, changed in place by `step`.
+    rows, words : int64 arrays (n,)
+        The tied rows, without repeats, and the word of each.
+    """
+
+    def __init__(self, own: RowAdagrad, embedding: Array, rows: Int64, words: Int64) -> None:
+        self.own, self.parameter = own, own.parameter
+        self.inputs = RowAdagrad(embedding, rate=own.rate)
+        self._rows, self._words = rows, words
+        # (R,) word of each row, -1 where it is not tied
+        self._word_of = np.full(len(own.parameter), -1)
+        self._word_of[rows] = words
+        self._copy()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays that steps change beside the parameters."""
+        of_inputs = {f"{name} of inputs": array for name, array in self.inputs.arrays().items()}
+        return {**self.own.arrays(), **of_inputs}
+
+    def step(
+        self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int = 0
+    ) -> None:
+        """Move some rows against their gradients; parameters are those of `RowAdagrad.step`."""
+        word = self._word_of[rows]
+        tied, others = np.flatnonzero(word >= 0), np.flatnonzero(word < 0)
+        if others.size:
+            row = np.arange(len(self._word_of))[rows]
+            self.own.step(row[others], gradient[others], learning_rate, tokens)
+        words, sums = sum_by_word(
+            word[tied, None], gradient[tied, None], len(self.inputs.parameter)
+        )
+        self.inputs.step(words, sums, learning_rate)
+        self._copy()
+
+    def _copy(self) -> None:
+        self.parameter[self._rows] = self.inputs.parameter[self._words]

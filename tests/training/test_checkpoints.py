@@ -42,7 +42,8 @@ def texts(tmp_path_factory):
 
 def spec_of(layer, corpus):
     words = corpus.counted_vocabulary()
-    over = hstree.build("huffman", words) if LAYERS.all()[layer].takes is Tree else words
+    method = "flat" if layer == "tied" else "huffman"
+    over = hstree.build(method, words) if LAYERS.all()[layer].takes is Tree else words
     return layer_spec(over, layer, **OPTIONS.get(layer, {}))
 
 
