@@ -138,7 +138,7 @@ class LayerFigures:
     @classmethod
     def of(cls, spec: LayerSpec) -> Self | None:
         """Return those of a specified layer; None for the hierarchical softmax."""
-        return None if spec.is_plain_tree else cls(name=spec.kind.name, options=dict(spec.options))
+        return None if spec.is_plain_tree else cls(name=spec.kind.name, options=spec.set_options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -495,7 +495,7 @@ class Work:
             **{
                 "kind": "layer",
                 "method": spec.kind.name,
-                "options": dict(spec.options),
+                "options": spec.set_options,
                 **of_tree,
                 **(self._tree_figures(trees, folders[0]) if trees else {}),
             },

@@ -54,10 +54,14 @@ class LevelSoftmax(OutputLayer):
     own_positions : bool
         Give upper and lower nodes hidden vectors made by position matrices of their own, in
         language models.
-    upper_rate, lower_rate : float
-        Factor on a language model's learning rate for upper and for lower nodes.
-    upper_decay, lower_decay : float
-        Factor on its weight decay.
+    upper_rate : float
+        Factor on a language model's learning rate for upper nodes.
+    lower_rate : float
+        Factor on it for lower nodes.
+    upper_decay : float
+        Factor on a language model's weight decay for the vectors of upper nodes.
+    lower_decay : float
+        Factor on it for those of lower nodes.
 
     Attributes
     ----------

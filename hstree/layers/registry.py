@@ -208,11 +208,12 @@ class LayerSpec:
         """
         if self.is_plain_tree:
             return {"tree": self.sha256}
-        options = {name: _content(value) for name, value in self._set_options().items()}
+        options = {name: _content(value) for name, value in self.set_options.items()}
         return {"layer": self.kind.name, "options": options, "source": self.sha256}
 
-    def _set_options(self) -> dict[str, Any]:
-        """Return the options that are not None."""
+    @property
+    def set_options(self) -> dict[str, Any]:
+        """The options that are not None."""
         return {name: value for name, value in self.options.items() if value is not None}
 
     @property
@@ -224,7 +225,7 @@ class LayerSpec:
         """Return the entries of a model's config that specify its layer: JSON values."""
         if self.is_plain_tree:
             return {"tree_sha256": self.sha256}
-        layer = {"name": self.kind.name, "options": self._set_options()}
+        layer = {"name": self.kind.name, "options": self.set_options}
         return {"layer": layer, f"{SOURCES[self.kind.takes][2]}_sha256": self.sha256}
 
     def write(self, folder: Path) -> None:
