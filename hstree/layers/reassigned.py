@@ -25,11 +25,11 @@ class ReassignedSoftmax(OutputLayer):
     """Hierarchical softmax whose words are assigned to the leaves anew during training.
 
     The shape of the tree stays, and so do the weights of its nodes. Every so many batches of a
-    language model's training, each node divides its words anew, from the root down, such that their
-    log-likelihood is the largest (`hstree.builders.learned.learned`), as many to each child as
-    there are leaves below it. The mean predicted vectors that this needs are those of the training
-    so far; the sums that they are made of halve each time. The row of a word in a wide node moves
-    with it.
+    language model's training, each node divides its words anew, from the root down, as many to each
+    child as there are leaves below it: such that their log-likelihood is the largest, as the
+    builder `learned` does, but greedily at nodes of more than two children. The mean predicted
+    vectors that this needs are those of the training so far; the sums that they are made of halve
+    each time. The row of a word in a wide node moves with it.
 
     Balance is that of the tree that the training begins with; purity is what is gained. A target
     costs the scores of the tree, and a sum; parameters are those of the tree.
@@ -213,7 +213,8 @@ class ReassignedSoftmax(OutputLayer):
         mean = self._sums / np.maximum(self._n_summed, 1)[:, None].astype(self._sums.dtype)
         # Words that did not occur have the mean of all
         mean[self._n_summed == 0] = self._sums.sum(axis=0) / max(self._n_summed.sum(), 1)
-        child = Places.of(tree, 0.0, mean, self._counts, self.weight, self.bias).assigned()
+        places = Places.of(tree, mean, self._counts, self.weight, self.bias, is_greedy=True)
+        child = places.assigned()
         leaf = np.flatnonzero(tree.child < 0)
         before, now = ~tree.child[leaf], ~child[leaf]
         at_wide = tree.edge_width[leaf] > 2

@@ -26,7 +26,6 @@ from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hierarchical import compiled_pass
 from hstree.layers.kernels import sum_by_word, window_sum, window_sum_backward
-from hstree.layers.ngrams import NgramSoftmax
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -310,7 +309,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self.optimisers = {"embedding": self.embedding, **of_positions, **self.output}
         self._tokens = 0
         self._compiled = self._compiled_step(model.batch_size)
-        self._compile(model.context)
+        self._compile(model.context, is_over_tree=model.spec.tree is not None)
         self._rate, self._since_best = model.learning_rate, 0
 
     def _compiled_step(self, n_items: int) -> Any:
@@ -323,7 +322,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             tree, self.embedding, self.positions[0], *self.output.values()
         )
 
-    def _compile(self, context: int) -> None:
+    def _compile(self, context: int, *, is_over_tree: bool) -> None:
         """Compile what steps call, on a batch of nothing: no epoch's seconds are of that then."""
         if twins("models") is None or not takes(self.model.embedding):
             return
@@ -334,8 +333,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             return
         hidden, vectors = self.model.forward(contexts)
         words, grad_positions = self.model.backward(contexts, vectors, hidden)
-        if isinstance(self.layer, NgramSoftmax):
-            self.layer.in_context(contexts).loss(hidden, targets, self.noise)
+        if is_over_tree:
+            self.layer.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
         self.embedding.step(words.rows, words.values, 0.0)
         for position, grad in zip(self.positions, grad_positions, strict=True):
             position.step(slice(None), grad, 0.0)

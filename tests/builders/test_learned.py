@@ -8,7 +8,7 @@ import scipy.special
 
 import hstree
 from hstree import LanguageModel, Tree, Vocabulary, WordVectors
-from hstree.builders.learned import assigned, learned
+from hstree.builders.learned import assigned, greedily, learned
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.tree.codes import Codes
 from tests.texts import corpus_of
@@ -177,6 +177,21 @@ def purity(tree):
     kind = np.array([int(w[1:]) >= 16 if w.startswith("w") else False for w in tree.labels])
     agree = np.mean(side == kind)
     return max(agree, 1 - agree)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_greedy_assignment_fills_all_room_and_is_near_the_best(seed):
+    rng = np.random.default_rng(seed)
+    room = rng.integers(0, 30, 6)
+    n = int(room.sum())
+    # words differ in weight, as their counts do
+    gain = rng.standard_normal((n, 6)) * rng.pareto(1.5, (n, 1))
+    child = greedily(gain, room)
+    np.testing.assert_array_equal(np.bincount(child, minlength=6), room)
+    best = assigned(gain, room, np.repeat(np.arange(6), room), candidates=6)
+    reached, largest = (gain[np.arange(n), c].sum() for c in (child, best))
+    drawn = gain[np.arange(n), rng.permutation(child)].sum()
+    assert largest - 0.1 * (largest - drawn) <= reached <= largest + 1e-9
 
 
 def test_what_does_not_go_together_is_refused(saved, tmp_path):

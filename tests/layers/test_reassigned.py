@@ -48,11 +48,10 @@ def below(tree, branch):
     return {int(~tree.child[edge]) for edge in np.flatnonzero((tree.child < 0) & (of_root > 0))}
 
 
-@pytest.mark.parametrize("kind", ["huffman", "classes"])
-def test_words_go_where_the_builder_puts_them(kind, zipf_splits, tmp_path):
+def test_words_go_where_the_builder_puts_them(zipf_splits, tmp_path):
     """`learned` gets the model and its mean predicted vectors from files."""
     text = zipf_splits.train
-    tree = hstree.build(kind, text)
+    tree = hstree.build("huffman", text)
     model = new_model(tree, dim=8, epochs=1).fit(text)
     model.save(tmp_path / "model")
     vectors = model.mean_predicted_vectors(text)
