@@ -70,10 +70,14 @@ def ptb_splits(folder: Path | None) -> Splits:
 
 def compared(entries: Sequence[Entry], splits: Splits, options: argparse.Namespace) -> Comparison:
     """Train the rows that the command line names."""
-    chosen = [entry for entry in entries if entry.name in options.rows]
+    return trained([entry for entry in entries if entry.name in options.rows], splits, options)
+
+
+def trained(entries: Sequence[Entry], splits: Splits, options: argparse.Namespace) -> Comparison:
+    """Train rows with the folder, random states and epochs of the command line."""
     progress.enable()
     return compare(
-        splits, chosen, options.folder, seeds=options.seeds, epochs=options.epochs, only=True
+        splits, entries, options.folder, seeds=options.seeds, epochs=options.epochs, only=True
     )
 
 

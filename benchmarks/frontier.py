@@ -17,8 +17,9 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, seconds_from_text
+from benchmarks.compared import add_ptb, costs, parser, ptb_splits, seconds_from_text, trained
 from benchmarks.morin_bengio import brown_splits
+from hstree.errors import HstreeError
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import Comparison
 from hstree.report.charts import pareto
@@ -68,12 +69,15 @@ def main() -> None:
     )
     command.add_argument("--words", type=int, help="with --text: number of words, others <unk>")
     options = command.parse_args()
+    try:
+        entries, _ = parse_entries(options.rows, ())
+    except HstreeError as error:
+        command.error(str(error))
     if options.text is not None:
         splits = splits_of(options.text, options.words)
     else:
         splits = brown_splits() if options.corpus == "brown" else ptb_splits(options.ptb)
-    entries, _ = parse_entries(options.rows, ())
-    table.report("frontier", rows(compared(entries, splits, options)), options.json)
+    table.report("frontier", rows(trained(entries, splits, options)), options.json)
 
 
 def splits_of(files: list[Path], words: int | None) -> Splits:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.data.windows import Batch, Windows
-from hstree.errors import OptionError
+from hstree.data.windows import Batch, SymmetricWindows, Windows
+from hstree.errors import InputError, OptionError
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,15 @@ def check_k(k: int) -> None:
     """Refuse to return fewer than one label; raises OptionError."""
     if k < 1:
         raise OptionError(f"k is {k}; ask for at least 1 label")
+
+
+def check_words_before(train: Windows, what: str) -> None:
+    """Refuse windows with words on both sides; raises InputError, `what` being the subject."""
+    if isinstance(train, SymmetricWindows):
+        raise InputError(
+            f"{what} the words before each target, and this model's words are on both sides; train "
+            "a language model"
+        )
 
 
 def most_probable(log_prob: Float64, k: int) -> tuple[Int64, Float64]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from hstree._compiled import takes, twins
 from hstree._typing import Array, Float64, Int64, Integer
+from hstree.errors import InputError
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
@@ -361,6 +362,15 @@ class Pass:
         if grad_hidden is None:
             grad_hidden = np.zeros_like(self.hidden)
         return Gradients(grad_hidden, parameters)
+
+
+def check_single_codes(tree: Tree, layer: str) -> None:
+    """Refuse a tree in which a label has several codes; raises InputError."""
+    if not tree.has_single_codes:
+        raise InputError(
+            f"the layer {layer} takes trees with one code a label, and labels of this tree have up "
+            f"to {tree.codes_per_label.max()}"
+        )
 
 
 def of_rows(rows: Int64 | slice, weight: Array, bias: Array) -> list[ParameterGradient]:

@@ -13,11 +13,16 @@ import numpy as np
 from hstree._options import RandomState, Range
 from hstree._ragged import offsets
 from hstree._typing import Array, Bool, Float64, Int64, Integer
-from hstree.data.windows import SymmetricWindows, Windows
+from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.base import (
+    Gradients,
+    OutputLayer,
+    ParameterGradient,
+    check_words_before,
+)
 from hstree.layers.dense import batch_blocks, orthogonal_rows
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.hierarchical import HierarchicalSoftmax, check_single_codes
 from hstree.layers.top_k import top_k_of_all
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -47,7 +52,8 @@ class LevelSoftmax(OutputLayer):
     upper_levels : int
         Number of levels, the root's first, whose nodes are upper ones.
     rare : float
-        Share of the tokens above which a node is an upper one on any level.
+        Share of the tokens, by the counts of the tree, above which a node is an upper one on any
+        level.
     lower_dim : int, optional
         Length of the vectors of lower nodes, which see a projection of the hidden vector: d by
         default, without a projection.
@@ -72,7 +78,7 @@ class LevelSoftmax(OutputLayer):
     Raises
     ------
     InputError
-        When a label has several codes.
+        When a label has several codes, or options are given for lower nodes, and there are none.
     OptionError
         When `lower_dim` is not below d.
 
@@ -103,22 +109,24 @@ class LevelSoftmax(OutputLayer):
         super().__init__(tree.n_labels, dim)
         self.own_positions = own_positions
         self._rates, self._decays = (upper_rate, lower_rate), (upper_decay, lower_decay)
-        if not tree.has_single_codes:
-            raise InputError(
-                "the layer levels takes trees with one code a label, and labels of this tree have "
-                f"up to {tree.codes_per_label.max()}"
-            )
+        check_single_codes(tree, "levels")
         if lower_dim is not None and lower_dim >= dim:
             raise OptionError.about(
                 "lower_dim", f"is {lower_dim}; it must be below {dim}, the length of other vectors"
             )
-        if counts is None:
-            counts = tree.counts
-        # (V,) counts as starting biases take them
-        mass = np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
+        # The tree alone decides where it is cut, so that a saved model is cut there again
+        share = _mass(tree, None)
         is_lower = tree.depth >= upper_levels
-        is_lower[1:] &= tree.sum_up(mass)[tree.node_edge[1:]] <= rare * mass.sum()
+        is_lower[1:] &= tree.sum_up(share)[tree.node_edge[1:]] <= rare * share.sum()
         cut = Cut.of(tree, is_lower)
+        if cut.lower is None and (
+            own_positions or lower_dim or lower_rate != 1 or lower_decay != 1
+        ):
+            raise InputError(
+                "no node of this tree is a lower one, and options are given for lower nodes; lower "
+                "upper_levels, or raise rare"
+            )
+        mass = _mass(tree, counts)
         self._branch, self._label, self._below = cut.branch, cut.label, cut.below
         of_branch = np.bincount(cut.branch, mass)
         self.upper = HierarchicalSoftmax(cut.upper, dim, counts=of_branch, dtype=dtype)
@@ -175,13 +183,15 @@ class LevelSoftmax(OutputLayer):
         """Return the number of hidden vectors of an item."""
         return 2 if own_positions else 1
 
+    @property
+    def needs_contexts(self) -> bool:
+        """Whether an option is given that language models alone follow."""
+        return self.own_positions or {*self._rates, *self._decays} != {1.0}
+
     def prepare(self, train: Windows) -> None:
-        """Refuse position matrices in models that have none."""
-        if self.own_positions and isinstance(train, SymmetricWindows):
-            raise InputError(
-                "own position matrices are those of the words before each target, and this model's "
-                "words are on both sides; train a language model"
-            )
+        """Refuse other models than language models where they would not follow an option."""
+        if self.needs_contexts:
+            check_words_before(train, "position matrices, rates and decays of its own need")
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return the mean curvature of the loss along each row; 1/4 at most in a projection."""
@@ -359,6 +369,12 @@ def _part(
         child = np.concatenate([number[roots], child])
         fan_out = np.append(len(roots), fan_out)
     return Tree(labels, offsets(fan_out), child)
+
+
+def _mass(tree: Tree, counts: Integer | None) -> Float64:
+    """Return the counts (V,) of labels, or those of the tree, as starting biases take them."""
+    counts = tree.counts if counts is None else counts
+    return np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
 
 
 def _renamed(part: str, gradients: Gradients) -> list[ParameterGradient]:

@@ -10,9 +10,13 @@ import numpy as np
 
 from hstree._options import Range
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.data.windows import SymmetricWindows, Windows
-from hstree.errors import InputError
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.data.windows import Windows
+from hstree.layers.base import (
+    Gradients,
+    OutputLayer,
+    ParameterGradient,
+    check_words_before,
+)
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass, of_rows
 from hstree.layers.ngram_features import Features, NgramFeatures, summed
 from hstree.layers.node_groups import Block, Decisions, Gradient, WideNodes
@@ -92,11 +96,7 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def prepare(self, train: Windows) -> None:
         """Find the features of the training text, unless there are some from a saved model."""
-        if isinstance(train, SymmetricWindows):
-            raise InputError(
-                "n-gram features need the words before each target, and this model's words are on "
-                "both sides; train a language model"
-            )
+        check_words_before(train, "n-gram features need")
         if len(self.features.contexts):
             return
         self._take(

@@ -10,12 +10,18 @@ import numpy as np
 from hstree._options import Range
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.builders.learned import Places
-from hstree.data.windows import SymmetricWindows, Windows
+from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, InputError
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.base import (
+    Gradients,
+    OutputLayer,
+    ParameterGradient,
+    check_words_before,
+)
+from hstree.layers.hierarchical import HierarchicalSoftmax, check_single_codes
 from hstree.layers.kernels import sum_by_word
 from hstree.tree import Tree
+from hstree.tree.codes import Codes
 
 #: Name of the table of a saved model that holds the places.
 PLACE = "reassigned_place"
@@ -29,15 +35,16 @@ class ReassignedSoftmax(OutputLayer):
     child as there are leaves below it: such that their log-likelihood is the largest, as the
     builder `learned` does, but greedily at nodes of more than two children. The mean predicted
     vectors that this needs are those of the training so far; the sums that they are made of halve
-    each time. The row of a word in a wide node moves with it.
+    each time. The row of a word in a wide node moves with it; the sums of the optimiser do not.
 
-    Balance is that of the tree that the training begins with; purity is what is gained. A target
-    costs the scores of the tree, and a sum; parameters are those of the tree.
+    Balance is that of the tree that the training begins with, whose codes are of about the same
+    length; purity is what is gained. Figures of trees in comparisons are those of that tree. A
+    target costs the scores of the tree, and a sum; parameters are those of the tree.
 
     Parameters
     ----------
     tree : Tree
-        With one code a label; that of the beginning.
+        That of the beginning: with one code a label, and codes whose lengths differ by at most 1.
     dim : int
         d, the length of hidden vectors.
     counts : int array (V,), optional
@@ -59,13 +66,15 @@ class ReassignedSoftmax(OutputLayer):
     Raises
     ------
     InputError
-        When a label has several codes.
+        When a label has several codes, or their lengths differ by more.
 
     References
     ----------
     Y. Jernite, A. Choromanska & D. Sontag, "Simultaneous learning of trees and representations for
     extreme classification and density estimation", ICML 2017.
     """
+
+    needs_contexts = True  # for language models alone assign words anew
 
     def __init__(
         self,
@@ -78,11 +87,8 @@ class ReassignedSoftmax(OutputLayer):
         times: Annotated[int, Range(1)] = 24,
     ) -> None:
         super().__init__(tree.n_labels, dim)
-        if not tree.has_single_codes:
-            raise InputError(
-                "the layer reassigned takes trees with one code a label, and labels of this tree "
-                f"have up to {tree.codes_per_label.max()}"
-            )
+        check_single_codes(tree, "reassigned")
+        _check_balanced(tree)
         self.every, self.times, self._first = every, times, tree
         counts = tree.counts if counts is None else counts
         self._counts = np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
@@ -152,11 +158,7 @@ class ReassignedSoftmax(OutputLayer):
 
     def prepare(self, train: Windows) -> None:
         """Refuse models of other kinds than language models, which do not assign words anew."""
-        if isinstance(train, SymmetricWindows):
-            raise InputError(
-                "words are assigned anew in the training of language models alone; train one, or "
-                "take the tree as it is"
-            )
+        check_words_before(train, "words that are assigned anew need")
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return the mean curvature of the loss along each row."""
@@ -210,9 +212,11 @@ class ReassignedSoftmax(OutputLayer):
     def assign(self) -> None:
         """Assign the words to the leaves anew, by their mean hidden vectors in training."""
         tree = self.tree
-        mean = self._sums / np.maximum(self._n_summed, 1)[:, None].astype(self._sums.dtype)
+        has_occurred = self._n_summed > 0
+        n_summed = np.where(has_occurred, self._n_summed, 1).astype(self._sums.dtype)
+        mean = self._sums / n_summed[:, None]
         # Words that did not occur have the mean of all
-        mean[self._n_summed == 0] = self._sums.sum(axis=0) / max(self._n_summed.sum(), 1)
+        mean[~has_occurred] = self._sums.sum(axis=0) / self._n_summed.sum()
         places = Places.of(tree, mean, self._counts, self.weight, self.bias, is_greedy=True)
         child = places.assigned()
         leaf = np.flatnonzero(tree.child < 0)
@@ -229,6 +233,17 @@ class ReassignedSoftmax(OutputLayer):
         self.place[now] = place[before]
         self._sums /= 2
         self._n_summed /= 2
+
+
+def _check_balanced(tree: Tree) -> None:
+    """Refuse trees whose codes are of different lengths: frequent words would lose short ones."""
+    lengths = Codes(tree, cache_limit=0).length
+    if lengths.size and lengths.max() > lengths.min() + 1:
+        raise InputError(
+            "the layer reassigned takes trees whose codes are about equally long, and those of "
+            f"this tree have from {lengths.min()} to {lengths.max()} decisions; take balanced, "
+            "random or classes"
+        )
 
 
 def _own_name(name: str) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hstree._typing import Array, Int64
-from hstree.data.windows import SymmetricWindows, Windows
-from hstree.errors import FileFormatError, InputError
-from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree._typing import Array, Int64, Integer
+from hstree.data.windows import Windows
+from hstree.errors import FileFormatError
+from hstree.layers.base import check_words_before
+from hstree.layers.hierarchical import HierarchicalSoftmax, check_single_codes
 from hstree.tree import Tree
 
 #: Name of the table of a saved model that holds the tied rows.
@@ -24,17 +25,23 @@ class TiedSoftmax(HierarchicalSoftmax):
     flat softmax, in short lists and in classes. Take full position matrices in language models;
     with diagonal ones, a word before the target makes itself probable.
 
-    A target costs the scores of the tree; a step of the training copies the tied vectors.
-    Parameters: those of the tree, less the tied vectors.
+    A target costs the scores of the tree. Parameters: those of the tree, less the tied vectors,
+    which memory and saved models hold twice.
 
     Parameters
     ----------
     tree : Tree
+        With one code a label.
     dim : int
         d, the length of hidden vectors.
     counts : int array (V,), optional
         Training counts for the starting biases; `tree.counts` by default, 1 each without any.
     dtype : float dtype, default float32
+
+    Raises
+    ------
+    InputError
+        When a label has several codes.
 
     References
     ----------
@@ -42,12 +49,17 @@ class TiedSoftmax(HierarchicalSoftmax):
     O. Press & L. Wolf, "Using the output embedding to improve language models", EACL 2017.
     """
 
+    needs_contexts = True  # for they alone are tied to
+
+    def __init__(
+        self, tree: Tree, dim: int, *, counts: Integer | None = None, dtype: Any = np.float32
+    ) -> None:
+        check_single_codes(tree, "tied")
+        super().__init__(tree, dim, counts=counts, dtype=dtype)
+
     def prepare(self, train: Windows) -> None:
         """Refuse models of other kinds than language models, which do not tie vectors."""
-        if isinstance(train, SymmetricWindows):
-            raise InputError(
-                "vectors are tied in language models alone; train one, or take the tree as it is"
-            )
+        check_words_before(train, "tied vectors are those of")
 
     def tied_rows(self) -> dict[str, tuple[Int64, Int64]]:
         """Return the rows of labels that are children of nodes with more than two."""

@@ -447,6 +447,14 @@ class Model(Predictor, Generic[M]):
         """Return the shapes of `parameters` from the options and the layer's source alone."""
         return {"embedding": (len(self.spec.labels), self.dim), **self.spec.shapes(self.dim)}
 
+    @property
+    def n_parameters(self) -> int:
+        """Number of trained parameters; output vectors that are input vectors count once."""
+        arrays = self.parameters()
+        tied = self.layer.tied_rows()
+        twice: int = sum(len(rows) * arrays[name].shape[1] for name, (rows, _) in tied.items())
+        return sum(array.size for array in arrays.values()) - twice
+
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
         return {**self.context_model.parameters(), **self.layer.parameters()}

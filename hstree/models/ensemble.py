@@ -109,7 +109,7 @@ class Ensemble(Predictor):
     @property
     def n_parameters(self) -> int:
         """Number of trained parameters of all models."""
-        return sum(array.size for model in self.models for array in model.parameters().values())
+        return sum(model.n_parameters for model in self.models)
 
     def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""

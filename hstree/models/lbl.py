@@ -299,11 +299,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             for name, array in self.layer.training_parameters().items()
         }
         tied = self.layer.tied_rows() if model.epochs else {}
-        of_tied = {
+        self._tied = {
             name: TiedAdagrad(own[name], self.model.embedding, rows, words)
             for name, (rows, words) in tied.items()
         }
-        self.output: dict[str, RowAdagrad | TiedAdagrad] = {**own, **of_tied}
+        self.output: dict[str, RowAdagrad | TiedAdagrad] = {**own, **self._tied}
         names = position_names(len(self.positions))
         of_positions = dict(zip(names, self.positions, strict=True))
         self.optimisers = {"embedding": self.embedding, **of_positions, **self.output}
@@ -391,6 +391,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         grad_hidden = gradients.hidden * keep
         words, grad_positions = self.model.backward(contexts, vectors, grad_hidden)
         self.embedding.step(words.rows, words.values, learning_rate, self._tokens)
+        for tied in self._tied.values():
+            tied.copy(words.rows)
         for position, grad in zip(self.positions, grad_positions, strict=True):
             position.step(slice(None), grad, learning_rate)
         for g in gradients.parameters:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hstree._typing import Array, Int64
-from hstree.layers.kernels import adagrad_rows, sum_by_word
+from hstree.layers.kernels import adagrad_rows
 
 
 class RowAdagrad:
@@ -72,9 +72,8 @@ class RowAdagrad:
 class TiedAdagrad:
     """Adagrad for output vectors of which some are the input vectors of words.
 
-    These rows are copies. Their gradients move the input vectors, with sums of their own, and each
-    step copies the vectors of all words, which the gradients of the inputs have moved before.
-    Weight decay is that of the input vectors.
+    These rows are copies. Their gradients move the input vectors, with sums of their own; `copy`
+    follows what else moves these. Weight decay is that of the input vectors.
 
     Parameters
     ----------
@@ -83,17 +82,16 @@ class TiedAdagrad:
     embedding : float array (V, d)
         Input vectors, changed in place by `step`.
     rows, words : int64 arrays (n,)
-        The tied rows, without repeats, and the word of each.
+        The tied rows and their words, both without repeats.
     """
 
     def __init__(self, own: RowAdagrad, embedding: Array, rows: Int64, words: Int64) -> None:
         self.own, self.parameter = own, own.parameter
         self.inputs = RowAdagrad(embedding, rate=own.rate)
-        self._rows, self._words = rows, words
-        # (R,) word of each row, -1 where it is not tied
-        self._word_of = np.full(len(own.parameter), -1)
-        self._word_of[rows] = words
-        self._copy()
+        # (R,) word of each row, (V,) row of each word, -1 where there is none
+        self._word_of, self._row_of = np.full(len(own.parameter), -1), np.full(len(embedding), -1)
+        self._word_of[rows], self._row_of[words] = words, rows
+        self.copy(words)
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays that steps change beside the parameters."""
@@ -109,11 +107,11 @@ class TiedAdagrad:
         if others.size:
             row = np.arange(len(self._word_of))[rows]
             self.own.step(row[others], gradient[others], learning_rate, tokens)
-        words, sums = sum_by_word(
-            word[tied, None], gradient[tied, None], len(self.inputs.parameter)
-        )
-        self.inputs.step(words, sums, learning_rate)
-        self._copy()
+        self.inputs.step(word[tied], gradient[tied], learning_rate)
+        self.copy(word[tied])
 
-    def _copy(self) -> None:
-        self.parameter[self._rows] = self.inputs.parameter[self._words]
+    def copy(self, words: Int64 | slice) -> None:
+        """Copy the input vectors of some words to their rows."""
+        row = self._row_of[words]
+        is_tied = row >= 0
+        self.parameter[row[is_tied]] = self.inputs.parameter[words][is_tied]

@@ -35,13 +35,18 @@ SOURCES = {
         "classes": Tree.from_children(
             WORDS, [[1, ~0, 2], [~1, ~2], [~3, 3, ~4], [~5, ~6, ~7]], counts=COUNTS
         ),
+        "balanced": hstree.build("balanced", Vocabulary(WORDS, COUNTS)),
         "flat": hstree.build("flat", Vocabulary(WORDS, COUNTS)),
         "one label": Tree([EOS], [0], []),
     },
     Vocabulary: {"words": Vocabulary(WORDS, COUNTS), "one word": Vocabulary([EOS], [3])},
 }
-#: Layers over trees with one code a label.
-ONE_CODE = {"levels", "reassigned"}
+#: Sources that a layer refuses: labels with several codes, codes of different lengths.
+REFUSED = {
+    "levels": {"wide"},
+    "tied": {"wide"},
+    "reassigned": {"wide", "binary", "classes"},
+}
 #: Options with which a layer takes part too, over the first of its sources.
 VARIANTS = {
     "levels": [
@@ -66,7 +71,7 @@ def specs():
         patch.setitem(LAYERS.native, "dense", DENSE)
         for name, kind in LAYERS.all().items():
             for source, made_over in SOURCES[kind.takes].items():
-                if name in ONE_CODE and source == "wide":
+                if source in REFUSED.get(name, ()):
                     continue
                 yield pytest.param(layer_spec(made_over, name), id=f"{name}, {source}")
         for name, variants in VARIANTS.items():

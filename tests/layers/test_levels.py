@@ -11,6 +11,7 @@ from hstree.layers.registry import layer_spec
 from hstree.models import load, new_model
 from hstree.models.lbl import LogBilinearTrainer
 from hstree.tree import Tree
+from hstree.tree.weight_rows import NARROW
 from tests.needs import NUMBA
 
 #: Root: a and two nodes; below the first b and the node (c, d); below the second e, f and g.
@@ -104,6 +105,10 @@ def test_without_other_options_the_layer_is_that_of_the_tree(kind, options, dtyp
     _, gradients = layer.loss(hidden, targets)
     _, expected = whole.loss(hidden, targets)
     np.testing.assert_allclose(gradients.hidden, expected.hidden, **close)
+    of_both, of_all = layer.curvature(tree.counts), whole.curvature(tree.counts)["node_weight"]
+    np.testing.assert_allclose(of_both["upper_weight"], of_all[~is_lower_row])
+    if layer.lower is not None:
+        np.testing.assert_allclose(of_both["lower_weight"], of_all[is_lower_row])
 
 
 def test_compiled_passes_below_the_root_are_those_of_numpy():
@@ -112,12 +117,22 @@ def test_compiled_passes_below_the_root_are_those_of_numpy():
     for tree in trees().values():
         layer = LevelSoftmax(tree, DIM)
         hidden, targets = drawn(layer)
-        assert layer.lower.compiled(30, hidden) is not None
+        compiled = layer.lower.compiled(30, hidden)
+        codes = layer.lower.codes
+        scores = [np.where(w == 2, 1, w).sum() for w in widths(codes)]
+        assert compiled.most_scores == max(scores)
+        assert compiled.is_narrow == all(w.max() <= NARROW for w in widths(codes))
         losses, gradients = layer.loss(hidden, targets)
         with numpy_alone():
             expected, wanted = layer.loss(hidden, targets)
         np.testing.assert_allclose(losses, expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(gradients.hidden, wanted.hidden, rtol=1e-4, atol=1e-5)
+
+
+def widths(codes):
+    """Return the numbers of children of the nodes on each label's code."""
+    for label in range(codes.tree.n_labels):
+        yield codes.tree.edge_width[codes.expand(np.array([label])).edge]
 
 
 def test_short_vectors_see_a_projection():
@@ -144,6 +159,34 @@ def test_refusals():
         LevelSoftmax(double, DIM)
     with pytest.raises(OptionError, match="lower_dim is 6; it must be below 6"):
         LevelSoftmax(TREE, DIM, lower_dim=6)
+    flat = hstree.build("flat", {"a": 1, "b": 2, "c": 3})
+    LevelSoftmax(flat, DIM, upper_rate=0.5, upper_decay=2.0)
+    for option in ({"lower_dim": 2}, {"own_positions": True}, {"lower_rate": 2.0}):
+        with pytest.raises(InputError, match="no node of this tree is a lower one"):
+            LevelSoftmax(flat, DIM, **option)
+
+
+@pytest.mark.parametrize("option", [{"own_positions": True}, {"upper_rate": 2.0}])
+def test_what_language_models_alone_follow_is_refused_by_others(option, zipf_splits):
+    tree = hstree.build("huffman", zipf_splits.train)
+    spec = layer_spec(tree, "levels", **option)
+    assert spec.new(2).needs_contexts
+    with pytest.raises(InputError, match="words are on both sides"):
+        new_model(spec, model="cbow", dim=4, epochs=1).fit(zipf_splits.train)
+    short = layer_spec(tree, "levels", lower_dim=2)
+    assert not short.new(4).needs_contexts
+    new_model(short, model="cbow", dim=4, epochs=1).fit(zipf_splits.train)
+
+
+def test_a_saved_model_is_cut_where_it_was(zipf_splits, tmp_path):
+    """The tree has other counts than the text, and decides."""
+    words = zipf_splits.train.vocabulary.words
+    tree = hstree.build("balanced", {word: 1 + (i % 7) * 30 for i, word in enumerate(words)})
+    spec = layer_spec(tree, "levels", upper_levels=2, rare=0.1)
+    model = new_model(spec, **OPTIONS).fit(zipf_splits.train)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.nll(zipf_splits.test), model.nll(zipf_splits.test))
 
 
 def test_rates_and_decays_are_those_of_the_part(zipf_splits):
@@ -189,5 +232,3 @@ def test_each_part_has_position_matrices_of_its_own(zipf_splits, tmp_path):
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.nll(test), model.nll(test))
     assert model.mean_predicted_vectors(train).vectors.shape == (tree.n_labels, 16)
-    with pytest.raises(InputError, match="words are on both sides"):
-        new_model(spec, model="cbow", **{k: OPTIONS[k] for k in ("dim", "epochs")}).fit(train)

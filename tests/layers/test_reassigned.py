@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.builders.learned import learned
+from hstree.builders.learned import Places, learned
 from hstree.errors import FileFormatError, InputError
 from hstree.layers.reassigned import PLACE, ReassignedSoftmax
 from hstree.layers.registry import layer_spec
@@ -49,9 +49,12 @@ def below(tree, branch):
 
 
 def test_words_go_where_the_builder_puts_them(zipf_splits, tmp_path):
-    """`learned` gets the model and its mean predicted vectors from files."""
+    """`learned` gets the model and its mean predicted vectors from files.
+
+    Earlier assignments, which halve sums and numbers, change no mean.
+    """
     text = zipf_splits.train
-    tree = hstree.build("huffman", text)
+    tree = hstree.build("balanced", text)
     model = new_model(tree, dim=8, epochs=1).fit(text)
     model.save(tmp_path / "model")
     vectors = model.mean_predicted_vectors(text)
@@ -62,12 +65,27 @@ def test_words_go_where_the_builder_puts_them(zipf_splits, tmp_path):
     for some in np.array_split(occurring, 3):
         hidden = np.repeat(vectors.vectors[some], 2, axis=0)
         layer.loss_in_context(hidden, np.repeat(some, 2), np.repeat(some, 2)[:, None], None)
-    # rare words have the same mean of all in both
-    layer._sums[vectors.counts == 0] = vectors.vectors[vectors.counts == 0]
-    layer._n_summed[vectors.counts == 0] = 1
+    layer._sums /= 8
+    layer._n_summed /= 8
     layer.assign()
     assert (layer.tree.child == expected.child).mean() > 0.99
     assert (layer.tree.child != tree.child).any()
+
+
+def test_a_word_that_did_not_occur_has_the_mean_of_all(monkeypatch):
+    tree = hstree.build("balanced", {f"w{i}": 1 for i in range(8)})
+    layer = ReassignedSoftmax(tree, DIM, dtype=np.float64)
+    hidden, targets = trained_on(layer, seed=2)
+    layer._sums[3], layer._n_summed[3] = 0, 0
+    seen = []
+    monkeypatch.setattr(Places, "assigned", lambda self: seen.append(self.X) or tree.child)
+    for _ in range(3):
+        layer.assign()
+    others = targets != 3
+    for X in seen:
+        np.testing.assert_allclose(X[3], hidden[others].mean(axis=0))
+        np.testing.assert_allclose(X[5], hidden[targets == 5].mean(axis=0))
+    np.testing.assert_allclose(layer._n_summed, np.bincount(targets[others], minlength=8) / 8)
 
 
 def test_the_row_of_a_word_in_a_wide_node_moves_with_it():
@@ -104,6 +122,7 @@ def test_words_are_assigned_so_often_and_no_more():
     changed = [not np.array_equal(a, b) for a, b in pairwise(places)]
     assert np.flatnonzero(changed).tolist() == [1, 3, 5]  # before the third, fifth, seventh batch
     assert sorted(layer.place) == list(range(16))
+    assert layer._n_summed.sum() == pytest.approx(40 * 2 * (1 / 8 + 1 / 4 + 1 / 2))
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +192,10 @@ def test_refusals(two_kinds):
     double = Tree.from_children(list("ab"), [[~0, 1], [~0, ~1]])
     with pytest.raises(InputError, match="one code a label, and labels of this tree have up to 2"):
         ReassignedSoftmax(double, DIM)
-    spec = layer_spec(hstree.build("huffman", two_kinds), "reassigned")
-    with pytest.raises(InputError, match="training of language models alone"):
+    chain = Tree.from_children(list("abcd"), [[~0, 1], [~1, 2], [~2, ~3]])
+    with pytest.raises(InputError, match="have from 1 to 3 decisions; take balanced"):
+        ReassignedSoftmax(chain, DIM)
+    spec = layer_spec(hstree.build("balanced", two_kinds), "reassigned")
+    assert spec.new(2).needs_contexts
+    with pytest.raises(InputError, match="assigned anew need the words before each target"):
         new_model(spec, model="skipgram", dim=4, epochs=1).fit(two_kinds)

@@ -42,7 +42,7 @@ def texts(tmp_path_factory):
 
 def spec_of(layer, corpus):
     words = corpus.counted_vocabulary()
-    method = "flat" if layer == "tied" else "huffman"
+    method = {"tied": "flat", "reassigned": "balanced"}.get(layer, "huffman")
     over = hstree.build(method, words) if LAYERS.all()[layer].takes is Tree else words
     return layer_spec(over, layer, **OPTIONS.get(layer, {}))
 
