@@ -78,7 +78,7 @@ class LevelSoftmax(OutputLayer):
     Raises
     ------
     InputError
-        When a label has several codes, or options are given for lower nodes, and there are none.
+        When a label has several codes.
     OptionError
         When `lower_dim` is not below d.
 
@@ -119,13 +119,9 @@ class LevelSoftmax(OutputLayer):
         is_lower = tree.depth >= upper_levels
         is_lower[1:] &= tree.sum_up(share)[tree.node_edge[1:]] <= rare * share.sum()
         cut = Cut.of(tree, is_lower)
-        if cut.lower is None and (
-            own_positions or lower_dim or lower_rate != 1 or lower_decay != 1
-        ):
-            raise InputError(
-                "no node of this tree is a lower one, and options are given for lower nodes; lower "
-                "upper_levels, or raise rare"
-            )
+        self._is_in_vain = cut.lower is None and (
+            own_positions or lower_dim is not None or {lower_rate, lower_decay} != {1.0}
+        )
         mass = _mass(tree, counts)
         self._branch, self._label, self._below = cut.branch, cut.label, cut.below
         of_branch = np.bincount(cut.branch, mass)
@@ -189,7 +185,17 @@ class LevelSoftmax(OutputLayer):
         return self.own_positions or {*self._rates, *self._decays} != {1.0}
 
     def prepare(self, train: Windows) -> None:
-        """Refuse other models than language models where they would not follow an option."""
+        """Refuse options that nothing follows: for lower nodes, or for language models.
+
+        Raises
+        ------
+        InputError
+        """
+        if self._is_in_vain:
+            raise InputError(
+                "no node of this tree is a lower one, and options are given for lower nodes; lower "
+                "upper_levels, or raise rare"
+            )
         if self.needs_contexts:
             check_words_before(train, "position matrices, rates and decays of its own need")
 

@@ -159,11 +159,15 @@ def test_refusals():
         LevelSoftmax(double, DIM)
     with pytest.raises(OptionError, match="lower_dim is 6; it must be below 6"):
         LevelSoftmax(TREE, DIM, lower_dim=6)
-    flat = hstree.build("flat", {"a": 1, "b": 2, "c": 3})
-    LevelSoftmax(flat, DIM, upper_rate=0.5, upper_decay=2.0)
-    for option in ({"lower_dim": 2}, {"own_positions": True}, {"lower_rate": 2.0}):
-        with pytest.raises(InputError, match="no node of this tree is a lower one"):
-            LevelSoftmax(flat, DIM, **option)
+
+
+@pytest.mark.parametrize("option", [{"lower_dim": 2}, {"own_positions": True}, {"lower_rate": 2.0}])
+def test_options_for_nodes_that_there_are_none_of_are_refused(option, zipf_splits):
+    tree = hstree.build("flat", zipf_splits.train)
+    with pytest.raises(InputError, match="no node of this tree is a lower one"):
+        new_model(layer_spec(tree, "levels", **option), **OPTIONS).fit(zipf_splits.train)
+    spec = layer_spec(tree, "levels", upper_rate=0.5, upper_decay=2.0)
+    assert new_model(spec, **OPTIONS).fit(zipf_splits.train).layer.lower is None
 
 
 @pytest.mark.parametrize("option", [{"own_positions": True}, {"upper_rate": 2.0}])
