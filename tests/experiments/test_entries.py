@@ -71,7 +71,7 @@ def test_a_method_may_name_the_layer_over_its_tree(tmp_path):
     assert entry_of(record, tmp_path) == method
     assert record_of(Method("gmm")).keys() == {"method", "options", "name", "vectors_from"}
     tree = Tree.from_children(["<eos>", "b"], [[~0, ~1]])
-    assert method.over(tree).options == {"words": 2, "min_count": 2}
+    assert method.over(tree).set_options == {"words": 2, "min_count": 2}
     with pytest.raises(OptionError, match="'flat' is not over a tree"):
         Method("gmm", layer="flat")
     with pytest.raises(OptionError, match="ngrams has no option 'depth'"):

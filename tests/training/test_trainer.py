@@ -23,6 +23,7 @@ class Counting(Trainer):
         model = SimpleNamespace(parameters=lambda: {"embedding": words, "position": positions})
         layer = SimpleNamespace(
             parameters=lambda: {"weight": weight, "bias": bias},
+            assignment=dict,
             arrange=lambda batches: batches,
             is_likelihood=True,
         )
