@@ -215,19 +215,22 @@ class Places:
         gain *= self.counts[words[others], None]
         room = np.append(room[inner], len(free))
         if self.is_greedy:
-            branch[others] = np.append(inner, -1)[greedily(gain, room)]
-            branch[branch < 0] = free
-            return branch
-        # (n,) the child that each is below already; those that come from elsewhere find room
-        position = self.first[leaf[others]]
-        present = np.searchsorted(self.first[edges[inner]], position, "right") - 1
-        is_below = position < (self.first + self.size)[edges[inner[present]]]
+            child = greedily(gain, room)
+        else:
+            child = assigned(gain, room, self._present(leaf[others], edges[inner], room))
+        branch[others] = np.append(inner, -1)[child]
+        branch[branch < 0] = free
+        return branch
+
+    def _present(self, leaf: Int64, edges: Int64, room: Int64) -> Int64:
+        """Return the child (n,) that each leaf is below; words from elsewhere find room."""
+        position = self.first[leaf]
+        present = np.searchsorted(self.first[edges], position, "right") - 1
+        is_below = position < (self.first + self.size)[edges[present]]
         present[(present < 0) | ~is_below] = -1
         taken = np.bincount(present[present >= 0], minlength=len(room))
         present[present < 0] = np.repeat(np.arange(len(room)), room - taken)
-        branch[others] = np.append(inner, -1)[assigned(gain, room, present)]
-        branch[branch < 0] = free
-        return branch
+        return present
 
 
 def assigned(gain: Float64, room: Int64, present: Int64, candidates: int = CANDIDATES) -> Int64:

@@ -7,7 +7,7 @@ in `node_groups`; top-k search is in `top_k`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -371,6 +371,16 @@ def check_single_codes(tree: Tree, layer: str) -> None:
             f"the layer {layer} takes trees with one code a label, and labels of this tree have up "
             f"to {tree.codes_per_label.max()}"
         )
+
+
+def renamed(gradients: Sequence[ParameterGradient], part: str) -> list[ParameterGradient]:
+    """Return gradients under the names of a layer that holds this one as a part of it."""
+    return [ParameterGradient(name_of(part, g.name), g.rows, g.values) for g in gradients]
+
+
+def name_of(part: str, name: str) -> str:
+    """Return the name of a parameter, such as "node_weight", for a part: "upper_weight"."""
+    return name.replace("node", part)
 
 
 def of_rows(rows: Int64 | slice, weight: Array, bias: Array) -> list[ParameterGradient]:

@@ -22,10 +22,11 @@ from hstree.layers.base import (
     check_words_before,
 )
 from hstree.layers.dense import batch_blocks, orthogonal_rows
-from hstree.layers.hierarchical import HierarchicalSoftmax, check_single_codes
+from hstree.layers.hierarchical import HierarchicalSoftmax, check_single_codes, renamed
 from hstree.layers.top_k import top_k_of_all
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import label_mass
 
 
 class LevelSoftmax(OutputLayer):
@@ -115,14 +116,14 @@ class LevelSoftmax(OutputLayer):
                 "lower_dim", f"is {lower_dim}; it must be below {dim}, the length of other vectors"
             )
         # The tree alone decides where it is cut, so that a saved model is cut there again
-        share = _mass(tree, None)
+        share = label_mass(tree, tree.counts)
         is_lower = tree.depth >= upper_levels
         is_lower[1:] &= tree.sum_up(share)[tree.node_edge[1:]] <= rare * share.sum()
         cut = Cut.of(tree, is_lower)
         self._is_in_vain = cut.lower is None and (
             own_positions or lower_dim is not None or {lower_rate, lower_decay} != {1.0}
         )
-        mass = _mass(tree, counts)
+        mass = label_mass(tree, tree.counts if counts is None else counts)
         self._branch, self._label, self._below = cut.branch, cut.label, cut.below
         of_branch = np.bincount(cut.branch, mass)
         self.upper = HierarchicalSoftmax(cut.upper, dim, counts=of_branch, dtype=dtype)
@@ -227,7 +228,7 @@ class LevelSoftmax(OutputLayer):
         """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
         of_upper, of_lower = self._seen(hidden)
         losses, upper = self.upper.loss(of_upper, self._branch[targets])
-        parameters = _renamed("upper", upper)
+        parameters = renamed(upper.parameters, "upper")
         grad_hidden = np.zeros_like(hidden)
         grad_upper, grad_lower = (grad_hidden[:, columns] for columns in self._columns)
         grad_upper += upper.hidden
@@ -236,7 +237,7 @@ class LevelSoftmax(OutputLayer):
             seen = of_lower[items]
             nll, lower = self.lower.loss(self._projected(seen), self._label[targets[items]])
             losses[items] += nll
-            parameters += _renamed("lower", lower)
+            parameters += renamed(lower.parameters, "lower")
             grad = lower.hidden
             if self.projection is not None:
                 rows = slice(0, len(self.projection))
@@ -375,15 +376,3 @@ def _part(
         child = np.concatenate([number[roots], child])
         fan_out = np.append(len(roots), fan_out)
     return Tree(labels, offsets(fan_out), child)
-
-
-def _mass(tree: Tree, counts: Integer | None) -> Float64:
-    """Return the counts (V,) of labels, or those of the tree, as starting biases take them."""
-    counts = tree.counts if counts is None else counts
-    return np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
-
-
-def _renamed(part: str, gradients: Gradients) -> list[ParameterGradient]:
-    """Return the gradients of a part by the names of the whole layer's parameters."""
-    names = {"node_weight": f"{part}_weight", "node_bias": f"{part}_bias"}
-    return [ParameterGradient(names[g.name], g.rows, g.values) for g in gradients.parameters]

@@ -15,16 +15,23 @@ from hstree.errors import FileFormatError, InputError
 from hstree.layers.base import (
     Gradients,
     OutputLayer,
-    ParameterGradient,
     check_words_before,
 )
-from hstree.layers.hierarchical import HierarchicalSoftmax, check_single_codes
+from hstree.layers.hierarchical import (
+    HierarchicalSoftmax,
+    check_single_codes,
+    name_of,
+    renamed,
+)
 from hstree.layers.kernels import sum_by_word
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
+from hstree.tree.weight_rows import label_mass
 
+#: Beginning of the names of parameters.
+PART = "reassigned"
 #: Name of the table of a saved model that holds the places.
-PLACE = "reassigned_place"
+PLACE = f"{PART}_place"
 
 
 class ReassignedSoftmax(OutputLayer):
@@ -91,7 +98,7 @@ class ReassignedSoftmax(OutputLayer):
         _check_balanced(tree)
         self.every, self.times, self._first = every, times, tree
         counts = tree.counts if counts is None else counts
-        self._counts = np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
+        self._counts = label_mass(tree, counts)
         self.place: Int64 = np.arange(tree.n_labels)
         self._present = (
             self.place.copy(),
@@ -131,7 +138,7 @@ class ReassignedSoftmax(OutputLayer):
     def shapes(cls, source: Tree, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer."""
         shapes = HierarchicalSoftmax.shapes(source, dim)
-        return {_own_name(name): shape for name, shape in shapes.items()}
+        return {name_of(PART, name): shape for name, shape in shapes.items()}
 
     def tables(self) -> dict[str, Int64]:
         """Return the places of labels, for saved models."""
@@ -162,7 +169,7 @@ class ReassignedSoftmax(OutputLayer):
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return the mean curvature of the loss along each row."""
-        return {_own_name(n): rows for n, rows in self.present.curvature(counts).items()}
+        return {name_of(PART, n): rows for n, rows in self.present.curvature(counts).items()}
 
     @property
     def scores_in_threads(self) -> bool:
@@ -190,10 +197,7 @@ class ReassignedSoftmax(OutputLayer):
     ) -> tuple[Float64, Gradients]:
         """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
         losses, gradients = self.present.loss(hidden, targets)
-        parameters = [
-            ParameterGradient(_own_name(g.name), g.rows, g.values) for g in gradients.parameters
-        ]
-        return losses, Gradients(gradients.hidden, parameters)
+        return losses, Gradients(gradients.hidden, renamed(gradients.parameters, PART))
 
     def loss_in_context(
         self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
@@ -229,8 +233,7 @@ class ReassignedSoftmax(OutputLayer):
         moves = (to >= 0) & (source >= 0)
         for array in (self.weight, self.bias):
             array[to[moves]] = array[source[moves]]
-        place = self.place.copy()
-        self.place[now] = place[before]
+        self.place[now] = self.place[before]
         self._sums /= 2
         self._n_summed /= 2
 
@@ -244,8 +247,3 @@ def _check_balanced(tree: Tree) -> None:
             f"this tree have from {lengths.min()} to {lengths.max()} decisions; take balanced, "
             "random or classes"
         )
-
-
-def _own_name(name: str) -> str:
-    """Return this layer's name of a parameter of the hierarchical softmax."""
-    return name.replace("node_", "reassigned_")
