@@ -1,9 +1,5 @@
-"""Experiments: train on a tree, bootstrap trees from text, compare many.
+"""Experiments: rows, the runner that trains them, and comparisons of them.
 
-`entries` names what is compared, `comparison` trains it, `rows` computes the figures of each row,
-`runs` keeps what is finished, and `results` has the figures and their files.
+`row` says what can stand in a comparison, `run` trains it, `compare` makes the table, `results`
+has the figures and their files, `speed` measures, `significance` gives intervals.
 """
-
-from hstree.experiments.comparison import compare
-
-__all__ = ["compare"]

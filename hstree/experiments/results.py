@@ -1,8 +1,7 @@
-"""Results as typed figures, and the files that keep them: ``results.json`` and ``results.csv``.
+"""Figures of a comparison: typed structs, their files, and one list of columns for all tables.
 
-The fields of the dataclasses are the keys of the JSON documents, in their order, so that writing
-is `dataclasses.asdict` and reading follows the type hints. ``docs/results-format.md`` describes
-every key.
+The fields of the structs are the keys of the JSON documents; msgspec writes, reads and checks
+them. ``docs/results-format.md`` describes every key.
 """
 
 from __future__ import annotations
@@ -12,111 +11,124 @@ import io
 import math
 import os
 import re
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from reprlib import repr as brief
-from types import NoneType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    Self,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
 
 from hstree import _pages
-from hstree._files import DEEPEST, nested_too_deep, read_json, replacing, write_json
+from hstree._files import read_regular, reading, replacing
 from hstree._optional import require
 from hstree._tables import TextTable, figure, show
-from hstree._text import plural
+from hstree._text import one_line, plural
+from hstree.data.splits import Split
 from hstree.data.text_score import LogNormaliser
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import FileFormatError, InputError, OptionError, PluginError
+from hstree.errors import FileFormatError, InputError
 from hstree.experiments.significance import Ratio
-from hstree.layers.registry import LayerSpec
-from hstree.models import config_of, kind_of
 from hstree.training.trainer import Epoch
 from hstree.tree.statistics import TreeStatistics
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FORMAT, VERSION = "hstree results", 3
+FORMAT, VERSION = "hstree results", 4
 JSON, CSV = "results.json", "results.csv"
+#: Tokens of the validation and the test split under a rule that bounds the time, at most; and of
+#: the training split wherever it is scored.
+SAMPLE = 50_000
 
-Split = Literal["train", "valid", "test"]
 Scored = Literal["valid", "test", "test_without_oov"]
-#: A number that may be negative; all others of the results may not.
-Signed = Annotated[float, "signed"]
-SPLITS: tuple[Split, ...] = get_args(Split)
-SCORED: tuple[Scored, ...] = get_args(Scored)
+SCORED: tuple[Scored, ...] = ("valid", "test", "test_without_oov")
+# Bounds far from every real figure, within which nothing overflows on the page.
+Amount = Annotated[float, Meta(ge=0, le=1e100)]
+Positive = Annotated[float, Meta(ge=1e-100, le=1e100)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Signed = Annotated[float, Meta(ge=-1e100, le=1e100)]
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class VocabularyFigures:
-    """Size and hash of a vocabulary."""
-
-    size: int
-    sha256: str
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> Self:
-        """Return the figures of a vocabulary."""
-        return cls(size=len(vocabulary), sha256=vocabulary.sha256)
+T = TypeVar("T", bound=Struct)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CodeLength:
+class Figures(Struct, frozen=True, kw_only=True):
+    """Base of all structs here."""
+
+
+# Stopping rules
+
+
+class Epochs(Figures, tag="epochs", tag_field="rule"):
+    """Train every row until validation stops, for at most so many epochs."""
+
+    epochs: Annotated[int, Meta(ge=0, le=1_000_000)] = 20
+
+    def __str__(self) -> str:
+        return f"at most {plural(self.epochs, 'epoch')}"
+
+
+class Seconds(Figures, tag="seconds", tag_field="rule"):
+    """Train every row until so many seconds after the text: vectors and building are counted."""
+
+    seconds: Positive
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} seconds from the text for each row"
+
+
+class Halving(Figures, tag="halving", tag_field="rule"):
+    """Train all rows equally long, then the better half twice as long, to the end of the minutes."""
+
+    minutes: Positive = 10.0
+
+    def __str__(self) -> str:
+        return f"{self.minutes:g} minutes for all rows, by halving"
+
+
+Stop = Epochs | Seconds | Halving
+
+
+# Figures of a job
+
+
+class CodeLength(Figures):
     """Mean code length in decisions, unweighted and weighted by the labels' counts."""
 
-    uniform: float | None
-    weighted: float | None
-
-    @property
-    def mean(self) -> float | None:
-        """The weighted mean if there are counts, else the unweighted one."""
-        return self.uniform if self.weighted is None else self.weighted
+    uniform: Amount | None
+    weighted: Amount | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class TreeFigures:
+class TreeFigures(Figures):
     """Statistics of a tree, under the names of `hstree.tree.statistics.TreeStatistics`."""
 
-    method: str | None = None
-    nodes: int
-    labels: int | None = None
-    codes_per_label: float | None
+    nodes: Count
+    codes_per_label: Amount | None
     code_length: CodeLength
-    scores_per_target: float | None
-    entropy: float | None = None
-    huffman_length: float | None = None
-    depth: int | None = None
+    scores_per_target: Amount | None
     sha256: str
+    method: str | None = None
+    labels: Count | None = None
+    entropy: Amount | None = None
+    huffman_length: Amount | None = None
+    depth: Count | None = None
 
     @classmethod
     def of(cls, statistics: TreeStatistics) -> Self:
         """Return the figures of a tree."""
-        document = statistics.as_dict()
-        return cls(**document | {"code_length": CodeLength(**document["code_length"])})
+        return msgspec.convert(statistics.as_dict(), cls)
 
     @classmethod
-    def of_ensemble(cls, trees: Sequence[Self]) -> Self:
+    def of_all(cls, trees: Sequence[Self]) -> Self:
         """Return the first tree's figures, its codes, their length and scores summed over all."""
-        return replace(
+        lengths = [tree.code_length for tree in trees]
+        return msgspec.structs.replace(
             trees[0],
             codes_per_label=_sum(tree.codes_per_label for tree in trees),
             code_length=CodeLength(
-                uniform=_sum(tree.code_length.uniform for tree in trees),
-                weighted=_sum(tree.code_length.weighted for tree in trees),
+                uniform=_sum(length.uniform for length in lengths),
+                weighted=_sum(length.weighted for length in lengths),
             ),
             scores_per_target=_sum(tree.scores_per_target for tree in trees),
         )
@@ -128,320 +140,280 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return None if None in known else sum(value for value in known if value is not None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerFigures:
-    """Name and options of an output layer that is not the hierarchical softmax of a tree."""
-
-    name: str
-    options: dict[str, Any]
-
-    @classmethod
-    def of(cls, spec: LayerSpec) -> Self | None:
-        """Return those of a specified layer; None for the hierarchical softmax."""
-        return None if spec.is_plain_tree else cls(name=spec.kind.name, options=spec.set_options)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NormaliserFigures:
+class NormaliserFigures(Figures):
     """Figures of ln Z over the test tokens, under a layer that is trained towards Z = 1.
 
-    Attributes
-    ----------
-    mean, sd : float or None
-        Mean and standard deviation in nats; in a row, means over the runs. None where they are not
-        finite, as the others.
-    unnormalised_perplexity : float or None
-        ``exp(mean(nll - ln Z))``: without normalising. It is no perplexity of a distribution.
+    `mean` and `sd` are in nats; ``unnormalised_perplexity`` is ``exp(mean(nll - ln Z))``, which is
+    no perplexity of a distribution. None where they are not finite.
     """
 
     mean: Signed | None
-    sd: float | None
-    unnormalised_perplexity: float | None
+    sd: Amount | None
+    unnormalised_perplexity: Amount | None
 
     @classmethod
     def of(cls, score: LogNormaliser | None) -> Self | None:
         """Return the figures of a text; None without any."""
         if score is None:
             return None
-        return cls(
-            mean=finite(score.mean),
-            sd=finite(score.sd),
-            unnormalised_perplexity=finite(score.unnormalised_perplexity),
-        )
+        figures = (score.mean, score.sd, score.unnormalised_perplexity)
+        mean, sd, unnormalised = map(finite, figures)
+        return cls(mean=mean, sd=sd, unnormalised_perplexity=unnormalised)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """Figures of one evaluation, as ``result.json`` of a run holds them.
+class Steps(Figures):
+    """Seconds of each step from the text to a trained model.
+
+    The steps are the vectors of a tree, the tree, the preparation of the output layer (n-grams to
+    draw noise from, say) and the training. None where a step was not timed.
+    """
+
+    vectors: Amount | None = 0.0
+    tree: Amount | None = 0.0
+    preparation: Amount | None = 0.0
+    training: Amount | None = 0.0
+
+    @property
+    def total(self) -> float | None:
+        """Sum of the steps; None if one is not known."""
+        return _sum((self.vectors, self.tree, self.preparation, self.training))
+
+
+class JobResult(Figures):
+    """Figures of one finished job, as ``result.json`` of its folder holds them.
 
     Attributes
     ----------
-    predicts : str
-        Predicted event that perplexities measure: "word given the words before it".
+    key : str
+        Hash of all that the result depends on.
+    row : str
+    seed : int or None
+        None for an n-gram model, which has no random state.
     perplexity : dict of str to float or None
-        By split; ``test_without_oov`` and ``unigram`` are of the test split. None where it is not
-        a finite number.
-    tokens, oov : dict of str to int
-        By split.
-    vocabulary : VocabularyFigures
-    tree : TreeFigures or None
-        None for an output layer without a tree.
-    layer : LayerFigures or None
-        None for the hierarchical softmax.
-    epochs : list of Epoch or None
-        None for a saved model that is scored, as are `interrupted` and `converged`.
-    interrupted, converged : bool or None
-    out_of_time : bool or None
-        Whether the budget of seconds ended the training; None without such a budget.
-    preparation : float or None
-        Seconds of the output layer before its first batch; None where they were not measured.
-    seconds : float
-        Wall-clock time of training and scoring.
+        By split; ``test_without_oov`` is of the test split. None where it is not a finite number.
+    parameters : int
+        Number of trained parameters, or of distinct n-grams.
     options : dict
         Every option of the model.
-    corpus : dict of str to dict
-        Source of the text of each split.
-    seen : str or None
-        One sentence that names the test lines that were read before, if any.
-    versions : dict of str to str
-    key : str or None
-        Hash of all that a kept run depends on; None for an evaluation that is not kept.
+    steps : Steps
+    epochs : list of Epoch
+    converged, out_of_time, interrupted : bool
+        How the training ended.
+    tree : TreeFigures or None
+        None for an output layer without a tree.
     log_normaliser : NormaliserFigures or None
         On the test split; None for layers that are normalised by design.
-    warm_start : bool or None
-        True for a training that began with the word vectors of another model; else None.
+    train : float or None
+        Perplexity of the first `SAMPLE` training tokens, where it was asked for.
+    seen : str or None
+        One sentence that names the test lines that were read before, if any.
+    kernels : str
     """
 
-    predicts: str
-    perplexity: dict[str, float | None]
-    tokens: dict[str, int]
-    oov: dict[str, int]
-    vocabulary: VocabularyFigures
-    tree: TreeFigures | None
-    layer: LayerFigures | None = None
-    epochs: list[Epoch] | None = None
-    interrupted: bool | None = None
-    converged: bool | None = None
-    out_of_time: bool | None = None
-    preparation: float | None = None
-    seconds: float
+    key: str
+    row: str
+    seed: Count | None
+    perplexity: dict[Scored, Positive | None]
+    parameters: Count
     options: dict[str, Any]
-    corpus: dict[str, dict[str, Any]]
-    seen: str | None
-    versions: dict[str, str]
-    key: str | None = None
+    steps: Steps
+    epochs: list[Epoch] = []
+    converged: bool = False
+    out_of_time: bool = False
+    interrupted: bool = False
+    tree: TreeFigures | None = None
     log_normaliser: NormaliserFigures | None = None
-    warm_start: bool | None = None
+    train: Positive | None = None
+    seen: str | None = None
+    kernels: str = ""
 
     @property
     def valid(self) -> float:
         """Validation perplexity; infinity where it is not a finite number."""
-        perplexity = self.perplexity["valid"]
-        return math.inf if perplexity is None else perplexity
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON object, without what is not known."""
-        optional = (
-            *("layer", "epochs", "interrupted", "converged", "out_of_time"),
-            *("preparation", "key", "log_normaliser", "warm_start"),
-        )
-        return _without_none(asdict(self), *optional)
+        return math.inf if (value := self.perplexity["valid"]) is None else value
 
 
-@dataclass(frozen=True, kw_only=True)
-class BaselineResult:
-    """Figures of one n-gram model, as its ``result.json`` holds them.
-
-    Attributes
-    ----------
-    perplexity : dict of str to float or None
-        By split; ``test_without_oov`` is of the test split.
-    options : dict
-    parameters : int
-        Number of distinct n-grams of all orders.
-    fit_seconds, seconds : float
-        Time to count and smooth, and the same with scoring.
-    key : str
-        Hash of all that the result depends on.
-    """
-
-    perplexity: dict[str, float | None]
-    options: dict[str, Any]
-    parameters: int
-    fit_seconds: float
-    seconds: float
-    key: str
+# Figures of a row
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Computer that speeds were measured on; `cores` is the number that the process may use."""
-
-    cores: int
-    system: str
-    processor: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Band:
-    """Words whose training count is `least` to `most`; both are None for words out of vocabulary.
-
-    `words` is the number of such words in the vocabulary, `tokens` of test tokens.
-    """
-
-    least: int | None
-    most: int | None
-    words: int
-    tokens: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class LengthCount:
-    """Number of codes of one length, and of training tokens that have them."""
-
-    length: int
-    codes: int
-    tokens: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
+class Spread(Figures):
     """Mean and sample standard deviation of n values; `sd` is None for one value."""
 
-    mean: float | None
-    sd: float | None
-    n: int
+    mean: Positive | None
+    sd: Amount | None
+    n: Annotated[int, Meta(ge=1)]
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> Self:
+        """Return the spread of figures; without mean if one of them is not known."""
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return cls(mean=None, sd=None, n=len(values))
+        sd = statistics.stdev(known) if len(known) > 1 else None
+        return cls(mean=statistics.fmean(known), sd=sd, n=len(known))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SecondsFromText:
-    """Seconds from the text to a trained model: its steps and their sum.
+class Speed(Figures):
+    """Tokens per second in each round of measurements, in which rows took turns.
 
-    The steps are the vectors of a tree, the tree, the preparation of the output layer (n-grams to
-    draw noise from, say) and the training. `speed_up` is the seconds of the flat row divided by
-    those of this row.
+    `times_flat` is the median divided by that of the flat softmax, `low` and `high` the lowest and
+    highest quotient of a round; None without a flat softmax.
     """
 
-    seconds: float | None
-    vectors: float | None
-    tree: float | None
-    preparation: float | None = None
-    training: float | None
-    speed_up: float | None
+    rounds: Annotated[list[Positive], Meta(min_length=1)]
+    times_flat: Positive | None = None
+    low: Positive | None = None
+    high: Positive | None = None
+
+    @property
+    def median(self) -> float:
+        """Median tokens per second."""
+        return statistics.median(self.rounds)
+
+    @classmethod
+    def of(cls, rounds: Sequence[float], flat: Sequence[float] | None) -> Self:
+        """Return the speed of a row beside that of the flat softmax in the same rounds."""
+        if not flat:
+            return cls(rounds=list(rounds))
+        ratios = [a / b for a, b in zip(rounds, flat, strict=True)]
+        times = statistics.median(rounds) / statistics.median(flat)
+        return cls(rounds=list(rounds), times_flat=times, low=min(ratios), high=max(ratios))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScoringSpeed:
-    """Words per second in testing: the probability of one (`nll`), and the 10 most probable."""
+class Mixture(Figures):
+    """Mixture of a row with an n-gram model: ``weight * P + (1 - weight) * P_KN``.
 
-    nll: float
-    top_k: float
+    `weight` has the lowest validation perplexity; all are means over the seeds.
+    """
+
+    weight: Annotated[float, Meta(ge=0, le=1)]
+    valid: Positive | None
+    test: Positive | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowRun:
-    """One run of a row; a baseline has no seed and no epochs."""
+class Published(Figures):
+    """Published test perplexity divided by that of the full softmax: equal bounds or a range.
 
-    seed: int | None
+    It is of another text, model and budget: a figure to look at, none to compare with exactly.
+    """
+
+    low: Positive
+    high: Positive
+    source: str
+    remark: str = ""
+
+
+class LengthCount(Figures):
+    """Number of codes of one length, and of training tokens that have them."""
+
+    length: Count
+    codes: Count
+    tokens: Amount
+
+
+class JobFigures(Figures):
+    """One job of a row: its seed, its folder in the comparison's, and its figures."""
+
+    seed: Count | None
     folder: str
-    perplexity: dict[str, float | None]
-    epochs: list[Epoch] | None = None
-    seconds: float
+    perplexity: dict[Scored, Positive | None]
+    epochs: list[Epoch] = []
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One row of a comparison. ``docs/results-format.md`` describes the fields in full.
+class RowResult(Figures):
+    """One row of a comparison.
 
     Attributes
     ----------
     name : str
-    kind : {"tree", "layer", "baseline"}
-    tree_file : str or None
-        Path of the first random state's tree, relative to the comparison's folder.
-    entry : dict of str to Any
-        Record of `hstree.experiments.entries.record_of`.
-    method : str or None
-        Builder of the tree, None if its file does not say; name of another layer or a baseline.
+        The row as it is typed; `hstree.experiments.row.Row.parse` reads it.
+    kind : {"tree", "layer", "ngram"}
+    method : str
+        Name of the builder, of the layer or of the n-gram model.
+    summary : str
+        One sentence: how the tree is built, or what the layer does.
     options : dict
-        Options of the builder, the layer or the baseline.
-    tree : TreeFigures or None
-        None without a tree, as are `tree_file` and `code_lengths`. Baselines have no speeds.
-    layer : LayerFigures or None
-        Layer over the tree that is not the hierarchical softmax, as one with n-gram features.
+        Options of the builder, of the layer or of the n-gram model, by their Python names.
+    layer : str or None
+        Layer over the tree that is not the hierarchical softmax, with its options.
     models : int
-        Number of models of an ensemble, the mean of whose probabilities is reported; else 1. Its
-        codes, scores, parameters and seconds are those of all models, `runs` one for each; its tree
-        file and code lengths are of the first.
-    code_lengths : list of LengthCount or None
-    parameters : int or None
-        Number of trained parameters.
-    in_wordnet : float or None
-        Share of the training tokens that WordNet has; None unless built from WordNet.
-    runs : list of RowRun
+        Number of models whose probabilities are averaged. Codes, scores, parameters and seconds
+        are those of all models; tree file and code lengths are of the first.
+    tree : TreeFigures or None
+        None without a tree, as are `tree_file`, `code_lengths`.
+    tree_file : str or None
+        Path of the first seed's tree, relative to the comparison's folder.
+    in_wordnet, covered : float or None
+        Share of the training tokens that WordNet has, for a tree built from it; test perplexity
+        over the tokens that WordNet has, in a comparison with such a tree.
+    jobs : list of JobFigures
+        One for each seed and model.
     perplexity : dict of str to Spread
-        ``valid``, ``test`` and ``test_without_oov``, over the runs.
+        Over the seeds.
     at_epoch_limit : int
-        Number of runs that stopped at the limit of epochs, before they had converged.
-    out_of_time : int
-        Number of runs that a budget of seconds ended.
-    seconds_per_epoch, tokens_per_second : float or None
-        At the median speed of the rounds.
-    speed_rounds : list of float or None
-        Tokens per second in training of each round that all rows took part in.
-    scoring : ScoringSpeed or None
-    speed_up : float or None
-        Training speed divided by that of the flat row; None without one.
-    from_text : SecondsFromText or None
-    seen : str or None
-        One sentence that names the test lines that were read before, if any.
+        Number of jobs that stopped at the limit of epochs, before they had converged.
+    steps : Steps
+        Seconds from the text to the model, the mean over the seeds.
+    from_text_times_flat : float or None
+        Seconds from the text of the flat row divided by those of this row.
+    training, nll, top_k, unnormalised : Speed or None
+        Speed of training; in testing, of the probability of one word, of the 10 most probable
+        words, and of one word's unnormalised score (over `nll` of flat).
     to_flat : Ratio or None
-        Test perplexity divided by that of the flat row.
+        Test perplexity divided by that of the plain flat softmax.
+    like, to_like : str, Ratio or None
+        The flat row with the same layer, if that is another one, and the ratio to it.
     by_band : list of float or None
         Test perplexity in each band of the comparison; None for a band without tokens.
-    log_normaliser : NormaliserFigures or None
-        Means over the runs; None for layers that are normalised by design.
-    covered : float or None
-        Test perplexity over the tokens of words that WordNet has, the mean over the runs; None in a
-        comparison without a tree built from WordNet.
+    mixture : Mixture or None
+        With the n-gram model of the comparison, where there is one.
+    seen : str or None
+        One sentence that names the test lines that were read before, if any.
     """
 
     name: str
-    entry: dict[str, Any]
-    kind: Literal["tree", "layer", "baseline"]
-    tree_file: str | None
-    method: str | None
+    kind: Literal["tree", "layer", "ngram"]
+    method: str
+    summary: str
     options: dict[str, Any]
+    layer: str | None
+    models: Annotated[int, Meta(ge=1, le=1000)]
+    is_flat: bool
     tree: TreeFigures | None
+    tree_file: str | None
     code_lengths: list[LengthCount] | None
-    parameters: int | None
-    in_wordnet: float | None
-    runs: list[RowRun]
+    in_wordnet: Amount | None
+    covered: Positive | None
+    parameters: Count
+    jobs: Annotated[list[JobFigures], Meta(min_length=1)]
     perplexity: dict[Scored, Spread]
-    at_epoch_limit: int
-    seconds_per_epoch: float | None
-    tokens_per_second: float | None
-    speed_up: float | None
-    from_text: SecondsFromText | None
-    seen: str | None
-    to_flat: Ratio | None
-    by_band: list[float | None] | None
-    out_of_time: int = 0
+    at_epoch_limit: Count
+    steps: Steps
+    by_band: list[Positive | None]
+    seen: str | None = None
+    training: Speed | None = None
+    nll: Speed | None = None
+    top_k: Speed | None = None
+    unnormalised: Speed | None = None
+    from_text_times_flat: Positive | None = None
+    to_flat: Ratio | None = None
+    like: str | None = None
+    to_like: Ratio | None = None
     log_normaliser: NormaliserFigures | None = None
-    speed_rounds: list[float] | None = None
-    scoring: ScoringSpeed | None = None
-    covered: float | None = None
-    layer: LayerFigures | None = None
-    models: int = 1
+    mixture: Mixture | None = None
+    published: Published | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a row that is not whole: a page could not be made of it."""
+        if set(self.perplexity) != set(SCORED):
+            raise ValueError(f"the row {self.name!r} lacks a perplexity")
+        if (self.kind == "tree") != (self.tree is not None and self.tree_file is not None):
+            raise ValueError(f"the row {self.name!r} lacks a tree, or has one")
 
     @property
-    def is_flat(self) -> bool:
-        """Whether it is one flat softmax: all labels under the root."""
-        if self.models > 1:
-            return False
-        if self.tree is None:
-            return self.kind == "layer" and self.method == "flat"
-        return self.tree.nodes == 1 and self.layer is None
+    def is_trained(self) -> bool:
+        """Whether it is an output layer, not an n-gram model."""
+        return self.kind != "ngram"
 
     @property
     def scores_per_target(self) -> float:
@@ -450,29 +422,39 @@ class Row:
         return math.inf if scores is None else scores
 
     @property
-    def validation_perplexity(self) -> float:
+    def valid(self) -> float:
         """Mean validation perplexity; infinity where there is none."""
         mean = self.perplexity["valid"].mean
         return math.inf if mean is None else mean
 
+    @property
+    def test(self) -> float | None:
+        """Mean test perplexity."""
+        return self.perplexity["test"].mean
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The row to use, by the rule of `hstree.experiments.rows.choice`.
+    @property
+    def trained_seconds(self) -> float:
+        """Wall-clock seconds of the training alone: the mean over the jobs."""
+        return statistics.fmean(sum(e.seconds for e in job.epochs) for job in self.jobs)
+
+    @property
+    def trained_epochs(self) -> float:
+        """Epochs of the training, the last by its share: the mean over the jobs."""
+        return statistics.fmean(sum(e.share for e in job.epochs) for job in self.jobs)
+
+
+class Choice(Figures):
+    """The row to use, by the rule of `choose`.
 
     Attributes
     ----------
-    by : str
-        Split whose perplexity decides.
     among : int
         Number of rows that can be chosen.
     best : str
-        Name of the row of lowest perplexity.
+        Name of the row of lowest validation perplexity.
     within : float
         How far above the lowest perplexity the chosen row may be, as a share of it.
     chosen : str
-        Name of the fastest of the rows within it, or of the one that is preferred among those
-        as fast.
     tied : list of str
         Names of the other rows within it that are as fast as the fastest.
     rival : str or None
@@ -481,18 +463,87 @@ class Choice:
         Test perplexity of the chosen row divided by that of its rival.
     """
 
-    by: str
     among: int
     best: str
-    within: float
+    within: Amount
     chosen: str
-    tied: list[str]
+    tied: list[str] = []
     rival: str | None = None
     to_rival: Ratio | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
+# Words that a row helps and hurts
+
+
+class Context(Figures):
+    """One occurrence of a word in the test split, the words before it, and the nats gained."""
+
+    before: str
+    word: str
+    gained: Signed
+
+
+class WordFigures(Figures):
+    """What a row gains at one word.
+
+    `gained` is the mean difference in nats per occurrence, `share` the share of this word in all
+    that is gained at words that are helped, or lost at words that are hurt.
+    """
+
+    word: str
+    count: Count
+    gained: Signed
+    share: Amount
+    contexts: list[Context]
+
+
+class WordTable(Figures):
+    """The words that a row helps and hurts most against another row; `gained`, `lost` in nats."""
+
+    row: str
+    against: str
+    gained: Amount
+    lost: Amount
+    helped: list[WordFigures]
+    hurt: list[WordFigures]
+
+
+# A comparison
+
+
+class VocabularyFigures(Figures):
+    """Size and hash of a vocabulary."""
+
+    size: Count
+    sha256: str
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> Self:
+        """Return the figures of a vocabulary."""
+        return cls(size=len(vocabulary), sha256=vocabulary.sha256)
+
+
+class Machine(Figures):
+    """Computer that speeds were measured on; `cores` is the number that the process may use."""
+
+    cores: Count
+    system: str
+    processor: str
+
+
+class Band(Figures):
+    """Words whose training count is `least` to `most`; both are None for words out of vocabulary.
+
+    `words` is the number of such words in the vocabulary, `tokens` of test tokens.
+    """
+
+    least: Count | None
+    most: Count | None
+    words: Count
+    tokens: Count
+
+
+class Comparison(Figures, weakref=True, dict=True):
     """All figures of a comparison, as ``results.json`` holds them.
 
     A notebook shows its table; `print` and `show` print it.
@@ -504,97 +555,116 @@ class Comparison:
     corpus : dict of str to dict
         Source of the text of each split.
     tokens, oov : dict of str to int
-        By split.
+        By split; of validation and test, those that were scored.
     vocabulary : VocabularyFigures
     options : dict
-        Every option of the models, and ``seeds``, the random states.
+        Every option of the models.
+    stop : Epochs, Seconds or Halving
+    seeds : list of int
     versions : dict of str to str
     machine : Machine
     unigram : float or None
         Test perplexity of the training split's unigram distribution.
     bands : list of Band
-    rows : list of Row
+    rows : list of RowResult
     choice : Choice or None
         None without a trained row whose test split is unseen.
     pending : list of str
         Names of rows that are not finished yet; figures are of the others.
-    left_out : dict of str to str
-        Names of rows that do not fit the budget of minutes, and why.
+    words : list of WordTable
+        What rows gain word by word against the flat row; for the chosen row, against its rival too.
     """
 
-    predicts: str = "word given the words before it"
+    predicts: str
     corpus: dict[Split, dict[str, Any]]
-    tokens: dict[Split, int]
-    oov: dict[Split, int]
+    tokens: dict[Split, Count]
+    oov: dict[Split, Count]
     vocabulary: VocabularyFigures
     options: dict[str, Any]
+    stop: Stop
+    seeds: Annotated[list[Count], Meta(min_length=1)]
     versions: dict[str, str]
     machine: Machine
-    unigram: float | None
+    unigram: Positive | None
     bands: list[Band]
-    rows: list[Row]
-    choice: Choice | None
-    pending: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
+    rows: list[RowResult]
+    choice: Choice | None = None
+    pending: list[str] = []
+    words: list[WordTable] = []
+
+    def __post_init__(self) -> None:
+        """Refuse figures that do not fit together."""
+        names = [row.name for row in self.rows]
+        if len(set(names)) < len(names):
+            raise ValueError("two rows have the same name")
+        if any(len(row.by_band) != len(self.bands) for row in self.rows):
+            raise ValueError("a row has perplexities for other bands")
+        named = [*(name for table in self.words for name in (table.row, table.against))]
+        if (choice := self.choice) is not None:
+            named += [choice.best, choice.chosen, choice.rival or choice.chosen, *choice.tied]
+        if not set(named) <= set(names):
+            raise ValueError("a row is named that is not in the table")
+        if not set(self.corpus) == set(self.tokens) == set(self.oov) == {"train", "valid", "test"}:
+            raise ValueError("a split is missing")
 
     def __repr__(self) -> str:
         best = "" if self.best is None else f", best {self.best.name!r}"
         return f"{type(self).__name__}({plural(len(self.rows), 'row')}{best})"
 
     def __str__(self) -> str:
-        return str(self._table())
+        return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self._table()._repr_html_()
+        return self.table()._repr_html_()
 
     @property
-    def best(self) -> Row | None:
-        """Row to use: the one that `choice` names; None where it names none."""
-        chosen = None if self.choice is None else self.choice.chosen
-        return next((row for row in self.rows if row.name == chosen), None)
+    def best(self) -> RowResult | None:
+        """The row to use: the chosen one; None where there is none to choose."""
+        return None if self.choice is None else self.row(self.choice.chosen)
+
+    @property
+    def flat(self) -> RowResult | None:
+        """The row of the flat softmax."""
+        return next((row for row in self.rows if row.is_flat), None)
+
+    def row(self, name: str) -> RowResult:
+        """Return the row of a name; InputError when there is none."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        known = ", ".join(row.name for row in self.rows)
+        raise InputError(f"the comparison has no row {name!r}; it has {known}")
 
     @property
     def folder(self) -> Path | None:
-        """Folder of the comparison, which has its trees; None where it is not known."""
-        return vars(self).get("_folder")
+        """Folder that holds the comparison's files; None if it was not read from one."""
+        folder: Path | None = self.__dict__.get("folder_")
+        return folder
 
     def in_folder(self, folder: str | os.PathLike[str]) -> Self:
-        """Return the same comparison with its folder, which is no figure of ``results.json``."""
-        other = copy(self)
-        vars(other)["_folder"] = Path(folder).absolute()
-        return other
+        """Return the same figures with the folder that their trees are in."""
+        copy = msgspec.structs.replace(self)
+        copy.__dict__["folder_"] = Path(folder)
+        return copy
 
     def show(self) -> None:
-        """Print the table; in a notebook, display it."""
+        """Display the table in a notebook; print it anywhere else."""
         show(self)
 
     def frame(self) -> DataFrame:
-        """Return a pandas ``DataFrame`` with a row per row and the columns of ``results.csv``.
+        """Return the columns of ``results.csv`` as a pandas DataFrame, a row per row.
 
-        Raises
-        ------
-        MissingExtraError
-            When pandas is not installed.
+        Raises MissingExtraError when pandas is not installed.
         """
-        pandas = require("pandas", "notebook")
-        frame: DataFrame = pandas.DataFrame(list(map(_csv_line, self.rows)))
-        figures = frame.columns.difference(_CSV_TEXTS, sort=False)
-        frame[figures] = frame[figures].apply(pandas.to_numeric)  # None is NaN
-        return frame
+        pandas: Any = require("pandas", "notebook")
+        lines = [csv_line(row) for row in self.rows]
+        return pandas.DataFrame(lines).set_index("name")  # type: ignore[no-any-return]
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page of plots and trees to a file, and return its path.
+        """Write the page of the comparison: one file, which needs no network.
 
-        The page is one HTML file, which needs no network; see `hstree.report.write`.
-
-        Raises
-        ------
-        InputError
-            When the comparison has no `folder`, where its trees are.
-        MissingExtraError
-            When the plotting library is not installed.
-        FileFormatError
-            When the folder lacks a tree, or the page cannot be written.
+        Raises InputError when the comparison has no `folder`, where its trees are, and
+        FileFormatError when the page cannot be written.
         """
         if self.folder is None:
             raise InputError(
@@ -602,24 +672,21 @@ class Comparison:
             )
         return _pages.write(self, self.folder, path)
 
-    def _table(self) -> TextTable:
+    def table(self) -> TextTable:
         """Return the main figures of each row, and which row to use."""
-        lines = map(_csv_line, self.rows)
-        cells = [[shown(line[key]) for key, shown in _SHORT.values()] for line in lines]
-        note = ""
-        if self.best is not None and (choice := self.choice) is not None:
-            fastest = "one of the fastest" if choice.tied else "the fastest"
-            note = f"Use {choice.chosen}: {fastest} within {choice.within:.0%} of the lowest "
-            note += f"validation perplexity, that of {choice.best}"
-        return TextTable(list(_SHORT), cells, note)
+        columns = [c for c in shown_columns(self.rows) if c.title]
+        cells = [[column.text(row) for column in columns] for row in self.rows]
+        return TextTable([c.title for c in columns], cells, self.answer())
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        document = asdict(self)
-        for row in document["rows"]:
-            row["runs"] = [_without_none(run, "epochs") for run in row["runs"]]
-        document["rows"] = [_without_none(row, "log_normaliser") for row in document["rows"]]
-        return document
+    def answer(self) -> str:
+        """Return one sentence that names the row to use; "" where there is none."""
+        if self.best is None or (choice := self.choice) is None:
+            return ""
+        fastest = "one of the fastest" if choice.tied else "the fastest"
+        return (
+            f"Use {choice.chosen}: {fastest} within {choice.within:.0%} of the lowest validation "
+            f"perplexity, that of {choice.best}"
+        )
 
     def read_before(self) -> list[str]:
         """Return a sentence, with the rows it is of, for each set of test lines read before."""
@@ -635,101 +702,239 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _without_none(document: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """Return an object without those of `keys` whose value is None."""
-    return {k: value for k, value in document.items() if value is not None or k not in keys}
+def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
+    """Choose the fastest of the rows whose validation perplexity is nearly the lowest.
 
-
-def save(comparison: Comparison, folder: Path) -> None:
-    """Write ``results.json`` and ``results.csv`` into a folder.
-
-    Raises
-    ------
-    FileFormatError
-        When they cannot be written.
-    """
-    document = {"format": FORMAT, "version": VERSION, **comparison.as_dict()}
-    write_json(folder / JSON, document)
-    write_csv(folder / CSV, [_csv_line(row) for row in comparison.rows])
-
-
-def write_csv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Write lines with the same keys, below these; FileFormatError when it cannot be written."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    with replacing(path) as file:
-        file.write(text.getvalue().encode())
-
-
-def _csv_line(row: Row) -> dict[str, Any]:
-    """Return the plain figures of a row."""
-    tree, ratio, from_text, log_z = row.tree, row.to_flat, row.from_text, row.log_normaliser
-    return {
-        "name": row.name,
-        "kind": row.kind,
-        "method": row.method,
-        "codes_per_label": tree and tree.codes_per_label,
-        "code_length": tree and tree.code_length.weighted,
-        "scores_per_target": tree and tree.scores_per_target,
-        "depth": tree and tree.depth,
-        "parameters": row.parameters,
-        "in_wordnet": row.in_wordnet,
-        "covered": row.covered,
-        "models": row.models,
-        "seeds": row.perplexity["test"].n,
-        "at_epoch_limit": row.at_epoch_limit,
-        **{part: row.perplexity[part].mean for part in SCORED},
-        **{f"{part}_sd": row.perplexity[part].sd for part in SCORED[:2]},
-        **{
-            f"to_flat{suffix}": ratio and getattr(ratio, name)
-            for suffix, name in _RATIO_COLUMNS.items()
-        },
-        "seconds_per_epoch": row.seconds_per_epoch,
-        "tokens_per_second": row.tokens_per_second,
-        "speed_low": row.speed_rounds and min(row.speed_rounds),
-        "speed_high": row.speed_rounds and max(row.speed_rounds),
-        "speed_up": row.speed_up,
-        "nll_per_second": row.scoring and row.scoring.nll,
-        "top_k_per_second": row.scoring and row.scoring.top_k,
-        "seconds_from_text": from_text and from_text.seconds,
-        "speed_up_from_text": from_text and from_text.speed_up,
-        "ln_z_mean": log_z and log_z.mean,
-        "ln_z_sd": log_z and log_z.sd,
-        "unnormalised_perplexity": log_z and log_z.unnormalised_perplexity,
-        "seen": row.seen,
-    }
-
-
-#: Columns of ``results.csv`` that are not numbers.
-_CSV_TEXTS = ["name", "kind", "method", "seen"]
-#: Columns of the table of a comparison: title -> column of ``results.csv`` and its format.
-_SHORT: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "row": ("name", str),
-    "valid": ("valid", partial(figure, digits=1)),
-    "test": ("test", partial(figure, digits=1)),
-    "ratio to flat": ("to_flat", partial(figure, digits=3)),
-    "scores/target": ("scores_per_target", partial(figure, digits=1)),
-    "parameters": ("parameters", partial(figure, digits=0)),
-    "tokens/s": ("tokens_per_second", partial(figure, digits=0)),
-    "times flat": ("speed_up", partial(figure, digits=1)),
-    "s from text": ("seconds_from_text", partial(figure, digits=1)),
-}
-_RATIO_COLUMNS = {"": "ratio", "_low": "low", "_high": "high", "_p": "p", "_blocks": "blocks"}
-
-
-def load(path: str | os.PathLike[str]) -> Comparison:
-    """Read the results of a comparison.
+    A row is as fast as the fastest unless it was slower in every round that they took turns in. Of
+    rows as fast, the one of lower validation perplexity is chosen, then the one of fewer scores per
+    target, then the first. Validation decides, so that the choice does not lower the test
+    perplexity of the chosen row. N-gram models, and rows whose test split was read before, take no
+    part.
 
     Parameters
     ----------
-    path : path
-        The comparison's folder, or its ``results.json``.
+    rows : sequence of RowResult
+        Those that had the same seconds, or the same epochs.
+    within : float
+        How far above the lowest validation perplexity the chosen row may be, as a share of it.
 
     Returns
     -------
-    Comparison
+    Choice or None
+        Without its comparison to the rival; None without any row to choose.
+    """
+
+    def preference(row: RowResult) -> tuple[float, float]:
+        return row.valid, row.scores_per_target
+
+    eligible = [row for row in rows if row.is_trained and row.seen is None]
+    if not eligible:
+        return None
+    best = min(eligible, key=preference)
+    near = [row for row in eligible if row.valid <= (1 + within) * best.valid]
+    fastest = max(near, key=lambda row: row.training.median if row.training else 0.0)
+    tied = [row for row in near if not _is_slower(row, fastest)]
+    chosen = min(tied, key=preference)
+    rival = min((row for row in eligible if row is not chosen), key=preference, default=None)
+    return Choice(
+        among=len(eligible),
+        best=best.name,
+        within=within,
+        chosen=chosen.name,
+        tied=[row.name for row in tied if row is not chosen],
+        rival=None if rival is None else rival.name,
+    )
+
+
+def _is_slower(row: RowResult, fastest: RowResult) -> bool:
+    """Return whether a row was slower than the fastest in every round; one without speeds is."""
+    if row is fastest or fastest.training is None:
+        return False
+    if row.training is None:
+        return True
+    pairs = zip(row.training.rounds, fastest.training.rounds, strict=True)
+    return all(speed < highest for speed, highest in pairs)
+
+
+# Columns
+
+
+class Column(NamedTuple):
+    """One figure of a row, in ``results.csv`` and, where it has a title, in tables."""
+
+    key: str
+    value: Callable[[RowResult], Any]
+    title: str = ""
+    form: Callable[[Any], str] = str
+
+    def text(self, row: RowResult) -> str:
+        """Return the figure as tables show it."""
+        return self.form(self.value(row))
+
+
+def _inside(value: Callable[[RowResult], Any], *names: str) -> Callable[[RowResult], Any]:
+    """Return a function to an attribute of an attribute, None where one of them is None."""
+
+    def inner(row: RowResult) -> Any:
+        result = value(row)
+        for name in names:
+            result = None if result is None else getattr(result, name)
+        return result
+
+    return inner
+
+
+_one = partial(figure, digits=1)
+_ratio = partial(figure, digits=3)
+_whole = partial(figure, digits=0)
+
+
+def _speed_columns(name: str, title: str, times: str) -> list[Column]:
+    def speed(row: RowResult) -> Any:
+        return getattr(row, name)
+
+    return [
+        Column(f"{name}_tokens_per_second", _inside(speed, "median"), title, _whole),
+        Column(f"{name}_times_flat", _inside(speed, "times_flat"), times, _one),
+        Column(f"{name}_times_flat_low", _inside(speed, "low")),
+        Column(f"{name}_times_flat_high", _inside(speed, "high")),
+    ]
+
+
+def _ratio_columns(name: str, title: str) -> list[Column]:
+    def ratio(row: RowResult) -> Any:
+        return getattr(row, name)
+
+    parts = ("low", "high", "p", "blocks")
+    return [
+        Column(name, _inside(ratio, "ratio"), title, _ratio),
+        *(Column(f"{name}_{part}", _inside(ratio, part)) for part in parts),
+    ]
+
+
+#: All figures of a row, in the order of ``results.csv``.
+COLUMNS: list[Column] = [
+    Column("name", lambda row: row.name, "row"),
+    Column("kind", lambda row: row.kind),
+    Column("method", lambda row: row.method),
+    Column("layer", lambda row: row.layer),
+    Column("models", lambda row: row.models),
+    Column("seeds", lambda row: row.perplexity["test"].n),
+    Column("valid", lambda row: row.perplexity["valid"].mean, "valid", _one),
+    Column("valid_sd", lambda row: row.perplexity["valid"].sd),
+    Column("test", lambda row: row.perplexity["test"].mean, "test", _one),
+    Column("test_sd", lambda row: row.perplexity["test"].sd),
+    Column("test_without_oov", lambda row: row.perplexity["test_without_oov"].mean),
+    Column("covered", lambda row: row.covered),
+    *_ratio_columns("to_flat", "ratio to flat"),
+    Column("like", lambda row: row.like),
+    *_ratio_columns("to_like", "to flat alike"),
+    Column("mixed_test", _inside(lambda row: row.mixture, "test"), "with n-grams", _one),
+    Column("mixed_weight", _inside(lambda row: row.mixture, "weight")),
+    Column("codes_per_label", _inside(lambda row: row.tree, "codes_per_label")),
+    Column("code_length", _inside(lambda row: row.tree, "code_length", "weighted")),
+    Column(
+        "scores_per_target",
+        _inside(lambda row: row.tree, "scores_per_target"),
+        "scores/target",
+        _one,
+    ),
+    Column("depth", _inside(lambda row: row.tree, "depth")),
+    Column("in_wordnet", lambda row: row.in_wordnet),
+    Column("parameters", lambda row: row.parameters, "parameters", _whole),
+    *_speed_columns("training", "tokens/s", "times flat"),
+    *_speed_columns("nll", "", "one word, times flat"),
+    *_speed_columns("top_k", "", "top 10, times flat"),
+    *_speed_columns("unnormalised", "", "unnormalised, times flat"),
+    Column("seconds_from_text", lambda row: row.steps.total, "s from text", _one),
+    Column("from_text_times_flat", lambda row: row.from_text_times_flat),
+    *(
+        Column(f"seconds_{step}", _inside(lambda row: row.steps, step))
+        for step in ("vectors", "tree", "preparation", "training")
+    ),
+    Column("epochs", lambda row: row.trained_epochs),
+    Column("at_epoch_limit", lambda row: row.at_epoch_limit),
+    Column("ln_z_mean", _inside(lambda row: row.log_normaliser, "mean"), "ln Z", _ratio),
+    Column("ln_z_sd", _inside(lambda row: row.log_normaliser, "sd")),
+    Column(
+        "unnormalised_perplexity",
+        _inside(lambda row: row.log_normaliser, "unnormalised_perplexity"),
+    ),
+    Column("published_low", _inside(lambda row: row.published, "low")),
+    Column("published_high", _inside(lambda row: row.published, "high"), "published", _ratio),
+    Column("published_source", _inside(lambda row: row.published, "source")),
+    Column("seen", lambda row: row.seen),
+]
+#: Columns that are always shown; others are shown when a row has the figure.
+_ALWAYS = {"name", "valid", "test", "parameters", "seconds_from_text"}
+
+
+def shown_columns(rows: Sequence[RowResult]) -> list[Column]:
+    """Return the columns with a title that at least one row has a figure for."""
+    return [
+        column
+        for column in COLUMNS
+        if column.title
+        and (column.key in _ALWAYS or any(column.value(row) is not None for row in rows))
+    ]
+
+
+# Files
+
+
+def csv_line(row: RowResult) -> dict[str, Any]:
+    """Return the figures of a row by their columns."""
+    return {column.key: column.value(row) for column in COLUMNS}
+
+
+def write_csv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Write lines with the same keys, below these; FileFormatError when it cannot be written.
+
+    A text that a spreadsheet would take as a formula begins with an apostrophe.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
+    writer.writeheader()
+    for line in lines:
+        writer.writerow({key: _as_cell(value) for key, value in line.items()})
+    with replacing(path) as file:
+        file.write(text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _as_cell(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and re.match(r"[=+\-@\t\r]", value) else value
+
+
+def save(comparison: Comparison, folder: Path) -> None:
+    """Write ``results.json`` and ``results.csv`` into a folder; FileFormatError if that fails."""
+    write_struct(folder / JSON, comparison, format=FORMAT, version=VERSION)
+    write_csv(folder / CSV, [csv_line(row) for row in comparison.rows])
+
+
+def write_struct(path: Path, struct: Struct, **header: Any) -> None:
+    """Write a struct as JSON, behind the keys of `header`; FileFormatError if that fails."""
+    document = header | msgspec.to_builtins(struct)
+    with replacing(path) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+
+
+def read_struct(path: Path, kind: type[T], remedy: str) -> T:
+    """Read a struct from JSON; FileFormatError when it is missing, damaged or of another shape."""
+    with reading(path, FileFormatError, remedy):
+        data = read_regular(path)
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path} is damaged: {one_line(error)}; {remedy}") from error
+
+
+class _Header(Struct):
+    format: str = ""
+    version: Any = None
+
+
+def load(path: str | os.PathLike[str]) -> Comparison:
+    """Read the results of a comparison from its folder, or its ``results.json``.
 
     Raises
     ------
@@ -739,209 +944,12 @@ def load(path: str | os.PathLike[str]) -> Comparison:
     file = Path(path)
     if file.is_dir():
         file /= JSON
-    document = read_json(file, "make it with `hstree.compare`")
-    if nested_too_deep(document):
-        raise FileFormatError(f"{file} is nested more than {DEEPEST} deep; compare again")
-    if document.get("format") != FORMAT:
+    header = read_struct(file, _Header, "make it with `hstree.compare`")
+    if header.format != FORMAT:
         raise FileFormatError(f"{file} is not what `hstree.compare` leaves")
-    if (version := document.get("version")) != VERSION:
+    if header.version != VERSION:
         raise FileFormatError(
-            f"{file}: version {brief(version)}; this hstree reads version {VERSION}; compare again"
+            f"{file}: version {header.version!r}; this hstree reads version {VERSION}; compare "
+            "again"
         )
-    try:
-        comparison = decode(document, Comparison)
-        check(comparison)
-    except FileFormatError as error:
-        raise FileFormatError(f"{file}: {error}; compare again") from error
-    return comparison.in_folder(file.parent)
-
-
-#: Bounds far from every real figure, within which nothing overflows on the page.
-_SMALLEST, _LARGEST, _LARGEST_INT = 1e-100, 1e100, 2**53
-#: Characters that neither a page nor a path can hold.
-_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
-
-
-def decode(value: Any, kind: type[T], where: str = "") -> T:
-    """Return a JSON value as an object of a type, checked.
-
-    Parameters
-    ----------
-    value
-        As `json.loads` returns it.
-    kind : type
-        A dataclass, ``list``, ``dict``, ``Literal``, ``X | None``, ``Any``, str, bool, int or
-        float. Keys that a dataclass does not have are ignored, those with a default may be
-        missing. Null is NaN where the type is float.
-    where : str
-        Name of the value in messages.
-
-    Raises
-    ------
-    FileFormatError
-        When it has another type, lacks a key, or is a number or text that no page can show.
-    """
-    result: T = _decoded(value, kind, where)
-    return result
-
-
-def _decoded(value: Any, kind: Any, where: str) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return value
-    if NoneType in arguments:
-        if value is None:
-            return None
-        (kind,) = (one for one in arguments if one is not NoneType)
-        return _decoded(value, kind, where)
-    if origin is Annotated:  # Signed
-        _check_type(value, arguments[0], where)
-        _check_range(abs(value), where)
-        return value
-    if is_dataclass(kind):
-        _check_type(value, dict, where)
-        return _decoded_fields(value, kind, where)
-    if origin is list:
-        _check_type(value, list, where)
-        return [_decoded(one, arguments[0], f"{where} {i}") for i, one in enumerate(value)]
-    if origin is dict:
-        _check_type(value, dict, where)
-        keys = get_args(arguments[0]) or value
-        return {
-            _decoded(key, str, where): _decoded(
-                _value_of(value, key, where), arguments[1], _inside(where, key)
-            )
-            for key in keys
-        }
-    if origin is Literal:
-        if value not in arguments:
-            raise FileFormatError(f"{where} is {brief(value)}, not {' or '.join(arguments)}")
-        return value
-    if kind is float and value is None:
-        return math.nan
-    _check_type(value, kind, where)
-    _check_range(value, where)
-    return value
-
-
-def _decoded_fields(value: Mapping[str, Any], kind: Any, where: str) -> Any:
-    """Return an object of a dataclass; a missing key takes the field's default."""
-    hints = _hints(kind)
-    return kind(
-        **{
-            field.name: _decoded(
-                _value_of(value, field.name, where), hints[field.name], _inside(where, field.name)
-            )
-            for field in fields(kind)
-            if field.name in value or field.default is field.default_factory is MISSING
-        }
-    )
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
-
-
-def _inside(where: str, key: str) -> str:
-    return f'{where}: "{key}"' if where else f'"{key}"'
-
-
-def _value_of(value: Mapping[str, Any], key: str, where: str) -> Any:
-    if key not in value:
-        raise FileFormatError(f'{where} has no "{key}"'.lstrip())
-    return value[key]
-
-
-def _check_type(value: Any, kind: type, where: str) -> None:
-    """Refuse a value of another type; a whole number is a float too, a bool is neither."""
-    accepted = (int, float) if kind is float else (kind,)
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        wanted = {"dict": "an object", "list": "a list", "str": "a text", "bool": "true or false"}
-        expected = wanted.get(kind.__name__, "a number")
-        raise FileFormatError(f"{where} holds {brief(value)}, not {expected}".lstrip())
-
-
-def _check_range(value: Any, where: str) -> None:
-    largest = _LARGEST if isinstance(value, float) else _LARGEST_INT
-    if isinstance(value, int | float) and not 0 <= value <= largest:
-        raise FileFormatError(f"{where} is {brief(value)}, out of range")
-    if isinstance(value, str) and _UNWRITABLE.search(value):
-        raise FileFormatError(f"{where} is {brief(value)}, which no page can hold")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Source:
-    """Keys of a split's text that the page shows; each may be missing."""
-
-    name: str | None = None
-    sha256: str | None = None
-    lower: bool | None = None
-    lines: list[int] | None = None
-
-
-def check(comparison: Comparison) -> None:
-    """Check what the types do not: texts, options, and that rows and choice fit together.
-
-    Raises FileFormatError where they do not.
-    """
-    for split, source in comparison.corpus.items():
-        lines = decode(source, _Source, f'"corpus": "{split}"').lines
-        if lines is not None and len(lines) != 2:
-            raise FileFormatError(f'"corpus": "{split}": "lines" wants two numbers')
-    _check_options(comparison.options)
-    for number, row in enumerate(comparison.rows):
-        _check_row(row, len(comparison.bands), f'"rows" {number}')
-    if len({row.name for row in comparison.rows}) < len(comparison.rows):
-        raise FileFormatError("two rows have the same name")
-    trained = {row.name for row in comparison.rows if row.kind != "baseline"}
-    choice = comparison.choice
-    if choice is None and any(row.seen is None for row in comparison.rows if row.name in trained):
-        raise FileFormatError('"choice" is null')
-    if choice is not None:
-        named = {choice.best, choice.chosen, choice.rival or choice.chosen, *choice.tied}
-        if not named <= trained:
-            raise FileFormatError('"choice" does not name trained rows of the table')
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Check that the options describe a model and its budget."""
-    _decoded(_value_of(options, "seeds", '"options"'), list[int], '"options": "seeds"')
-    try:
-        for option in kind_of(options).options:
-            if option.name != "random_state" and option.default is not None:
-                _value_of(options, option.name, '"options"')
-        config_of({name: value for name, value in options.items() if name != "seeds"})
-    except (TypeError, OptionError, PluginError) as error:
-        raise FileFormatError(f'"options": {error}') from error
-
-
-def _check_row(row: Row, n_bands: int, where: str) -> None:
-    """Check that a row is whole, and that divisors and figures on log axes are not zero."""
-    if {row.tree is None, row.tree_file is None} != {row.kind != "tree"}:
-        raise FileFormatError(f"{where} lacks a tree, or has one that it should not")
-    if row.by_band and len(row.by_band) < n_bands:
-        raise FileFormatError(
-            f"{where} has perplexities for {len(row.by_band)} of the {n_bands} bands"
-        )
-    if row.to_flat and (row.to_flat.low is None) != (row.to_flat.high is None):
-        raise FileFormatError(f"{where}: its ratio to flat lacks a figure")
-    for part, spread in row.perplexity.items():
-        if spread.sd is not None and (spread.mean is None or spread.n < 2):
-            raise FileFormatError(f'{where}: "{part}" has the spread of a single perplexity')
-    epochs = [epoch for run in row.runs for epoch in run.epochs or []]
-    ratio = [row.to_flat.ratio, row.to_flat.low, row.to_flat.high] if row.to_flat else []
-    positive = [
-        *(spread.mean for spread in row.perplexity.values()),
-        *ratio,
-        *(epoch.seconds for epoch in epochs),
-        *(epoch.valid for epoch in epochs),
-        *(row.by_band or []),
-        *(row.seconds_per_epoch, row.tokens_per_second, row.speed_up),
-        *(row.speed_rounds or []),
-        *((row.scoring.nll, row.scoring.top_k) if row.scoring else ()),
-    ]
-    if not all(figure is None or figure >= _SMALLEST for figure in positive):
-        raise FileFormatError(f"{where} has a perplexity, ratio, time or speed of 0")
-    if any(math.isnan(band.tokens) for band in row.code_lengths or []):
-        raise FileFormatError(f'{where}: "code_lengths" lacks a figure')
+    return read_struct(file, Comparison, "compare again").in_folder(file.parent)
