@@ -123,7 +123,17 @@ class Option:
 
     def parsed(self, text: str) -> Any:
         """Return a typed text as a value of the type; ValueError where it is none."""
-        return text if text == self.word else self.type(text)
+        if text == self.word != "" or (text == "none" and self.optional):
+            return None if text == "none" else text
+        if self.type is bool:
+            return {"true": True, "false": False}.get(text, text)
+        return self.type(text)
+
+    def spelled(self, value: Any) -> str:
+        """Return a value as it is typed; `parsed` is the inverse."""
+        if value is None or isinstance(value, bool):
+            return str(value).lower()
+        return repr(value) if isinstance(value, float) else str(value)
 
     def checked(self, value: object, owner: str = "") -> Any:
         """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""

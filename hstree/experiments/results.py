@@ -79,7 +79,7 @@ class Seconds(Figures, tag="seconds", tag_field="rule"):
 
 
 class Halving(Figures, tag="halving", tag_field="rule"):
-    """Train all rows equally long, then the better half twice as long, to the end of the minutes."""
+    """Train all rows equally long, then the better half twice as long, until the minutes end."""
 
     minutes: Positive = 10.0
 
@@ -336,6 +336,8 @@ class RowResult(Figures):
         Options of the builder, of the layer or of the n-gram model, by their Python names.
     layer : str or None
         Layer over the tree that is not the hierarchical softmax, with its options.
+    is_flat : bool
+        Whether it is one plain flat softmax.
     models : int
         Number of models whose probabilities are averaged. Codes, scores, parameters and seconds
         are those of all models; tree file and code lengths are of the first.
