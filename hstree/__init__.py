@@ -17,9 +17,8 @@ from hstree.tree import Tree, load
 
 if TYPE_CHECKING:
     from hstree.experiments.bootstrap import bootstrap
-    from hstree.experiments.comparison import compare
-    from hstree.experiments.evaluation import evaluate
-    from hstree.experiments.recommendation import recommend
+    from hstree.experiments.compare import compare, evaluate
+    from hstree.experiments.results import Epochs, Halving, Seconds
     from hstree.models.cbow import CBOW
     from hstree.models.ensemble import Ensemble, load_model
     from hstree.models.lbl import LanguageModel
@@ -29,8 +28,11 @@ __all__ = [
     "CBOW",
     "Corpus",
     "Ensemble",
+    "Epochs",
+    "Halving",
     "HstreeError",
     "LanguageModel",
+    "Seconds",
     "SkipGram",
     "Tree",
     "Vocabulary",
@@ -43,19 +45,20 @@ __all__ = [
     "evaluate",
     "load",
     "load_model",
-    "recommend",
 ]
 
 _LAZY = {
     "CBOW": "hstree.models.cbow:CBOW",
     "Ensemble": "hstree.models.ensemble:Ensemble",
+    "Epochs": "hstree.experiments.results:Epochs",
+    "Halving": "hstree.experiments.results:Halving",
     "LanguageModel": "hstree.models.lbl:LanguageModel",
+    "Seconds": "hstree.experiments.results:Seconds",
     "SkipGram": "hstree.models.skipgram:SkipGram",
     "bootstrap": "hstree.experiments.bootstrap:bootstrap",
-    "compare": "hstree.experiments.comparison:compare",
-    "evaluate": "hstree.experiments.evaluation:evaluate",
+    "compare": "hstree.experiments.compare:compare",
+    "evaluate": "hstree.experiments.compare:evaluate",
     "load_model": "hstree.models.ensemble:load_model",
-    "recommend": "hstree.experiments.recommendation:recommend",
 }
 #: Packages that `import hstree` alone does not import.
 _PACKAGES = {

@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -30,6 +30,7 @@ from hstree.data.text_score import LogNormaliser
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError
 from hstree.experiments.significance import Ratio
+from hstree.models.base import MOST_EPOCHS
 from hstree.training.trainer import Epoch
 from hstree.tree.statistics import TreeStatistics
 
@@ -63,7 +64,17 @@ class Figures(Struct, frozen=True, kw_only=True):
 class Epochs(Figures, tag="epochs", tag_field="rule"):
     """Train every row until validation stops, for at most so many epochs."""
 
-    epochs: Annotated[int, Meta(ge=0, le=1_000_000)] = 20
+    epochs: Annotated[int, Meta(ge=0, le=MOST_EPOCHS)] = 20
+
+    @property
+    def max_epochs(self) -> int:
+        """Maximum number of epochs of a training."""
+        return self.epochs
+
+    @property
+    def total_seconds(self) -> float | None:
+        """Seconds of a row, or of all rows; None where the time is not bounded."""
+        return None
 
     def __str__(self) -> str:
         return f"at most {plural(self.epochs, 'epoch')}"
@@ -74,6 +85,13 @@ class Seconds(Figures, tag="seconds", tag_field="rule"):
 
     seconds: Positive
 
+    max_epochs: ClassVar[int] = MOST_EPOCHS
+
+    @property
+    def total_seconds(self) -> float | None:
+        """Seconds of a row."""
+        return self.seconds
+
     def __str__(self) -> str:
         return f"{self.seconds:g} seconds from the text for each row"
 
@@ -82,6 +100,13 @@ class Halving(Figures, tag="halving", tag_field="rule"):
     """Train all rows equally long, then the better half twice as long, until the minutes end."""
 
     minutes: Positive = 10.0
+
+    max_epochs: ClassVar[int] = MOST_EPOCHS
+
+    @property
+    def total_seconds(self) -> float | None:
+        """Seconds of all rows."""
+        return 60 * self.minutes
 
     def __str__(self) -> str:
         return f"{self.minutes:g} minutes for all rows, by halving"

@@ -174,9 +174,19 @@ class Row(ABC):
         return self
 
     @property
+    def is_trained(self) -> bool:
+        """Whether it is an output layer, not an n-gram model."""
+        return self.kind != "ngram"
+
+    @property
     def is_flat(self) -> bool:
         """Whether it is one plain flat softmax."""
         return str(self) == FLAT
+
+    @property
+    def tree_row(self) -> Row:
+        """The row that shares its tree: this one without its layer."""
+        return self
 
     def states(self, number: int, first: int) -> range:
         """Return the random states of the models of one seed, by its number from 0 on."""
@@ -206,11 +216,6 @@ class OutputRow(Row):
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree | None:
         """Build the tree of a seed from a training split, or from vectors; None without a tree."""
         return None
-
-    @property
-    def tree_row(self) -> OutputRow:
-        """The row that shares its tree: this one without its layer."""
-        return self
 
     @abstractmethod
     def trial(self, words: Vocabulary) -> LayerSpec:
@@ -310,7 +315,7 @@ class BuilderRow(OutputRow):
         return RANDOM if by_vectors and options.get(_VECTORS_FILE) is None else None
 
     @property
-    def tree_row(self) -> OutputRow:
+    def tree_row(self) -> Row:
         """The same builder without a layer."""
         return BuilderRow(self.builder, self.values)
 
@@ -446,7 +451,7 @@ class TreeRow(OutputRow):
         return self.content
 
     @property
-    def tree_row(self) -> OutputRow:
+    def tree_row(self) -> Row:
         """The same tree without a layer."""
         return TreeRow(self.name, self.tree)
 

@@ -230,6 +230,7 @@ class Model(Predictor, Generic[M]):
         fast: bool = True,
         checkpoints: str | os.PathLike[str] | None = None,
         checkpoint_minutes: float | None = None,
+        pauses: bool = False,
     ) -> Self:
         """Train from the start; without epochs, the model is the unigram distribution of `train`.
 
@@ -251,6 +252,9 @@ class Model(Predictor, Generic[M]):
             `remove_checkpoints` removes them.
         checkpoint_minutes : float, optional
             Minutes between two checkpoints, by default 5. One is also left at Ctrl-C.
+        pauses : bool, default False
+            Whether a training that ends leaves a checkpoint, from which the same model with more
+            `epochs` or `seconds` goes on, to the same bits as one that never paused.
 
         Raises
         ------
@@ -279,9 +283,11 @@ class Model(Predictor, Generic[M]):
         with numpy_alone(not fast):
             self._checkpoints = None
             if checkpoints is not None:
-                key = self._training_key(train, valid, warm_start is not None)
+                key = self._training_key(train, valid, warm_start is not None, pauses)
                 self._checkpoints = Checkpoints(checkpoints, key, checkpoint_minutes)
-            self.history_ = self.trainer(windows).fit(windows, valid_windows, self._checkpoints)
+            trainer = self.trainer(windows)
+            trainer.spent, trainer.pauses = preparation, pauses
+            self.history_ = trainer.fit(windows, valid_windows, self._checkpoints)
             self.history_.kernels = kernels()
         self.history_.preparation = preparation
         return self
@@ -317,13 +323,18 @@ class Model(Predictor, Generic[M]):
                 array[...] = taken[name]
         self.context_model = new
 
-    def _training_key(self, train: Corpus, valid: Corpus | None, is_warm: bool) -> str:
+    def _training_key(
+        self, train: Corpus, valid: Corpus | None, is_warm: bool, pauses: bool
+    ) -> str:
         """Return a hash of all that a training depends on but versions and threads.
 
-        `is_warm` is whether the context model has been taken from another one.
+        `is_warm` is whether the context model has been taken from another one. The limits of a
+        training that pauses are left out.
         """
         read = [None if c is None else [c.sha256, list(c.lines)] for c in (train, valid)]
-        depends = {**self.spec.key(), "model": self.config(), "texts": read}
+        limits = {"epochs", "seconds"} if pauses else set()
+        config = {name: value for name, value in self.config().items() if name not in limits}
+        depends = {**self.spec.key(), "model": config, "texts": read}
         if is_warm:
             depends["warm start"] = {
                 name: sha256(array.tobytes()).hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ import numpy as np
 from hstree import progress
 from hstree._checkpoints import Checkpoints, State
 from hstree._tables import TextTable, figure
+from hstree._text import plural
 from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
@@ -32,6 +34,8 @@ from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
 M = TypeVar("M", bound=ContextModel)
+#: Seconds of training after which its hours are known.
+WARN_AFTER = 5.0
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,8 @@ class Trainer(ABC, Generic[M]):
     epochs : int
         Maximum number of epochs.
     seconds : float, optional
-        Budget of training in seconds of wall-clock time, validations not counted; no limit by
-        default. The batch in which it runs out is the last, also inside an epoch; a validation
+        Budget of training in seconds of wall-clock time, the preparation of the output layer
+        counted, validations not; no limit by default. The batch in which it runs out is the last, also inside an epoch; a validation
         follows as after every epoch. Schedules that fall until the last epoch (`learning_rate`)
         fall until the budget's end instead if that comes first; those that change after an epoch
         (`on_validation`) do not change inside one.
@@ -179,7 +183,15 @@ class Trainer(ABC, Generic[M]):
         What batches, and what losses draw from; seeded anew at each epoch.
     optimisers : mapping of str to Optimiser
         By the names of their parameters; checkpoints keep their arrays.
+    spent : float
+        Seconds of the budget that are spent before the first batch.
+    pauses : bool
+        Whether a training that ends leaves a checkpoint, from which one with a larger budget goes
+        on.
     """
+
+    spent: float = 0.0
+    pauses: bool = False
 
     def __init__(
         self,
@@ -276,7 +288,7 @@ class Trainer(ABC, Generic[M]):
         TrainingError
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
-        self._place, self._best = Place(), Best()
+        self._place, self._best, self._has_warned = Place(), Best(), False
         self._began = time.perf_counter()
         history = History()
         if checkpoints is not None and (state := checkpoints.read(self._arrays())) is not None:
@@ -291,6 +303,8 @@ class Trainer(ABC, Generic[M]):
                 with held_back():
                     self._end_epoch(epoch, history)
                 self._report(epoch, history)
+            if checkpoints is not None and self.pauses and not history.out_of_time:
+                checkpoints.save(self._state(history))
         except KeyboardInterrupt:
             if checkpoints is not None and self._place.is_whole:
                 checkpoints.save(self._state(history))
@@ -314,7 +328,8 @@ class Trainer(ABC, Generic[M]):
     def _end_epoch(self, epoch: Epoch, history: History) -> None:
         """Record an epoch; decide about the schedule, the best weights and the end."""
         history.epochs.append(epoch)
-        history.out_of_time = self.seconds is not None and history.seconds >= self.seconds
+        spent = self.spent + history.seconds
+        history.out_of_time = self.seconds is not None and spent >= self.seconds
         if epoch.valid is not None:
             if not history.out_of_time:
                 history.converged = self.on_validation(epoch.valid, self._best.valid)
@@ -332,7 +347,7 @@ class Trainer(ABC, Generic[M]):
     ) -> Epoch:
         """Train from the place in an epoch to its end, or until the budget ends; validate."""
         place, expected, share = self._place, self.expected(train), 1.0
-        spent = history.seconds  # of the budget
+        spent = self.spent + history.seconds
         limit = math.inf if self.seconds is None else self.seconds
         rate_at_start = self.learning_rate(self._done(place.epoch - 1, spent))
         what = "perplexity" if self.layer.is_likelihood else "exp(loss)"
@@ -348,6 +363,8 @@ class Trainer(ABC, Generic[M]):
             for contexts, targets, _ in batches:
                 if is_stopped():
                     break
+                if place.batches and spent + place.seconds >= limit:
+                    break  # went on from a pause, and the budget has not grown
                 done = place.epoch - 1 + min(1.0, place.tokens / expected)
                 elapsed = spent + time.perf_counter() - start
                 place.is_whole = False
@@ -362,11 +379,15 @@ class Trainer(ABC, Generic[M]):
                 running = perplexity(place.nll, place.tokens)
                 task.note(f"{what} {running:.1f}")
                 if spent + place.seconds >= limit:
-                    share = min(1.0, place.tokens / expected)
                     break
+                self._warn_of_hours(place, expected)
                 if checkpoints is not None and checkpoints.is_due():
                     checkpoints.save(self._state(history))
                     start = time.perf_counter() - place.seconds
+            if spent + place.seconds >= limit:
+                share = min(1.0, place.tokens / expected)
+                if checkpoints is not None and self.pauses and place.is_whole:
+                    checkpoints.save(self._state(history))
         if place.tokens == 0:
             raise TrainingError(
                 f"sub-sampling left none of the {len(train):,} tokens of {train.corpus.name} to "
@@ -379,6 +400,20 @@ class Trainer(ABC, Generic[M]):
         return Epoch(
             place.epoch, train_perplexity, after, place.seconds, speed, rate_at_start, share
         )
+
+    def _warn_of_hours(self, place: Place, expected: float) -> None:
+        """Warn once, some seconds after the beginning, of a training that takes hours."""
+        if self._has_warned or self.seconds is not None or place.seconds < WARN_AFTER:
+            return
+        self._has_warned = True
+        hours = self.epochs * expected / place.tokens * place.seconds / 3600
+        if hours > 1:
+            warnings.warn(
+                f"training may take {hours:,.1f} hours: at most {plural(self.epochs, 'epoch')} of "
+                f"{expected:,.0f} tokens, {place.tokens / place.seconds:,.0f} of them a second; "
+                "--seconds 240 (stop=hstree.Seconds(240)) gives every row the same time",
+                stacklevel=2,
+            )
 
     def _from_place(self, train: Windows, task: progress.Task) -> Iterator[Batch]:
         """Return the batches of an epoch that come after the place."""

@@ -1,0 +1,226 @@
+"""Speeds of trained models in training and in testing, measured in turns in one process.
+
+What is timed in training is the drawing of batches and their steps, not the validation. The models
+take turns, so that other load on the machine affects all of them alike.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hstree import progress
+from hstree._compiled import kernels, n_threads
+from hstree._version import __version__
+from hstree.data.corpus import Corpus
+from hstree.data.splits import Splits
+from hstree.data.windows import Batch, Windows
+from hstree.errors import FileFormatError
+from hstree.experiments.results import Figures, Machine, Positive, read_struct, write_struct
+from hstree.layers.registry import LayerSpec
+from hstree.models import Model, new_model
+from hstree.models import load as load_model
+from hstree.training.trainer import Trainer
+from hstree.tree import Tree
+
+#: Number of turns of each row.
+ROUNDS = 3
+#: Minimum seconds of training in one turn, and of each measurement in testing.
+TURN, TESTING_TURN = 0.5, 0.1
+#: Seconds from which on a call in testing is not made longer.
+LONGEST_CALL = 0.2
+#: Positions scored at a time; fewer where all their log-probabilities are more than this many.
+BATCH, TABLE_LIMIT = 1024, 1 << 23
+#: Number of the most probable words that `top_k` is measured with.
+TOP = 10
+#: File in a comparison's folder.
+FILE = "speeds.json"
+
+#: Tokens per second of each round: what was measured -> name -> rounds.
+Speeds = dict[str, dict[str, list[Positive]]]
+
+
+def machine() -> Machine:
+    """Return the computer that this process runs on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return Machine(
+        cores=len(affinity(0)) if affinity else os.cpu_count() or 1,
+        system=platform.platform(),
+        processor=platform.processor() or platform.machine(),
+    )
+
+
+class _Kept(Figures):
+    """Speeds of jobs by their keys, and what they depend on beside these."""
+
+    conditions: dict[str, Any]
+    keys: dict[str, str]
+    speeds: Speeds
+
+
+def kept_speeds(
+    file: Path, keys: Mapping[str, str], models: Mapping[str, Path], splits: Splits, rounds: int
+) -> Speeds:
+    """Return the speeds of models, measured together and kept in a file.
+
+    A file that has all of them, measured on this machine in as many rounds, is read; else all take
+    turns anew, so that they can be compared. With 0 rounds nothing is measured.
+
+    Parameters
+    ----------
+    file : Path
+    keys : mapping of str to str
+        Key of the job of each name.
+    models : mapping of str to Path
+        Folder of the trained model of each name.
+    splits : Splits
+    rounds : int
+    """
+    conditions = {
+        **msgspec.to_builtins(machine()),
+        "threads": n_threads(),
+        "kernels": kernels(),
+        "hstree": __version__,
+    }
+    try:
+        kept = read_struct(file, _Kept, "")
+    except FileFormatError:
+        kept = _Kept(conditions={}, keys={}, speeds={})
+    if kept.conditions == conditions and kept.keys.items() >= keys.items():
+        known = {
+            measure: {name: of[name] for name in keys if name in of}
+            for measure, of in kept.speeds.items()
+        }
+        if min(map(len, known.get("training", {}).values()), default=0) >= rounds:
+            return known
+    if rounds == 0 or not models:
+        return {}
+    speeds = measured(models, splits, rounds)
+    write_struct(file, _Kept(conditions=conditions, keys=dict(keys), speeds=speeds))
+    return speeds
+
+
+def measured(models: Mapping[str, Path], splits: Splits, rounds: int) -> Speeds:
+    """Measure the tokens per second of saved models in training and in testing, in turns.
+
+    Trained models go on training, as the cost of a step may depend on what is learned.
+    """
+    speeds: Speeds = {}
+    with progress.task("measuring speeds", total=rounds * len(models)) as task:
+        for _ in range(rounds):
+            for name, folder in models.items():
+                task.note(name)
+                turn = scoring_turn(load_model(folder), splits.test)
+                turn["training"] = training_turn(folder, splits.train)
+                for measure, speed in turn.items():
+                    speeds.setdefault(measure, {}).setdefault(name, []).append(speed)
+                task.advance()
+    return speeds
+
+
+def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: Any) -> float:
+    """Return the tokens per second of training in one turn, the first step not counted.
+
+    Parameters
+    ----------
+    output : Tree, LayerSpec or Path
+        Folder of a trained model, which goes on; otherwise a new model is trained.
+    corpus : Corpus
+        Training text, read in shuffled batches.
+    **options
+        Options of `hstree.models.new_model`, for a new model.
+    """
+    model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
+    windows = model.windows(corpus)
+    model.layer.prepare(windows)
+    trainer = model.trainer(windows)
+    map_memory(model)
+    tokens, seconds, began = 0, 0.0, 0.0
+    for number, (contexts, targets, _) in enumerate(endless_batches(trainer, windows)):
+        trainer.step(contexts, targets, trainer.learning_rate(0))
+        if number == 0:
+            began = time.perf_counter()
+            continue
+        seconds = time.perf_counter() - began
+        tokens += len(targets)
+        if seconds >= TURN and number > 1 and number % model.layer.period == 0:
+            break
+    # Tokens of the text: sub-sampling leaves some of them out of the batches.
+    return tokens / seconds * len(windows) / trainer.expected(windows)
+
+
+def map_memory(model: Model[Any]) -> None:
+    """Write the parameters of a model once, as they are, so that all of their memory is there.
+
+    Otherwise the first batches wait for the pages of new arrays: with millions of rows, a hundred
+    times as long as they compute.
+    """
+    for array in model.parameters().values():
+        np.multiply(array, 1, out=array)
+
+
+def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:
+    """Yield the batches of one shuffled epoch after the other."""
+    for epoch in count(1):
+        yield from trainer.epoch_batches(windows, epoch)
+
+
+def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
+    """Return the tokens per second of a trained model in testing, hidden vectors included.
+
+    ``nll`` is the probability of one word, ``top_k`` the 10 most probable words and
+    ``unnormalised`` one word's score, of layers that report ln Z.
+    """
+    contexts, targets, _ = next(iter(model.windows(corpus).batches(BATCH)))
+    some = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
+    hidden, layer = model.context_model.hidden, model.layer
+
+    def nll(n: int) -> object:
+        return model.context_model.nll(layer, contexts[:n], targets[:n])
+
+    def top_k(n: int) -> object:
+        return layer.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP)
+
+    def unnormalised(n: int) -> object:
+        bound = layer.in_context(contexts[:n])
+        return bound.unnormalised_nll(hidden(contexts[:n]), targets[:n])
+
+    speeds = {"nll": _per_second(nll, len(targets)), "top_k": _per_second(top_k, some)}
+    if layer.log_normaliser(hidden(contexts[:1])) is not None:
+        speeds["unnormalised"] = _per_second(unnormalised, len(targets))
+    return speeds
+
+
+def _per_second(function: Callable[[int], object], most: int) -> float:
+    """Call a function on at most `most` positions again and again; return positions per second.
+
+    Calls begin with one position and grow until one takes `LONGEST_CALL`, so that a slow layer is
+    measured on few, but not on so few that reading its weights is most of the work. The first call,
+    which may have to compute what others use, is not counted.
+    """
+    function(1)
+    n, seconds = 1, _seconds(function, 1)
+    while n < most and seconds < LONGEST_CALL:
+        n = min(4 * n, most)
+        seconds = _seconds(function, n)
+    if seconds >= TESTING_TURN:
+        return n / seconds
+    calls, began = 0, time.perf_counter()
+    while (spent := time.perf_counter() - began) < TESTING_TURN:
+        function(n)
+        calls += 1
+    return n * calls / spent
+
+
+def _seconds(function: Callable[[int], object], n: int) -> float:
+    began = time.perf_counter()
+    function(n)
+    return time.perf_counter() - began
