@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import reprlib
+import shlex
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -215,6 +216,55 @@ def effective(
         option.name: option.checked(values.get(option.name, option.default), owner)
         for option in options
     }
+
+
+def parse_options(owner: str, options: Sequence[Option], pairs: Sequence[str]) -> dict[str, Any]:
+    """Return the values of typed pairs ``key=value``, checked; OptionError, naming `owner`."""
+    known, values = {option.name: option for option in options}, dict[str, Any]()
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or key in values:
+            twice = "is given twice; give it once" if equals else "is no option; write key=value"
+            raise OptionError(f"{owner}: {key!r} {twice}")
+        try:
+            values[key] = known[key].parsed(text) if key in known else text
+        except ValueError:
+            values[key] = text  # which is refused with the legal values
+    checked = effective(options, values, owner)
+    return {key: checked[key] for key in values}
+
+
+def spelled(name: str, options: Sequence[Option], values: Mapping[str, Any]) -> str:
+    """Return a name with the options that differ from their defaults, as they are typed.
+
+    A random state is always spelled, as one that is not given may be derived from another.
+    """
+    words = [name]
+    for option in options:
+        value = option.checked(values.get(option.name, option.default), name)
+        is_set = option.name == "random_state" and option.name in values
+        if is_set or value != option.default:
+            words.append(f"{option.name}={option.spelled(value)}")
+    return " ".join(map(shlex.quote, words))
+
+
+def refuse_flags(text: str, tokens: Sequence[str]) -> None:
+    """Refuse options that are spelled as flags; the message has them as they are spelled now."""
+    if not any(token.startswith("--") for token in tokens):
+        return
+    words: list[str] = []
+    for token, following in zip(tokens, [*tokens[1:], "--"], strict=True):
+        if token.startswith("--"):
+            key, equals, value = token[2:].partition("=")
+            if not equals and (following.startswith("--") or following == "+"):  # a switch
+                value = "false" if key.startswith("no-") else "true"
+                key = key.removeprefix("no-")
+            words.append(f"{key.replace('-', '_')}={value}")
+        elif words and words[-1].endswith("="):
+            words[-1] += token
+        else:
+            words.append(token)
+    raise OptionError(f'options are spelled key=value: "{" ".join(words)}", not {text!r}')
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

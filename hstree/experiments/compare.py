@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import os
 import platform
+import shlex
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from scipy.optimize import minimize_scalar
 
 from hstree import progress
 from hstree._compiled import kernels
+from hstree._files import hash_of
 from hstree._options import RandomState, Range, check_value
 from hstree._typing import Bool, Float64, Int64
 from hstree._version import __version__
@@ -53,6 +55,7 @@ from hstree.experiments.results import (
     Positive,
     Published,
     RowResult,
+    Scored,
     Speed,
     Spread,
     Steps,
@@ -64,13 +67,14 @@ from hstree.experiments.results import (
     finite,
 )
 from hstree.experiments.row import DEFAULT, Row, TreeRow, parse_rows
-from hstree.experiments.run import MODEL, Held, Job, Runner, locked
+from hstree.experiments.run import MODEL, Held, Job, Runner, content_of, locked
 from hstree.experiments.significance import paired_ratio
 from hstree.models import Model, config_of, kind_of, predicts
 from hstree.models import load as load_model
 from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
 from hstree.tree.codes import Codes
+from hstree.tree.files import ENDINGS
 from hstree.tree.statistics import tree_statistics
 
 #: Greatest relative distance to the lowest validation perplexity of a row that is nearly as good.
@@ -172,7 +176,7 @@ def compare(
     'gmm epsilon=0.4'
     """
     check_value("within", within, Annotated[float, Range(0)])
-    subject = _Subject.of(text, rows, folder, stop, seeds, options)
+    subject = Subject.of(text, rows, folder, stop, seeds, options)
     with locked(subject.home):
         subject = subject.with_kept(only=only, force=force)
         return subject.compared(within, speed_rounds, updated)
@@ -198,7 +202,7 @@ def plan_of(
     **options: Any,
 ) -> list[PlannedJob]:
     """Return the jobs of a comparison; parameters and errors are those of `compare`."""
-    subject = _Subject.of(text, rows, folder, stop, seeds, options)
+    subject = Subject.of(text, rows, folder, stop, seeds, options)
     subject = subject.with_kept(only=only, force=force)
     runner, planned = subject.runner(None), []
     for job in subject.jobs():
@@ -275,7 +279,7 @@ def evaluate(
     one = Row.of(row)
     if one.models > 1 or not one.is_trained:
         raise OptionError(f"{one} is not one model to train; compare takes it")
-    subject = _Subject.of(text, [one], folder, stop or Epochs(), 1, options)
+    subject = Subject.of(text, [one], folder, stop or Epochs(), 1, options)
     trainings: list[Model[Any]] = []
 
     def keep(model: Model[Any]) -> None:
@@ -287,7 +291,7 @@ def evaluate(
         runner = subject.runner(subject.first_round(), trained=keep, score_train=True)
         job = Job(one, subject.seeds[0])
         result = runner.run(job, **subject.limit(runner.first_seconds))
-        comparison = _Table(subject, runner, {one: [[result]]}, {}).comparison([one], WITHIN)
+        comparison = Table(subject, runner, {one: [[result]]}, {}).comparison([one], WITHIN)
         model = trainings[0] if trainings else load_model(runner.folder(job) / MODEL)
     return Evaluation(model, comparison, result.train, result.interrupted)
 
@@ -295,7 +299,7 @@ def evaluate(
 # What is compared
 
 
-class _Kept(Figures):
+class _Kept(Figures, frozen=True):
     """What tells whether another comparison may go on in a folder."""
 
     corpus: dict[str, dict[str, Any]]
@@ -305,23 +309,23 @@ class _Kept(Figures):
     seeds: list[Count]
 
 
-class _Round(Figures):
-    """A round of halving: the rows that are trained until some seconds from the text."""
+class _Round(Figures, frozen=True):
+    """A round of halving: rows that train until some seconds from the text, and their scores."""
 
     seconds: Positive
     rows: list[str]
+    valid: dict[str, float] = msgspec.field(default_factory=dict)
 
 
-class _Rounds(Figures):
-    """Rounds of halving, as ``rounds.json`` holds them."""
+class _Rounds(Figures, frozen=True):
+    """Rounds of halving, as ``rounds.json`` holds them; `key` is a hash of what they are of."""
 
-    stop: Stop
-    rows: list[str]
+    key: str
     rounds: list[_Round] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class _Subject:
+class Subject:
     """What a comparison is of: its text, rows, rule, seeds and model, all checked."""
 
     splits: Splits
@@ -340,7 +344,7 @@ class _Subject:
         stop: Stop | None,
         seeds: int,
         options: Mapping[str, Any],
-    ) -> _Subject:
+    ) -> Subject:
         """Return the subject of the arguments of `compare`; raises as that does."""
         for name in ("epochs", "seconds", "minutes"):
             if options.get(name) is not None:
@@ -368,7 +372,7 @@ class _Subject:
             row.check(words, config)
         return subject
 
-    def with_kept(self, *, only: bool, force: bool) -> _Subject:
+    def with_kept(self, *, only: bool, force: bool) -> Subject:
         """Return the subject with the rows that the folder holds, if they can share a table.
 
         Raises InputError when the folder holds a comparison of something else, unless `force`.
@@ -391,18 +395,19 @@ class _Subject:
         others: dict[str, Row] = {}
         for figures in rows:
             try:
-                others[figures.name] = named.pop(figures.name, None) or self._again(figures)
+                row = named.pop(figures.name) if figures.name in named else self._again(figures)
+                others[figures.name] = row
             except HstreeError:
                 continue  # its file is gone
         rows_of_both = [*others.values(), *named.values()]
-        return _Subject(self.splits, self.home, rows_of_both, self.stop, self.seeds, self.config)
+        return replace(self, rows=rows_of_both)
 
     def _again(self, figures: RowResult) -> Row:
         """Return a row of the folder, its tree from there if its own file is gone."""
-        row = Row.parse(figures.name)
-        if isinstance(row, TreeRow) and not Path(row.name).exists():
-            return TreeRow(row.name, load(self.home / str(figures.tree_file)), row.over)
-        return row
+        name, *over = shlex.split(figures.name)
+        if name.endswith(ENDINGS) and not Path(name).exists():
+            return TreeRow(name, load(self.home / str(figures.tree_file)), *over[1:])
+        return Row.parse(figures.name)
 
     def _difference(self, kept: _Kept) -> str | None:
         """Return the first difference to the comparison in the folder."""
@@ -465,7 +470,7 @@ class _Subject:
             done[row] = [[runner.run(job, **limit) for job in jobs] for jobs in self.jobs_of(row)]
             if len(done) < len(self.rows):
                 in_order = {one: done[one] for one in self.rows if one in done}
-                so_far = _Table(self, runner, in_order, {}).comparison(finalists, within)
+                so_far = Table(self, runner, in_order, {}).comparison(finalists, within)
                 results.save(so_far, self.home)
                 if updated is not None:
                     updated(so_far.in_folder(self.home))
@@ -481,9 +486,7 @@ class _Subject:
                 finish(row, runner, runner.first_seconds)
         in_order = {row: done[row] for row in self.rows}
         speeds = _speeds(self, runner, in_order, speed_rounds)
-        comparison = _Table(self, runner, in_order, speeds).comparison(
-            finalists, within, words=True
-        )
+        comparison = Table(self, runner, in_order, speeds).comparison(finalists, within, words=True)
         results.save(comparison, self.home)
         comparison = comparison.in_folder(self.home)
         if updated is not None:
@@ -498,7 +501,7 @@ def _default(config: Mapping[str, Any]) -> list[str]:
 
 
 def _halve(
-    subject: _Subject,
+    subject: Subject,
     began: float,
     speed_rounds: int,
     finish: Callable[[Row, Runner, float | None], None],
@@ -508,53 +511,65 @@ def _halve(
     Rounds are kept in ``rounds.json``, so that the same comparison goes on with the same seconds.
     Returns the runner, and the names of the rows that trained longest.
     """
-    file, names = subject.home / "rounds.json", [str(row) for row in subject.rows]
-    kept = _Rounds(stop=subject.stop, rows=names)
-    try:
-        before = results.read_struct(file, _Rounds, "")
-        if (before.stop, before.rows) == (kept.stop, kept.rows):
-            kept = before
-    except HstreeError:
-        pass
+    file, rounds = subject.home / "rounds.json", _rounds_in(subject)
+    active = [row for row in subject.rows if row.is_trained]
+    total, n_rounds = subject.stop.total_seconds or 0.0, _n_rounds(len(active))
+    seconds, reserve = 0.0, 2.0 * speed_rounds * len(active)
+    runner = subject.runner(None)
     for row in subject.rows:
         if not row.is_trained:
-            finish(row, subject.runner(None), None)
-    active = [row for row in subject.rows if row.is_trained]
-    total, reserve, seconds = subject.stop.total_seconds or 0.0, 0.0, 0.0
-    runner = subject.runner(None)
-    for number in range(_n_rounds(len(active))):
-        if number == len(kept.rounds):
+            finish(row, runner, None)
+    for number in range(n_rounds):
+        if number == len(rounds.rounds):
             left = total - (time.perf_counter() - began) - reserve
-            step = _next_step(left, [len(active), len(subject.seeds)], seconds)
-            if number == 0:
-                step *= _SHARE
-            kept.rounds.append(
-                _Round(seconds=max(seconds + step, 1.0), rows=[str(row) for row in active])
-            )
-            results.write_struct(file, kept)
-        seconds = kept.rounds[number].seconds
-        runner = subject.runner(kept.rounds[0].seconds)
-        is_last = number == _n_rounds(len(kept.rounds[0].rows)) - 1
-        if is_last:
-            for row in active:
-                finish(row, runner, seconds)
+            step = _next_step(left, len(active), len(subject.seeds), seconds)
+            target = max(seconds + (step if number else _SHARE * step), 1.0)
+            rounds.rounds.append(_Round(seconds=target, rows=[str(row) for row in active]))
+            results.write_struct(file, rounds)
+        this = rounds.rounds[number]
+        seconds = this.seconds
+        runner = subject.runner(rounds.rounds[0].seconds)
+        if number == n_rounds - 1:
             break
-        round_began = time.perf_counter()
-        valid = {}
         with progress.task(f"round {number + 1}, {seconds:,.0f} s a row", len(active)) as task:
             for row in active:
                 task.note(str(row))
-                scores = [runner.advance(j, seconds) for jobs in subject.jobs_of(row) for j in jobs]
-                valid[row] = statistics.fmean(scores)
+                if str(row) not in this.valid:
+                    started = time.perf_counter()
+                    jobs = [job for jobs in subject.jobs_of(row) for job in jobs]
+                    valid = statistics.fmean(runner.advance(job, seconds) for job in jobs)
+                    this.valid[str(row)] = valid
+                    results.write_struct(file, rounds)
+                    # What is not training, validation above all, comes again at the end.
+                    spent = time.perf_counter() - started - len(jobs) * seconds
+                    reserve += max(0.0, spent) if number == 0 else 0.0
                 task.advance()
-        # What is not training in a round, validation above all, comes again at the end.
-        spent = time.perf_counter() - round_began - len(active) * len(subject.seeds) * seconds
-        reserve = max(reserve, 2 * spent) + 2.0 * speed_rounds * len(subject.rows)
-        better = sorted(active, key=lambda row: valid[row])[: math.ceil(len(active) / 2)]
-        for row in [row for row in active if row not in better]:
+        ranked = sorted(active, key=lambda row: this.valid[str(row)])
+        for row in ranked[math.ceil(len(ranked) / 2) :]:
             finish(row, runner, seconds)
-        active = [row for row in active if row in better]
+            active.remove(row)
+    for row in active:
+        finish(row, runner, seconds)
     return runner, [str(row) for row in active]
+
+
+def _rounds_in(subject: Subject) -> _Rounds:
+    """Return the rounds that the folder keeps of the same comparison; none without them."""
+    names = sorted(str(row) for row in subject.rows)
+    key = hash_of(
+        {
+            "rule": str(subject.stop),
+            "rows": names,
+            "text": content_of(subject.splits),
+            "model": subject.config,
+            "seeds": list(subject.seeds),
+        }
+    )
+    try:
+        kept = results.read_struct(subject.home / "rounds.json", _Rounds, "")
+    except HstreeError:
+        kept = _Rounds(key="")
+    return kept if kept.key == key else _Rounds(key=key)
 
 
 def _n_rounds(n: int) -> int:
@@ -565,13 +580,12 @@ def _n_rounds(n: int) -> int:
     return rounds
 
 
-def _next_step(left: float, sizes: Sequence[int], done: float) -> float:
+def _next_step(left: float, n: int, seeds: int, done: float) -> float:
     """Return the seconds that each row trains in the next round.
 
     As much again as before, so that a row's seconds double; less where the rounds to come would
     take more than the seconds that are left. The first round takes what they leave.
     """
-    n, seeds = sizes
     units, weight = 0.0, 1.0
     for number in range(_n_rounds(n)):
         units += n * weight
@@ -583,7 +597,7 @@ def _next_step(left: float, sizes: Sequence[int], done: float) -> float:
 
 
 def _speeds(
-    subject: _Subject,
+    subject: Subject,
     runner: Runner,
     done: Mapping[Row, Sequence[Sequence[JobResult]]],
     rounds: int,
@@ -613,12 +627,12 @@ class _Bands(NamedTuple):
     band_of_token: Int64
 
 
-class _Table:
+class Table:
     """Makes the rows of a comparison from finished jobs and measured speeds.
 
     Parameters
     ----------
-    subject : _Subject
+    subject : Subject
     runner : Runner
     done : mapping of Row to list of list of JobResult
         The results of each finished row, for each seed those of its models.
@@ -628,7 +642,7 @@ class _Table:
 
     def __init__(
         self,
-        subject: _Subject,
+        subject: Subject,
         runner: Runner,
         done: Mapping[Row, Sequence[Sequence[JobResult]]],
         speeds: speed.Speeds,
@@ -744,7 +758,7 @@ class _Table:
         same = [one for one in self.done if str(one) == f"flat + {row.layer}"]
         return same[0] if same and same[0] != row else None
 
-    def _perplexities(self, row: Row) -> dict[str, Spread]:
+    def _perplexities(self, row: Row) -> dict[Scored, Spread]:
         """Return the spread over seeds of each perplexity."""
         if row.models == 1:
             of_seeds = [of_seed[0].perplexity for of_seed in self.done[row]]
@@ -850,7 +864,7 @@ class _Table:
         """Compare rows word by word: with flat, else the best; the chosen one with its rival."""
         by_name = {str(row): row for row in self.done}
         choice = comparison.choice
-        flat = str(self.flat) if self.flat else choice and choice.best
+        flat = str(self.flat) if self.flat else choice.best if choice else ""
         pairs = [(row.name, flat) for row in comparison.rows if row.is_trained and row.name != flat]
         if choice is not None and choice.rival is not None:
             pairs.insert(0, (choice.chosen, choice.rival))
@@ -858,7 +872,7 @@ class _Table:
         return word_tables(
             test,
             lambda name: np.mean(self.nlls(by_name[name]), axis=0),
-            [(row, other) for row, other in dict.fromkeys(pairs) if other is not None],
+            list(dict.fromkeys(pairs)),
         )
 
 

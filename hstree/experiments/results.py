@@ -61,7 +61,7 @@ class Figures(Struct, frozen=True, kw_only=True):
 # Stopping rules
 
 
-class Epochs(Figures, tag="epochs", tag_field="rule"):
+class Epochs(Figures, tag="epochs", tag_field="rule", frozen=True):
     """Train every row until validation stops, for at most so many epochs."""
 
     epochs: Annotated[int, Meta(ge=0, le=MOST_EPOCHS)] = 20
@@ -80,7 +80,7 @@ class Epochs(Figures, tag="epochs", tag_field="rule"):
         return f"at most {plural(self.epochs, 'epoch')}"
 
 
-class Seconds(Figures, tag="seconds", tag_field="rule"):
+class Seconds(Figures, tag="seconds", tag_field="rule", frozen=True):
     """Train every row until so many seconds after the text: vectors and building are counted."""
 
     seconds: Positive
@@ -96,7 +96,7 @@ class Seconds(Figures, tag="seconds", tag_field="rule"):
         return f"{self.seconds:g} seconds from the text for each row"
 
 
-class Halving(Figures, tag="halving", tag_field="rule"):
+class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
     """Train all rows equally long, then the better half twice as long, until the minutes end."""
 
     minutes: Positive = 10.0
@@ -118,14 +118,14 @@ Stop = Epochs | Seconds | Halving
 # Figures of a job
 
 
-class CodeLength(Figures):
+class CodeLength(Figures, frozen=True):
     """Mean code length in decisions, unweighted and weighted by the labels' counts."""
 
     uniform: Amount | None
     weighted: Amount | None
 
 
-class TreeFigures(Figures):
+class TreeFigures(Figures, frozen=True):
     """Statistics of a tree, under the names of `hstree.tree.statistics.TreeStatistics`."""
 
     nodes: Count
@@ -165,7 +165,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return None if None in known else sum(value for value in known if value is not None)
 
 
-class NormaliserFigures(Figures):
+class NormaliserFigures(Figures, frozen=True):
     """Figures of ln Z over the test tokens, under a layer that is trained towards Z = 1.
 
     `mean` and `sd` are in nats; ``unnormalised_perplexity`` is ``exp(mean(nll - ln Z))``, which is
@@ -186,7 +186,7 @@ class NormaliserFigures(Figures):
         return cls(mean=mean, sd=sd, unnormalised_perplexity=unnormalised)
 
 
-class Steps(Figures):
+class Steps(Figures, frozen=True):
     """Seconds of each step from the text to a trained model.
 
     The steps are the vectors of a tree, the tree, the preparation of the output layer (n-grams to
@@ -204,7 +204,7 @@ class Steps(Figures):
         return _sum((self.vectors, self.tree, self.preparation, self.training))
 
 
-class JobResult(Figures):
+class JobResult(Figures, frozen=True):
     """Figures of one finished job, as ``result.json`` of its folder holds them.
 
     Attributes
@@ -261,7 +261,7 @@ class JobResult(Figures):
 # Figures of a row
 
 
-class Spread(Figures):
+class Spread(Figures, frozen=True):
     """Mean and sample standard deviation of n values; `sd` is None for one value."""
 
     mean: Positive | None
@@ -278,7 +278,7 @@ class Spread(Figures):
         return cls(mean=statistics.fmean(known), sd=sd, n=len(known))
 
 
-class Speed(Figures):
+class Speed(Figures, frozen=True):
     """Tokens per second in each round of measurements, in which rows took turns.
 
     `times_flat` is the median divided by that of the flat softmax, `low` and `high` the lowest and
@@ -305,7 +305,7 @@ class Speed(Figures):
         return cls(rounds=list(rounds), times_flat=times, low=min(ratios), high=max(ratios))
 
 
-class Mixture(Figures):
+class Mixture(Figures, frozen=True):
     """Mixture of a row with an n-gram model: ``weight * P + (1 - weight) * P_KN``.
 
     `weight` has the lowest validation perplexity; all are means over the seeds.
@@ -316,7 +316,7 @@ class Mixture(Figures):
     test: Positive | None
 
 
-class Published(Figures):
+class Published(Figures, frozen=True):
     """Published test perplexity divided by that of the full softmax: equal bounds or a range.
 
     It is of another text, model and budget: a figure to look at, none to compare with exactly.
@@ -328,7 +328,7 @@ class Published(Figures):
     remark: str = ""
 
 
-class LengthCount(Figures):
+class LengthCount(Figures, frozen=True):
     """Number of codes of one length, and of training tokens that have them."""
 
     length: Count
@@ -336,7 +336,7 @@ class LengthCount(Figures):
     tokens: Amount
 
 
-class JobFigures(Figures):
+class JobFigures(Figures, frozen=True):
     """One job of a row: its seed, its folder in the comparison's, and its figures."""
 
     seed: Count | None
@@ -345,7 +345,7 @@ class JobFigures(Figures):
     epochs: list[Epoch] = []
 
 
-class RowResult(Figures):
+class RowResult(Figures, frozen=True):
     """One row of a comparison.
 
     Attributes
@@ -470,7 +470,7 @@ class RowResult(Figures):
         return statistics.fmean(sum(e.share for e in job.epochs) for job in self.jobs)
 
 
-class Choice(Figures):
+class Choice(Figures, frozen=True):
     """The row to use, by the rule of `choose`.
 
     Attributes
@@ -502,7 +502,7 @@ class Choice(Figures):
 # Words that a row helps and hurts
 
 
-class Context(Figures):
+class Context(Figures, frozen=True):
     """One occurrence of a word in the test split, the words before it, and the nats gained."""
 
     before: str
@@ -510,7 +510,7 @@ class Context(Figures):
     gained: Signed
 
 
-class WordFigures(Figures):
+class WordFigures(Figures, frozen=True):
     """What a row gains at one word.
 
     `gained` is the mean difference in nats per occurrence, `share` the share of this word in all
@@ -524,7 +524,7 @@ class WordFigures(Figures):
     contexts: list[Context]
 
 
-class WordTable(Figures):
+class WordTable(Figures, frozen=True):
     """The words that a row helps and hurts most against another row; `gained`, `lost` in nats."""
 
     row: str
@@ -538,7 +538,7 @@ class WordTable(Figures):
 # A comparison
 
 
-class VocabularyFigures(Figures):
+class VocabularyFigures(Figures, frozen=True):
     """Size and hash of a vocabulary."""
 
     size: Count
@@ -550,7 +550,7 @@ class VocabularyFigures(Figures):
         return cls(size=len(vocabulary), sha256=vocabulary.sha256)
 
 
-class Machine(Figures):
+class Machine(Figures, frozen=True):
     """Computer that speeds were measured on; `cores` is the number that the process may use."""
 
     cores: Count
@@ -558,7 +558,7 @@ class Machine(Figures):
     processor: str
 
 
-class Band(Figures):
+class Band(Figures, frozen=True):
     """Words whose training count is `least` to `most`; both are None for words out of vocabulary.
 
     `words` is the number of such words in the vocabulary, `tokens` of test tokens.
@@ -570,7 +570,7 @@ class Band(Figures):
     tokens: Count
 
 
-class Comparison(Figures, weakref=True, dict=True):
+class Comparison(Figures, weakref=True, dict=True, frozen=True):
     """All figures of a comparison, as ``results.json`` holds them.
 
     A notebook shows its table; `print` and `show` print it.
@@ -685,7 +685,7 @@ class Comparison(Figures, weakref=True, dict=True):
         """
         pandas: Any = require("pandas", "notebook")
         lines = [csv_line(row) for row in self.rows]
-        return pandas.DataFrame(lines).set_index("name")  # type: ignore[no-any-return]
+        return pandas.DataFrame(lines).set_index("name")
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the page of the comparison: one file, which needs no network.

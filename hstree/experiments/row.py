@@ -18,19 +18,25 @@ import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hstree._options import Option, Range, check_value, effective
-from hstree.builders import Builder, build
+from hstree._options import (
+    Option,
+    Range,
+    check_value,
+    effective,
+    parse_options,
+    refuse_flags,
+    spelled,
+)
+from hstree.builders import build
 from hstree.builders.registry import BUILDERS
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError, owned_by
-from hstree.layers.registry import LAYERS, TREE_LAYER, LayerKind, LayerSpec, layer_spec
+from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
@@ -40,44 +46,62 @@ if TYPE_CHECKING:
     from hstree.experiments.run import Job, Runner
 
 FLAT = "flat"
-#: Named sets of rows, which stand for their rows.
-SETS = ("trees", "approximations")
 #: Rows of a comparison that names none.
 DEFAULT = (
     *("huffman", "huffman + ngrams", "gmm", "gmm + ngrams", "classes", "classes + ngrams"),
     *("sampled", FLAT, "kn5"),
 )
+#: Rows of the set ``trees``, and the trees of the set ``approximations``.
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
-_LONGEST_FOLDER = 80
+_SOME_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
 #: A tree over which layers of trees that are not built yet are checked.
 _SMALLEST = Tree.from_children([EOS, "a"], [[~0, ~1]])
-#: Key of a file of word vectors to build from, of builders that take vectors.
-_VECTORS_FILE = "vectors_file"
+#: Option of builders that take vectors, in rows: a file of them, instead of a model's.
+_VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
+_LONGEST_FOLDER = 80
+
+Kind = Literal["tree", "layer", "ngram"]
 
 
 class Row(ABC):
     """Whatever can stand in a comparison.
 
-    Kinds of rows differ by what these methods return. Rows are equal when they are spelled alike.
+    Kinds of rows differ by their attributes and methods. Rows are equal when they are spelled
+    alike.
 
     Attributes
     ----------
-    models : int
-        Number of models whose probabilities are averaged.
     kind : {"tree", "layer", "ngram"}
-        What the figures of the row are of.
+        What its figures are of.
     method : str
         Name of the builder, the layer or the n-gram model.
+    options : dict
+        Value of each option of that.
+    summary : str
+        One sentence: what that does.
     layer : str or None
         Layer over a tree with its options, unless it is the hierarchical softmax.
+    models : int
+        Number of models whose probabilities are averaged.
+    single : Row
+        What each of its models is.
     source : Row or None
         The row whose model learns the vectors that this one is built from.
+    is_flat : bool
+        Whether it is one plain flat softmax.
+    is_timed : bool
+        Whether all seconds from the text on are known: neither tree nor vectors from a file.
     """
 
-    models: int = 1
-    kind: Literal["tree", "layer", "ngram"]
-    layer: str | None = None
-    source: Row | None = None
+    def __init__(
+        self, text: str, kind: Kind, method: str, options: dict[str, Any], summary: str
+    ) -> None:
+        self._text, self.kind, self.method = text, kind, method
+        self.options, self.summary = options, summary
+        self.layer: str | None = None
+        self.models, self.single = 1, self
+        self.source: Row | None = None
+        self.is_flat, self.is_timed = text == FLAT, True
 
     @staticmethod
     def parse(text: str) -> Row:
@@ -87,6 +111,8 @@ class Row(ABC):
         ------
         OptionError
             When there is no such builder, layer or option, or an option cannot have its value.
+        FileFormatError
+            When a tree file cannot be read.
 
         Examples
         --------
@@ -101,22 +127,29 @@ class Row(ABC):
         refuse_flags(text, tokens)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
             return Several(Row.parse(shlex.join(tokens[2:])), int(tokens[0]))
-        parts = _split(tokens, "+")
-        if not all(parts) or len(parts) > 2:
+        end = tokens.index("+") if "+" in tokens else len(tokens)
+        output, over = tokens[:end], tokens[end + 1 :]
+        if not output or (end < len(tokens) and not over) or "+" in over:
             raise OptionError(
-                f'{text!r} is no row; a row is an output, as in "gmm epsilon=0.4", or an output '
-                'and a layer, as in "gmm + ngrams"'
+                f'{text!r} is no row; write an output, as in "gmm epsilon=0.4", or an output and a '
+                'layer, as in "gmm + ngrams"'
             )
-        (name, *pairs), *more = parts
-        if match := re.fullmatch(r"kn(\d+)", name):
-            return NGram(int(match[1]), *_no_more(text, pairs, more))
-        over = _named_layer(*more[0]) if more else (TREE_LAYER, {})
-        if name.endswith(ENDINGS):
-            return TreeRow(name, *_no_more(text, pairs, []), over=Over(*over))
-        if name in BUILDERS.names() or name not in LAYERS.names():
-            known = BUILDERS.get(name) if name in BUILDERS.names() else _unknown(name)
-            return BuilderRow(known, _values(_options_of(known), pairs, name), Over(*over))
-        return LayerRow(*_named_layer(name, *pairs), *_no_more(text, [], more))
+        name, *pairs = output
+        match = re.fullmatch(r"kn(\d+)", name)
+        if match or name.endswith(ENDINGS):
+            if pairs or (match and over):
+                what = "options" if pairs else "layer over it"
+                raise OptionError(f"{text!r} is no row: {name} has no {what}; leave that out")
+            return NGram(int(match[1])) if match else TreeRow(name, None, *over)
+        if name in BUILDERS.names():
+            return BuilderRow(name, parse_options(name, builder_options(name), pairs), *over)
+        if name not in LAYERS.names():
+            names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
+            listed = ", ".join(names)
+            raise OptionError(f"there is no row {name!r}; there are {listed}, kn5 and tree files")
+        if over:
+            raise OptionError(f"{text!r} is no row: {name} is a layer itself, which takes no layer")
+        return LayerRow(name, parse_options(name, LAYERS.get(name).options, pairs))
 
     @staticmethod
     def of(entry: Row | str | Tree) -> Row:
@@ -124,64 +157,39 @@ class Row(ABC):
         if isinstance(entry, Row):
             return entry
         if isinstance(entry, Tree):
-            return TreeRow.of_tree(entry)
+            return TreeRow(f"tree-{entry.sha256[:8]}.json", entry)
         if isinstance(entry, str):
             return Row.parse(entry)
         raise OptionError(
-            f'{entry!r} cannot be compared; give a row as a text, such as "gmm epsilon=0.4", or '
-            "a tree"
+            f'{entry!r} cannot be compared; give a row as a text, such as "gmm epsilon=0.4", or a '
+            "tree"
         )
 
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Row) and str(self) == str(other)
-
-    def __hash__(self) -> int:
-        return hash(str(self))
+    def __str__(self) -> str:
+        return self._text
 
     def __repr__(self) -> str:
-        return f"Row.parse({str(self)!r})"
+        return f"Row.parse({self._text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Row) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
 
     @property
-    @abstractmethod
-    def method(self) -> str:
-        """Name of the builder, the layer or the n-gram model."""
-
-    @property
-    @abstractmethod
-    def options(self) -> dict[str, Any]:
-        """Value of each option of the method, by their Python names."""
-
-    @property
-    @abstractmethod
-    def summary(self) -> str:
-        """One sentence: what the method does."""
-
-    @cached_property
     def folder(self) -> str:
         """Name of the row's folder: plain letters, with a hash where they may not be unique."""
-        text = str(self).replace(" + ", " ")
+        text = self._text.replace(" + ", " ")
         plain = re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.").lower()
         if len(plain) <= _LONGEST_FOLDER and re.fullmatch(r"[a-z0-9 ._=-]+", text):
             return plain
-        return f"{plain[:_LONGEST_FOLDER]}-{_hash(str(self))}"
-
-    @property
-    def single(self) -> Row:
-        """What each of its models is: the row itself, unless it has several."""
-        return self
+        return f"{plain[:_LONGEST_FOLDER]}-{_hash(self._text)}"
 
     @property
     def is_trained(self) -> bool:
         """Whether it is an output layer, not an n-gram model."""
         return self.kind != "ngram"
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether it is one plain flat softmax."""
-        return str(self) == FLAT
 
     @property
     def tree_row(self) -> Row:
@@ -193,6 +201,14 @@ class Row(ABC):
         start = first + number * self.models
         return range(start, start + self.models)
 
+    def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree | None:
+        """Build the tree of a seed from a training split, or from vectors; None without a tree."""
+        return None
+
+    def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
+        """Return the output layer over words with their counts, or over the tree."""
+        raise OptionError(f"{self} is not one output layer")
+
     @abstractmethod
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse a row that cannot be trained on a text with these words, by this model."""
@@ -203,27 +219,11 @@ class Row(ABC):
 
 
 class OutputRow(Row):
-    """A row that is trained: an output layer of a model."""
-
-    def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
-        """Train and score the model."""
-        return runner.train(job, **limit)
-
-    @abstractmethod
-    def spec(self, train: Corpus, tree: Tree | None) -> LayerSpec:
-        """Return the output layer over the words of a training split, and over the built tree."""
-
-    def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree | None:
-        """Build the tree of a seed from a training split, or from vectors; None without a tree."""
-        return None
-
-    @abstractmethod
-    def trial(self, words: Vocabulary) -> LayerSpec:
-        """Return the output layer over few words, or as it is, to check its options."""
+    """A row that is trained: the output layer of a model."""
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
-        layer = self.trial(words).new(config["dim"])
+        layer = self.spec(words, _SMALLEST).new(config["dim"])
         with owned_by(self.method):
             layer.check()
         if layer.needs_contexts:
@@ -233,344 +233,163 @@ class OutputRow(Row):
                 "train a language model, or leave the row out",
             )
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Over:
-    """The layer over a tree."""
-
-    name: str = TREE_LAYER
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Refuse a layer that takes no tree."""
-        if LAYERS.get(self.name).takes is not Tree:
-            raise OptionError(
-                f"the output layer {self.name!r} is not over a tree; it is a row alone"
-            )
-
-    def __str__(self) -> str:
-        return spelled(self.name, LAYERS.get(self.name).options, self.options)
-
-    @property
-    def text(self) -> str | None:
-        """The layer as a row names it; None for the hierarchical softmax."""
-        return None if str(self) == TREE_LAYER else str(self)
-
-    @property
-    def suffix(self) -> str:
-        """What follows the output in a row."""
-        return "" if self.text is None else f" + {self.text}"
-
-    def spec(self, tree: Tree) -> LayerSpec:
-        """Return the layer over a tree."""
-        return layer_spec(tree, self.name, **self.options)
+    def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
+        """Train and score the model."""
+        return runner.train(job, **limit)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class BuilderRow(OutputRow):
+class TreeLayerRow(OutputRow):
+    """A row of a tree and a layer over it: that with its options, as in ("ngrams", "words=3")."""
+
+    def _take(self, over: Sequence[str]) -> None:
+        name, *pairs = over or [TREE_LAYER]
+        kind = LAYERS.get(name)
+        if kind.takes is not Tree:
+            raise OptionError(f"the output layer {name!r} is not over a tree; it is a row alone")
+        self._over = name, parse_options(name, kind.options, pairs)
+        layer = spelled(name, kind.options, self._over[1])
+        if layer != TREE_LAYER:
+            self.layer, self._text = layer, f"{self._text} + {layer}"
+            self.summary += f" Over it: {kind.summary}"
+        self.is_flat = self.is_flat and self.layer is None
+
+    def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
+        """Return the layer over the tree."""
+        name, options = self._over
+        return layer_spec(_SMALLEST if tree is None else tree, name, **options)
+
+
+class BuilderRow(TreeLayerRow):
     """A builder with its options, and the layer over its tree."""
 
-    builder: Builder
-    values: Mapping[str, Any] = field(default_factory=dict)
-    over: Over = field(default_factory=Over)
-
-    kind = "tree"
-
-    @classmethod
-    def named(cls, name: str, **values: Any) -> Self:
-        """Return the row of a builder and some options."""
-        builder = BUILDERS.get(name)
-        return cls(builder, effective(_options_of(builder), values, name) and values)
-
-    def __str__(self) -> str:
-        options = _options_of(self.builder)
-        return spelled(self.builder.name, options, self.values) + self.over.suffix
-
-    @property
-    def method(self) -> str:
-        """Name of the builder."""
-        return self.builder.name
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Value of each option of the builder."""
-        return effective(_options_of(self.builder), self.values, self.builder.name)
-
-    @property
-    def layer(self) -> str | None:  # type: ignore[override]
-        """Layer over the tree with its options; None for the hierarchical softmax."""
-        return self.over.text
-
-    @property
-    def summary(self) -> str:
-        """The first line of the builder's docstring, with that of the layer."""
-        more = "" if self.layer is None else f" Over it: {LAYERS.get(self.over.name).summary}"
-        return self.builder.summary + more
-
-    @property
-    def source(self) -> Row | None:  # type: ignore[override]
-        """The random tree, whose model learns the vectors, where these come from no file."""
-        options = self.options
-        by_vectors = self.builder.takes is WordVectors or options.get("cluster_by") == "vectors"
-        return RANDOM if by_vectors and options.get(_VECTORS_FILE) is None else None
+    def __init__(self, name: str, values: Mapping[str, Any], *over: str) -> None:
+        builder, known = BUILDERS.get(name), builder_options(name)
+        options = effective(known, values, name)
+        super().__init__(spelled(name, known, values), "tree", name, options, builder.summary)
+        self._builder, self._values = builder, dict(values)
+        self._take(over)
+        self.is_timed = options.get(_VECTORS_FILE.name) is None
+        by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
+        self.source = RANDOM if by_vectors and self.is_timed else None
 
     @property
     def tree_row(self) -> Row:
         """The same builder without a layer."""
-        return BuilderRow(self.builder, self.values)
+        return BuilderRow(self.method, self._values)
+
+    def from_vectors(self, file: Path) -> Row:
+        """Return the same row, built from a file of vectors."""
+        pair = f"{_VECTORS_FILE.name}={shlex.quote(str(file))}"
+        output, plus, over = str(self).partition(" + ")
+        return Row.parse(f"{output} {pair}{plus}{over}")
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Build the tree of a seed."""
-        options = dict(self.values)
-        if any(option.name == "random_state" for option in self.builder.options):
+        options = dict(self._values)
+        if any(option.name == "random_state" for option in self._builder.options):
             options.setdefault("random_state", seed)
-        if self.builder.takes is not WordVectors:
-            file = options.get(_VECTORS_FILE) or vectors
-            return build(self.method, train, **options | ({_VECTORS_FILE: file} if file else {}))
-        file = options.pop(_VECTORS_FILE, None)
+        if self._builder.takes is not WordVectors:
+            return build(
+                self.method, train, **options | ({"vectors_file": vectors} if vectors else {})
+            )
+        file = options.pop(_VECTORS_FILE.name, None)
         if file is None:
             return build(self.method, WordVectors.read(str(vectors)), **options)
         words = train.counted_vocabulary()
         return build(self.method, WordVectors.read(str(file)), vocabulary=words, **options)
 
-    def spec(self, train: Corpus, tree: Tree | None) -> LayerSpec:
-        """Return the layer over the built tree."""
-        return self.over.spec(_SMALLEST if tree is None else tree)
 
-    def trial(self, words: Vocabulary) -> LayerSpec:
-        """Return the layer over a tree of two words."""
-        return self.over.spec(_SMALLEST)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LayerRow(OutputRow):
-    """An output layer over the words of the training split, and its options."""
-
-    name: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    kind = "layer"
-
-    def __post_init__(self) -> None:
-        """Refuse a layer that takes a tree."""
-        if self._kind.takes is not Vocabulary:
-            instead = "name a builder or a tree instead"
-            if self.name != TREE_LAYER:
-                instead = f'name both, as in "gmm + {self.name}"'
-            raise OptionError(f"the output layer {self.name!r} is over a tree; {instead}")
-
-    @property
-    def _kind(self) -> LayerKind:
-        return LAYERS.get(self.name)
-
-    def __str__(self) -> str:
-        return spelled(self.name, self._kind.options, self.values)
-
-    @property
-    def method(self) -> str:
-        """Name of the layer."""
-        return self.name
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Value of each option of the layer."""
-        return effective(self._kind.options, self.values, self.name)
-
-    @property
-    def summary(self) -> str:
-        """The first line of the layer's docstring."""
-        return self._kind.summary
-
-    def spec(self, train: Corpus, tree: Tree | None) -> LayerSpec:
-        """Return the layer over the counted words of the training split."""
-        return layer_spec(train.counted_vocabulary(), self.name, **self.values)
-
-    def trial(self, words: Vocabulary) -> LayerSpec:
-        """Return the layer over the words."""
-        return layer_spec(words, self.name, **self.values)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TreeRow(OutputRow):
+class TreeRow(TreeLayerRow):
     """A tree that is there already, by the name of its file, and the layer over it."""
 
-    name: str
-    tree: Tree | None = None
-    over: Over = field(default_factory=Over)
-
-    kind = "tree"
-
-    @classmethod
-    def of_tree(cls, tree: Tree) -> Self:
-        """Return the row of a tree in memory; its name has the beginning of the tree's hash."""
-        return cls(f"tree-{tree.sha256[:8]}.json", tree)
-
-    def __str__(self) -> str:
-        return shlex.quote(self.name) + self.over.suffix
-
-    @cached_property
-    def content(self) -> Tree:
-        """The tree, read when it is first asked for; FileFormatError when it cannot be read."""
-        return load(self.name) if self.tree is None else self.tree
+    def __init__(self, name: str, tree: Tree | None, *over: str) -> None:
+        self.name, self.tree = name, load(name) if tree is None else tree
+        method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
+        summary = BUILDERS.get(method).summary if method in BUILDERS.names() else ""
+        known = options if isinstance(options, dict) else {}
+        text, summary = shlex.quote(name), summary or "A tree from a file."
+        super().__init__(text, "tree", method or "tree", known, summary)
+        self.is_flat, self.is_timed = self.tree.n_nodes <= 1, False
+        self._take(over)
 
     @property
-    def method(self) -> str:
-        """Name of the builder that made the tree, if its file says so."""
-        return str(self.content.meta.get("method") or "tree")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of that builder, as the file has them."""
-        options = self.content.meta.get("options")
-        return options if isinstance(options, dict) else {}
-
-    @property
-    def layer(self) -> str | None:  # type: ignore[override]
-        """Layer over the tree with its options; None for the hierarchical softmax."""
-        return self.over.text
-
-    @property
-    def summary(self) -> str:
-        """How the tree was built."""
-        known = BUILDERS.get(self.method).summary if self.method in BUILDERS.names() else ""
-        return known or "A tree from a file."
-
-    @cached_property
     def folder(self) -> str:
-        """Name of the row's folder, with the beginning of the tree's hash."""
-        stem = re.sub(r"[^A-Za-z0-9.]+", "-", Path(self.name).name.partition(".")[0])
-        return f"tree-{stem}-{_hash(self.content.sha256 + self.over.suffix)}".lower()
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether all labels are children of the root, under the hierarchical softmax."""
-        return self.layer is None and self.content.n_nodes <= 1
-
-    def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
-        """Return the tree."""
-        return self.content
+        """Name of the row's folder, with the beginning of a hash of tree and layer."""
+        stem = re.sub(r"[^a-z0-9.]+", "-", Path(self.name).name.partition(".")[0].lower())
+        return f"tree-{stem}-{_hash(f'{self.tree.sha256} {self.layer}')}"
 
     @property
     def tree_row(self) -> Row:
         """The same tree without a layer."""
         return TreeRow(self.name, self.tree)
 
-    def spec(self, train: Corpus, tree: Tree | None) -> LayerSpec:
-        """Return the layer over the tree."""
-        return self.over.spec(self.content)
-
-    def trial(self, words: Vocabulary) -> LayerSpec:
-        """Return the layer over the tree."""
-        return self.over.spec(self.content)
+    def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
+        """Return the tree."""
+        return self.tree
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse a tree over other words: perplexities could not be compared."""
         super().check(words, config)
-        labels = self.content.labels
-        if set(labels) == set(words.words) and len(labels) == len(words):
-            return
-        others = sorted(set(labels) ^ set(words.words))
-        raise InputError(
-            f"{self.name} is over {len(labels):,} words, the comparison over {len(words):,} "
-            f"({others[0]!r} is in one alone); perplexities can be compared over the same words "
-            "only: build it over those"
-        )
+        labels = self.tree.labels
+        if others := sorted(set(labels) ^ set(words.words)):
+            raise InputError(
+                f"{self.name} is over {len(labels):,} words, the comparison over {len(words):,} "
+                f"({others[0]!r} is in one alone); perplexities can be compared over the same "
+                "words only: build it over those"
+            )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+class LayerRow(OutputRow):
+    """An output layer over the words of the training split, and its options."""
+
+    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
+        kind = LAYERS.get(name)
+        if kind.takes is not Vocabulary:
+            instead = f'name both, as in "gmm + {name}"' if name != TREE_LAYER else "name a builder"
+            raise OptionError(f"the output layer {name!r} is over a tree; {instead}")
+        text, options = spelled(name, kind.options, values), effective(kind.options, values, name)
+        super().__init__(text, "layer", name, options, kind.summary)
+        self._values = dict(values)
+
+    def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
+        """Return the layer over the words."""
+        return layer_spec(words, self.method, **self._values)
+
+
 class Several(Row):
     """Several models of one row, each with its own random state; their probabilities' mean.
 
     Models over trees that a builder draws, or builds from vectors, have a tree of their own each.
     """
 
-    of_each: Row
-    models: int = 2
-
-    def __post_init__(self) -> None:
-        """Check the row and the number of models."""
-        if self.of_each.models > 1 or self.of_each.kind == "ngram":
-            raise OptionError(f"{self.of_each} cannot be each of several models; give one row")
-        check_value("K", self.models, Annotated[int, Range(2, 100)])
-
-    def __str__(self) -> str:
-        return f"{self.models} x {self.of_each}"
-
-    @property
-    def kind(self) -> Literal["tree", "layer", "ngram"]:  # type: ignore[override]
-        """That of each of the models."""
-        return self.of_each.kind
-
-    @property
-    def method(self) -> str:
-        """That of each of the models."""
-        return self.of_each.method
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Those of each of the models."""
-        return self.of_each.options
-
-    @property
-    def layer(self) -> str | None:  # type: ignore[override]
-        """That of each of the models."""
-        return self.of_each.layer
-
-    @property
-    def source(self) -> Row | None:  # type: ignore[override]
-        """That of each of the models."""
-        return self.of_each.source
-
-    @property
-    def summary(self) -> str:
-        """What each of the models is."""
-        return f"{self.models} models, whose probabilities are averaged. {self.of_each.summary}"
-
-    @property
-    def single(self) -> Row:
-        """What each of the models is."""
-        return self.of_each
+    def __init__(self, each: Row, models: int) -> None:
+        if each.models > 1 or not each.is_trained:
+            raise OptionError(f"{each} cannot be each of several models; give one row")
+        check_value("K", models, Annotated[int, Range(2, 100)])
+        summary = f"{models} models, whose probabilities are averaged. {each.summary}"
+        super().__init__(f"{models} x {each}", each.kind, each.method, each.options, summary)
+        self.models, self.single = models, each
+        self.layer, self.source, self.is_timed = each.layer, each.source, each.is_timed
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse models of something else than a language."""
-        self.of_each.check(words, config)
+        self.single.check(words, config)
         need_language_model(config, f"{self} has several language models", "leave it out")
 
     def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
         """Do one job of the models' row."""
-        return self.of_each.run(runner, job, **limit)
+        return self.single.run(runner, job, **limit)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class NGram(Row):
     """A Kneser-Ney n-gram model; "kn3" is the usual name of a trigram model."""
 
-    order: int
-
-    kind = "ngram"
-
-    def __post_init__(self) -> None:
-        """Check the order."""
-        if not 2 <= self.order <= 7:
-            raise OptionError(f"there is no kn{self.order}; there are kn2 to kn7, Kneser-Ney")
-
-    def __str__(self) -> str:
-        return f"kn{self.order}"
-
-    @property
-    def method(self) -> str:
-        """Name of the model."""
-        return str(self)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Order and discounts."""
-        return {"order": self.order, "discount": "modified"}
-
-    @property
-    def summary(self) -> str:
-        """What it is."""
-        return f"A Kneser-Ney model of the last {self.order - 1} words."
+    def __init__(self, order: int) -> None:
+        if not 2 <= order <= 7:
+            raise OptionError(f"there is no kn{order}; there are kn2 to kn7, Kneser-Ney")
+        name, options = f"kn{order}", {"order": order, "discount": "modified"}
+        summary = f"A Kneser-Ney model of the last {order - 1} words."
+        super().__init__(name, "ngram", name, options, summary)
 
     def states(self, number: int, first: int) -> range:
         """Return one state for all seeds: nothing is drawn."""
@@ -578,20 +397,22 @@ class NGram(Row):
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse it beside models whose perplexities are of other events."""
-        model = kind_of(config).model
-        if not model.is_language_model:
-            raise OptionError(
-                f"{self} gives the perplexity of a word given the words before it, "
-                f"{model.name} that of a {model.predicts}; leave out the n-gram models"
-            )
+        why = f"{self} gives the perplexity of a word given the words before it"
+        need_language_model(config, why, "leave out the n-gram models")
 
     def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
         """Fit and score the model."""
-        return runner.fit_ngrams(job, self.order)
+        return runner.fit_ngrams(job)
+
+
+def builder_options(name: str) -> Sequence[Option]:
+    """Return the options of a builder in rows, with a file of vectors where it takes vectors."""
+    builder = BUILDERS.get(name)
+    return (*builder.options, *((_VECTORS_FILE,) if builder.takes is WordVectors else ()))
 
 
 #: The row whose model learns the vectors that trees are built from.
-RANDOM = BuilderRow(BUILDERS.get("random"))
+RANDOM = BuilderRow("random", {})
 
 
 def parse_rows(entries: Iterable[Row | str | Tree], config: Mapping[str, Any]) -> list[Row]:
@@ -602,7 +423,7 @@ def parse_rows(entries: Iterable[Row | str | Tree], config: Mapping[str, Any]) -
     rows: list[Row] = []
     for entry in entries:
         several = rows_of_set(entry, config) if isinstance(entry, str) else None
-        rows += [Row.of(one) for one in (several or [entry])]
+        rows += [Row.of(entry)] if several is None else map(Row.parse, several)
     if not rows:
         raise OptionError('there is nothing to compare; name a row, such as "huffman"')
     names = [str(row) for row in rows]
@@ -630,7 +451,7 @@ def rows_of_set(name: str, config: Mapping[str, Any]) -> list[str] | None:
         and name != FLAT
         and (is_language_model or not layer_spec(two_words, name).new(1).needs_contexts)
     ]
-    return ["huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes", *layers, FLAT]
+    return [*_SOME_TREES, *layers, FLAT]
 
 
 def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> None:
@@ -638,106 +459,6 @@ def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> No
     model = kind_of(config).model
     if not model.is_language_model:
         raise OptionError(f"{why}; {model.name} predicts a {model.predicts}: {instead}")
-
-
-def spelled(name: str, options: Sequence[Option], values: Mapping[str, Any]) -> str:
-    """Return a name with the options that differ from their defaults, in their order.
-
-    A random state is always spelled: one that is not given is that of the seed.
-    """
-    words = [name]
-    for option in options:
-        if option.name not in values:
-            continue
-        value = option.checked(values[option.name], name)
-        if value != option.default or option.name == "random_state":
-            words.append(f"{option.name}={option.spelled(value)}")
-    return " ".join(map(shlex.quote, words))
-
-
-def parse_options(name: str, options: Sequence[Option], text: str) -> dict[str, Any]:
-    """Return the options in a text of pairs ``key=value``; OptionError where one is none."""
-    tokens = shlex.split(text)
-    refuse_flags(text, tokens)
-    return _values(options, tokens, name)
-
-
-def _values(options: Sequence[Option], pairs: Sequence[str], owner: str) -> dict[str, Any]:
-    """Return the values of pairs ``key=value``, checked."""
-    known = {option.name: option for option in options}
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals:
-            raise OptionError(
-                f"{owner}: {pair!r} is no option; write key=value, as in "
-                f'"{owner} {next(iter(known), "key")}=..."'
-            )
-        if key in values:
-            raise OptionError(f"{owner}: {key} is given twice; give it once")
-        try:
-            values[key] = known[key].parsed(text) if key in known else text
-        except ValueError:
-            values[key] = text  # which `effective` refuses with the legal values
-    return {key: effective(options, values, owner)[key] for key in values} if values else {}
-
-
-def refuse_flags(text: str, tokens: Sequence[str]) -> None:
-    """Refuse options that are spelled as flags; the message has the row as it is spelled now."""
-    if not any(token.startswith("--") for token in tokens):
-        return
-    words: list[str] = []
-    for token, following in zip(tokens, [*tokens[1:], "--"], strict=True):
-        if token.startswith("--"):
-            key, equals, value = token[2:].partition("=")
-            is_switch = not equals and (following.startswith("--") or following == "+")
-            off = is_switch and key.startswith("no-")
-            value = ("false" if off else "true") if is_switch else value
-            words.append(
-                f"{key.removeprefix('no-') if off else key}".replace("-", "_") + f"={value}"
-            )
-        elif words and words[-1].endswith("="):
-            words[-1] += token
-        else:
-            words.append(token)
-    raise OptionError(f'options of a row are spelled key=value: "{" ".join(words)}", not {text!r}')
-
-
-def _named_layer(name: str, *pairs: str) -> tuple[str, dict[str, Any]]:
-    """Return a layer's name and the values of its options."""
-    return name, _values(LAYERS.get(name).options, pairs, name)
-
-
-def _options_of(builder: Builder) -> Sequence[Option]:
-    """Return the options of a builder, with that of the file of its input vectors."""
-    if builder.takes is not WordVectors:
-        return builder.options
-    return (*builder.options, Option(_VECTORS_FILE, Path, None, optional=True))
-
-
-def _unknown(name: str) -> Builder:
-    """Refuse a name that is neither a builder nor a layer; OptionError."""
-    names = [*BUILDERS.names(), *(n for n in LAYERS.names() if n not in (TREE_LAYER, FLAT))]
-    raise OptionError(f"there is no row {name!r}; there are {', '.join(names)}, kn5 and tree files")
-
-
-def _no_more(text: str, pairs: Sequence[str], more: Sequence[Any]) -> tuple[()]:
-    """Refuse options or a layer where a row can have none."""
-    if pairs or more:
-        what = "layer over it" if more else "options"
-        raise OptionError(f"{text!r} is no row: what it names has no {what}; leave that out")
-    return ()
-
-
-def _split(tokens: Sequence[str], mark: str) -> list[list[str]]:
-    """Split tokens at each mark."""
-    parts: list[list[str]] = [[]]
-    for token in tokens:
-        if token == mark:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
 
 
 def _hash(text: str) -> str:

@@ -46,7 +46,7 @@ from hstree.experiments.results import (
     read_struct,
     write_struct,
 )
-from hstree.experiments.row import OutputRow, Row
+from hstree.experiments.row import Row
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
@@ -78,13 +78,13 @@ class Job(NamedTuple):
     seed: int
 
 
-class _Build(Figures):
+class _Build(Figures, frozen=True):
     """What ``build.json`` has beside a tree: the hashes that it is of, and seconds."""
 
     key: str
     tree: str
-    vectors: Amount
-    seconds: Amount
+    vectors: Amount | None
+    seconds: Amount | None
 
 
 @dataclass(frozen=True)
@@ -156,17 +156,21 @@ class Runner:
         if self.first_seconds is not None:
             limit = {"seconds": self.first_seconds / 2, "folder": folder}
         result = self.run(job, **limit)
-        file = folder / "vectors.npy"
-        kept = _read(folder / BUILD, _Build)
+        model = (folder if limit else self.folder(job)) / MODEL
+        return self.vectors_of(model, result, folder)
+
+    def vectors_of(self, model: Path, result: JobResult, folder: Path) -> tuple[Path, float]:
+        """Return the file of a finished job's vectors, written if it is not there, and seconds."""
+        file, kept = folder / "vectors.npy", _read(folder / BUILD, _Build)
         if kept is None or kept.key != result.key or not file.exists():
             began = time.perf_counter()
-            model = load_model((folder if limit else self.folder(job)) / MODEL)
+            trained = load_model(model)
             make_folder(folder)
-            model.mean_predicted_vectors(model.reencode(self.splits.train)).save(file)
+            trained.mean_predicted_vectors(trained.reencode(self.splits.train)).save(file)
             seconds = (result.steps.total or 0.0) + time.perf_counter() - began
             kept = _Build(key=result.key, tree="", vectors=0.0, seconds=seconds)
             write_struct(folder / BUILD, kept)
-        return file, kept.seconds
+        return file, kept.seconds or 0.0
 
     def tree(self, job: Job) -> tuple[Tree | None, Steps]:
         """Return a row's tree, built if it is not there, and the seconds of vectors and building.
@@ -174,7 +178,7 @@ class Runner:
         Rows that differ in their layers share the tree.
         """
         row = job.row
-        if not isinstance(row, OutputRow) or row.kind != "tree":
+        if row.kind != "tree":
             return None, Steps()
         row = row.tree_row
         folder = self.folder(Job(row, job.seed), "trees")
@@ -208,17 +212,19 @@ class Runner:
         seconds = time.perf_counter() - began
         if built is None:
             return None, Steps()
+        steps = (
+            Steps(vectors=learned, tree=seconds) if row.is_timed else Steps(vectors=None, tree=None)
+        )
         make_folder(folder)
         built.save(file)
-        build = _Build(key=key, tree=built.sha256, vectors=learned, seconds=seconds)
+        build = _Build(key=key, tree=built.sha256, vectors=steps.vectors, seconds=steps.tree)
         write_struct(folder / BUILD, build)
-        return built, Steps(vectors=learned, tree=seconds)
+        return built, steps
 
     def output(self, job: Job) -> tuple[LayerSpec, Steps]:
         """Return the output layer of a job, over its tree if it has one, and seconds."""
         tree, steps = self.tree(job)
-        row: Any = job.row
-        return row.spec(self.splits.train, tree), steps
+        return job.row.spec(self.splits.train.counted_vocabulary(), tree), steps
 
     # Models
 
@@ -332,7 +338,7 @@ class Runner:
 
     # N-gram models
 
-    def fit_ngrams(self, job: Job, order: int) -> JobResult:
+    def fit_ngrams(self, job: Job) -> JobResult:
         """Fit and score a Kneser-Ney model, on the first tokens where the time is bounded."""
         # Imported here, so that a comparison without n-gram models does not wait for it.
         from hstree.ngrams.kneser_ney import KneserNey
@@ -348,7 +354,7 @@ class Runner:
             return kept
         began = time.perf_counter()
         with progress.task(f"fitting {job.row}"):
-            model = KneserNey(order=order, discount=options["discount"]).fit(train)
+            model = KneserNey(order=options["order"], discount=options["discount"]).fit(train)
         steps = Steps(training=time.perf_counter() - began)
         scores = {}
         for split, part in (("valid", self.splits.valid), ("test", self.splits.test)):

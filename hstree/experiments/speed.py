@@ -58,7 +58,7 @@ def machine() -> Machine:
     )
 
 
-class _Kept(Figures):
+class _Kept(Figures, frozen=True):
     """Speeds of jobs by their keys, and what they depend on beside these."""
 
     conditions: dict[str, Any]

@@ -170,10 +170,10 @@ class Trainer(ABC, Generic[M]):
         Maximum number of epochs.
     seconds : float, optional
         Budget of training in seconds of wall-clock time, the preparation of the output layer
-        counted, validations not; no limit by default. The batch in which it runs out is the last, also inside an epoch; a validation
-        follows as after every epoch. Schedules that fall until the last epoch (`learning_rate`)
-        fall until the budget's end instead if that comes first; those that change after an epoch
-        (`on_validation`) do not change inside one.
+        counted, validations not; no limit by default. The batch in which it runs out is the last,
+        also inside an epoch; a validation follows as after every epoch. Schedules that fall until
+        the last epoch (`learning_rate`) fall until the budget's end instead if that comes first;
+        those that change after an epoch (`on_validation`) do not change inside one.
     random_state : int
         Random seed of batches and of the layer's loss.
 
