@@ -288,9 +288,9 @@ def evaluate(
             trained(model)
 
     with locked(subject.home):
-        runner = subject.runner(subject.first_round(), trained=keep, score_train=True)
+        runner = subject.runner(subject.stop.total_seconds, score_train=True)
         job = Job(one, subject.seeds[0])
-        result = runner.run(job, **subject.limit(runner.first_seconds))
+        result = runner.run(job, trained=keep, **subject.limit(runner.first_seconds))
         comparison = Table(subject, runner, {one: [[result]]}, {}).comparison([one], WITHIN)
         model = trainings[0] if trainings else load_model(runner.folder(job) / MODEL)
     return Evaluation(model, comparison, result.train, result.interrupted)
@@ -446,10 +446,6 @@ class Subject:
         """Return the runner of the jobs."""
         return Runner(self.splits, self.home, self.config, self.stop, first_seconds, **more)
 
-    def first_round(self) -> float | None:
-        """Return the seconds of a row's first round, where it has but one; None for no bound."""
-        return self.stop.total_seconds
-
     def limit(self, seconds: float | None) -> dict[str, Any]:
         """Return the limit of a job, as `Runner.run` takes it."""
         return {} if seconds is None else {"seconds": seconds}
@@ -466,7 +462,7 @@ class Subject:
         finalists = [str(row) for row in self.rows]
 
         def finish(row: Row, runner: Runner, seconds: float | None) -> None:
-            limit = self.limit(seconds) if row.is_trained else {}
+            limit = self.limit(seconds if row.is_trained else None)
             done[row] = [[runner.run(job, **limit) for job in jobs] for jobs in self.jobs_of(row)]
             if len(done) < len(self.rows):
                 in_order = {one: done[one] for one in self.rows if one in done}
@@ -478,7 +474,7 @@ class Subject:
         if isinstance(self.stop, Halving):
             runner, finalists = _halve(self, began, speed_rounds, finish)
         else:
-            runner = self.runner(self.first_round())
+            runner = self.runner(self.stop.total_seconds)
             for row in self.rows:  # bad options are refused before anything is trained
                 if row.source is None:
                     runner.tree(self.jobs_of(row)[0][0])

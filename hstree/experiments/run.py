@@ -102,9 +102,6 @@ class Runner:
     stop : Epochs, Seconds or Halving
     first_seconds : float or None
         Seconds of a row's first round, where the time is bounded.
-    trained : callable, optional
-        Called with each trained model before it is scored. With it, an interrupted training is
-        scored with its best weights so far; without, the interruption goes on.
     score_train : bool
         Whether to score the first `SAMPLE` training tokens, too.
     """
@@ -114,7 +111,6 @@ class Runner:
     config: Mapping[str, Any]
     stop: Stop
     first_seconds: float | None = None
-    trained: Callable[[Model[Any]], object] | None = None
     score_train: bool = False
 
     def folder(self, job: Job, kind: str = "runs") -> Path:
@@ -134,7 +130,8 @@ class Runner:
         job : Job
         **limit
             ``seconds`` from the text, where the time is bounded; ``warm_start``, the folder of a
-            job whose model's word vectors the training begins with.
+            job whose model's word vectors the training begins with; ``trained``, called with the
+            trained model before it is scored: then an interrupted training is scored, too.
 
         Raises
         ------
@@ -230,10 +227,11 @@ class Runner:
 
     def advance(self, job: Job, seconds: float) -> float:
         """Train a job until some seconds from the text, and pause; return its validation score."""
-        model = self._fitted(job, seconds, self.folder(job), None)[0]
-        last = model.history_.epochs[-1].valid if model.history_.epochs else None
-        best = [epoch.valid for epoch in model.history_.epochs if epoch.valid is not None]
-        return min(best, default=math.inf if last is None else last)
+        history = self._fitted(job, seconds, self.folder(job), None)[0].history_
+        if history.interrupted:
+            raise KeyboardInterrupt
+        valid = [epoch.valid for epoch in history.epochs if epoch.valid is not None]
+        return min(valid, default=math.inf)
 
     def train(
         self,
@@ -242,6 +240,7 @@ class Runner:
         seconds: float | None = None,
         warm_start: Path | None = None,
         folder: Path | None = None,
+        trained: Callable[[Model[Any]], object] | None = None,
     ) -> JobResult:
         """Train and score the model of a job; see `run`."""
         home = self.folder(job) if folder is None else folder
@@ -251,8 +250,10 @@ class Runner:
             shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at the end
             return kept
         model, steps = self._fitted(job, seconds, home, warm_start)
-        if self.trained is not None:
-            self.trained(model)
+        if model.history_.interrupted and trained is None:
+            raise KeyboardInterrupt
+        if trained is not None:
+            trained(model)
         make_folder(home)
         (home / RESULT).unlink(missing_ok=True)  # from here on it would be of other files
         model.save(home / MODEL)
@@ -306,8 +307,6 @@ class Runner:
             pauses=seconds is not None,
         )
         history = model.history_
-        if history.interrupted and self.trained is None:
-            raise KeyboardInterrupt
         return model, Steps(
             vectors=steps.vectors,
             tree=steps.tree,

@@ -1,24 +1,27 @@
+"""A small text, and a comparison of one row of each kind over it."""
+
 import pytest
 
-from hstree import LanguageModel
+import hstree
+from hstree.data.splits import corpus_splits
+from tests.texts import corpus_of, markov_lines
+
+#: Options of a model that trains in a moment.
+QUICK = {"dim": 8, "context": 2, "batch_size": 64}
+ROWS = (
+    *("random", "huffman", "gmm epsilon=0.4", "classes cluster_by=vectors", "huffman + ngrams"),
+    *("2 x gmm epsilon=0.4", "sampled samples=3", "flat", "kn2"),
+)
 
 
-@pytest.fixture
-def trainings(monkeypatch):
-    """The trees that models are trained on, in order."""
-    trees = []
-    fit = LanguageModel.fit
-
-    def noted(self, *texts, **options):
-        trees.append(self.tree)
-        return fit(self, *texts, **options)
-
-    monkeypatch.setattr(LanguageModel, "fit", noted)
-    return trees
+@pytest.fixture(scope="package")
+def splits(tmp_path_factory):
+    return corpus_splits(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
 
 
-@pytest.fixture
-def short_turns(monkeypatch):
-    """Measure speeds for no longer than a batch."""
-    for name in ("TURN", "TESTING_TURN"):
-        monkeypatch.setattr(f"hstree.experiments.throughput.{name}", 0.001)
+@pytest.fixture(scope="package")
+def compared(splits, tmp_path_factory):
+    """The comparison of all kinds of rows, with two seeds; tests must not change its folder."""
+    home = tmp_path_factory.mktemp("compared")
+    stop = hstree.Epochs(2)
+    return hstree.compare(splits, ROWS, home, stop=stop, seeds=2, speed_rounds=1, **QUICK)

@@ -1,0 +1,275 @@
+"""Comparison of rows: figures, what is kept, what is refused."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.data.text_score import perplexity
+from hstree.errors import InputError, OptionError
+from hstree.experiments import results
+from hstree.experiments.compare import best_weight, frequency_bands, mixed_nll, plan_of
+from hstree.experiments.results import TreeFigures
+from hstree.experiments.run import locked
+from hstree.experiments.significance import paired_ratio
+from hstree.models.ensemble import mean_probability
+from tests.experiments.conftest import QUICK, ROWS
+
+ONE = hstree.Epochs(1)
+
+
+def compare(text, rows, folder, **options):
+    return hstree.compare(
+        text, rows, folder, **{"stop": ONE, "speed_rounds": 0, **QUICK, **options}
+    )
+
+
+def files(folder):
+    return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def nlls(compared, name, split="test"):
+    """Return the kept nll of every token of a row, for each of its jobs."""
+    folders = [compared.folder / job.folder for job in compared.row(name).jobs]
+    return [np.load(folder / f"{split}_nll.npy") for folder in folders]
+
+
+def test_rows_are_named_as_they_are_typed_and_in_order(compared):
+    assert [row.name for row in compared.rows] == list(ROWS)
+
+
+def test_figures_of_a_row_are_those_of_its_tree_and_models(compared, splits):
+    row = compared.row("gmm epsilon=0.4")
+    tree = hstree.load(compared.folder / row.tree_file)
+    assert row.tree == TreeFigures.of(tree.stats())
+    assert (row.method, row.options["epsilon"]) == (tree.meta["method"], 0.4)
+    assert sum(length.tokens for length in row.code_lengths) == pytest.approx(len(splits.train))
+    model = hstree.load_model(compared.folder / row.jobs[0].folder / "model")
+    assert row.parameters == model.n_parameters
+    assert model.perplexity(splits.test) == pytest.approx(row.jobs[0].perplexity["test"])
+
+
+def test_perplexities_are_means_and_spreads_over_seeds(compared):
+    row = compared.row("huffman")
+    tests = [perplexity(float(nll.sum()), len(nll)) for nll in nlls(compared, "huffman")]
+    assert [job.seed for job in row.jobs] == [0, 1]
+    assert row.perplexity["test"].mean == pytest.approx(np.mean(tests))
+    assert row.perplexity["test"].sd == pytest.approx(np.std(tests, ddof=1))
+
+
+def test_several_models_are_scored_by_the_mean_of_their_probabilities(compared):
+    row, one = compared.row("2 x gmm epsilon=0.4"), compared.row("gmm epsilon=0.4")
+    of_seeds = np.array_split(nlls(compared, row.name), 2)
+    tests = [perplexity(float(mean_probability(n).sum()), len(n[0])) for n in of_seeds]
+    assert [job.seed for job in row.jobs] == [0, 1, 2, 3]
+    assert row.perplexity["test"].mean == pytest.approx(np.mean(tests))
+    assert row.parameters == 2 * one.parameters
+    assert row.training.rounds == [speed / 2 for speed in one.training.rounds]
+
+
+def test_ratios_are_to_flat_over_the_same_tokens(compared):
+    ratio = paired_ratio(nlls(compared, "huffman"), nlls(compared, "flat"))
+    assert compared.row("huffman").to_flat == ratio
+    assert compared.row("flat").to_flat.ratio == 1
+
+
+def test_rows_with_a_layer_are_compared_with_flat_under_the_same_layer(splits, tmp_path):
+    found = compare(splits, ["huffman + ngrams", "flat + ngrams", "flat"], tmp_path)
+    row = found.row("huffman + ngrams")
+    assert (row.like, found.row("flat + ngrams").like) == ("flat + ngrams", None)
+    assert row.to_like == paired_ratio(nlls(found, row.name), nlls(found, "flat + ngrams"))
+
+
+def test_rows_are_mixed_with_the_n_gram_model(compared):
+    weights, tests = [], []
+    (kn_valid,), (kn_test,) = nlls(compared, "kn2", "valid"), nlls(compared, "kn2")
+    for valid, test in zip(
+        nlls(compared, "huffman", "valid"), nlls(compared, "huffman"), strict=True
+    ):
+        weights.append(best_weight(valid, kn_valid))
+        mixed = mixed_nll(weights[-1], test, kn_test)
+        tests.append(perplexity(float(mixed.sum()), len(mixed)))
+    mixture = compared.row("huffman").mixture
+    assert mixture.weight == pytest.approx(np.mean(weights))
+    assert mixture.test == pytest.approx(np.mean(tests))
+    assert compared.row("kn2").mixture is None
+
+
+def test_bands_partition_words_and_test_tokens(compared, splits):
+    bands, band_of_token = frequency_bands(splits)
+    assert sum(band.words for band in bands) == len(splits.train.vocabulary)
+    assert sum(band.tokens for band in bands) == len(splits.test) == len(band_of_token)
+    row = compared.row("flat")
+    logs = [n.tokens * np.log(p) for n, p in zip(bands, row.by_band, strict=True) if p]
+    assert np.exp(sum(logs) / len(splits.test)) == pytest.approx(row.test, rel=1e-3)
+
+
+def test_words_that_a_row_helps_add_up_to_what_it_gains(compared):
+    table = next(t for t in compared.words if (t.row, t.against) == ("huffman", "flat"))
+    gained = np.mean(nlls(compared, "flat"), axis=0) - np.mean(nlls(compared, "huffman"), axis=0)
+    assert table.gained - table.lost == pytest.approx(gained.sum())
+    assert all(word.gained > 0 for word in table.helped)
+
+
+def test_seconds_count_from_the_text(compared):
+    row, random = compared.row("gmm epsilon=0.4"), compared.row("random")
+    assert row.steps.vectors > 0
+    assert row.steps.total == pytest.approx(
+        row.steps.vectors + row.steps.tree + row.steps.preparation + row.steps.training
+    )
+    assert random.steps.vectors == 0
+
+
+def test_results_are_written_and_read_again(compared):
+    assert results.load(compared.folder) == compared
+    document = json.loads((compared.folder / "results.json").read_bytes())
+    assert (document["format"], document["version"]) == ("hstree results", 4)
+    header = (compared.folder / "results.csv").read_text().splitlines()[0]
+    assert header.startswith("name,kind,method")
+
+
+def test_the_same_comparison_again_trains_nothing(compared, splits, tmp_path):
+    home = tmp_path / "copy"
+    shutil.copytree(compared.folder, home)
+    models = {p: b for p, b in files(home).items() if "results" not in p.name}
+    again = hstree.compare(
+        splits, ROWS, home, stop=hstree.Epochs(2), seeds=2, speed_rounds=1, **QUICK
+    )
+    assert again.rows == compared.rows
+    assert {p: b for p, b in files(home).items() if "results" not in p.name} == models
+
+
+def test_a_new_row_joins_those_in_the_folder(splits, tmp_path):
+    tree = hstree.build("balanced", splits.train)
+    compare(splits, ["huffman", tree], tmp_path)
+    before = files(tmp_path / "runs")
+    found = compare(splits, ["random"], tmp_path)
+    name = f"tree-{tree.sha256[:8]}.json"
+    assert [row.name for row in found.rows] == ["huffman", name, "random"]
+    assert before.items() <= files(tmp_path / "runs").items()
+    assert [row.name for row in compare(splits, ["random"], tmp_path, only=True).rows] == ["random"]
+
+
+def test_the_same_seed_gives_the_same_weights_in_any_company(splits, tmp_path):
+    compare(splits, ["huffman", "random"], tmp_path / "two")
+    compare(splits, ["random"], tmp_path / "one")
+    weights = "runs/random/seed-0/model/weights.safetensors"
+    assert (tmp_path / "one" / weights).read_bytes() == (tmp_path / "two" / weights).read_bytes()
+
+
+def test_rows_that_share_a_tree_build_it_once(compared):
+    assert compared.row("huffman").tree_file == compared.row("huffman + ngrams").tree_file
+
+
+def test_each_finished_row_is_told_with_those_that_are_pending(splits, tmp_path):
+    told = []
+    compare(
+        splits, ["huffman", "random", "flat"], tmp_path,
+        updated=lambda found: told.append(([row.name for row in found.rows], found.pending)),
+    )  # fmt: skip
+    assert told == [
+        (["huffman"], ["random", "flat"]),
+        (["huffman", "random"], ["flat"]),
+        (["huffman", "random", "flat"], []),
+    ]
+
+
+def test_the_plan_has_every_job_and_the_seconds_of_finished_ones(compared, splits):
+    planned = plan_of(
+        splits, ["balanced"], compared.folder, stop=hstree.Epochs(2), seeds=2, **QUICK
+    )
+    assert [(job.row, job.seed) for job in planned if job.seconds is None] == [
+        ("balanced", 0),
+        ("balanced", 1),
+    ]
+    assert len(planned) == 19
+
+
+@pytest.mark.parametrize(
+    ("options", "saying"),
+    [
+        ({"dim": 4}, "its dim is 8"),
+        ({"stop": hstree.Epochs(3)}, "its rule is at most 1 epoch"),
+    ],
+)
+def test_another_model_or_rule_needs_force(splits, tmp_path, options, saying):
+    compare(splits, ["huffman"], tmp_path)
+    with pytest.raises(InputError, match=saying):
+        compare(splits, ["huffman"], tmp_path, **options)
+    assert len(compare(splits, ["random"], tmp_path, force=True, **options).rows) == 1
+
+
+def test_another_text_needs_force(splits, tmp_path):
+    compare(splits, ["huffman"], tmp_path)
+    other = hstree.data.splits.Splits(splits.train, splits.test, splits.valid)
+    with pytest.raises(InputError, match="its valid split is of text.txt"):
+        compare(other, ["huffman"], tmp_path)
+
+
+def test_a_folder_at_work_is_refused(splits, tmp_path):
+    with locked(tmp_path), pytest.raises(InputError, match="another process"):
+        compare(splits, ["huffman"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "saying"),
+    [
+        ({"epochs": 3}, r"stop=hstree.Epochs\(20\)"),
+        ({"seconds": 3}, r"stop=hstree.Seconds\(20\)"),
+        ({"minutes": 3}, r"stop=hstree.Halving\(10\)"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"within": -1}, "within is -1"),
+        ({"nosuch": 1}, "nosuch"),
+        ({"model": "cbow"}, "leave out the n-gram models"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_written(splits, tmp_path, options, saying):
+    options = {name: v for name, v in QUICK.items() if options.get("model") != "cbow"} | options
+    with pytest.raises(OptionError, match=saying):
+        hstree.compare(splits, ["huffman", "kn2"], tmp_path / "new", **{"stop": ONE, **options})
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_interrupted_comparison_goes_on_to_the_same_bytes(splits, tmp_path):
+    def stop_after_first(found):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(splits, ["huffman", "random"], tmp_path / "a", updated=stop_after_first)
+    compare(splits, ["huffman", "random"], tmp_path / "a")
+    compare(splits, ["huffman", "random"], tmp_path / "b")
+    of_runs = [
+        {p.relative_to(tmp_path / x): b for p, b in files(tmp_path / x / "runs").items()}
+        for x in "ab"
+    ]
+    same = [name for name in of_runs[0] if name.name != "result.json"]
+    assert all(of_runs[0][name] == of_runs[1][name] for name in same)
+
+
+def test_word2vec_models_are_compared_too(splits, tmp_path):
+    found = hstree.compare(
+        splits, ["huffman", "negative"], tmp_path, stop=ONE, speed_rounds=0, model="cbow", dim=8
+    )
+    assert found.predicts == "word given window"
+
+
+def test_an_evaluation_is_a_comparison_of_one_row(splits, tmp_path):
+    found = hstree.evaluate("gmm", splits, stop=ONE, **QUICK)
+    same = compare(splits, ["gmm"], tmp_path)
+    assert found.row.perplexity == same.rows[0].perplexity
+    assert found.model.perplexity(splits.test) == pytest.approx(found.perplexity)
+    assert found.train == pytest.approx(found.model.perplexity(splits.train), rel=1e-6)
+
+
+def test_an_evaluation_takes_one_model_to_train(splits):
+    for row in ("kn2", "2 x huffman"):
+        with pytest.raises(OptionError, match="is not one model to train"):
+            hstree.evaluate(row, splits, **QUICK)
+
+
+def test_an_evaluation_tells_of_the_model_before_it_is_scored(splits):
+    models = []
+    found = hstree.evaluate("huffman", splits, stop=ONE, trained=models.append, **QUICK)
+    assert models == [found.model]

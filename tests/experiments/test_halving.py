@@ -1,0 +1,122 @@
+"""Rules that bound the time: seconds for each row, and halving."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.experiments.compare import _n_rounds, _next_step
+from hstree.models.lbl import LanguageModel
+from tests.experiments.conftest import QUICK
+
+ROWS = ["huffman", "random", "balanced", "gmm", "flat", "kn2"]
+
+
+@pytest.fixture(scope="module")
+def halved(splits, tmp_path_factory):
+    """A comparison by halving; every round is long enough for some epochs."""
+    home = tmp_path_factory.mktemp("halved")
+    stop = hstree.Halving(minutes=0.2)
+    return hstree.compare(splits, ROWS, home, stop=stop, speed_rounds=0, **QUICK)
+
+
+def rounds_of(found):
+    return json.loads((found.folder / "rounds.json").read_bytes())["rounds"]
+
+
+def test_the_better_half_goes_on_until_two_rows_are_left(halved):
+    rounds = rounds_of(halved)
+    assert [len(one["rows"]) for one in rounds] == [5, 3, 2]
+    for one, after in zip(rounds, rounds[1:], strict=False):
+        ranked = sorted(one["rows"], key=lambda row: one["valid"][row])
+        assert set(after["rows"]) == set(ranked[: len(after["rows"])])
+
+
+def test_no_row_trains_longer_than_its_last_round(halved):
+    rounds = rounds_of(halved)
+    for row in halved.rows:
+        last = [one["seconds"] for one in rounds if row.name in one["rows"]]
+        if last:
+            assert row.steps.total < last[-1] + 1.0
+
+
+def test_the_choice_is_among_the_rows_of_the_last_round(halved):
+    assert halved.choice.chosen in rounds_of(halved)[-1]["rows"]
+    assert halved.choice.among == 2
+
+
+def test_flat_and_the_n_gram_model_stay_in_the_table(halved):
+    assert [row.name for row in halved.rows] == ROWS
+    assert halved.row("huffman").to_flat is not None
+
+
+def test_the_same_halving_again_is_read(halved, splits):
+    again = hstree.compare(
+        splits, ROWS, halved.folder, stop=hstree.Halving(minutes=0.2), speed_rounds=0, **QUICK
+    )
+    assert again.rows == halved.rows
+
+
+def test_ten_minutes_by_halving_are_the_default(splits, tmp_path):
+    from hstree.experiments.compare import Subject
+
+    subject = Subject.of(splits, None, tmp_path, None, 1, {})
+    assert subject.stop == hstree.Halving(minutes=10)
+    assert [str(row) for row in subject.rows][-2:] == ["flat", "kn5"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16])
+def test_rounds_take_the_seconds_that_are_left(n):
+    spent, done, rows = 0.0, 0.0, n
+    for _ in range(_n_rounds(n)):
+        step = _next_step(600 - spent, rows, 1, done)
+        spent += rows * step
+        done += step
+        rows = -(-rows // 2)
+    assert spent == pytest.approx(600)
+
+
+def test_a_round_doubles_the_seconds_while_time_is_left():
+    first = _next_step(600, 8, 1, 0.0)
+    assert _next_step(600 - 8 * first, 4, 1, first) == pytest.approx(first)
+    assert _next_step(1.0, 4, 1, 100.0) < 100
+
+
+def test_all_rows_have_the_same_seconds_from_the_text(splits, tmp_path):
+    found = hstree.compare(
+        splits, ["gmm", "flat"], tmp_path, stop=hstree.Seconds(1.0), speed_rounds=0, **QUICK
+    )
+    gmm = found.row("gmm")
+    assert gmm.steps.vectors > 0
+    assert all(row.steps.total < 2.0 for row in found.rows)
+
+
+def test_held_out_splits_are_samples_where_the_time_is_bounded(splits):
+    sample = splits.held_out_sample(100)
+    assert len(sample.test) <= 100 < len(splits.test)
+    assert sample.train is splits.train
+    assert sample.test.lines[0] == splits.test.lines[0]
+
+
+def test_a_paused_training_goes_on_to_the_same_bits(splits, tmp_path):
+    tree = hstree.build("huffman", splits.train)
+
+    def fitted(folder, *limits):
+        for limit in limits:
+            model = LanguageModel(tree, **QUICK, **limit)
+            model.fit(splits.train, splits.valid, checkpoints=folder, pauses=True)
+        return model.parameters()
+
+    paused = fitted(tmp_path / "a", {"epochs": 9, "seconds": 0.02}, {"epochs": 9})
+    whole = fitted(tmp_path / "b", {"epochs": 9})
+    assert all(np.array_equal(paused[name], whole[name]) for name in whole)
+
+
+def test_a_paused_training_asked_for_no_more_time_trains_no_more(splits, tmp_path):
+    tree, limit = hstree.build("huffman", splits.train), {"epochs": 9, "seconds": 0.05}
+    models = [LanguageModel(tree, **QUICK, **limit) for _ in range(2)]
+    for model in models:
+        model.fit(splits.train, splits.valid, checkpoints=tmp_path, pauses=True)
+    one, two = (model.parameters() for model in models)
+    assert all(np.array_equal(one[name], two[name]) for name in one)

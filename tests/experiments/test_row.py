@@ -1,0 +1,182 @@
+"""Rows of a comparison: one grammar, read and written."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hstree
+from hstree.builders.registry import BUILDERS
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.experiments.row import Row, builder_options, parse_rows, rows_of_set
+from hstree.layers.registry import LAYERS
+from hstree.tree import Tree
+
+
+def values_of(option):
+    """Draw legal values of an option, the default and None where it may be that among them."""
+    drawn = st.just(option.default)
+    if option.choices:
+        drawn |= st.sampled_from(option.choices)
+    elif option.type is bool:
+        drawn |= st.booleans()
+    elif option.type is int:
+        low = int(option.range.min or 0) if option.range else -5
+        high = int(option.range.max) if option.range and option.range.max is not None else low + 9
+        drawn |= st.integers(low, high)
+    elif option.type is float:
+        floats = st.floats(0, 1e6, exclude_min=True)
+        drawn |= floats.filter(lambda value: option.range is None or value in option.range)
+    else:
+        drawn |= st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
+    return drawn | st.just(option.word) if option.word else drawn
+
+
+@st.composite
+def named(draw, name, options):
+    """Draw the text of a name with some options, written in any order."""
+    some = draw(st.permutations(options))[: draw(st.integers(0, 3))]
+    pairs = [f"{o.name}={o.spelled(draw(values_of(o)))}" for o in some]
+    return " ".join(f"'{part}'" if "'" not in part else repr(part) for part in [name, *pairs])
+
+
+@st.composite
+def row_texts(draw):
+    """Draw the text of any row of registered builders and layers, quoted as in a shell."""
+    over_trees = [n for n in LAYERS.names() if LAYERS.get(n).takes is Tree]
+    layers = [n for n in LAYERS.names() if n not in (*over_trees, "flat")]
+    name = draw(st.sampled_from([*BUILDERS.names(), *layers]))
+    is_builder = name in BUILDERS.names()
+    text = draw(named(name, builder_options(name) if is_builder else LAYERS.get(name).options))
+    if is_builder and draw(st.booleans()):
+        over = draw(st.sampled_from(over_trees))
+        text += " + " + draw(named(over, LAYERS.get(over).options))
+    return f"{draw(st.integers(2, 9))} x {text}" if draw(st.booleans()) else text
+
+
+@given(text=row_texts())
+def test_a_row_is_read_as_it_is_written(text):
+    try:
+        row = Row.parse(text)
+    except (OptionError, ValueError):
+        return  # options that exclude each other, quotes in names
+    again = Row.parse(str(row))
+    assert again == row
+    assert str(again) == str(row)
+    assert again.options == row.options
+    assert again.folder == row.folder
+
+
+def test_options_are_written_without_defaults_in_their_order():
+    assert str(Row.parse("gmm trees=4 epsilon=0.40 iterations=10")) == "gmm epsilon=0.4 trees=4"
+
+
+def test_a_row_has_what_its_kind_has():
+    row = Row.parse("2 x classes levels=3 + ngrams words=3")
+    assert (row.kind, row.method, row.layer, row.models) == ("tree", "classes", "ngrams words=3", 2)
+    assert str(row.single) == "classes levels=3 + ngrams words=3"
+    assert str(row.single.tree_row) == "classes levels=3"
+    layer, ngram = Row.parse("sampled samples=7"), Row.parse("kn3")
+    assert (layer.kind, layer.options["samples"]) == ("layer", 7)
+    assert (ngram.kind, ngram.is_trained) == ("ngram", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("gmm", "random"),
+        ("classes cluster_by=vectors", "random"),
+        ("2 x gmm", "random"),
+        ("gmm vectors_file=v.npy", None),
+        ("huffman", None),
+        ("sampled", None),
+    ],
+)
+def test_rows_that_need_vectors_learn_them_on_a_random_tree(text, source):
+    row = Row.parse(text)
+    assert (row.source and str(row.source)) == source
+
+
+def test_only_plain_flat_is_the_reference():
+    rows = ["flat", "flat + ngrams", "2 x flat", "huffman"]
+    assert [text for text in rows if Row.parse(text).is_flat] == ["flat"]
+
+
+@pytest.mark.parametrize(
+    ("text", "saying"),
+    [
+        ("gmm --epsilon 0.4", '"gmm epsilon=0.4"'),
+        ("nce --samples 200 --ranking --no-unique", '"nce samples=200 ranking=true unique=false"'),
+        ("gmm --trees=2 + ngrams --min-count 3", '"gmm trees=2 + ngrams min_count=3"'),
+        ("nosuch", "there is no row 'nosuch'"),
+        ("gmm eps=1", "did you mean 'epsilon'"),
+        ("gmm epsilon=9", "epsilon is 9.0; it must be a number from 0 to 0.5"),
+        ("gmm epsilon", "write key=value"),
+        ("gmm epsilon=0.1 epsilon=0.2", "given twice"),
+        ("ngrams", 'name both, as in "gmm + ngrams"'),
+        ("huffman + sampled", "not over a tree"),
+        ("sampled + ngrams", "takes no layer"),
+        ("kn9", "there are kn2 to kn7"),
+        ("kn5 order=2", "has no options"),
+        ("1 x gmm", "K is 1"),
+        ("2 x 2 x gmm", "give one row"),
+        ("2 x kn5", "give one row"),
+        ("", "is no row"),
+        ("gmm +", "is no row"),
+        ("gmm 'a", "no closing quotation"),
+    ],
+)
+def test_what_is_no_row_is_refused_with_what_to_write(text, saying):
+    with pytest.raises(OptionError, match=".*") as refused:
+        Row.parse(text)
+    assert saying in str(refused.value)
+
+
+def test_a_tree_file_is_a_row_with_any_layer(tmp_path):
+    path = tmp_path / "mine.json"
+    hstree.build("huffman", {"a": 3, "b": 2, "<eos>": 1}).save(path)
+    row = Row.parse(f"{path} + ngrams")
+    assert (row.method, row.layer, row.kind, row.is_timed) == ("huffman", "ngrams", "tree", False)
+    with pytest.raises(FileFormatError):
+        Row.parse(str(tmp_path / "none.json"))
+
+
+def test_a_tree_over_other_words_is_refused():
+    tree = hstree.build("huffman", {"a": 3, "<eos>": 1})
+    with pytest.raises(InputError, match="over the same words only"):
+        Row.of(tree).check(Vocabulary(["<eos>", "b"], [1, 1]), {"dim": 2})
+
+
+def test_rows_for_language_models_are_refused_beside_other_models():
+    words, config = Vocabulary(["<eos>", "b"], [1, 1]), {"dim": 2, "model": "cbow"}
+    for text in ("kn5", "2 x huffman", "huffman + ngrams", "infrequent"):
+        if text == "infrequent":
+            Row.parse(text).check(words, config)
+            continue
+        with pytest.raises(OptionError):
+            Row.parse(text).check(words, config)
+
+
+def test_named_sets_stand_for_their_rows():
+    names = [str(row) for row in parse_rows(["trees", "kn5"], {})]
+    assert names[:2] == ["random", "huffman"]
+    assert names[-2:] == ["flat", "kn5"]
+    approximations = rows_of_set("approximations", {})
+    layers = {name for name in LAYERS.names() if LAYERS.get(name).takes is Vocabulary}
+    assert layers <= {Row.parse(text).method for text in approximations}
+
+
+@pytest.mark.parametrize("rows", [[], ["gmm", "gmm epsilon=0.0"], ["trees", "flat"]])
+def test_no_row_and_a_row_twice_are_refused(rows):
+    with pytest.raises(OptionError):
+        parse_rows(rows, {})
+
+
+def test_what_is_neither_text_nor_tree_is_refused():
+    with pytest.raises(OptionError, match="give a row as a text"):
+        Row.of(("gmm", {"epsilon": 0.4}))
+
+
+def test_states_of_several_models_follow_each_other():
+    row = Row.parse("3 x gmm")
+    assert [list(row.states(number, 5)) for number in (0, 1)] == [[5, 6, 7], [8, 9, 10]]
