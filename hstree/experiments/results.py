@@ -658,9 +658,15 @@ def write_csv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(lines)
+    writer.writerows({key: _as_cell(value) for key, value in line.items()} for line in lines)
     with replacing(path) as file:
         file.write(text.getvalue().encode())
+
+
+def _as_cell(value: Any) -> Any:
+    """Value of a cell; text that spreadsheets would compute begins with an apostrophe."""
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
 
 
 def _csv_line(row: Row) -> dict[str, Any]:

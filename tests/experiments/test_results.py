@@ -29,6 +29,12 @@ def test_what_is_written_is_read(tmp_path):
     assert (tmp_path / "results.csv").read_text().splitlines()[1].startswith("kn3,baseline,kn3,,")
 
 
+@pytest.mark.parametrize("name", ["=1+2", "+1", "-1", "@a"])
+def test_no_cell_is_a_formula_of_a_spreadsheet(tmp_path, name):
+    results.write_csv(tmp_path / "x.csv", [{"name": name, "log_z": -0.5}])
+    assert (tmp_path / "x.csv").read_text() == f"name,log_z\n'{name},-0.5\n"
+
+
 def test_a_pipe_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "results.json")
     with pytest.raises(FileFormatError, match="it is a pipe, not a regular file"):

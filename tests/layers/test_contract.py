@@ -1,10 +1,12 @@
 """What every registered output layer keeps: normalisation, gradients, start, saving, search.
 
-A layer of the tests takes part (`tests.layers.dense`), so that the contract holds without a tree.
+A layer of the tests takes part (`tests.layers.dense`), so that the contract holds without a tree,
+and so do those of `examples/plugins`.
 """
 
 import json
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
 from hstree.tree import Tree
 from tests.layers.dense import DenseSoftmax
+from tests.plugins import example_plugins
 from tests.texts import corpus_of, markov_lines
 
 WORDS = [EOS, *"abcdefg"]
@@ -60,15 +63,22 @@ VARIANTS = {
 DENSE = "tests.layers.dense:DenseSoftmax"
 
 
-@pytest.fixture(autouse=True)
-def dense_layer(monkeypatch):
-    monkeypatch.setitem(LAYERS.native, "dense", DENSE)
+@contextmanager
+def more_layers():
+    with example_plugins(), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(LAYERS.native, "dense", DENSE)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered():
+    with more_layers():
+        yield
 
 
 def specs():
     """Yield every registered layer over everything that it is made over."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LAYERS.native, "dense", DENSE)
+    with more_layers():
         for name, kind in LAYERS.all().items():
             for source, made_over in SOURCES[kind.takes].items():
                 if source in REFUSED.get(name, ()):
@@ -91,6 +101,10 @@ def drawn(spec, seed=0, batch=7, dtype=np.float64):
         parameter[...] = rng.standard_normal(parameter.shape)
     hidden = rng.standard_normal((batch, spec.views * DIM)).astype(dtype)
     return layer, hidden, rng.integers(0, layer.n_labels, batch)
+
+
+def test_the_layer_of_the_documentation_is_held_to_this():
+    assert "smoothed" in LAYERS.all()
 
 
 @every_layer
@@ -260,10 +274,12 @@ def made_over(text, kind):
     return hstree.build("huffman", text) if kind.takes is Tree else text.vocabulary
 
 
+with example_plugins():
+    every_model = pytest.mark.parametrize("model", MODELS.all())
 OPTIONS = {"dim": 8, "epochs": 2, "batch_size": 64}
 
 
-@pytest.mark.parametrize("model", MODELS.all())
+@every_model
 @pytest.mark.parametrize("layer", ["tree", "dense"])
 def test_every_model_trains_on_every_layer(layer, model, splits, tmp_path):
     spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)
