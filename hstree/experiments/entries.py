@@ -113,11 +113,6 @@ class Method:
         return self.takes_vectors or by_vectors
 
     @property
-    def needs_model(self) -> bool:
-        """Whether it needs the model that learned the vectors, in an option that is not set."""
-        return self.takes_vectors and self._values.get("model", "") is None
-
-    @property
     def reads_vectors(self) -> bool:
         """Whether an option names a file of vectors, whose training was not timed."""
         return self._values.get("vectors_file") is not None

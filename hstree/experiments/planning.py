@@ -349,10 +349,6 @@ def _trial(work: Work, entry: Trained, seed: int, vectors: Vectors) -> tuple[flo
     """
     if not isinstance(entry, Method):
         return 0.0, work.spec(entry, seed)
-    if entry.needs_model:  # its tree has the shape of the model's
-        source = entry.vectors_from or RANDOM
-        like = _kept_layer(work, source, seed) or _trial(work, source, seed, vectors)[1]
-        return 0.0, like if like.tree is None else entry.over(like.tree)
     of_words, options = vectors(), entry.seeded(seed)
     began = time.perf_counter()
     if entry.takes_vectors:

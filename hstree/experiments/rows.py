@@ -28,7 +28,6 @@ from hstree.experiments.results import (
     Spread,
     finite,
 )
-from hstree.layers.tied import TIED_ROWS
 from hstree.models import kind_of
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
@@ -91,15 +90,11 @@ def mean_perplexity(nlls: Sequence[Float64], some: Bool) -> float | None:
 def parameters_of(model: Path) -> int:
     """Return the number of parameters of a saved model, without reading them.
 
-    Tensors of integers are tables of the training text, which nothing trains. Tied output vectors
-    are copies of input vectors.
+    Tensors of integers are tables of the training text, which nothing trains.
     """
     with safe_open(model / "weights.safetensors", "numpy") as tensors:
         slices = {name: tensors.get_slice(name) for name in tensors.keys()}  # noqa: SIM118
-    sizes = (math.prod(t.get_shape()) for t in slices.values() if t.get_dtype().startswith("F"))
-    tied = slices[TIED_ROWS].get_shape()[0] if TIED_ROWS in slices else 0
-    parameters: int = sum(sizes) - tied * slices["embedding"].get_shape()[1]
-    return parameters
+    return sum(math.prod(t.get_shape()) for t in slices.values() if t.get_dtype().startswith("F"))
 
 
 def code_lengths(tree: Tree, counts: Int64) -> list[LengthCount]:

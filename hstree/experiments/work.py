@@ -645,10 +645,8 @@ def builder_input(
     """Return the input and the options to build a tree with.
 
     The vectors of the run in `learned` are the input or a file among the options, if they are
-    needed, and its model is an option; a tree that needs none is built from the training split.
+    needed; a tree that needs none is built from the training split.
     """
-    if entry.needs_model:
-        return vectors_of(learned), {**options, "model": learned / "model"}
     if entry.takes_vectors:
         return vectors_of(learned), dict(options)
     if entry.needs_vectors:

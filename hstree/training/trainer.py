@@ -400,8 +400,7 @@ class Trainer(ABC, Generic[M]):
 
     def _weights(self) -> dict[str, Array]:
         """Return what the best epoch is kept of."""
-        layer = self.layer
-        return {**self.model.parameters(), **layer.parameters(), **layer.assignment()}
+        return {**self.model.parameters(), **self.layer.parameters()}
 
     def _state(self, history: History) -> State:
         """Return all that a training needs to go on from its place."""

@@ -53,8 +53,7 @@ SETTINGS = {
 }
 
 with example_plugins():
-    #: All but those that need a trained model.
-    METHODS = {name: one for name, one in hstree.builders().items() if name != "learned"}
+    METHODS = hstree.builders()
 CASES = [
     pytest.param(method, options, id=" ".join([method, *(f"{k}={v}" for k, v in options.items())]))
     for method in METHODS

@@ -279,24 +279,6 @@ def test_arguments_are_checked_before_the_first_round_is_asked_for(splits, tmp_p
     assert not (tmp_path / "b").exists()
 
 
-def test_words_are_assigned_anew_by_the_best_model_so_far(splits, tmp_path, trainings):
-    given = {"methods": ["learned"], "rounds": 2, **SMALL}
-    plans = []
-    done = dict(bootstrap(splits, tmp_path / "b", planned=plans.append, **given))
-    assert [run.seconds > 0 for run in plans[0].runs] == [True] * 3
-    first = tmp_path / "b" / "round-0"
-    expected = hstree.build("learned", vectors_of(first), model=first / "model")
-    found = hstree.load(tmp_path / "b" / "round-1" / "tree.json")
-    assert found == expected
-    assert found.meta["moved"]["words"] > 0
-    best = min(("round-0", "round-1"), key=lambda name: done[name].valid)
-    last = hstree.load(tmp_path / "b" / "round-2" / "tree.json")
-    assert last.meta["input"]["sha256"] == vectors_of(tmp_path / "b" / best).sha256
-    trainings.clear()
-    assert dict(bootstrap(splits, tmp_path / "b", **given)) == done
-    assert trainings == []
-
-
 def test_rounds_may_have_another_layer_over_their_trees(splits, tmp_path, trainings):
     over = Method("gmm", layer="ngrams", layer_options={"words": 2})
     done = dict(bootstrap(splits, tmp_path / "b", methods=[over], **SMALL))

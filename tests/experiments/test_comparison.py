@@ -70,7 +70,7 @@ def test_every_row_has_its_figures(compared, splits):
         assert sum(band.tokens for band in lengths) == pytest.approx(len(splits.train))
         model = LanguageModel.load(home / row.runs[0].folder / "model")
         arrays = (
-            *(model.context_model.embedding, model.context_model.positions[0]),
+            *(model.context_model.embedding, model.context_model.position),
             *(model.layer.weight, model.layer.bias),
         )
         assert row.parameters == sum(array.size for array in arrays)

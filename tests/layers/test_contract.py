@@ -44,19 +44,8 @@ SOURCES = {
     },
     Vocabulary: {"words": Vocabulary(WORDS, COUNTS), "one word": Vocabulary([EOS], [3])},
 }
-#: Sources that a layer refuses: labels with several codes, codes of different lengths.
-REFUSED = {
-    "levels": {"wide"},
-    "tied": {"wide"},
-    "reassigned": {"wide", "binary", "classes"},
-}
 #: Options with which a layer takes part too, over the first of its sources.
 VARIANTS = {
-    "levels": [
-        {"upper_levels": 2, "lower_dim": 2},
-        {"rare": 0.3, "own_positions": True},
-        {"upper_levels": 3, "rare": 0.1, "lower_dim": 3, "own_positions": True},
-    ],
     "adaptive": [{"cutoffs": "2,5", "factor": 2.0}],
     "differentiated": [{"bands": "2:2,5:1,*:1", "projected": p} for p in (True, False)],
 }
@@ -81,8 +70,6 @@ def specs():
     with more_layers():
         for name, kind in LAYERS.all().items():
             for source, made_over in SOURCES[kind.takes].items():
-                if source in REFUSED.get(name, ()):
-                    continue
                 yield pytest.param(layer_spec(made_over, name), id=f"{name}, {source}")
         for name, variants in VARIANTS.items():
             made_over = next(iter(SOURCES[LAYERS.get(name).takes].values()))
@@ -99,7 +86,7 @@ def drawn(spec, seed=0, batch=7, dtype=np.float64):
     layer = spec.new(DIM, dtype=dtype, random_state=seed)
     for parameter in layer.parameters().values():
         parameter[...] = rng.standard_normal(parameter.shape)
-    hidden = rng.standard_normal((batch, spec.views * DIM)).astype(dtype)
+    hidden = rng.standard_normal((batch, DIM)).astype(dtype)
     return layer, hidden, rng.integers(0, layer.n_labels, batch)
 
 
@@ -197,7 +184,7 @@ def test_an_untrained_layer_is_the_unigram_distribution(spec):
         layer = spec.new(DIM, counts=counts, dtype=np.float64)
         used = counts if counts is not None else spec.vocabulary.counts
         mass = np.maximum(used, 0.5)
-        probabilities = np.exp(layer.log_prob(np.ones((1, spec.views * DIM))))[0]
+        probabilities = np.exp(layer.log_prob(np.ones((1, DIM))))[0]
         np.testing.assert_allclose(probabilities, mass / mass.sum(), rtol=1e-9)
 
 
@@ -217,7 +204,7 @@ def test_top_k_is_the_head_of_log_prob(spec):
 @every_layer
 def test_equal_labels_are_in_the_order_of_their_ids(spec):
     layer = spec.new(DIM, counts=np.ones(len(spec.labels), int), dtype=np.float64)
-    labels, _ = layer.top_k(np.zeros((1, spec.views * DIM)), 5)
+    labels, _ = layer.top_k(np.zeros((1, DIM)), 5)
     assert labels[0].tolist() == list(range(len(spec.labels)))[:5]
 
 

@@ -24,7 +24,7 @@ from tests.texts import corpus_of, markov_lines
 
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
 #: Options with which a layer has gradients, a partition or a tree that last for several batches.
-OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}, "reassigned": {"every": 7}}
+OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
 #: Every layer in the language model; every model over a tree.
 KINDS = [("lbl", name) for name in LAYERS.all()]
 KINDS += [(name, "tree") for name in MODELS.all() if name != "lbl"]
@@ -42,8 +42,7 @@ def texts(tmp_path_factory):
 
 def spec_of(layer, corpus):
     words = corpus.counted_vocabulary()
-    method = {"tied": "flat", "reassigned": "balanced"}.get(layer, "huffman")
-    over = hstree.build(method, words) if LAYERS.all()[layer].takes is Tree else words
+    over = hstree.build("huffman", words) if LAYERS.all()[layer].takes is Tree else words
     return layer_spec(over, layer, **OPTIONS.get(layer, {}))
 
 
