@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from safetensors import safe_open
 
+from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
 from hstree.data.text_score import perplexity
 from hstree.experiments.evaluation import Splits
@@ -228,6 +229,16 @@ def _bounds(band: int) -> dict[str, Any]:
     if band > len(_BAND_STARTS):
         return {"least": None, "most": None}
     return {"least": 10 ** (band - 1) if band else 0, "most": 10**band - 1}
+
+
+def chosen_from(rows: Sequence[Row], choice: Choice, noun: str) -> str:
+    """What a choice is made from; among trees, flat softmaxes are counted by themselves."""
+    flat = sum(row.tree is not None and row.tree.nodes == 1 and row.seen is None for row in rows)
+    if noun != "tree" or not flat:
+        return plural(choice.among, noun)
+    softmaxes = "the flat softmax" if flat == 1 else f"{flat} flat softmaxes"
+    trees = choice.among - flat
+    return f"{plural(trees, noun)} and {softmaxes}" if trees else softmaxes
 
 
 def choice(rows: Sequence[Row], within: float = TOLERANCE) -> Choice | None:
