@@ -2,8 +2,13 @@
 
 All rows have the same TF-IDF features, the same objective (`C`) and the same solver, L-BFGS run
 until it converges: what differs is the tree. `LogisticRegression` is scikit-learn's
-multinomial one; a flat tree is the same model. The data are `20news-bydate.tar.xz` under
-``$HSTREE_TEST_DATA/20news``: `train.jsonl` and `test.jsonl`, with the keys `group` and `text`.
+multinomial one; a flat tree is the same model. "taxonomy" is the tree of the groups' names, whose
+parts between dots are its nodes. "p" is of McNemar's exact test of the accuracy against that of
+`LogisticRegression`.
+
+The data are scikit-learn's `fetch_20newsgroups`, which downloads them once, or a tar of
+`train.jsonl` and `test.jsonl` with the keys `group` and `text`: by default
+``$HSTREE_TEST_DATA/20news/20news-bydate.tar.xz``, where that variable is set.
 
     python -m benchmarks.newsgroups [--data FILE] [--C 10] [--json FILE]
 """
@@ -14,20 +19,26 @@ import json
 import os
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
+import numpy as np
+from scipy.stats import binomtest
+from sklearn.datasets import fetch_20newsgroups
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from benchmarks import table
+from hstree.formats.nested import from_nested
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
-#: Classifiers to compare: a name, and the parameters. The last takes minutes, since its
-#: nodes are moved together; it is left out unless asked for.
+#: Classifiers to compare: a name, and the parameters; "taxonomy" gets its tree from the groups. The
+#: last takes minutes, since its nodes are moved together; it is left out unless asked for.
 TREES: dict[str, dict[str, Any]] = {
     "flat": {"builder": "flat"},
+    "taxonomy": {},
     "gmm": {"builder": "gmm"},
     "kmeans": {"builder": "kmeans"},
     "kmeans, balanced": {"builder": "kmeans", "builder_options": {"balanced": True}},
@@ -44,8 +55,9 @@ TREES: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     parser = table.parser(__doc__)
-    folder = os.path.join(os.environ.get("HSTREE_TEST_DATA", ""), "20news")
-    parser.add_argument("--data", default=os.path.join(folder, "20news-bydate.tar.xz"))
+    folder = os.environ.get("HSTREE_TEST_DATA")
+    tar = folder and os.path.join(folder, "20news", "20news-bydate.tar.xz")
+    parser.add_argument("--data", default=tar, help="a tar (default: scikit-learn's data)")
     parser.add_argument("--C", type=float, default=10.0, help="inverse strength of the penalty")
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--trees", nargs="+", choices=list(TREES), default=list(TREES)[:-1])
@@ -55,18 +67,22 @@ def main() -> None:
     )
 
 
-def compare(data: str, C: float, tol: float, trees: list[str]) -> Iterator[dict[str, Any]]:
+def compare(data: str | None, C: float, tol: float, trees: list[str]) -> Iterator[dict[str, Any]]:
     """Fit and score scikit-learn's model, then one on each tree."""
     train, test = read(data, "train"), read(data, "test")
     features = TfidfVectorizer(sublinear_tf=True)
     X_train, X_test = features.fit_transform(train[0]), features.transform(test[0])
+    taxonomy = from_nested(nested(sorted(set(train[1]))))
     models: dict[str, Any] = {
         "LogisticRegression": LogisticRegression(C=C, tol=tol, max_iter=1000),
         **{
-            name: HierarchicalSoftmaxClassifier(**TREES[name], C=C, tol=tol, max_iter=1000)
+            name: HierarchicalSoftmaxClassifier(
+                **TREES[name] or {"tree": taxonomy}, C=C, tol=tol, max_iter=1000
+            )
             for name in trees
         },
     }
+    right_of_first: Any = None  # which test posts LogisticRegression classifies right
     for name, model in models.items():
         began = time.perf_counter()
         model.fit(X_train, train[1])
@@ -74,19 +90,44 @@ def compare(data: str, C: float, tol: float, trees: list[str]) -> Iterator[dict[
         proba = model.predict_proba(X_test)
         predicted = time.perf_counter()
         tree = getattr(model, "tree_", None)
+        right = model.classes_[proba.argmax(axis=1)] == np.asarray(test[1])
+        right_of_first = right if right_of_first is None else right_of_first
         yield {
             "model": name,
             "scores/target": 20.0 if tree is None else tree.stats().scores_per_target,
             "iterations": int(max(model.n_iter_)) if tree is None else model.n_iter_,
             "fit s": fitted - began,
             "predict s": predicted - fitted,
-            "accuracy": 100 * float((model.classes_[proba.argmax(axis=1)] == test[1]).mean()),
+            "accuracy": 100 * float(right.mean()),
+            "p": mcnemar(right, right_of_first),
             "log-loss": float(log_loss(test[1], proba, labels=model.classes_)),
         }
 
 
-def read(path: str, part: str) -> tuple[list[str], list[str]]:
+def nested(names: Sequence[str], depth: int = 1) -> Any:
+    """Lists of sorted names that share their first parts between dots; one name is itself.
+
+    >>> nested(["alt.atheism", "rec.autos", "rec.sport.baseball", "rec.sport.hockey"])
+    ['alt.atheism', ['rec.autos', ['rec.sport.baseball', 'rec.sport.hockey']]]
+    """
+    if len(names) == 1:
+        return names[0]
+    parts = groupby(names, key=lambda name: name.split(".")[:depth])
+    branches = [nested(list(part), depth + 1) for _, part in parts]
+    return branches if len(branches) > 1 else branches[0]
+
+
+def mcnemar(right: Any, other: Any) -> float:
+    """P value of the difference of two accuracies on the same samples."""
+    better, worse = int((right & ~other).sum()), int((other & ~right).sum())
+    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+
+
+def read(path: str | None, part: str) -> tuple[list[str], list[str]]:
     """Return the texts and the groups of a split."""
+    if path is None:
+        data: Any = fetch_20newsgroups(subset=part)
+        return data.data, [data.target_names[group] for group in data.target]
     with tarfile.open(path) as archive:
         for member in archive:
             file = archive.extractfile(member)

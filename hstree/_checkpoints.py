@@ -1,12 +1,14 @@
 """Checkpoints: states of a training or a build that is not finished, from which it goes on.
 
 Work that was stopped at any moment and goes on from its last checkpoint ends with the same bits
-as work that was never stopped. A checkpoint is one safetensors file, whose metadata holds a JSON
-object; it is written beside and renamed. Two are kept, so that a damaged one costs minutes.
+as work that was never stopped. A checkpoint is one file, written beside and renamed: a line with
+the SHA-256 of all that follows, a line of JSON, and the arrays as safetensors. Two are kept, so
+that a damaged one costs minutes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -14,18 +16,19 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
 from hstree._compiled import kernels, n_threads
-from hstree._files import make_folder, replacing
+from hstree._files import make_folder, open_regular, replacing
+from hstree._text import one_line
 from hstree._typing import Array
 from hstree._version import __version__
 from hstree.errors import FileFormatError
@@ -36,7 +39,8 @@ MINUTES = 5.0
 KEPT = 2
 #: Seconds after which the checkpoints of other work are removed.
 ABANDONED = 30 * 24 * 3600
-_NAME = re.compile(r"(\d{9})\.safetensors")
+R = TypeVar("R")
+_NAME = re.compile(r"(\d{9})\.checkpoint")
 _FOLDER = re.compile(r"[0-9a-f]{16}")
 
 
@@ -122,31 +126,40 @@ class Checkpoints:
         number = int(files[0].stem) + 1 if files else 0
         record = {"key": self.key, "made_by": self._conditions, **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
-        content = tensors_to_bytes(arrays, {"hstree": json.dumps(record)})
-        with replacing(self.folder / f"{number:09}.safetensors") as file:
-            file.write(content)
+        line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)
+        with replacing(self.folder / f"{number:09}.checkpoint") as file:
+            file.writelines([_checksum(line, tensors), line, tensors])
         for old in self._files()[KEPT:]:
             old.unlink(missing_ok=True)
         for other in self.folder.parent.iterdir():
             if _FOLDER.fullmatch(other.name) and time.time() - other.stat().st_mtime > ABANDONED:
                 shutil.rmtree(other, ignore_errors=True)
 
-    def read(self, arrays: Mapping[str, Array]) -> State | None:
-        """Return the newest checkpoint whose arrays have these names and shapes; None without one.
+    def restore(self, apply: Callable[[State], R]) -> R | None:
+        """Return what `apply` makes of the newest checkpoint; None without one.
 
-        Warns where it was written by other versions or another number of threads, by which the
-        last digits of what follows may differ.
+        One that is damaged, or from which `apply` raises, is removed with a warning, and the one
+        before is taken; so `apply` changes nothing before it raises. Warns, too, where it was
+        written by other versions or another number of threads, by which the last digits of what
+        follows may differ.
         """
         for file in [] if self._fresh else self._files():
-            state = _read(file)
-            if state is None or state.record.get("key") != self.key:
+            try:
+                state = _read(file)
+                if state.record.get("key") != self.key:
+                    continue
+                before = dict(state.record["made_by"])
+                result = apply(state)
+            except Exception as error:  # damage, and other versions, raise errors of any kind
+                with suppress(OSError):
+                    file.unlink()
+                warnings.warn(
+                    f"the {self._work} cannot go on from {file}, and goes on from the state before "
+                    f"or starts anew: {one_line(error)}",
+                    stacklevel=2,
+                )
                 continue
-            if any(
-                name not in state.arrays or state.arrays[name].shape != array.shape
-                for name, array in arrays.items()
-            ):
-                continue
-            before, now = state.record["made_by"], self._conditions
+            now = self._conditions
             changed = [f"{k} {before.get(k)} -> {v}" for k, v in now.items() if before.get(k) != v]
             if changed:
                 warnings.warn(
@@ -154,7 +167,7 @@ class Checkpoints:
                     "its last digits may differ",
                     stacklevel=2,
                 )
-            return state
+            return result
         return None
 
     def remove(self) -> None:
@@ -171,15 +184,21 @@ class Checkpoints:
         return sorted(found, reverse=True)
 
 
-def _read(file: Path) -> State | None:
-    """Return the state that a file holds; None if it cannot be read."""
-    try:
-        with safe_open(file, "numpy") as tensors:
-            record = json.loads((tensors.metadata() or {})["hstree"])
-            arrays = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
-    except (OSError, ValueError, KeyError, SafetensorError):
-        return None
-    return State(arrays, record) if isinstance(record, dict) else None
+def _checksum(*parts: bytes) -> bytes:
+    """Return the first line of a checkpoint of these parts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest().encode() + b"\n"
+
+
+def _read(file: Path) -> State:
+    """Return the state that a file holds; raises an error of any kind where it is damaged."""
+    with open_regular(file) as content:
+        checksum, line, tensors = content.readline(), content.readline(), content.read()
+    if checksum != _checksum(line, tensors):
+        raise FileFormatError("its checksum is not that of its content")
+    return State(tensors_from_bytes(tensors), json.loads(line))
 
 
 def made_by() -> dict[str, Any]:

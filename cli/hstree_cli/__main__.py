@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
+from typing import NoReturn
 
 
 class Interrupted(KeyboardInterrupt):
@@ -18,28 +20,58 @@ class Interrupted(KeyboardInterrupt):
     """
 
 
+#: Seconds after which a signal whose exception Python discarded comes again.
+AGAIN = 0.05
+_came: list[int] = []  # signals for which an exception was raised
+_again: list[threading.Timer] = []
+
+
 def run() -> None:
     """Run the program on the command line's arguments."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, _interrupt)
+        sys.unraisablehook = _deliver_again
         from hstree_cli import main
 
         main.run()
     except KeyboardInterrupt:
-        # `hstree_cli.terminal` may be what was being imported.
-        print("hstree: error: interrupted", file=sys.stderr)
-        sys.exit(130)
+        _end_interrupted()
+    except SystemExit as end:
+        if end.code or not _came:
+            raise
+        _end_interrupted()  # some code of others has caught the exception
     finally:
         # While Python shuts down, the exception could only print a traceback.
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, signal.SIG_DFL)
+        for timer in _again:
+            timer.cancel()
 
 
-def _interrupt(*_: object) -> None:
+def _end_interrupted() -> NoReturn:
+    # `hstree_cli.terminal` may be what was being imported.
+    print("hstree: error: interrupted", file=sys.stderr)
+    sys.exit(130)
+
+
+def _interrupt(number: int, _: object) -> None:
+    _came.append(number)
     raise Interrupted
+
+
+def _deliver_again(discarded: sys.UnraisableHookArgs) -> None:
+    """Raise a signal again whose exception Python discards, in a finaliser or a callback.
+
+    In this function it would be discarded, too; so it comes a moment later.
+    """
+    if not issubclass(discarded.exc_type, Interrupted):
+        sys.__unraisablehook__(discarded)
+        return
+    _again.append(threading.Timer(AGAIN, signal.raise_signal, [_came[-1]]))
+    _again[-1].start()
 
 
 if __name__ == "__main__":

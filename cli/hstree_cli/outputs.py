@@ -1,6 +1,7 @@
 """Outputs of commands: checked before the work, written before anything is printed.
 
-An output never replaces a file that the command reads, nor another output.
+No output is, lies inside or contains anything that the command reads (`check_apart`), and none
+replaces another output.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import product
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 
@@ -113,12 +114,13 @@ def check_file(
     endings: tuple[str, ...] = (),
     *,
     force: bool = True,
-    apart_from: Iterable[object] = (),
+    reads: Iterable[object] = (),
+    beside: Iterable[Path | None] = (),
 ) -> None:
     """Refuse a path where no file can be written, or where one must not be replaced.
 
     `option` names the path in messages, `endings` are those that the file may have (empty for
-    any), `apart_from` has the files that the command reads and its other outputs.
+    any), `reads` is what the command reads (as for `check_apart`), `beside` has its other outputs.
     """
     from hstree._files import resolved
     from hstree.errors import FileFormatError, OptionError
@@ -129,7 +131,7 @@ def check_file(
         raise OptionError(f"{option} {path}: the file's name must end in {' or '.join(endings)}")
     if path.is_dir():
         raise FileFormatError(f"{option} {path} is a folder; name a file in it")
-    _refuse_same([path], apart_from, path, option)
+    check_apart(path, option, [*reads, *beside])
     if path.exists() and not force:
         raise FileFormatError(
             f"{path} exists; add --force to replace it, or choose another place with {option}"
@@ -143,18 +145,23 @@ def check_folder(
     names: Iterable[str] = (),
     *,
     force: bool = True,
-    apart_from: Iterable[object] = (),
+    reads: Iterable[object] = (),
+    beside: Iterable[Path | None] = (),
 ) -> None:
     """Refuse a path where no folder can be made, or where files must not be replaced.
 
-    `names` are the files and folders that are written into it; the rest is as for `check_file`.
+    `names` are the files and folders that are written into it, of which none may be an output
+    `beside` it; the rest is as for `check_file`.
     """
     from hstree.errors import FileFormatError
 
     if path is None:
         return
+    reads = list(reads)
+    check_apart(path, option, reads)
     targets = [path / name for name in names]
-    _refuse_same(targets, apart_from, path, option)
+    for target in targets:
+        check_apart(target, option, [*reads, *beside])
     existing = next((target for target in targets if target.exists()), None)
     if existing is not None and not force:
         raise FileFormatError(
@@ -166,26 +173,66 @@ def check_folder(
     _check_writable(nearest, path, option)
 
 
-def _refuse_same(
-    targets: Iterable[Path], apart_from: Iterable[object], path: Path, option: str
-) -> None:
-    """Refuse targets that are one of the files, or a folder that contains one."""
+def check_apart(output: Path, option: str, reads: Iterable[object]) -> None:
+    """Refuse an output that is, lies inside or contains anything that the command reads.
+
+    `reads` has files and folders, by their paths or as they were typed: "-" is standard input;
+    what is no path (None, numbers) is skipped. Hard and symbolic links are the file that they
+    lead to, those inside a folder that is read, too.
+    """
     from hstree.errors import FileFormatError
 
-    others = [other for other in apart_from if isinstance(other, str | Path)]
-    for target, other in product(targets, others):
-        if _is_or_contains(target, other):
-            raise FileFormatError(
-                f"{option} {path} would replace {other}, which this command reads or writes, "
-                f"too; choose another place with {option}"
-            )
+    ours = _identities(output)
+    for read in filter(None, reads):
+        if not isinstance(read, str | Path):
+            continue
+        source = Path("/dev/stdin" if read == "-" else read)
+        # A link to the output can lie in a folder that is read only where the output exists.
+        inside = source.rglob("*") if output.exists() and source.is_dir() else ()
+        for path in chain([source, *_companions(source)], inside):
+            theirs = _identities(path)
+            if ours[0] in theirs or theirs[0] in ours:
+                raise FileFormatError(
+                    f"{option} {output} is, holds or lies in {path}, which this command "
+                    f"reads or writes, too; choose another place with {option}"
+                )
 
 
-def _is_or_contains(target: Path, other: str | Path) -> bool:
-    if not (target.exists() and os.path.exists(other)):
-        return os.path.abspath(target) == os.path.abspath(other)
-    inside = target.is_dir() and Path(other).resolve().is_relative_to(target.resolve())
-    return inside or os.path.samefile(target, other)
+def files_named(options: Mapping[str, Any]) -> list[Path]:
+    """Files that options of a method or layer name: their paths, and words that name trees."""
+    from hstree.tree.files import ENDINGS
+
+    values = options.values()
+    trees = [Path(value) for value in values if isinstance(value, str) and value.endswith(ENDINGS)]
+    return [*(value for value in values if isinstance(value, Path)), *trees]
+
+
+def files_of_rows(rows: Iterable[object]) -> Iterator[Path]:
+    """Files that the options of a comparison's rows, and of the layers over their trees, name."""
+    for row in rows:
+        single = getattr(row, "of", row)
+        yield from files_named(getattr(single, "options", {}))
+        yield from files_named(getattr(single, "layer_options", {}))
+
+
+def _identities(path: Path) -> list[tuple[int, int] | str]:
+    """Device and inode of a path and of each folder above it; the name of what is not there."""
+    real = Path(os.path.realpath(path))
+    identities: list[tuple[int, int] | str] = []
+    for part in (real, *real.parents):
+        try:
+            status = part.stat()
+            identities.append((status.st_dev, status.st_ino))
+        except OSError:
+            identities.append(str(part))
+    return identities
+
+
+def _companions(path: Path) -> list[Path]:
+    """Files that are read with a matrix, unless other labels are named."""
+    from hstree.data.word_files import labels_path
+
+    return [labels_path(path)] if path.suffix == ".npy" else []
 
 
 def _check_writable(folder: Path, path: Path, option: str) -> None:

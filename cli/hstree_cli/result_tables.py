@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hstree._compiled import n_threads
 from hstree._text import plural
-from hstree.experiments.rows import at_epoch_limit, parameters_of
+from hstree.experiments.rows import at_epoch_limit, chosen_from, parameters_of
 from hstree.experiments.runs import build_seconds
 from hstree.experiments.significance import BLOCK, FEWEST
 from hstree.layers.registry import LAYERS
@@ -417,7 +417,7 @@ def _advice(rows: Sequence[Row], choice: Choice) -> str:
     by_name = {row.name: row for row in rows}
     best, chosen = by_name[choice.best], by_name[choice.chosen]
     within = f"within {100 * choice.within:g}% of it"
-    text = f"Which {noun}? Of {plural(choice.among, noun)}, {best.name} has the lowest "
+    text = f"Which {noun}? Of {chosen_from(rows, choice, noun)}, {best.name} has the lowest "
     text += f"validation perplexity, {_valid_and_test(best)}"
     tied = [name for name in choice.tied if name != best.name]
     if chosen is best:

@@ -47,7 +47,6 @@ NATIVE = {
     "kmeans": "hstree.builders.kmeans:kmeans",
     "linkage": "hstree.builders.linkage:linkage",
     "semantic": "hstree.builders.semantic:semantic",
-    "learned": "hstree.builders.learned:learned",
     "wordnet": "hstree.builders.wordnet.builder:wordnet",
     "classes": "hstree.builders.classes:classes",
 }

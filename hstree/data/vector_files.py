@@ -153,11 +153,16 @@ def _is_text(line: bytes, d: int, name: str) -> bool:
 def _count_numbers(line: bytes) -> int:
     """Count the numbers at the end of a line; the first field is always a word."""
     count = 0
-    for field in reversed(line.replace(b"\t", b" ").split()[1:]):
+    for field in reversed(_fields(line.replace(b"\t", b" "))[1:]):
         if not _is_number(field):
             break
         count += 1
     return count
+
+
+def _fields(line: bytes) -> list[bytes]:
+    """Fields of a line of text, which spaces alone separate."""
+    return [field for field in line.rstrip(b" \r").split(b" ") if field]
 
 
 def _is_number(field: bytes) -> bool:
@@ -165,7 +170,8 @@ def _is_number(field: bytes) -> bool:
         float(field)
     except ValueError:
         return False
-    return b"_" not in field  # which Python allows between digits
+    # Python allows underscores between digits, and white space around them.
+    return b"_" not in field and field == field.strip()
 
 
 def _parse_text(
@@ -204,7 +210,7 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
     rows = _numbers(b" ".join(texts))
     if len(rows) != len(texts) * d:
         wrong = next(i for i, text in enumerate(texts) if len(_numbers(text)) != d)
-        fields = texts[wrong].split()
+        fields = _fields(texts[wrong])
         odd = next((field for field in fields if not _is_number(field)), None)
         what = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
         if odd is not None:
@@ -216,7 +222,7 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
 
 def _split_uneven(line: bytes, d: int, where: str) -> tuple[bytes, bytes]:
     """Split a line without exactly d spaces: a word with spaces, or a row of the wrong length."""
-    fields = [field for field in line.split(b" ") if field]
+    fields = _fields(line)
     n = len(fields) - 1
     if n < d or (n > d and _is_number(fields[-d - 1])):
         raise InputError(
@@ -228,6 +234,8 @@ def _split_uneven(line: bytes, d: int, where: str) -> tuple[bytes, bytes]:
 
 def _numbers(text: bytes) -> Float32:
     """Parse numbers separated by spaces; fewer than there are fields if one is not a number."""
+    if any(space in text for space in (b"\v", b"\f", b"\r")):  # where NumPy would split, too
+        return np.empty(0, np.float32)
     with warnings.catch_warnings():
         # NumPy deprecates stopping early; the caller checks the length.
         warnings.simplefilter("error", DeprecationWarning)

@@ -24,6 +24,7 @@ from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.formats.edges import from_edges
 from hstree.tree import Tree
 
+_Item = tuple[Any, dict[str, Any]]  # a node of a graph and its attributes
 _HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="label" for="node" attr.name="label" attr.type="string"/>
@@ -67,8 +68,9 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     graph : networkx.DiGraph
         Edges lead from parent to child. A node without children is a label: its ``label``
         attribute, or the node itself as text. It may have several parents. ``count`` of the
-        labels, all or none, and ``name`` of the inner nodes are read. Children are in the order
-        of ``branch`` if all edges have one, else in that of the edges.
+        labels, all or none, is read. The name of an inner node is its ``name``, or the node
+        itself as text where that is not its number in the tree. Children are in the order of
+        ``branch`` if all edges have one, else in that of the edges.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     ------
     InputError
         When the graph is undirected, has not one root, a cycle, or a node of one child or several
-        parents.
+        parents, an inner node has a ``label`` or ``count``, or a label a ``name``.
     TreeError
         When two labels are the same, or a count is not a number of zero or more.
 
@@ -89,7 +91,7 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     >>> import networkx
     >>> tree = from_networkx(networkx.DiGraph([("animal", "cat"), ("animal", "dog")]))
     >>> tree.labels, tree.names
-    (('cat', 'dog'), None)
+    (('cat', 'dog'), ('animal',))
     """
     if not graph.is_directed() or graph.is_multigraph():
         raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
@@ -105,7 +107,10 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     tree = from_edges(parent, child, len(items), lambda i: repr(items[i][0]))
 
     leaves = [items[i] for i in tree.leaves.tolist()]
-    names = [items[i][1].get("name") for i in tree.nodes.tolist()]
+    nodes = [items[i] for i in tree.nodes.tolist()]
+    _refuse_misplaced(nodes, ("label", "count"), "children; hang a label under it instead")
+    _refuse_misplaced(leaves, ("name",), "no children; a label is called by its 'label'")
+    names = [_name(item, data, node) for node, (item, data) in enumerate(nodes)]
     return Tree(
         [str(data.get("label", item)) for item, data in leaves],
         tree.child_start,
@@ -115,7 +120,21 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     )
 
 
-def _counts(leaves: list[tuple[Any, dict[str, Any]]]) -> list[int] | None:
+def _name(item: Any, data: dict[str, Any], node: int) -> str | None:
+    """Name of an inner node; graphs of `to_networkx` call those without one by their number."""
+    name: str | None = data.get("name")
+    return str(item) if name is None and str(item) != str(node) else name
+
+
+def _refuse_misplaced(items: list[_Item], keys: tuple[str, ...], why: str) -> None:
+    """Refuse attributes that a tree cannot keep at these items; InputError with the first."""
+    for item, data in items:
+        for key in keys:
+            if data.get(key) is not None:
+                raise InputError(f"the node {item!r} has the {key} {data[key]!r} and {why}")
+
+
+def _counts(leaves: list[_Item]) -> list[int] | None:
     counts: list[Any] = [data.get("count") for _, data in leaves]
     if all(count is None for count in counts):
         return None

@@ -130,9 +130,10 @@ class AdaptiveSoftmax(OutputLayer):
                 arrays[f"tail{i}_bias"] = bias
         return arrays
 
-    def learning_rates(self) -> dict[str, float]:
+    def adagrad(self) -> dict[str, dict[str, float]]:
         """Return the factor on the learning rate of the projections."""
-        return {f"tail{i}_projection": self.projection_rate for i, _ in enumerate(self.tails, 1)}
+        names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
+        return {name: {"rate": self.projection_rate} for name in names}
 
     @classmethod
     def shapes(  # type: ignore[override]

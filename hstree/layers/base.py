@@ -176,10 +176,6 @@ class OutputLayer(ABC):
         """Return the integers that the layer took from the training text, for saved models."""
         return {}
 
-    def assignment(self) -> dict[str, Int64]:
-        """Return those `tables` that training changes, in place, together with the parameters."""
-        return {}
-
     def restore(self, tables: Mapping[str, Array]) -> None:  # noqa: B027
         """Take over the `tables` of a saved model, which set the lengths of `parameters`.
 
@@ -196,32 +192,11 @@ class OutputLayer(ABC):
         """
         return {}
 
-    def learning_rates(self) -> dict[str, float]:
-        """Return factors on the learning rate of a language model's training, by array.
+    def adagrad(self) -> dict[str, dict[str, float]]:
+        """Return what optimisers of arrays have in a language model's training, by array.
 
-        An array that is left out has the model's own rate.
-        """
-        return {}
-
-    def weight_decays(self) -> dict[str, float]:
-        """Return factors on the weight decay of a language model's training, by array.
-
-        An array that is left out has the model's own weight decay. Biases have none.
-        """
-        return {}
-
-    def initial_accumulators(self) -> dict[str, float]:
-        """Return what the sums of squared gradients begin with in Adagrad, by array; 0 by default.
-
-        The first steps of a row are short until its own gradients add up to more.
-        """
-        return {}
-
-    def tied_rows(self) -> dict[str, tuple[Int64, Int64]]:
-        """Return rows of parameters that are the input vectors of labels, by array.
-
-        The rows (n,) without repeats, and their labels (n,). A language model's training keeps them
-        equal; other models have no use for them.
+        Arguments of `hstree.training.adagrad.RowAdagrad`: `rate`, a factor on the learning rate,
+        and `initial_accumulator`.
         """
         return {}
 
@@ -246,15 +221,6 @@ class OutputLayer(ABC):
         Language models call this in training. `contexts` are those of `in_context`.
         """
         return self.in_context(contexts).loss(hidden, targets, rng)
-
-    @classmethod
-    def views(cls, **options: Any) -> int:
-        """Return the number of hidden vectors of an item that a layer of these options takes.
-
-        With 2, hidden vectors are (B, 2 d): those of the first view, then those of the second,
-        which a language model makes by other position matrices.
-        """
-        return 1
 
     @property
     def needs_contexts(self) -> bool:

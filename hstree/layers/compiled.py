@@ -1179,15 +1179,12 @@ class TreePass:
         columns = codes.parent_edge, codes.edge_row, tree.edge_branch, tree.edge_width
         edges = np.stack(columns, axis=1).astype(np.int32)
         self._codes = codes.label_start, codes.leaf_edge, edges
-        # edges of the root, whose decision is left out
-        left_out = tree.fan_out[0] if codes.below_root else 0
-        self.is_narrow = int(tree.edge_width[left_out:].max()) <= NARROW
+        self.is_narrow = int(tree.edge_width.max()) <= NARROW
         #: limits the threads of BLAS where there is anything for it to do
         self.one_thread: Callable[[], AbstractContextManager[object]] = (
             nullcontext if self.is_narrow else one_blas_thread
         )
         scores = np.where(tree.edge_width == 2, 1, tree.edge_width).astype(np.float64)
-        scores[:left_out] = 0
         tree.sum_down(scores)
         #: largest number of scores of one target
         self.most_scores = float(

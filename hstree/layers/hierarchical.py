@@ -7,14 +7,13 @@ in `node_groups`; top-k search is in `top_k`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from hstree._compiled import takes, twins
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.errors import InputError
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
@@ -362,25 +361,6 @@ class Pass:
         if grad_hidden is None:
             grad_hidden = np.zeros_like(self.hidden)
         return Gradients(grad_hidden, parameters)
-
-
-def check_single_codes(tree: Tree, layer: str) -> None:
-    """Refuse a tree in which a label has several codes; raises InputError."""
-    if not tree.has_single_codes:
-        raise InputError(
-            f"the layer {layer} takes trees with one code a label, and labels of this tree have up "
-            f"to {tree.codes_per_label.max()}"
-        )
-
-
-def renamed(gradients: Sequence[ParameterGradient], part: str) -> list[ParameterGradient]:
-    """Return gradients under the names of a layer that holds this one as a part of it."""
-    return [ParameterGradient(name_of(part, g.name), g.rows, g.values) for g in gradients]
-
-
-def name_of(part: str, name: str) -> str:
-    """Return the name of a parameter, such as "node_weight", for a part: "upper_weight"."""
-    return name.replace("node", part)
 
 
 def of_rows(rows: Int64 | slice, weight: Array, bias: Array) -> list[ParameterGradient]:

@@ -65,12 +65,9 @@ class NgramFeatures:
         return cls(empty, np.zeros(words + 1, np.int64), empty, n_labels, n_rows)
 
     @classmethod
-    def of_text(
-        cls, train: Windows, codes: Codes, words: int, min_count: int, levels: int | None = None
-    ) -> Self:
+    def of_text(cls, train: Windows, codes: Codes, words: int, min_count: int) -> Self:
         """Return those of the n-grams of a text that occur `min_count` times.
 
-        With `levels`, those of the nodes with fewer nodes above them alone.
         O(T log T) for each number of words and T tokens, and O(G depth) memory for G n-grams.
         """
         n_labels, n_rows = codes.tree.n_labels, int(codes.tree.row_start[-1])
@@ -93,7 +90,7 @@ class NgramFeatures:
                 cuts = np.searchsorted(place_of_gram, place_of_gram[SOME::SOME])
                 for some in map(slice, [0, *cuts], [*cuts, len(label)]):
                     of_some = number_of[place_of_gram[some]]
-                    keys.append(_keys(of_some, label[some], codes, n_rows, levels))
+                    keys.append(_keys(of_some, label[some], codes, n_rows))
                 contexts.append(distinct[used])
                 start.append(start[-1] + len(used))
                 task.advance()
@@ -202,13 +199,10 @@ def _column(train: Windows, back: int | None) -> Int64:
     return np.concatenate(columns)
 
 
-def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int, levels: int | None) -> Int64:
+def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:
     """Return the keys of the features of n-grams: those of the decisions on the target's codes."""
     tree, expansion = codes.tree, codes.expand(target)
     item, edge = expansion.code_item[expansion.decision_code], expansion.edge
-    if levels is not None:
-        is_upper = tree.depth[tree.edge_node[edge]] < levels
-        item, edge = item[is_upper], edge[is_upper]
     row = tree.edge_row[edge] + np.where(tree.edge_width[edge] > 2, tree.edge_branch[edge], 0)
     return _first_of_runs(np.sort(number[item] * n_rows + row))
 

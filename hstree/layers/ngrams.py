@@ -53,8 +53,6 @@ class NgramSoftmax(HierarchicalSoftmax):
     min_count : int
         Number of times that an n-gram, these words and the target, occurs in the training text, for
         its features.
-    levels : int, optional
-        Number of levels, the root's first, whose nodes have features; all by default.
 
     Attributes
     ----------
@@ -80,10 +78,9 @@ class NgramSoftmax(HierarchicalSoftmax):
         dtype: Any = np.float32,
         words: Annotated[int, Range(1, 64)] = 5,
         min_count: Annotated[int, Range(1)] = 2,
-        levels: Annotated[int | None, Range(1)] = None,
     ) -> None:
         super().__init__(tree, dim, counts=counts, dtype=dtype)
-        self.min_count, self.levels = min_count, levels
+        self.min_count = min_count
         self.features = NgramFeatures.none(words, tree.n_labels, len(self.weight))
         self.feature_weight: Array = np.zeros(0, dtype)
         # (B, words) numbers of the contexts that this is bound to
@@ -99,9 +96,7 @@ class NgramSoftmax(HierarchicalSoftmax):
         check_words_before(train, "n-gram features need")
         if len(self.features.contexts):
             return
-        self._take(
-            NgramFeatures.of_text(train, self.codes, self.words, self.min_count, self.levels)
-        )
+        self._take(NgramFeatures.of_text(train, self.codes, self.words, self.min_count))
 
     def _take(self, features: NgramFeatures) -> None:
         self.features = features
@@ -120,9 +115,9 @@ class NgramSoftmax(HierarchicalSoftmax):
         empty = NgramFeatures.none(self.words, self.n_labels, len(self.weight))
         self._take(empty.restored(tables))
 
-    def initial_accumulators(self) -> dict[str, float]:
+    def adagrad(self) -> dict[str, dict[str, float]]:
         """Return what the sums of squared gradients of features begin with."""
-        return {"feature_weight": INITIAL}
+        return {"feature_weight": {"initial_accumulator": INITIAL}}
 
     @classmethod
     def shapes(cls, source: Tree, dim: int, **options: Any) -> dict[str, tuple[int, ...]]:

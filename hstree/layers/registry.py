@@ -81,9 +81,6 @@ LAYERS = Registry(
     {
         TREE_LAYER: "hstree.layers.hierarchical:HierarchicalSoftmax",
         "ngrams": "hstree.layers.ngrams:NgramSoftmax",
-        "levels": "hstree.layers.levels:LevelSoftmax",
-        "tied": "hstree.layers.tied:TiedSoftmax",
-        "reassigned": "hstree.layers.reassigned:ReassignedSoftmax",
         "flat": "hstree.layers.flat:FlatSoftmax",
         "adaptive": "hstree.layers.adaptive:AdaptiveSoftmax",
         "differentiated": "hstree.layers.differentiated:DifferentiatedSoftmax",
@@ -185,11 +182,6 @@ class LayerSpec:
     def shapes(self, dim: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of a layer's parameters, which are not allocated."""
         return self.kind.layer.shapes(self.source, dim, **self.options)
-
-    @property
-    def views(self) -> int:
-        """Number of hidden vectors of an item that the layer takes (`OutputLayer.views`)."""
-        return self.kind.layer.views(**self.options)
 
     @property
     def is_flat(self) -> bool:

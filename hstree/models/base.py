@@ -357,7 +357,7 @@ class Model(Predictor, Generic[M]):
         return score(self.context_model, self.layer, self.windows(corpus), details=details)
 
     def hidden(self, contexts: Contexts) -> Array:
-        """Return the hidden vectors of contexts, a float32 array (B, d); (B, 2 d) of two views."""
+        """Return the hidden vectors of contexts, a float32 array (B, d)."""
         return self.context_model.hidden(self.context_ids(contexts))
 
     def log_prob(self, contexts: Contexts) -> Float64:
@@ -385,7 +385,7 @@ class Model(Predictor, Generic[M]):
         The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
         mean over all labels that are. Counts are those of the corpus.
         """
-        total = np.zeros((len(self.spec.labels), self.dim * self.spec.views))
+        total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
             labels, sums, times = sum_by_target(self.context_model.hidden(contexts), targets)
@@ -460,11 +460,8 @@ class Model(Predictor, Generic[M]):
 
     @property
     def n_parameters(self) -> int:
-        """Number of trained parameters; output vectors that are input vectors count once."""
-        arrays = self.parameters()
-        tied = self.layer.tied_rows()
-        twice: int = sum(len(rows) * arrays[name].shape[1] for name, (rows, _) in tied.items())
-        return sum(array.size for array in arrays.values()) - twice
+        """Number of trained parameters."""
+        return sum(array.size for array in self.parameters().values())
 
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""

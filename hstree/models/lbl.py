@@ -38,7 +38,7 @@ from hstree.models.base import (
     in_sorted_order,
     limits,
 )
-from hstree.training.adagrad import RowAdagrad, TiedAdagrad
+from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
@@ -157,15 +157,12 @@ class LanguageModel(Model["LogBilinear"]):
 
     def new_context_model(self, rng: np.random.Generator) -> LogBilinear:
         """Return an untrained context model."""
-        return LogBilinear(
-            self.spec.labels, self.dim, self.context, rng, full=self.full, views=self.spec.views
-        )
+        return LogBilinear(self.spec.labels, self.dim, self.context, rng, full=self.full)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of all parameters from the options and the layer's source alone."""
         d, n = self.dim, self.context
-        names = position_names(self.spec.views)
-        return super().shapes() | dict.fromkeys(names, (n, d, d) if self.full else (n, d))
+        return super().shapes() | {"position": (n, d, d) if self.full else (n, d)}
 
     def context_ids(self, contexts: Contexts) -> Int64:
         """Return contexts as label ids (B, n); shorter ones are padded with <eos> on the left."""
@@ -186,14 +183,12 @@ class LogBilinear(ContextModel):
     rng : numpy.random.Generator
     full : bool, default False
         Full position matrices (d, d) instead of diagonal ones.
-    views : int, default 1
-        Number of hidden vectors of a context, each by position matrices of its own.
 
     Attributes
     ----------
     embedding : float32 array (V, d)
-    positions : list of float32 arrays (n, d) or (n, d, d)
-        Position matrices of each view; the first of them belongs to the farthest word.
+    position : float32 array (n, d) or (n, d, d)
+        Position matrices; the first belongs to the farthest word.
     """
 
     def __init__(
@@ -204,72 +199,49 @@ class LogBilinear(ContextModel):
         rng: np.random.Generator,
         *,
         full: bool = False,
-        views: int = 1,
     ) -> None:
         drawn = rng.standard_normal((len(words), dim), np.float32) * np.float32(EMBEDDING_SCALE)
         self.embedding = in_sorted_order(words, drawn)
         one = np.eye(dim, dtype=np.float32) if full else np.ones(dim, np.float32)
-        self.positions: list[Array] = [np.repeat(one[None], context, axis=0) for _ in range(views)]
+        self.position: Array = np.repeat(one[None], context, axis=0)
 
     @property
     def full(self) -> bool:
         """Whether the position matrices are full."""
-        return self.positions[0].ndim == 3
+        return self.position.ndim == 3
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
-        names = position_names(len(self.positions))
-        return {"embedding": self.embedding, **dict(zip(names, self.positions, strict=True))}
+        return {"embedding": self.embedding, "position": self.position}
 
     def hidden(self, contexts: Integer) -> Array:
-        """Return the hidden vectors (B, views d) of contexts (B, n), label ids, farthest first."""
+        """Return the hidden vectors (B, d) of contexts (B, n), label ids, farthest first."""
         return self.forward(contexts)[0]
 
     def forward(self, contexts: Integer) -> tuple[Array, Array]:
-        """Return the hidden vectors (B, views d), and what `backward` takes beside them."""
-        passes = [self._forward(position, contexts) for position in self.positions]
-        hidden = [of_view for of_view, _ in passes]
-        return (hidden[0] if len(hidden) == 1 else np.hstack(hidden)), passes[0][1]
-
-    def _forward(self, position: Array, contexts: Integer) -> tuple[Array, Array]:
+        """Return the hidden vectors (B, d), and what `backward` takes beside them."""
         if not self.full:
-            return window_sum(self.embedding, position, contexts)
+            return window_sum(self.embedding, self.position, contexts)
         vectors = self.embedding.take(contexts, axis=0)
-        return np.einsum("bnd,ned->be", vectors, position, optimize=True), vectors
+        return np.einsum("bnd,ned->be", vectors, self.position, optimize=True), vectors
 
     def backward(
         self, contexts: Integer, vectors: Array, grad_hidden: Array
-    ) -> tuple[ParameterGradient, list[Array]]:
-        """Return the gradients with respect to the vectors of words that occur, and `positions`.
+    ) -> tuple[ParameterGradient, Array]:
+        """Return the gradients with respect to the vectors of words that occur, and `position`.
 
-        `vectors` are those that `forward` returned for the contexts (B, n); `grad_hidden`
-        (B, views d) is the gradient with respect to the hidden vectors.
+        `vectors` are those that `forward` returned for the contexts (B, n); `grad_hidden` (B, d)
+        is the gradient with respect to the hidden vectors.
         """
-        grads = np.hsplit(grad_hidden, len(self.positions))
-        passes = [
-            self._backward(position, contexts, vectors, np.ascontiguousarray(grad))
-            for position, grad in zip(self.positions, grads, strict=True)
-        ]
-        words, grad_words, _ = passes[0]
-        for _, more, _ in passes[1:]:
-            grad_words += more
-        grad_positions = [grad_position for _, _, grad_position in passes]
-        return ParameterGradient("embedding", words, grad_words), grad_positions
-
-    def _backward(
-        self, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
-    ) -> tuple[Int64, Array, Array]:
-        """Return the words that occur, ascending, and the gradients of them and of a position."""
-        if not self.full:
-            return window_sum_backward(self.embedding, position, contexts, vectors, grad_hidden)
-        grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
-        grad_vectors = np.einsum("be,ned->bnd", grad_hidden, position, optimize=True)
-        return (*sum_by_word(contexts, grad_vectors, len(self.embedding)), grad_position)
-
-
-def position_names(views: int) -> list[str]:
-    """Return the names of position matrices in saved models: position, position_2, ..."""
-    return ["position", *(f"position_{i}" for i in range(2, views + 1))]
+        if self.full:
+            grad_position = np.einsum("be,bnd->ned", grad_hidden, vectors, optimize=True)
+            by_place = np.einsum("be,ned->bnd", grad_hidden, self.position, optimize=True)
+            words, grad_words = sum_by_word(contexts, by_place, len(self.embedding))
+        else:
+            words, grad_words, grad_position = window_sum_backward(
+                self.embedding, self.position, contexts, vectors, grad_hidden
+            )
+        return ParameterGradient("embedding", words, grad_words), grad_position
 
 
 class LogBilinearTrainer(Trainer[LogBilinear]):
@@ -285,28 +257,20 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         )
         self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
         self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
-        self.positions = [RowAdagrad(position) for position in self.model.positions]
-        rates, sums = self.layer.learning_rates(), self.layer.initial_accumulators()
-        decays = self.layer.weight_decays()
+        self.position = RowAdagrad(self.model.position)
+        options = self.layer.adagrad()
         # Biases do not decay.
-        own = {
+        self.output = {
             name: RowAdagrad(
-                array,
-                model.weight_decay * decays.get(name, 1.0) if array.ndim > 1 else 0.0,
-                rates.get(name, 1.0),
-                sums.get(name, 0.0),
+                array, model.weight_decay if array.ndim > 1 else 0.0, **options.get(name, {})
             )
             for name, array in self.layer.training_parameters().items()
         }
-        tied = self.layer.tied_rows() if model.epochs else {}
-        self._tied = {
-            name: TiedAdagrad(own[name], self.model.embedding, rows, words)
-            for name, (rows, words) in tied.items()
+        self.optimisers = {
+            "embedding": self.embedding,
+            "position": self.position,
+            **self.output,
         }
-        self.output: dict[str, RowAdagrad | TiedAdagrad] = {**own, **self._tied}
-        names = position_names(len(self.positions))
-        of_positions = dict(zip(names, self.positions, strict=True))
-        self.optimisers = {"embedding": self.embedding, **of_positions, **self.output}
         self._tokens = 0
         self._compiled = self._compiled_step(model.batch_size)
         self._compile(model.context, is_over_tree=model.spec.tree is not None)
@@ -318,9 +282,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         tree = compiled_pass(self.layer, n_items, self.model.embedding)
         if module is None or tree is None:
             return None
-        return module.LogBilinearStep(
-            tree, self.embedding, self.positions[0], *self.output.values()
-        )
+        return module.LogBilinearStep(tree, self.embedding, self.position, *self.output.values())
 
     def _compile(self, context: int, *, is_over_tree: bool) -> None:
         """Compile what steps call, on a batch of nothing: no epoch's seconds are of that then."""
@@ -332,12 +294,11 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             self._compiled(self._compiled.plan(contexts, targets), keep, 0.0, 0)
             return
         hidden, vectors = self.model.forward(contexts)
-        words, grad_positions = self.model.backward(contexts, vectors, hidden)
+        words, grad_position = self.model.backward(contexts, vectors, hidden)
         if is_over_tree:
             self.layer.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
         self.embedding.step(words.rows, words.values, 0.0)
-        for position, grad in zip(self.positions, grad_positions, strict=True):
-            position.step(slice(None), grad, 0.0)
+        self.position.step(slice(None), grad_position, 0.0)
         for optimiser in self.output.values():
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
@@ -355,8 +316,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         The scale is 0 where dropout leaves an element out. The second value is the plan of the
         compiled step, None without one.
         """
-        d = self.model.embedding.shape[1] * len(self.positions)
-        rate, shape = self._dropout_rate, (len(targets), d)
+        rate, shape = self._dropout_rate, (len(targets), self.model.embedding.shape[1])
         keep: Array
         if rate > 0:
             keep = (self.rng.random(shape, np.float32) >= rate) * (1 / (1 - rate))
@@ -389,12 +349,9 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         hidden, vectors = self.model.forward(contexts)
         losses, gradients = self.layer.loss_in_context(hidden * keep, targets, contexts, self.noise)
         grad_hidden = gradients.hidden * keep
-        words, grad_positions = self.model.backward(contexts, vectors, grad_hidden)
+        words, grad_position = self.model.backward(contexts, vectors, grad_hidden)
         self.embedding.step(words.rows, words.values, learning_rate, self._tokens)
-        for tied in self._tied.values():
-            tied.copy(words.rows)
-        for position, grad in zip(self.positions, grad_positions, strict=True):
-            position.step(slice(None), grad, learning_rate)
+        self.position.step(slice(None), grad_position, learning_rate)
         for g in gradients.parameters:
             self.output[g.name].step(g.rows, g.values, learning_rate, self._tokens)
         return float(losses.sum())

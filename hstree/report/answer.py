@@ -16,6 +16,7 @@ from scipy.stats import ttest_ind_from_stats
 
 from hstree._text import plural
 from hstree.experiments.results import SPLITS, Choice, Comparison, Split
+from hstree.experiments.rows import chosen_from
 from hstree.models import describe
 from hstree.report.table import (
     PageRow,
@@ -73,7 +74,7 @@ def noun_of(rows: Sequence[PageRow]) -> str:
 
 
 def _which(chosen: PageRow, best: PageRow, rows: Sequence[PageRow], choice: Choice) -> Markup:
-    among = plural(choice.among, noun_of(rows))
+    among = chosen_from([row.result for row in rows], choice, noun_of(rows))
     if chosen.is_flat:
         return _flat_itself(chosen, rows, among, choice)
     text = _html(

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
 from hstree import progress
@@ -27,7 +28,7 @@ from hstree._text import plural
 from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
-from hstree.errors import TrainingError
+from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.training.ahead import ahead
 from hstree.training.interrupts import held_back
@@ -290,9 +291,8 @@ class Trainer(ABC, Generic[M]):
         """
         self._place, self._best, self._has_warned = Place(), Best(), False
         self._began = time.perf_counter()
-        history = History()
-        if checkpoints is not None and (state := checkpoints.read(self._arrays())) is not None:
-            history = self._restore(state)
+        restored = None if checkpoints is None else checkpoints.restore(self._restore)
+        history = History() if restored is None else restored
         try:
             while self._place.epoch <= self.epochs and not (
                 history.converged or history.out_of_time
@@ -435,8 +435,7 @@ class Trainer(ABC, Generic[M]):
 
     def _weights(self) -> dict[str, Array]:
         """Return what the best epoch is kept of."""
-        layer = self.layer
-        return {**self.model.parameters(), **layer.parameters(), **layer.assignment()}
+        return {**self.model.parameters(), **self.layer.parameters()}
 
     def _state(self, history: History) -> State:
         """Return all that a training needs to go on from its place."""
@@ -451,19 +450,25 @@ class Trainer(ABC, Generic[M]):
         return State({**self._arrays(), **best}, record)
 
     def _restore(self, state: State) -> History:
-        """Go to a place in a training; return its history."""
-        for name, array in self._arrays().items():
-            array[...] = state.arrays[name]
-        weights = {name: state.arrays.get(f"best {name}") for name in self._weights()}
-        self._best = Best(
-            state.record["best"],
-            {name: array for name, array in weights.items() if array is not None},
-        )
-        for name, value in state.record["schedule"].items():
+        """Go to a place in a training; return its history. Raises before it changes anything."""
+        record, weights = state.record, self._weights()
+        history = msgspec.convert(record["history"], History)
+        place = msgspec.convert(record["place"], Place)
+        best = Best(float(record["best"]))
+        if math.isfinite(best.valid):
+            best.weights = {name: state.arrays[f"best {name}"] for name in weights}
+        schedule = {name: record["schedule"][name] for name in self.schedule()}
+        np.random.default_rng().bit_generator.state = place.noise
+        kept = [(array, state.arrays[name]) for name, array in self._arrays().items()]
+        for array, saved in [*kept, *((weights[name], a) for name, a in best.weights.items())]:
+            if (array.shape, array.dtype) != (saved.shape, saved.dtype):
+                raise FileFormatError("its arrays are not those of this training")
+        for array, saved in kept:
+            array[...] = saved
+        for name, value in schedule.items():
             setattr(self, name, value)
-        self._place = Place(**state.record["place"])
-        kept = state.record["history"]
-        return History(**{**kept, "epochs": [Epoch(**epoch) for epoch in kept["epochs"]]})
+        self._best, self._place = best, place
+        return history
 
     def _arrays(self) -> dict[str, Array]:
         """Return the arrays that a training changes in place, by names of a checkpoint."""

@@ -54,8 +54,6 @@ class Codes:
     cache_limit : int, default 2**25
         Maximum number of decisions kept expanded (8 bytes each); above it, every batch is
         expanded by walking up the tree.
-    below_root : bool, default False
-        Leave out the decision of the root, and its weight rows. No label is a child of it then.
 
     Attributes
     ----------
@@ -71,14 +69,9 @@ class Codes:
         D, their sum.
     """
 
-    def __init__(
-        self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT, below_root: bool = False
-    ) -> None:
-        self.tree, self.below_root = tree, below_root
+    def __init__(self, tree: TreeArrays, *, cache_limit: int = CACHE_LIMIT) -> None:
+        self.tree = tree
         self.parent_edge, self.edge_row = tree.parent_edge, tree.edge_row
-        if below_root:
-            self.parent_edge = np.where(self.parent_edge < tree.fan_out[0], -1, self.parent_edge)
-            self.edge_row = self.edge_row - tree.row_start[1]
         leaf_edge = np.flatnonzero(tree.child < 0)
         self.leaf_edge = leaf_edge[np.argsort(~tree.child[leaf_edge], kind="stable")]
         self.label_start = offsets(tree.codes_per_label)
@@ -145,7 +138,7 @@ class Codes:
 
     def _length(self, last: Int64) -> Int64:
         """Return the numbers of decisions of the codes that end in these edges."""
-        return self.tree.depth[self.tree.edge_node[last]] + (not self.below_root)
+        return self.tree.depth[self.tree.edge_node[last]] + 1
 
     def _climb(self, last: Int64) -> Int64:
         """Return the edges of the codes that end in these edges, walking all of them up at once."""

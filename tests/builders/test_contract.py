@@ -20,6 +20,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows
+from tests.plugins import example_plugins
 
 #: Options to try beside the defaults.
 SETTINGS = {
@@ -35,6 +36,7 @@ SETTINGS = {
         {"weighted": True, "random_state": 5},
     ],
     "kmeans": [{"balanced": True}, {"arity": 3}, {"arity": 3, "balanced": True}],
+    "endings": [{"arity": 3}],
     "linkage": [{"criterion": "average"}, {"criterion": "single", "metric": "cityblock"}],
     "semantic": [{"iterations": 1}],
     "wordnet": [{"senses": "all"}, {"binarise": "huffman"}, {"binarise": "none"}],
@@ -50,13 +52,21 @@ SETTINGS = {
     ],
 }
 
-#: All but those that need a trained model.
-METHODS = {name: one for name, one in hstree.builders().items() if name != "learned"}
+with example_plugins():
+    METHODS = hstree.builders()
 CASES = [
     pytest.param(method, options, id=" ".join([method, *(f"{k}={v}" for k, v in options.items())]))
     for method in METHODS
     for options in [{}, *SETTINGS.get(method, [])]
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def installed():
+    with example_plugins():
+        yield
+
+
 every_builder = pytest.mark.parametrize(("method", "options"), CASES)
 
 COUNTS = {

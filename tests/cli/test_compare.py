@@ -46,7 +46,8 @@ def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
     for said in ("± ", " [-] ", short, "41 words", "written to"):
         assert said in " ".join(ran.out.split())
     assert (
-        f"Which tree? Of 3 trees, {found.choice.best} has the lowest validation perplexity"
+        f"Which tree? Of 2 trees and the flat softmax, {found.choice.best} has the lowest "
+        "validation perplexity"
     ) in " ".join(ran.out.split())
     assert (tmp_path / "c" / "results.csv").read_text().count("\n") == 5
 

@@ -61,7 +61,11 @@ def test_what_is_read_is_told_of_each_model(hstree, ensemble, corpus):
     [
         (["ensemble", "m0", "nowhere", "-o", "x"], 1, "nowhere"),
         (["ensemble", "m0", "TREE", "-o", "x"], 2, "is a tree, and this command wants a model"),
-        (["ensemble", "m0", "m1", "-o", "m0"], 1, "m0 holds a model; choose another folder"),
+        (
+            ["ensemble", "m0", "m1", "-o", "m0"],
+            1,
+            "-o m0 is, holds or lies in m0, which",
+        ),
         (["ensemble", "e", "m1", "-o", "x"], 1, "e is an ensemble; name the models that it is of"),
         (["compare", "CORPUS", "-m", "2 x flat,gmm", "-o", "x"], 2, "repeat the option: -m '2 x"),
         (["recommend", "CORPUS", "-m", "2 x flat", "-o", "x"], 2, "2 x flat is not one output"),

@@ -38,6 +38,42 @@ runpy.run_module("hstree_cli", run_name="__main__")
 """
 
 
+#: Starts the program, which gets a signal in a finaliser, where Python discards what is raised.
+IN_A_FINALISER = """
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
+from hstree.models.base import Model
+number, fit = getattr(signal, sys.argv.pop(1)), Model.fit
+class Finalised:
+    def __del__(self):
+        os.kill(os.getpid(), number)
+        for _ in range(1000):  # in which Python handles the signal
+            pass
+def finalised(*args, **options):
+    Finalised()
+    return fit(*args, **options)
+Model.fit = finalised
+runpy.run_module("hstree_cli", run_name="__main__")
+"""
+
+#: Starts the program, which gets a signal that other code catches at the end of its work.
+CAUGHT = """
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
+number = getattr(signal, sys.argv.pop(1))
+from hstree_cli import main
+run = main.run
+def caught():
+    try:
+        os.kill(os.getpid(), number)
+    except KeyboardInterrupt:
+        pass
+    run()
+main.run = caught
+runpy.run_module("hstree_cli", run_name="__main__")
+"""
+
+
 @pytest.fixture
 def started(program, tmp_path):
     """Run a script that starts the program."""
@@ -60,6 +96,21 @@ def started(program, tmp_path):
 def test_while_it_starts(started, tree, corpus, module, number):
     ran = started(WHILE_IMPORTING, module, number, "evaluate", tree, corpus, "--epochs", 1)
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "hstree: error: interrupted\n")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_that_a_finaliser_discards_comes_again(started, tree, corpus, number):
+    training = ["--seconds", "20", "--epochs", "100000", "--dim", "4", "-q"]
+    ran = started(IN_A_FINALISER, number, "evaluate", tree, corpus, *training)
+    assert ran.returncode == 130
+    assert "ignored" not in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_that_others_caught_is_in_the_status(started, number):
+    ran = started(CAUGHT, number, "methods")
+    assert (ran.returncode, ran.stderr) == (130, "hstree: error: interrupted\n")
 
 
 @pytest.mark.parametrize("number", SIGNALS)

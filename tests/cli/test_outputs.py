@@ -4,10 +4,13 @@ import json
 import os
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
 import hstree as library
+from hstree.errors import FileFormatError
+from hstree_cli.outputs import check_apart
 
 QUICK = ["--epochs", "1", "--dim", "4", "--context", "2"]
 FULL = "/dev/full"
@@ -223,6 +226,18 @@ REPLACED = [
     "predict m --contexts corpus.txt --json hard.txt",
     "predict m w0 --json m/tree.json",
     "report c -o page.html",
+    # What lies inside a folder that is read, or in the folder that is written.
+    "build -m learned words.npy --model m -o m/new.json",
+    "build -m classes corpus.txt --vectors-file linked.npy -o alias.json --force",
+    "score m corpus.txt -o m/lines.tsv",
+    "score ens corpus.txt -o ens/models/KEY/config.json",
+    "evaluate --layer flat corpus.txt --vocabulary mv/vocabulary.tsv --save mv",
+    "evaluate huffman.json corpus.txt --save .",
+    "evaluate m corpus.txt --no-train --json m/new.json",
+    "compare corpus.txt --tree d/plan.json -o d",
+    "compare d/text.txt -m flat -o d",
+    "report c -o c/runs/page.html",
+    "ensemble d/m m -o d",
 ]
 
 
@@ -237,13 +252,72 @@ def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
         "x.json",
     ]
     files += [f"m/{name}" for name in ("tree.json", "config.json", "weights.safetensors")]
+    files += [f"d/m/{name}" for name in ("config.json", "weights.safetensors")]
     files += [f"c/runs/flat/seed-0/{name}" for name in ("tree.json", "vectors.labels.tsv")]
+    files += ["ens/ensemble.json", "ens/models/KEY/config.json", "mv/vocabulary.tsv"]
+    files += ["d/plan.json", "d/text.txt", "linked.npy"]
     for name in [*files, "c/results.json", "b/round-0/vectors.labels.tsv"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(tree.read_bytes() if "tree" in name else b"w0\t1\n")
-    for link, target in (("link.txt", corpus), ("page.html", "c/results.json")):
+    for link, target in (
+        ("link.txt", corpus),
+        ("page.html", "c/results.json"),
+        ("alias.json", "linked.npy"),
+    ):
         (tmp_path / link).symlink_to(target)
     os.link(corpus, tmp_path / "hard.txt")
     os.link(tree, tmp_path / "hard.json")
     for line in REPLACED:
         refused(*line.split(), saying="which this command reads or writes, too; choose another")
+
+
+def test_an_output_is_apart_from_what_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("text.txt", "m/tree.json", "runs/a/model/config.json"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    os.link("m/tree.json", "hard.json")
+    Path("soft.json").symlink_to("m/tree.json")
+    Path("m/text.txt").symlink_to("../text.txt")
+    Path("alias").symlink_to("m")
+    apart = [
+        ("runs/both", "runs/a/model"),  # beside a model in the folder of a comparison
+        ("runs/a/model.json", "runs/a/model"),
+        ("new", "text.txt"),
+        ("new.json", "builtin:python"),
+        ("new.json", None),
+    ]
+    for output, read in apart:
+        check_apart(Path(output), "-o", [read])
+    touching = [
+        ("text.txt", "./runs/../text.txt"),  # is
+        ("hard.json", "m/tree.json"),
+        ("soft.json", "m/tree.json"),
+        ("m/new/lines.tsv", "m"),  # lies inside
+        ("alias/lines.tsv", "m"),
+        ("hard.json", "m"),
+        ("text.txt", "m"),
+        ("runs", "runs/a/model"),  # contains
+        (".", "text.txt"),
+        ("alias", "m/tree.json"),
+        ("later/tree.json", "later"),  # neither is there
+        ("labels.labels.tsv", "labels.npy"),  # read with it
+    ]
+    for output, read in touching:
+        with pytest.raises(FileFormatError, match="which this command reads"):
+            check_apart(Path(output), "-o", [read])
+
+
+def test_redirected_standard_input_is_not_replaced(hstree, piped, tree, corpus):
+    hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
+    ran = piped("< corpus.txt", "score", "m", "-", "--json", "corpus.txt")
+    assert "is, holds or lies in /dev/stdin" in ran.stderr
+
+
+def test_a_comparison_goes_on_in_its_folder_and_its_models_are_read(hstree, corpus):
+    compared = ["compare", corpus, *QUICK, "-m", "huffman", "-q", "-o", "which"]
+    assert hstree(*compared).status == 0
+    assert hstree(*compared, "-m", "flat").status == 0
+    model = "which/runs/huffman/seed-0/model"
+    assert hstree("score", model, corpus, "-o", "which/lines.tsv").status == 0
+    assert hstree("report", "which", "-o", "which/page.html").status == 0

@@ -53,7 +53,22 @@ def test_graphs_of_other_people():
     # Nodes are in the wrong order ("dog" first), so they are numbered level by level.
     assert tree.labels == ("poodle", "pug", "7")
     assert tree.child.tolist() == [1, ~2, ~0, ~1]
-    assert (tree.names, tree.counts) == (None, None)
+    assert (tree.names, tree.counts) == (("animal", "dog"), None)
+
+
+@pytest.mark.parametrize(
+    ("node", "key", "saying"),
+    [
+        ("a", "label", "the node 'a' has the label 7 and children; hang a label under it"),
+        ("a", "count", "the node 'a' has the count 7 and children"),
+        ("x", "name", "the node 'x' has the name 7 and no children"),
+    ],
+)
+def test_attributes_that_a_tree_cannot_keep_are_refused(node, key, saying):
+    graph = nx.DiGraph([("root", "a"), ("root", "x"), ("a", "c"), ("a", "d")])
+    graph.nodes[node][key] = 7
+    with pytest.raises(InputError, match=saying):
+        from_networkx(graph)
 
 
 def test_branches_say_the_order_of_children():

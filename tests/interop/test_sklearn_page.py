@@ -34,7 +34,11 @@ def newsgroups(tmp_path):
     with tarfile.open(path, "w:xz") as archive:
         for part, size in (("train", 200), ("test", 60)):
             records = [
-                {"group": f"g{i % 20}", "id": i, "text": f"the word{i % 20} is {'ab'[i % 2]} x{i}"}
+                {
+                    "group": f"{'ab'[i % 2]}.{i % 20}",
+                    "id": i,
+                    "text": f"the word{i % 20} is {'ab'[i % 2]} x{i}",
+                }
                 for i in range(size)
             ]
             data = "".join(json.dumps(record) + "\n" for record in records).encode()
@@ -45,11 +49,12 @@ def newsgroups(tmp_path):
 
 
 def test_newsgroups(monkeypatch, capsys, tmp_path, newsgroups):
-    trees = ("--trees", "flat", "gmm", "gmm, epsilon 0.4, 4 trees")
+    trees = ("--trees", "flat", "taxonomy", "gmm", "gmm, epsilon 0.4, 4 trees")
     rows = run("newsgroups", monkeypatch, capsys, tmp_path, "--data", newsgroups, *trees)
-    theirs, flat, *others = rows
+    theirs, flat, taxonomy, *others = rows
     assert flat["log-loss"] == pytest.approx(theirs["log-loss"], abs=1e-3)
     assert flat["accuracy"] == theirs["accuracy"] == 100
+    assert taxonomy["scores/target"] == 10 + 1  # the group's last name, and one of two first names
     assert flat["scores/target"] == 20 > others[0]["scores/target"]
 
 

@@ -420,6 +420,42 @@ def test_a_compiled_model_gives_the_same_loss_and_gradients():
         torch.testing.assert_close(parameter.grad, expected[name].grad)
 
 
+def large(tree, size):
+    """Return a layer with drawn weights, hidden vectors of this magnitude, and targets."""
+    module = HierarchicalSoftmax(tree, 5)
+    torch.nn.init.normal_(module.weight)
+    hidden, target = as_tensors(tree)
+    return module, size * hidden.float().sign(), target
+
+
+@every_tree
+def test_large_inputs_have_log_probabilities(tree):
+    module, hidden, target = large(tree, 1e30)
+    assert not module(hidden, target).output.isnan().any()
+    assert not module.log_prob(hidden).isnan().any()
+
+
+@pytest.mark.parametrize("name", [name for name, tree in TREES.items() if tree.n_nodes])
+def test_inputs_that_overflow_are_refused(name):
+    module, hidden, target = large(TREES[name], 1e38)
+    calls = [
+        lambda: module(hidden, target),
+        lambda: module.log_prob(hidden),
+        lambda: module.top_k(hidden, 1),
+        lambda: module.sample(hidden),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=r"so that products may overflow torch\.float32"):
+            call()
+
+
+@pytest.mark.parametrize("value", [torch.inf, torch.nan])
+def test_inputs_that_are_not_finite_pass_as_in_torch(value):
+    module = HierarchicalSoftmax(TREE, 5)
+    hidden, target = as_tensors(TREE)
+    assert module(hidden.float().fill_(value), target).loss.isnan()
+
+
 def test_log_prob_compiles_in_one_graph():
     tree = random_tree(12, 3, extra_codes=5)
     assert set(tree.fan_out) > {2}

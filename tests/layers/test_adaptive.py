@@ -159,7 +159,8 @@ def test_projections_keep_lengths_and_have_the_rate_that_is_asked_for():
         np.testing.assert_allclose(
             projection @ projection.T, np.eye(width) * dim / width, atol=1e-12
         )
-    assert layer.learning_rates() == dict.fromkeys(["tail1_projection", "tail2_projection"], 0.25)
+    names = ["tail1_projection", "tail2_projection"]
+    assert layer.adagrad() == {name: {"rate": 0.25} for name in names}
 
 
 def test_chosen_cutoffs_are_the_cheapest_of_all():

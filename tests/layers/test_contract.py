@@ -1,10 +1,12 @@
 """What every registered output layer keeps: normalisation, gradients, start, saving, search.
 
-A layer of the tests takes part (`tests.layers.dense`), so that the contract holds without a tree.
+A layer of the tests takes part (`tests.layers.dense`), so that the contract holds without a tree,
+and so do those of `examples/plugins`.
 """
 
 import json
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
 from hstree.tree import Tree
 from tests.layers.dense import DenseSoftmax
+from tests.plugins import example_plugins
 from tests.texts import corpus_of, markov_lines
 
 WORDS = [EOS, *"abcdefg"]
@@ -41,38 +44,32 @@ SOURCES = {
     },
     Vocabulary: {"words": Vocabulary(WORDS, COUNTS), "one word": Vocabulary([EOS], [3])},
 }
-#: Sources that a layer refuses: labels with several codes, codes of different lengths.
-REFUSED = {
-    "levels": {"wide"},
-    "tied": {"wide"},
-    "reassigned": {"wide", "binary", "classes"},
-}
 #: Options with which a layer takes part too, over the first of its sources.
 VARIANTS = {
-    "levels": [
-        {"upper_levels": 2, "lower_dim": 2},
-        {"rare": 0.3, "own_positions": True},
-        {"upper_levels": 3, "rare": 0.1, "lower_dim": 3, "own_positions": True},
-    ],
     "adaptive": [{"cutoffs": "2,5", "factor": 2.0}],
     "differentiated": [{"bands": "2:2,5:1,*:1", "projected": p} for p in (True, False)],
 }
 DENSE = "tests.layers.dense:DenseSoftmax"
 
 
-@pytest.fixture(autouse=True)
-def dense_layer(monkeypatch):
-    monkeypatch.setitem(LAYERS.native, "dense", DENSE)
+@contextmanager
+def more_layers():
+    with example_plugins(), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(LAYERS.native, "dense", DENSE)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered():
+    with more_layers():
+        yield
 
 
 def specs():
     """Yield every registered layer over everything that it is made over."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LAYERS.native, "dense", DENSE)
+    with more_layers():
         for name, kind in LAYERS.all().items():
             for source, made_over in SOURCES[kind.takes].items():
-                if source in REFUSED.get(name, ()):
-                    continue
                 yield pytest.param(layer_spec(made_over, name), id=f"{name}, {source}")
         for name, variants in VARIANTS.items():
             made_over = next(iter(SOURCES[LAYERS.get(name).takes].values()))
@@ -89,8 +86,12 @@ def drawn(spec, seed=0, batch=7, dtype=np.float64):
     layer = spec.new(DIM, dtype=dtype, random_state=seed)
     for parameter in layer.parameters().values():
         parameter[...] = rng.standard_normal(parameter.shape)
-    hidden = rng.standard_normal((batch, spec.views * DIM)).astype(dtype)
+    hidden = rng.standard_normal((batch, DIM)).astype(dtype)
     return layer, hidden, rng.integers(0, layer.n_labels, batch)
+
+
+def test_the_layer_of_the_documentation_is_held_to_this():
+    assert "smoothed" in LAYERS.all()
 
 
 @every_layer
@@ -183,7 +184,7 @@ def test_an_untrained_layer_is_the_unigram_distribution(spec):
         layer = spec.new(DIM, counts=counts, dtype=np.float64)
         used = counts if counts is not None else spec.vocabulary.counts
         mass = np.maximum(used, 0.5)
-        probabilities = np.exp(layer.log_prob(np.ones((1, spec.views * DIM))))[0]
+        probabilities = np.exp(layer.log_prob(np.ones((1, DIM))))[0]
         np.testing.assert_allclose(probabilities, mass / mass.sum(), rtol=1e-9)
 
 
@@ -203,7 +204,7 @@ def test_top_k_is_the_head_of_log_prob(spec):
 @every_layer
 def test_equal_labels_are_in_the_order_of_their_ids(spec):
     layer = spec.new(DIM, counts=np.ones(len(spec.labels), int), dtype=np.float64)
-    labels, _ = layer.top_k(np.zeros((1, spec.views * DIM)), 5)
+    labels, _ = layer.top_k(np.zeros((1, DIM)), 5)
     assert labels[0].tolist() == list(range(len(spec.labels)))[:5]
 
 
@@ -260,10 +261,12 @@ def made_over(text, kind):
     return hstree.build("huffman", text) if kind.takes is Tree else text.vocabulary
 
 
+with example_plugins():
+    every_model = pytest.mark.parametrize("model", MODELS.all())
 OPTIONS = {"dim": 8, "epochs": 2, "batch_size": 64}
 
 
-@pytest.mark.parametrize("model", MODELS.all())
+@every_model
 @pytest.mark.parametrize("layer", ["tree", "dense"])
 def test_every_model_trains_on_every_layer(layer, model, splits, tmp_path):
     spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)

@@ -109,21 +109,6 @@ def test_features_are_those_of_the_decisions_in_the_text(text, kind, min_count, 
     assert (np.diff(layer.features.keys) > 0).all()
 
 
-@pytest.mark.parametrize("kind", ["binary", "several codes"])
-@pytest.mark.parametrize("levels", [1, 2])
-def test_features_of_some_levels_are_those_of_the_nodes_near_the_root(text, kind, levels):
-    layer, windows = prepared(text, kind, levels=levels)
-    tree = layer.tree
-    row_depth = np.repeat(tree.depth, np.diff(tree.row_start))
-    upper = {(words, row) for words, row in by_hand(layer, windows, 2) if row_depth[row] < levels}
-    assert set(named(layer.features)) == upper
-    has_lower = bool((tree.depth >= levels).any())
-    assert (len(upper) < len(by_hand(layer, windows, 2))) == has_lower
-    hidden, _, contexts = batch_of(layer, windows)
-    after = layer.in_context(contexts)
-    assert np.exp(after.log_prob(hidden)).sum(axis=1) == pytest.approx(np.ones(40), abs=1e-12)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_get_the_weights_of_their_features(text, kind):
     """Against logits of all rows, each with the sum over the features of its context."""

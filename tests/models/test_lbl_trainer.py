@@ -24,7 +24,7 @@ def trainer(full=False, **options):
     model = LanguageModel(TREE, dim=DIM, context=3, full=full, **options)
     context_model = model.context_model
     context_model.embedding = rng.standard_normal(context_model.embedding.shape)
-    context_model.positions = [rng.standard_normal(context_model.positions[0].shape)]
+    context_model.position = rng.standard_normal(context_model.position.shape)
     model.layer = random_layer(rng, DIM)
     return LogBilinearTrainer(model), rng.integers(0, 6, (9, 3)), rng.integers(0, 6, 9)
 
@@ -59,7 +59,7 @@ def test_no_dropout_is_the_model_itself():
 def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full, dropout):
     training, contexts, targets = trainer(full, dropout=dropout)
     model, layer = training.model, training.layer
-    parameters = [model.embedding, model.positions[0], layer.weight, layer.bias]
+    parameters = [model.embedding, model.position, layer.weight, layer.bias]
     assert all(o.parameter is p for o, p in zip(optimisers, parameters, strict=True))
 
     def loss():
@@ -79,7 +79,7 @@ def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(o
     training, contexts, targets = trainer(weight_decay=0.125)
     words, positions, weights, biases = optimisers
     options = [optimiser.options for optimiser in optimisers]
-    assert options == [(0.125,), (), (0.125, 1.0, 0.0), (0.0, 1.0, 0.0)]
+    assert options == [(0.125,), (), (0.125,), (0.0,)]
     training.step(contexts, targets, 0.5)
     training.step(contexts[:4], targets[:4], 0.25)
     for optimiser in (words, weights, biases):
@@ -88,10 +88,10 @@ def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(o
 
 
 def test_an_array_has_the_rate_and_the_first_sum_that_its_layer_asks_for(optimisers, monkeypatch):
-    monkeypatch.setattr(HierarchicalSoftmax, "learning_rates", lambda _: {"node_bias": 0.25})
-    monkeypatch.setattr(HierarchicalSoftmax, "initial_accumulators", lambda _: {"node_weight": 3})
+    asked = {"node_bias": {"rate": 0.25}, "node_weight": {"initial_accumulator": 3}}
+    monkeypatch.setattr(HierarchicalSoftmax, "adagrad", lambda _: asked)
     trainer()
-    assert [optimiser.options[1:] for optimiser in optimisers] == [(), (), (1.0, 3), (0.25, 0.0)]
+    assert [optimiser.named for optimiser in optimisers] == [{}, {}, *reversed(asked.values())]
 
 
 def test_the_rate_halves_at_every_stall_and_training_stops_without_a_new_best():

@@ -19,8 +19,8 @@ class Noted:
 
     made: ClassVar[list["Noted"]] = []
 
-    def __init__(self, parameter, *options):
-        self.parameter, self.options = parameter, options
+    def __init__(self, parameter, *options, **named):
+        self.parameter, self.options, self.named = parameter, options, named
         self.steps = []
         self.made.append(self)
 

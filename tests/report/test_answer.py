@@ -53,9 +53,9 @@ def test_the_fastest_tree_near_the_best_is_the_answer():
     quick = row("quick", 130.0, 2_000)
     answer = said(results(FLAT, near, quick, best="flat", chosen="near"))
     assert answer["Which tree?"].startswith(
-        "Use near: test perplexity 101.0, chosen from 3 trees by validation perplexity: with 111.1 "
-        "the fastest of those within 3% of the lowest, 110.0 by flat. That is 1.0% higher than the "
-        "flat softmax (95% interval +0.5% to +2.0%)."
+        "Use near: test perplexity 101.0, chosen from 2 trees and the flat softmax by validation "
+        "perplexity: with 111.1 the fastest of those within 3% of the lowest, 110.0 by flat. That "
+        "is 1.0% higher than the flat softmax (95% interval +0.5% to +2.0%)."
     )
     assert (
         "12.0 node scores for each word predicted, where a flat softmax takes 10,000"
@@ -113,7 +113,9 @@ def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
     far = row("far", 120.0, 900)
     answer = said(results(FLAT, far, best="flat", chosen="flat"))
     assert answer["Which tree?"].startswith("None: use the flat softmax")
-    assert "chosen from 2 trees by validation perplexity" in answer["Which tree?"]
+    assert (
+        "chosen from 1 tree and the flat softmax by validation perplexity" in answer["Which tree?"]
+    )
     assert "far, has a test perplexity 20.0% higher" in answer["Which tree?"]
 
 

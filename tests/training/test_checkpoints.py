@@ -24,7 +24,7 @@ from tests.texts import corpus_of, markov_lines
 
 SMALL = {"epochs": 3, "dim": 4, "batch_size": 16, "random_state": 5}
 #: Options with which a layer has gradients, a partition or a tree that last for several batches.
-OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}, "reassigned": {"every": 7}}
+OPTIONS = {"cnn": {"delay": 3}, "target": {"candidates": 6}}
 #: Every layer in the language model; every model over a tree.
 KINDS = [("lbl", name) for name in LAYERS.all()]
 KINDS += [(name, "tree") for name in MODELS.all() if name != "lbl"]
@@ -42,8 +42,7 @@ def texts(tmp_path_factory):
 
 def spec_of(layer, corpus):
     words = corpus.counted_vocabulary()
-    method = {"tied": "flat", "reassigned": "balanced"}.get(layer, "huffman")
-    over = hstree.build(method, words) if LAYERS.all()[layer].takes is Tree else words
+    over = hstree.build("huffman", words) if LAYERS.all()[layer].takes is Tree else words
     return layer_spec(over, layer, **OPTIONS.get(layer, {}))
 
 
@@ -74,15 +73,15 @@ def test_a_stopped_training_ends_in_the_same_bits(model, layer, texts, tmp_path,
 
     whole = new().fit(*texts)
     stopped_after(monkeypatch, {3, 40, 41, 95})
-    read, found = Checkpoints.read, []
+    restore, found = Checkpoints.restore, []
 
-    def noted(self, arrays):
-        state = read(self, arrays)
+    def noted(self, apply):
+        state = restore(self, apply)
         if self.folder.parent == tmp_path / "c":  # not of a build
             found.append(state)
         return state
 
-    monkeypatch.setattr(Checkpoints, "read", noted)
+    monkeypatch.setattr(Checkpoints, "restore", noted)
     stops = 0
     while (part := new().fit(*texts, checkpoints=tmp_path / "c")).history_.interrupted:
         stops += 1
@@ -156,24 +155,85 @@ def test_the_seconds_of_an_evaluation_are_those_before_a_stop_too(texts, tmp_pat
     assert evaluate(spec_of("tree", texts[0]), splits, **options).seconds > 0.9
 
 
-def test_two_are_kept_and_a_damaged_one_is_passed_over(tmp_path):
+def restored(kept):
+    return kept.restore(lambda state: state)
+
+
+def test_two_are_kept(tmp_path):
     kept = Checkpoints(tmp_path, "0" * 64, minutes=0)
-    arrays = {"a": np.arange(3.0)}
     for number in range(4):
-        kept.save(State({"a": arrays["a"] + number}, {"number": number}))
-    files = sorted(kept.folder.iterdir())
-    assert len(files) == 2
-    assert kept.read(arrays).record["number"] == 3
-    whole = files[1].read_bytes()
-    for damaged in (b"", whole[:40], whole[:-3]):
-        files[1].write_bytes(damaged)
-        assert kept.read(arrays).record["number"] == 2
-    assert kept.read({"a": np.zeros(4)}) is None
-    assert Checkpoints(tmp_path, "0" * 16 + "1" * 48).read(arrays) is None
+        kept.save(State({"a": np.arange(3.0)}, {"number": number}))
+    assert len(list(kept.folder.iterdir())) == 2
+    assert restored(kept).record["number"] == 3
+    assert restored(Checkpoints(tmp_path, "0" * 16 + "1" * 48)) is None
     with defaults(fresh=True):
-        assert Checkpoints(tmp_path, "0" * 64).read(arrays) is None
+        assert restored(Checkpoints(tmp_path, "0" * 64)) is None
     kept.remove()
     assert not tmp_path.exists()
+
+
+def damaged(content, rng):
+    """Return a file with a byte changed, some of its bytes or anything else."""
+    at = int(rng.integers(len(content)))
+    changed = bytes([content[at] ^ (1 << int(rng.integers(8)))])
+    return [content[:at] + changed + content[at + 1 :], content[:at], content + b"0"][at % 3]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_damaged_state_is_passed_over(tmp_path):
+    rng = np.random.default_rng(0)
+    for case in range(60):
+        kept = Checkpoints(tmp_path / str(case), "0" * 64)
+        for number in range(2):
+            kept.save(State({"a": np.arange(3.0) + number}, {"number": number}))
+        newest = max(kept.folder.iterdir())
+        newest.write_bytes(damaged(newest.read_bytes(), rng))
+        with pytest.warns(UserWarning, match=rf"cannot go on from {newest}, [^\n]*$"):
+            assert restored(kept).record["number"] == 0
+        assert restored(kept).arrays["a"].tolist() == [0, 1, 2]
+
+
+def test_a_training_without_a_whole_state_starts_anew(texts, tmp_path, monkeypatch):
+    whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
+    stopped_after(monkeypatch, {40})
+    given = {"checkpoints": tmp_path / "c", "checkpoint_minutes": 0}
+    assert new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, **given).history_.interrupted
+    files = list((tmp_path / "c").glob("*/*"))
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match="starts anew") as warned:
+        again = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, **given)
+    assert len(warned) == len(files) == 2
+    assert bits(again) == bits(whole)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, record: record.pop("place"),
+        lambda arrays, record: record["place"].update(batches="many"),
+        lambda arrays, record: record["place"]["noise"].update(state=0),
+        lambda arrays, record: record["history"]["epochs"].append({"epoch": 1}),
+        lambda arrays, record: arrays.pop("node_weight"),
+        lambda arrays, record: arrays.update(node_bias=np.zeros(1, np.float32)),
+        lambda arrays, record: arrays.update(node_bias=arrays["node_bias"].astype(np.float64)),
+    ],
+)
+def test_a_state_that_does_not_fit_is_passed_over(texts, tmp_path, monkeypatch, change):
+    whole = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts)
+    stopped_after(monkeypatch, {40})
+    part = new_model(spec_of("tree", texts[0]), **SMALL).fit(*texts, checkpoints=tmp_path / "c")
+    assert part.history_.interrupted
+    key = part._checkpoints.key
+    kept = Checkpoints(tmp_path / "c", key)
+    state = restored(kept)
+    change(state.arrays, state.record)
+    kept.save(state)
+    with pytest.warns(UserWarning, match="cannot go on from"):
+        again = new_model(spec_of("tree", texts[0]), **SMALL).fit(
+            *texts, checkpoints=tmp_path / "c"
+        )
+    assert bits(again) == bits(whole)
 
 
 def test_other_conditions_are_told(tmp_path, monkeypatch):
@@ -181,7 +241,7 @@ def test_other_conditions_are_told(tmp_path, monkeypatch):
     kept.save(State({}, {}))
     monkeypatch.setattr(checkpoints, "n_threads", lambda: 17)
     with pytest.warns(UserWarning, match="the training goes on under .* threads . -> 17"):
-        Checkpoints(tmp_path, "0" * 64).read({})
+        restored(Checkpoints(tmp_path, "0" * 64))
 
 
 def test_a_second_ctrl_c_is_not_held_back():

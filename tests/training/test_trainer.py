@@ -23,7 +23,6 @@ class Counting(Trainer):
         model = SimpleNamespace(parameters=lambda: {"embedding": words, "position": positions})
         layer = SimpleNamespace(
             parameters=lambda: {"weight": weight, "bias": bias},
-            assignment=dict,
             arrange=lambda batches: batches,
             is_likelihood=True,
         )

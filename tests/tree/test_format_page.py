@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from hstree._files import ALWAYS, MAX_RATIO
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree, load
 from hstree.tree.files import save
@@ -28,6 +29,10 @@ def reader(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "reader.py"
     path.write_text(block("python"), "utf-8")
     return runpy.run_path(str(path))
+
+
+def test_the_page_says_how_far_gzip_may_unpack():
+    assert f"may unpack to {MAX_RATIO} times its size, or to {ALWAYS >> 20} MiB" in WORDS
 
 
 def test_the_example_is_a_tree_as_hstree_writes_it_and_has_the_hash_it_says(tmp_path):

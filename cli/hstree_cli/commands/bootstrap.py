@@ -17,7 +17,7 @@ from hstree_cli.options import (
     examples,
     option,
 )
-from hstree_cli.outputs import check_file, check_folder, written
+from hstree_cli.outputs import check_file, check_folder, files_of_rows, written
 from hstree_cli.registered_options import BuilderOptions, ModelOptions
 from hstree_cli.tables import origin
 from hstree_cli.terminal import showing_progress
@@ -114,12 +114,13 @@ def bootstrap(
     from hstree_cli.plan_tables import announce, print_plan
     from hstree_cli.result_tables import print_rounds
 
-    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *options.values()]
+    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
     grown = Method(method, options, name=spelled(find_builder(method), options))
     methods = [grown, *(parse_method(text) for text in then or ())]
+    sources += files_of_rows([*methods, parse_method(first)])
     folders = [f"round-{number}" for number in range((rounds or len(methods)) + 1)]
-    check_folder(output, "-o", folders, apart_from=[*sources, json])
-    check_file(json, "--json", force=force, apart_from=sources)
+    check_folder(output, "-o", folders, reads=sources, beside=[json])
+    check_file(json, "--json", force=force, reads=sources)
     with showing_progress(quiet):
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
         warn_of_seen_lines(splits, {})

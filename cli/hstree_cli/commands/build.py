@@ -17,7 +17,7 @@ from hstree_cli.options import (
     examples,
     option,
 )
-from hstree_cli.outputs import check_file
+from hstree_cli.outputs import check_file, files_named
 from hstree_cli.registered_options import BuilderOptions
 from hstree_cli.tables import facts, input_facts, origin
 from hstree_cli.terminal import say, showing_progress, warn
@@ -87,8 +87,8 @@ def build(
     if any(option.name == "random_state" for option in chosen.options):
         options["random_state"] = seed
     chosen.effective(options)
-    sources = [input, reading.vocabulary, labels, *options.values()]
-    check_file(output, "-o", ENDINGS, force=force, apart_from=sources)
+    sources = [input, reading.vocabulary, labels, *files_named(options)]
+    check_file(output, "-o", ENDINGS, force=force, reads=sources)
     with showing_progress(quiet), until_saved():
         words = read_vocabulary(reading)
         opened = _open(input, chosen, words, labels, reading, train_split_only)

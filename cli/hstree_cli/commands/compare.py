@@ -21,7 +21,7 @@ from hstree_cli.options import (
     examples,
     option,
 )
-from hstree_cli.outputs import check_folder, show_kept
+from hstree_cli.outputs import check_folder, files_of_rows, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
 from hstree_cli.terminal import showing_progress
@@ -136,7 +136,8 @@ def compare(
         refuse_lists(typed, values)
     entries, layers_of_rows = parse_entries(method or (), layer or ())
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *(tree or ())]
-    check_folder(output, "-o", ARTEFACTS, apart_from=sources)
+    sources += files_of_rows(entries + layers_of_rows)
+    check_folder(output, "-o", ARTEFACTS, reads=sources)
     with showing_progress(quiet):
         trees = {recorded_name(path): load(path) for path in tree or ()}
         words = read_vocabulary(reading)

@@ -52,7 +52,7 @@ def convert(
     refuse_swapped(ctx, source, target, Path.exists)
     read_as, written_as = formats.format_of(source, from_), formats.format_of(target, to)
     for path in written_as.files(target):
-        check_file(path, "OUT", force=force, apart_from=[*read_as.files(source), labels])
+        check_file(path, "OUT", force=force, reads=[*read_as.files(source), labels])
     with showing_progress(quiet):
         tree = formats.read(source, read_as.name, labels=labels)
         formats.write(tree, target, written_as.name)

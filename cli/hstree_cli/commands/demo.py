@@ -22,7 +22,7 @@ def demo(
     ] = Path("demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Build six trees from built-in text, train the same model on each, compare them.
+    """Train the same model on five trees and the flat softmax, of built-in text; compare.
 
     The text is the first 15,000 sentences of the docstrings of Python's standard
     library; the words are those that occur at least five times in the first 80% of

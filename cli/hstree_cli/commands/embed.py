@@ -83,9 +83,9 @@ def embed(
     sources = [corpus, tree, reading.vocabulary]
     if tree is not None and layer is not None:
         raise UsageError("--tree and --layer are two output layers; give one of them")
-    check_file(output, "-o", ENDINGS, force=force, apart_from=sources)
+    check_file(output, "-o", ENDINGS, force=force, reads=sources)
     if output.suffix == ".npy":
-        check_file(labels_path(output), "-o", force=force, apart_from=sources)
+        check_file(labels_path(output), "-o", force=force, reads=sources)
     _require_gensim(output)
     with showing_progress(quiet):
         spec, text = _output_and_text(tree, layer, corpus, reading)

@@ -39,7 +39,7 @@ def ensemble(
         check_model(ctx, model)
         if is_ensemble(model):
             raise FileFormatError(f"{model} is an ensemble; name the models that it is of")
-    check_folder(output, "-o", (ENSEMBLE, MODELS), apart_from=models)
+    check_folder(output, "-o", (ENSEMBLE, MODELS), reads=models)
     with showing_progress(quiet):
         made = Ensemble([load(model) for model in models])
         made.save(output)

@@ -25,7 +25,7 @@ from hstree_cli.options import (
     flag,
     option,
 )
-from hstree_cli.outputs import check_file, check_folder, written
+from hstree_cli.outputs import check_file, check_folder, files_named, written
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
 from hstree_cli.terminal import INTERRUPTED, showing_progress, warn
@@ -102,7 +102,7 @@ def evaluate(
     from hstree.errors import HstreeError
     from hstree.experiments.evaluation import evaluate as train
     from hstree.layers.registry import TREE_LAYER
-    from hstree.models.files import FILES, TREE_FILES
+    from hstree.models.files import TREE_FILES
     from hstree.tree import Tree
     from hstree.tree.files import ENDINGS
     from hstree_cli.method_strings import parse_layer
@@ -129,15 +129,15 @@ def evaluate(
     text_name = corpus or str(tree)
     _check_kind(ctx, tree, no_train)
     sources = [
-        *(tree, *(tree / name for name in FILES), corpus),
-        *(held_out.valid, held_out.test, reading.vocabulary),
+        *(tree, corpus, held_out.valid, held_out.test, reading.vocabulary),
+        *files_named(layer_options),
     ]
-    check_file(json, "--json", force=force, apart_from=sources)
+    check_file(json, "--json", force=force, reads=sources)
     if vectors_out is not None:
-        others = [*sources, json]
-        check_file(vectors_out, "--vectors-out", (".npy",), force=force, apart_from=others)
-        check_file(labels_path(vectors_out), "--vectors-out", force=force, apart_from=others)
-    check_folder(save, "--save", TREE_FILES, force=force, apart_from=[*sources, json])
+        apart: dict[str, Any] = {"force": force, "reads": sources, "beside": [json]}
+        check_file(vectors_out, "--vectors-out", (".npy",), **apart)
+        check_file(labels_path(vectors_out), "--vectors-out", **apart)
+    check_folder(save, "--save", TREE_FILES, force=force, reads=sources, beside=[json])
 
     unsaved = save
 

@@ -51,13 +51,12 @@ def predict(
     """
     from hstree._files import write_json
     from hstree.models import load_model
-    from hstree.models.ensemble import FILES
     from hstree_cli.inputs import read_contexts, words_of
 
     if (context is None) == (contexts is None):
         raise UsageError("give a context, or a file of them with --contexts", ctx)
     check_model(ctx, model, context)
-    check_file(json, "--json", apart_from=[contexts, *(model / name for name in FILES)])
+    check_file(json, "--json", reads=[contexts, model])
     with showing_progress(quiet or sys.stdout.isatty()):
         loaded = load_model(model)
         title = "next word" if loaded.is_language_model else "word"

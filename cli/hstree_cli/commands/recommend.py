@@ -119,9 +119,13 @@ def recommend(
         refuse_lists(typed, values)
     sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
     check_folder(
-        output, "-o", ("recommendation.json", "runs", "trained", "checkpoints"), apart_from=sources
+        output,
+        "-o",
+        ("recommendation.json", "runs", "trained", "checkpoints"),
+        reads=sources,
+        beside=[json],
     )
-    check_file(json, "--json", force=force, apart_from=sources)
+    check_file(json, "--json", force=force, reads=sources)
     with showing_progress(quiet):
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
         warn_of_seen_lines(splits, {})

@@ -55,8 +55,8 @@ def report(
             )
         is_survey, folder = folder.name == survey.JSON, folder.parent
     if output is not None:
-        sources = [folder / results.JSON, folder / survey.JSON, *folder.glob("runs/*/*/tree.json")]
-        check_file(output, "-o", (".html", ".htm"), apart_from=sources)
+        sources = [folder / results.JSON, folder / survey.JSON, *folder.glob("runs*")]
+        check_file(output, "-o", (".html", ".htm"), reads=sources)
 
     def write_page() -> None:
         with showing_progress(quiet):

@@ -60,14 +60,12 @@ def score(
     from hstree._files import write_json
     from hstree.experiments.evaluation import read_by_model
     from hstree.models import load_model
-    from hstree.models.ensemble import FILES
     from hstree_cli.inputs import LabelReader
     from hstree_cli.options import Reading
 
     check_model(ctx, model, file)
-    sources = [file, *(model / name for name in FILES)]
-    check_file(output, "-o", apart_from=sources)
-    check_file(json, "--json", apart_from=[*sources, output])
+    check_file(output, "-o", reads=[file, model])
+    check_file(json, "--json", reads=[file, model], beside=[output])
     # On a terminal the printed lines themselves show the progress.
     printing = output is None and sys.stdout.isatty()
     with showing_progress(quiet or printing), _named(file) as source:

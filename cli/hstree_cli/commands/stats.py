@@ -14,7 +14,7 @@ def stats(tree: TreeFile, json: JsonFile = None, quiet: Quiet = False) -> None:
     from hstree._files import write_json
     from hstree.tree import load
 
-    check_file(json, "--json", apart_from=[tree])
+    check_file(json, "--json", reads=[tree])
     with showing_progress(quiet):
         loaded = load(tree)
         statistics = loaded.stats()

@@ -21,7 +21,7 @@ from hstree_cli.options import (
     examples,
     option,
 )
-from hstree_cli.outputs import check_folder, show_kept
+from hstree_cli.outputs import check_folder, files_of_rows, show_kept
 from hstree_cli.registered_options import ModelOptions
 from hstree_cli.tables import origin
 from hstree_cli.terminal import showing_progress
@@ -106,14 +106,14 @@ def survey(
             "--no-equal-epochs leaves nothing to survey without --budget SECONDS or --minutes N",
             ctx,
         )
-    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary]
-    check_folder(output, "-o", ARTEFACTS, apart_from=sources)
+    entries = (
+        default_entries(training)
+        if rows is None
+        else [entry for text in rows for entry in parse_rows(text)]
+    )
+    sources = [corpus, held_out.valid, held_out.test, reading.vocabulary, *files_of_rows(entries)]
+    check_folder(output, "-o", ARTEFACTS, reads=sources)
     with showing_progress(quiet):
-        entries = (
-            default_entries(training)
-            if rows is None
-            else [entry for text in rows for entry in parse_rows(text)]
-        )
         splits = read_splits(corpus, held_out, reading, read_vocabulary(reading))
     warn_of_seen_lines(splits, {})
 

@@ -31,7 +31,7 @@ def vocab(
     """
     from hstree_cli.inputs import read_corpus, read_vocabulary, training_split
 
-    check_file(output, "-o", force=force, apart_from=[corpus, reading.vocabulary])
+    check_file(output, "-o", force=force, reads=[corpus, reading.vocabulary])
     with showing_progress(quiet):
         text = read_corpus(corpus, reading)
         if train_split_only:

@@ -18,6 +18,8 @@ class SmoothedSoftmax(OutputLayer):
         Share of the target's probability that training spreads evenly over all labels.
     """
 
+    is_likelihood = False  # losses are of smoothed targets
+
     def __init__(
         self,
         vocabulary: Vocabulary,

@@ -64,7 +64,7 @@ class _Build:
     def __init__(self, checkpoints: Checkpoints) -> None:
         self.checkpoints, self.n_parts = checkpoints, 0
         self.parts: dict[int, PartState] = {}
-        kept = checkpoints.read({})
+        kept = checkpoints.restore(lambda state: state)
         for name, array in ({} if kept is None else kept.arrays).items():
             number, _, name_in_part = name.partition(" ")
             self.parts[int(number)] = {**self.parts.get(int(number), {}), name_in_part: array}

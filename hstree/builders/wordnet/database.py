@@ -151,7 +151,7 @@ def _parsed(read: ReadFile, name: str, parse: Callable[[list[str]], _T]) -> Iter
             continue
         try:
             yield parse(line.partition(" | ")[0].split())
-        except (ValueError, IndexError) as error:
+        except (KeyError, ValueError, IndexError) as error:
             raise InputError(
                 f"{name}, line {number}: not a line of a WordNet database ({line[:40]!r})"
             ) from error

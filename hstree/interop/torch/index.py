@@ -6,18 +6,23 @@ The arrays are those of `hstree.tree.codes`, laid out flat; there is no padded t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from hstree.errors import InputError
 from hstree.tree.codes import Codes
 
 #: Decisions that are kept expanded on the device, 4 bytes each: 128 MiB. Codes of a tree with
 #: more are expanded on the host, batch by batch.
 CACHE_LIMIT = 1 << 25
+
+#: Greatest magnitude of hidden vectors: larger ones overflow in products with usual weights, and
+#: differences of infinite logits are nan. Half precision's own greatest is small enough.
+LARGEST = {torch.float32: 2.0**100, torch.bfloat16: 2.0**100, torch.float64: 2.0**1000}
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -26,6 +31,39 @@ def not_compiled(function: _F) -> _F:
     """Have torch.compile leave a function as it is, whose shapes depend on values."""
     disable: Callable[[_F], _F] = torch.compiler.disable
     return disable(function)
+
+
+class _RefuseLarge(torch.autograd.Function):
+    """Look at values where they are plain tensors: below the wrappers of ``torch.func``."""
+
+    @staticmethod
+    def forward(hidden: Tensor) -> Tensor:
+        limit = LARGEST.get(hidden.dtype)
+        if limit is not None and hidden.numel():
+            most = float(hidden.abs().nan_to_num_(0.0, 0.0).max())
+            if most > limit:
+                raise InputError(
+                    f"input holds {most:.3g} in magnitude, so that products may overflow "
+                    f"{hidden.dtype}; scale it below {limit:.3g}"
+                )
+        return hidden.new_empty(0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], hidden: Tensor) -> tuple[Tensor, None]:
+        return _RefuseLarge.apply(hidden), None  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> None:
+        return None
+
+
+def refuse_large(hidden: Tensor) -> None:
+    """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle."""
+    _RefuseLarge.apply(hidden.detach())  # type: ignore[no-untyped-call]
 
 
 def offsets(length: Tensor) -> Tensor:

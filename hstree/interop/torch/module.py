@@ -205,8 +205,8 @@ class HierarchicalSoftmax(nn.Module):
         Raises
         ------
         InputError
-            When the shapes do not fit, a target is not a label id, or the layer is on the meta
-            device.
+            When the shapes do not fit, a target is not a label id, a finite input is so large that
+            logits overflow (above 1e30 in float32), or the layer is on the meta device.
         """
         hidden, (index, _) = self._hidden(input), self._layout()
         expected, shape = tuple(input.shape[:-1]), tuple(target.shape)

@@ -22,6 +22,7 @@ from hstree.interop.torch.index import (
     not_compiled,
     offsets,
     ranges,
+    refuse_large,
 )
 from hstree.interop.torch.tiles import Decisions, split
 from hstree.tree.arrays import TreeArrays
@@ -36,9 +37,11 @@ Decide = Callable[[TreeIndex, Inputs, Tensor, Tensor], Tensor]
 def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_index: int) -> Tensor:
     """Return the log-probabilities (N,) of the targets, at least float32; 0 where ignored.
 
-    Raises InputError when a target is neither a label id nor `ignore_index`.
+    Raises InputError when a target is neither a label id nor `ignore_index`, and for hidden vectors
+    whose products overflow.
     """
     weight, bias, hidden, _ = inputs
+    refuse_large(hidden)
     kept = (target != ignore_index).nonzero()[:, 0]
     target = target[kept]
     least, most = torch.stack(torch.aminmax(target)).tolist() if len(target) else (0, 0)
@@ -123,6 +126,8 @@ class AllLabels:
 
     def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
+        if not torch.compiler.is_compiling():  # where it would break the graph
+            refuse_large(hidden)
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
         # (E, N) of each edge, then of the path to each edge, one level after another
         path = self._of_edges(logits).index_select(0, self._slot)
@@ -184,6 +189,7 @@ def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) 
     A label with several codes is drawn with the sum of their probabilities.
     """
     device = inputs.hidden.device
+    refuse_large(inputs.hidden)
     label = torch.zeros(len(inputs.hidden), dtype=torch.int64, device=device)
     # (items,) those that have not arrived at a label, and their nodes
     item = torch.arange(len(label) if index.widest else 0, device=device)
