@@ -204,7 +204,7 @@ def test_another_model_or_rule_needs_force(splits, tmp_path, options, saying):
 def test_another_text_needs_force(splits, tmp_path):
     compare(splits, ["huffman"], tmp_path)
     other = hstree.data.splits.Splits(splits.train, splits.test, splits.valid)
-    with pytest.raises(InputError, match="its valid split is of text.txt"):
+    with pytest.raises(InputError, match=r"its valid split is of text\.txt"):
         compare(other, ["huffman"], tmp_path)
 
 

@@ -1,6 +1,7 @@
 """Rules that bound the time: seconds for each row, and halving."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def rounds_of(found):
 def test_the_better_half_goes_on_until_two_rows_are_left(halved):
     rounds = rounds_of(halved)
     assert [len(one["rows"]) for one in rounds] == [5, 3, 2]
-    for one, after in zip(rounds, rounds[1:], strict=False):
+    for one, after in pairwise(rounds):
         ranked = sorted(one["rows"], key=lambda row: one["valid"][row])
         assert set(after["rows"]) == set(ranked[: len(after["rows"])])
 
