@@ -43,7 +43,7 @@ from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import RunResult, decode
 from hstree.experiments.runs import finished, finished_baseline, key_of, run_baseline
 from hstree.experiments.work import RANDOM, ROUNDS, Work, sources
-from hstree.layers.base import OutputLayer
+from hstree.layers.hooks import TrainingHooks, hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models.base import MOST_EPOCHS
@@ -320,7 +320,7 @@ def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds
     others = 2 * throughput.TESTING_TURN  # all words, and top 10
     seconds = one_turn + time.perf_counter() - began + others
     scoring = in_testing["nll"] / (2 if "unnormalised" in in_testing else 1)
-    if model.layer.scores_in_threads:
+    if hooks_of(model.layer).scores_in_threads:
         scoring *= n_threads()
     return Speeds(
         training=float(np.median(speeds)),
@@ -334,11 +334,11 @@ def _measured(work: Work, entry: Trained, seed: int, vectors: Vectors) -> Speeds
 
 def _preparation(model: Model[Any], train: Corpus) -> float:
     """Return the seconds in which an output layer reads the training text, from its first lines."""
-    if type(model.layer).prepare is OutputLayer.prepare:
+    if type(hooks_of(model.layer)).prepare is TrainingHooks.prepare:
         return 0.0
     some = model.windows(first_lines(train, LEARNING_TOKENS))
     began = time.perf_counter()
-    model.layer.prepare(some)
+    hooks_of(model.layer).prepare(some)
     return (time.perf_counter() - began) * len(train) / len(some)
 
 
@@ -370,7 +370,7 @@ def _first_vectors(work: Work) -> WordVectors:
     train = work.splits.train
     model = new_model(work.spec(RANDOM, work.seeds[0]), **work.config)
     some = model.windows(first_lines(train, LEARNING_TOKENS))
-    model.layer.prepare(some)
+    hooks_of(model.layer).prepare(some)
     trainer = model.trainer(some)
     for contexts, targets, _ in trainer.epoch_batches(some):
         trainer.step(contexts, targets, trainer.learning_rate(0))

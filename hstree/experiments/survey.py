@@ -58,6 +58,7 @@ from hstree.experiments.results import Comparison, Row, RunResult, finite
 from hstree.experiments.runs import locked, run_baseline
 from hstree.experiments.speeds import Speeds as RowSpeeds
 from hstree.experiments.work import Done, Work, check_language_model
+from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of
 from hstree.models.base import MOST_EPOCHS, Seconds
@@ -216,7 +217,7 @@ def default_rows(config: Mapping[str, Any] | None = None) -> list[EntryLike]:
         name
         for name, kind in LAYERS.all().items()
         if kind.takes is Vocabulary
-        and (has_contexts or not layer_spec(two_words, name).new(1).needs_contexts)
+        and (has_contexts or not hooks_of(layer_spec(two_words, name).new(1)).needs_contexts)
     ]
     rows = [("cnn", {"delay": 32}) if name == "cnn" else name for name in layers if name != FLAT]
     return [*TREES, *rows, FLAT]

@@ -18,6 +18,7 @@ from hstree import progress
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.layers.base import OutputLayer
+from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
@@ -57,7 +58,7 @@ def throughput(
         Training text, read in shuffled batches.
     rounds : int, default 3
         Number of turns of each layer, each of `TURN` seconds, two batches and one
-        `OutputLayer.period` or more.
+        `TrainingHooks.period` or more.
     **options
         Options of `hstree.models.new_model`, for new models.
 
@@ -81,7 +82,7 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
     """Return the tokens per second of one turn."""
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
-    model.layer.prepare(windows)
+    hooks_of(model.layer).prepare(windows)
     trainer = model.trainer(windows)
     map_memory(model)
     tokens, seconds, began = 0, 0.0, 0.0
@@ -92,7 +93,7 @@ def _turn(output: Tree | LayerSpec | Path, corpus: Corpus, options: Mapping[str,
             continue
         seconds = time.perf_counter() - began
         tokens += len(targets)
-        if seconds >= TURN and number > 1 and number % model.layer.period == 0:
+        if seconds >= TURN and number > 1 and number % hooks_of(model.layer).period == 0:
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / trainer.expected(windows)
@@ -157,7 +158,7 @@ def scoring_turn(
     hidden, layer = model.context_model.hidden, model.layer
 
     def after(n: int) -> OutputLayer:
-        return layer.in_context(contexts[:n])
+        return hooks_of(layer).in_context(contexts[:n])
 
     # What to do with the first n positions, and the most positions at a time
     work: dict[str, tuple[Callable[[int], object], int]] = {

@@ -66,6 +66,7 @@ from hstree.experiments.significance import paired_ratio
 from hstree.experiments.speeds import SPEEDS, KeptSpeeds, Speeds, machine
 from hstree.experiments.throughput import scoring_throughput, throughput
 from hstree.experiments.words import Words, words_of
+from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import config_of, kind_of, predicts
 from hstree.models.ensemble import mean_probability
@@ -114,8 +115,8 @@ def _check_layer(name: str, spec: LayerSpec, config: Mapping[str, Any]) -> None:
     """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
     layer = spec.new(config["dim"])
     with owned_by(spec.kind.name):
-        layer.check()
-    if layer.needs_contexts:
+        hooks_of(layer).check()
+    if hooks_of(layer).needs_contexts:
         why = f"{name} needs the words before each target"
         _need_language_model(config, why, "train a language model, or leave the row out")
 
