@@ -24,6 +24,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.encoding import EncodedText
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.experiments.throughput import endless_batches
+from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
 from hstree.models import new_model
 from hstree_cli.method_strings import parse_layer
@@ -96,7 +97,7 @@ def steps_of(spec: LayerSpec, corpus: Corpus, dim: int, batch_size: int) -> dict
     model = new_model(spec, dim=dim, batch_size=batch_size)
     windows = model.windows(corpus)
     layer = model.layer
-    layer.prepare(windows)
+    hooks_of(layer).prepare(windows)
     trainer = model.trainer(windows)
     batches = endless_batches(trainer, windows)
     hidden = np.random.default_rng(1).standard_normal((batch_size, dim), np.float32)

@@ -42,6 +42,7 @@ from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments.throughput import endless_batches
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
+from hstree.layers.hooks import hooks_of
 from hstree.models import new_model
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree import Tree
@@ -351,7 +352,7 @@ def scoring(trees: Mapping[str, Tree], corpus: hstree.Corpus, tokens: int) -> di
         def nll(batch: Any) -> Any:
             return model.context_model.nll(model.layer, *batch[:2])
 
-        scored = in_threads(nll, iter(batches), when=model.layer.scores_in_threads)
+        scored = in_threads(nll, iter(batches), when=hooks_of(model.layer).scores_in_threads)
         return sum(len(nll) for _, nll in scored)
 
     work = {}

@@ -2,6 +2,7 @@
 
 from hstree._options import Range
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "OutputLayer",
     "ParameterGradient",
     "Range",
+    "TrainingHooks",
     "layer_spec",
 ]

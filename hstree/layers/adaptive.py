@@ -23,6 +23,7 @@ from hstree.layers.dense import (
     orthogonal_rows,
     row_chunks,
 )
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
 
 #: Scores of a softmax kept for the backward pass; more batch items are computed in turns.
@@ -39,7 +40,7 @@ BATCH, PER_PRODUCT, PER_SCORE, PER_NUMBER, PER_CLUSTER = 1024, 0.1, 1.5, 1.5, 50
 LEAST_SHARE, LEAST_WIDTH, MOST_TAILS, CANDIDATES, LEAST_LABELS = 0.75, 4, 4, 30, 500
 
 
-class AdaptiveSoftmax(OutputLayer):
+class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     """Softmax in two steps: frequent words at once, rare ones by cluster with shorter vectors.
 
     A softmax over the short list and one entry per cluster gives ``P(w | h)`` of a frequent word;

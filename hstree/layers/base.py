@@ -6,15 +6,14 @@ Models, trainers, scoring and saved folders use an output layer through `OutputL
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.data.windows import Batch, SymmetricWindows, Windows
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,6 @@ def check_k(k: int) -> None:
     """Refuse to return fewer than one label; raises OptionError."""
     if k < 1:
         raise OptionError(f"k is {k}; ask for at least 1 label")
-
-
-def check_words_before(train: Windows, what: str) -> None:
-    """Refuse windows with words on both sides; raises InputError, `what` being the subject."""
-    if isinstance(train, SymmetricWindows):
-        raise InputError(
-            f"{what} the words before each target, and this model's words are on both sides; train "
-            "a language model"
-        )
 
 
 def most_probable(log_prob: Float64, k: int) -> tuple[Int64, Float64]:
@@ -141,102 +131,6 @@ class OutputLayer(ABC):
     def log_prob(self, hidden: Array) -> Float64:
         """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
 
-    # What training asks a layer for, beyond its loss; few layers define these.
-
-    def check(self) -> None:  # noqa: B027
-        """Refuse options that name files which cannot be read, before a long training.
-
-        Raises
-        ------
-        HstreeError
-        """
-
-    def prepare(self, train: Windows) -> None:  # noqa: B027
-        """Read the training text before the first batch, for noise or features from it.
-
-        Raises
-        ------
-        HstreeError
-            When the text or its contexts do not fit the options.
-        """
-
-    def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches of one training epoch in their order; a layer may look ahead."""
-        return batches
-
-    def training_parameters(self) -> dict[str, Array]:
-        """Return the arrays that a trainer updates, with the names that gradients give them.
-
-        They are `parameters` and what is trained beside the layer, such as a noise distribution:
-        arrays that saved models do without. Read after `prepare`; `curvature` has their names.
-        """
-        return self.parameters()
-
-    def tables(self) -> dict[str, Int64]:
-        """Return the integers that the layer took from the training text, for saved models."""
-        return {}
-
-    def restore(self, tables: Mapping[str, Array]) -> None:  # noqa: B027
-        """Take over the `tables` of a saved model, which set the lengths of `parameters`.
-
-        Raises
-        ------
-        FileFormatError
-            When they are not those of such a layer.
-        """
-
-    def training_state(self) -> dict[str, Array]:
-        """Return what a training changes in place beside `training_parameters`, for checkpoints.
-
-        Read after `prepare`.
-        """
-        return {}
-
-    def adagrad(self) -> dict[str, dict[str, float]]:
-        """Return what optimisers of arrays have in a language model's training, by array.
-
-        Arguments of `hstree.training.adagrad.RowAdagrad`: `rate`, a factor on the learning rate,
-        and `initial_accumulator`.
-        """
-        return {}
-
-    def in_context(self, contexts: Integer) -> OutputLayer:
-        """Return the layer after some contexts; itself, where only hidden vectors count.
-
-        Language models ask for it before they score or predict. The methods of what is returned
-        take the hidden vectors (B, d) of these contexts.
-
-        Parameters
-        ----------
-        contexts : int array (B, n)
-            Label ids, the farthest first.
-        """
-        return self
-
-    def loss_in_context(
-        self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
-    ) -> tuple[Float64, Gradients]:
-        """Return what `loss` does, in some contexts, which the layer or its noise may depend on.
-
-        Language models call this in training. `contexts` are those of `in_context`.
-        """
-        return self.in_context(contexts).loss(hidden, targets, rng)
-
-    @property
-    def needs_contexts(self) -> bool:
-        """Whether the layer needs the words before each target, as language models have them."""
-        return False
-
-    @property
-    def period(self) -> int:
-        """Number of batches after which the costs of training repeat; speeds are of whole ones."""
-        return 1
-
-    @property
-    def scores_in_threads(self) -> bool:
-        """Whether several threads may call `nll` at once, and gain by it."""
-        return False
-
     # What follows from the log-probabilities.
 
     def log_normaliser(self, hidden: Array) -> Float64 | None:
@@ -310,7 +204,7 @@ class OutputLayer(ABC):
         share = counts / counts.sum()
         return {
             name: share * (1 - share) if len(array) == self.n_labels else np.full(len(array), 0.25)
-            for name, array in self.training_parameters().items()
+            for name, array in self.parameters().items()
         }
 
     @classmethod

@@ -16,13 +16,14 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import DenseLayer, log_unigram
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import Scratch
 
 #: Characters before and after every word.
 BEGIN, END = 0, 1
 
 
-class CnnSoftmax(DenseLayer):
+class CnnSoftmax(DenseLayer, TrainingHooks):
     """Softmax whose output vectors are made from characters, by a convolutional network.
 
     A word is its characters with a mark before and after it; each character has a vector. A filter

@@ -17,6 +17,7 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.node_groups import (
     CROWDED,
     Backward,
@@ -40,7 +41,7 @@ TABLE_LIMIT = 1 << 24
 MOST_SCORES = 1 << 26
 
 
-class HierarchicalSoftmax(OutputLayer):
+class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     """Hierarchical softmax over a tree.
 
     Parameters

@@ -10,12 +10,12 @@ import numpy as np
 
 from hstree._options import Range
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.data.windows import Windows
+from hstree.data.windows import SymmetricWindows, Windows
+from hstree.errors import InputError
 from hstree.layers.base import (
     Gradients,
     OutputLayer,
     ParameterGradient,
-    check_words_before,
 )
 from hstree.layers.hierarchical import HierarchicalSoftmax, Pass, of_rows
 from hstree.layers.ngram_features import Features, NgramFeatures, summed
@@ -93,7 +93,11 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def prepare(self, train: Windows) -> None:
         """Find the features of the training text, unless there are some from a saved model."""
-        check_words_before(train, "n-gram features need")
+        if isinstance(train, SymmetricWindows):
+            raise InputError(
+                "n-gram features need the words before each target, and this model's words are on "
+                "both sides; train a language model"
+            )
         if len(self.features.contexts):
             return
         self._take(NgramFeatures.of_text(train, self.codes, self.words, self.min_count))

@@ -21,6 +21,7 @@ from hstree.errors import OptionError
 from hstree.layers import kernels
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.proposals import Unigram, proposal_of
 
 #: Number of samples by default; a smaller vocabulary is drawn whole.
@@ -43,7 +44,7 @@ class Noise(NamedTuple):
     is_repeat: Bool | None = None  # (B, k) labels to leave out, drawn before for the item
 
 
-class NoiseLayer(DenseLayer):
+class NoiseLayer(DenseLayer, TrainingHooks):
     """Softmax whose loss compares each target with labels drawn from a proposal.
 
     Parameters

@@ -13,10 +13,11 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Batch, Windows
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
+from hstree.layers.hooks import TrainingHooks
 from hstree.layers.kernels import block_softmax, block_softmax_backward
 
 
-class TargetSampling(DenseLayer):
+class TargetSampling(DenseLayer, TrainingHooks):
     """Softmax over the targets of a partition of the training text, in training.
 
     The text is divided into partitions. While one is trained on, the softmax is taken over its

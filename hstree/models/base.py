@@ -33,6 +33,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, OptionError, owned_by
 from hstree.layers.base import OutputLayer
+from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import segment_sums
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
@@ -276,9 +277,9 @@ class Model(Predictor, Generic[M]):
         read = [] if warm_start is None else [warm_start.spec.made_from, warm_start.texts]
         self.texts = texts([read, [part.record for part in (train, valid) if part is not None]])
         with owned_by(self.spec.kind.name):
-            self.layer.check()
+            hooks_of(self.layer).check()
         began = time.perf_counter()
-        self.layer.prepare(windows)
+        hooks_of(self.layer).prepare(windows)
         preparation = time.perf_counter() - began
         with numpy_alone(not fast):
             self._checkpoints = None
@@ -363,12 +364,12 @@ class Model(Predictor, Generic[M]):
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
         ids = self.context_ids(contexts)
-        return self.layer.in_context(ids).log_prob(self.context_model.hidden(ids))
+        return hooks_of(self.layer).in_context(ids).log_prob(self.context_model.hidden(ids))
 
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
         ids = self.context_ids(contexts)
-        return self.layer.in_context(ids).top_k(self.context_model.hidden(ids), k)
+        return hooks_of(self.layer).in_context(ids).top_k(self.context_model.hidden(ids), k)
 
     def vectors(self, corpus: Corpus) -> WordVectors:
         """Return the word vectors by count in a corpus, largest first, ties by word."""
@@ -412,7 +413,7 @@ class Model(Predictor, Generic[M]):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be."""
-        tensors = {**self.parameters(), **self.layer.tables()}
+        tensors = {**self.parameters(), **hooks_of(self.layer).tables()}
         files.write(folder, self.spec, self.config(), tensors, self.texts)
 
     @classmethod
@@ -440,7 +441,7 @@ class Model(Predictor, Generic[M]):
                 if 0 not in shape:  # others have a length that `restore` sets
                     _check(saved.tensors.get(tensor), shape, f"{saved.folder}: {tensor}")
             try:
-                model.layer.restore(saved.tensors)
+                hooks_of(model.layer).restore(saved.tensors)
             except FileFormatError as error:
                 raise FileFormatError(f"{saved.folder}: {error}") from error
             for tensor, parameter in model.layer.parameters().items():

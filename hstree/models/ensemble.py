@@ -30,6 +30,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.errors import FileFormatError, OptionError
 from hstree.layers.base import check_k, most_probable
+from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
 from hstree.models.base import Model, Predictor
@@ -172,7 +173,7 @@ class Ensemble(Predictor):
                 model = self.models[rng.integers(len(self.models))]
                 ids = model.context_ids([words[-most:]])
                 hidden = model.context_model.hidden(ids)
-                label = model.layer.in_context(ids).sample(hidden, rng)[0]
+                label = hooks_of(model.layer).in_context(ids).sample(hidden, rng)[0]
                 words.append(model.spec.labels[label])
                 task.advance()
         return words[len(context) :]

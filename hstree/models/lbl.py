@@ -25,6 +25,7 @@ from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hierarchical import compiled_pass
+from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import sum_by_word, window_sum, window_sum_backward
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
@@ -137,7 +138,7 @@ class LanguageModel(Model["LogBilinear"]):
         with progress.task("sampling", length, "words") as task:
             for number in range(length):
                 hidden = self.context_model.hidden(ids)
-                drawn[:, number] = self.layer.in_context(ids).sample(hidden, rng)
+                drawn[:, number] = hooks_of(self.layer).in_context(ids).sample(hidden, rng)
                 ids = np.column_stack([ids[:, 1:], drawn[:, number]])
                 task.advance()
         words = self.spec.labels
@@ -258,13 +259,13 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
         self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
         self.position = RowAdagrad(self.model.position)
-        options = self.layer.adagrad()
+        options = self.hooks.adagrad()
         # Biases do not decay.
         self.output = {
             name: RowAdagrad(
                 array, model.weight_decay if array.ndim > 1 else 0.0, **options.get(name, {})
             )
-            for name, array in self.layer.training_parameters().items()
+            for name, array in self.hooks.training_parameters().items()
         }
         self.optimisers = {
             "embedding": self.embedding,
@@ -296,7 +297,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         hidden, vectors = self.model.forward(contexts)
         words, grad_position = self.model.backward(contexts, vectors, hidden)
         if is_over_tree:
-            self.layer.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
+            self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
         self.embedding.step(words.rows, words.values, 0.0)
         self.position.step(slice(None), grad_position, 0.0)
         for optimiser in self.output.values():
@@ -347,7 +348,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             loss: float = self._compiled(plan, keep, learning_rate, self._tokens)
             return loss
         hidden, vectors = self.model.forward(contexts)
-        losses, gradients = self.layer.loss_in_context(hidden * keep, targets, contexts, self.noise)
+        losses, gradients = self.hooks.loss_in_context(hidden * keep, targets, contexts, self.noise)
         grad_hidden = gradients.hidden * keep
         words, grad_position = self.model.backward(contexts, vectors, grad_hidden)
         self.embedding.step(words.rows, words.values, learning_rate, self._tokens)

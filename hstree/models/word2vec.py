@@ -202,7 +202,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
         self.embedding = DampedSGD(self.model.embedding, counts / self._tokens)
         self.output = {
             name: DampedSGD(array, curvature[name])
-            for name, array in self.layer.training_parameters().items()
+            for name, array in self.hooks.training_parameters().items()
         }
         self._compiled = self._compiled_step(model.window)
         if self._compiled is not None:

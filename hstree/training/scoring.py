@@ -13,6 +13,7 @@ from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, Windows
 from hstree.layers.base import OutputLayer
+from hstree.layers.hooks import hooks_of
 
 #: Positions scored at a time.
 BATCH = 1024
@@ -39,11 +40,11 @@ class ContextModel(ABC):
 
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the negative log-likelihood in nats of each target in its context, (B,)."""
-        return layer.in_context(contexts).nll(self.hidden(contexts), targets)
+        return hooks_of(layer).in_context(contexts).nll(self.hidden(contexts), targets)
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
         """Return ln Z of the layer in each context, (B,); None where it has none."""
-        return layer.in_context(contexts).log_normaliser(self.hidden(contexts))
+        return hooks_of(layer).in_context(contexts).log_normaliser(self.hidden(contexts))
 
 
 def score(
@@ -86,5 +87,5 @@ def scored_batches(
     def nll(batch: Batch) -> Float64:
         return model.nll(layer, *batch[:2])
 
-    several = n_threads() > 1 and layer.scores_in_threads
+    several = n_threads() > 1 and hooks_of(layer).scores_in_threads
     return in_threads(nll, windows.batches(BATCH), when=several)

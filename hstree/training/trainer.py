@@ -30,6 +30,7 @@ from hstree.data.text_score import perplexity
 from hstree.data.windows import Batch, Windows
 from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
+from hstree.layers.hooks import hooks_of
 from hstree.training.ahead import ahead
 from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
@@ -180,6 +181,8 @@ class Trainer(ABC, Generic[M]):
 
     Attributes
     ----------
+    hooks : TrainingHooks
+        What the layer needs of the training beside its loss.
     rng, noise : numpy.random.Generator
         What batches, and what losses draw from; seeded anew at each epoch.
     optimisers : mapping of str to Optimiser
@@ -204,6 +207,7 @@ class Trainer(ABC, Generic[M]):
         random_state: int = 0,
     ) -> None:
         self.model, self.layer, self.epochs, self.seconds = model, layer, epochs, seconds
+        self.hooks = hooks_of(layer)
         self.optimisers: Mapping[str, Optimiser] = {}
         self._random_state, self._place = random_state, Place()
         self._seed(1)
@@ -243,7 +247,7 @@ class Trainer(ABC, Generic[M]):
         """
         self._ready.clear()
         self._seed(epoch)
-        return self.layer.arrange(ahead(self._announced(self.batches(train))))
+        return self.hooks.arrange(ahead(self._announced(self.batches(train))))
 
     def _seed(self, epoch: int) -> None:
         """Seed what an epoch draws: for its batches, and for the layer's loss."""
@@ -472,8 +476,8 @@ class Trainer(ABC, Generic[M]):
 
     def _arrays(self) -> dict[str, Array]:
         """Return the arrays that a training changes in place, by names of a checkpoint."""
-        arrays = {**self._weights(), **self.layer.training_parameters()}
-        arrays |= {f"layer {name}": a for name, a in self.layer.training_state().items()}
+        arrays = {**self._weights(), **self.hooks.training_parameters()}
+        arrays |= {f"layer {name}": a for name, a in self.hooks.training_state().items()}
         for parameter, optimiser in self.optimisers.items():
             arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays().items()}
         return arrays

@@ -18,10 +18,10 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
 from hstree.experiments.evaluation import corpus_splits, evaluate, read_by_model, score_saved, seen
 from hstree.experiments.runs import run
+from hstree.layers.flat import FlatSoftmax
 from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
 from hstree.tree import Tree
-from tests.layers.dense import DenseSoftmax
 from tests.plugins import example_plugins
 from tests.texts import corpus_of, markov_lines
 
@@ -384,8 +384,8 @@ def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_
 
 
 def test_the_seconds_before_the_first_batch_are_measured(splits, monkeypatch):
-    spec = layer_spec(made_over(splits.train, LAYERS.get("dense")), "dense")
-    monkeypatch.setattr(DenseSoftmax, "prepare", lambda self, train: time.sleep(0.05))
+    spec = layer_spec(made_over(splits.train, LAYERS.get("flat")), "flat")
+    monkeypatch.setattr(FlatSoftmax, "prepare", lambda self, train: time.sleep(0.05))
     result = evaluate(spec, splits, **OPTIONS).result
     assert result.preparation >= 0.05
     assert sum(epoch.seconds for epoch in result.epochs) < result.seconds - 0.05

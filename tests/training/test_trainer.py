@@ -23,7 +23,6 @@ class Counting(Trainer):
         model = SimpleNamespace(parameters=lambda: {"embedding": words, "position": positions})
         layer = SimpleNamespace(
             parameters=lambda: {"weight": weight, "bias": bias},
-            arrange=lambda batches: batches,
             is_likelihood=True,
         )
         super().__init__(model, layer, epochs=epochs, seconds=seconds)

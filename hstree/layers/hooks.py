@@ -1,0 +1,108 @@
+"""What single layers need of a training beside their loss, which trainers ask for once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from hstree._typing import Array, Float64, Int64, Integer
+from hstree.data.windows import Batch, Windows
+from hstree.layers.base import Gradients, OutputLayer
+
+
+class TrainingHooks:
+    """Hooks of a training, each of which does nothing by default.
+
+    A layer that needs one inherits from this class too, and defines it. Trainers and models get the
+    hooks of any layer from `hooks_of`.
+    """
+
+    @property
+    def layer(self) -> OutputLayer:
+        """The layer whose hooks these are."""
+        return self  # type: ignore[return-value]
+
+    @property
+    def needs_contexts(self) -> bool:
+        """Whether the layer needs the words before each target, as language models have them."""
+        return False
+
+    @property
+    def period(self) -> int:
+        """Number of batches after which the costs of training repeat; speeds are of whole ones."""
+        return 1
+
+    @property
+    def scores_in_threads(self) -> bool:
+        """Whether several threads may call `nll` at once, and gain by it."""
+        return False
+
+    def check(self) -> None:
+        """Refuse options that name files which cannot be read; raises HstreeError."""
+
+    def prepare(self, train: Windows) -> None:
+        """Read the training text before the first batch, for noise or features from it.
+
+        Raises HstreeError when the text or its contexts do not fit the options.
+        """
+
+    def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield the batches of one training epoch in their order; a layer may look ahead."""
+        return batches
+
+    def in_context(self, contexts: Integer) -> OutputLayer:
+        """Return the layer after contexts (B, n), label ids, the farthest first.
+
+        Language models ask for it before they score or predict. The methods of what is returned
+        take the hidden vectors (B, d) of these contexts.
+        """
+        return self.layer
+
+    def loss_in_context(
+        self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
+    ) -> tuple[Float64, Gradients]:
+        """Return `OutputLayer.loss` in contexts, which the layer or its noise may depend on."""
+        return self.in_context(contexts).loss(hidden, targets, rng)
+
+    def training_parameters(self) -> dict[str, Array]:
+        """Return the arrays that a trainer updates, with the names that gradients give them.
+
+        They are `parameters` and what is trained beside the layer, such as a noise distribution,
+        which saved models do without. Read after `prepare`; `curvature` has their names.
+        """
+        return self.layer.parameters()
+
+    def adagrad(self) -> dict[str, dict[str, float]]:
+        """Return arguments of `RowAdagrad` by array: `rate`, `initial_accumulator`."""
+        return {}
+
+    def training_state(self) -> dict[str, Array]:
+        """Return what else a training changes in place, for checkpoints; read after `prepare`."""
+        return {}
+
+    def tables(self) -> dict[str, Int64]:
+        """Return the integers that the layer took from the training text, for saved models."""
+        return {}
+
+    def restore(self, tables: Mapping[str, Array]) -> None:
+        """Take over the `tables` of a saved model, which set the lengths of `parameters`.
+
+        Raises FileFormatError when they are not those of such a layer.
+        """
+
+
+class _NoHooks(TrainingHooks):
+    """Hooks of a layer that defines none."""
+
+    def __init__(self, layer: OutputLayer) -> None:
+        self._layer = layer
+
+    @property
+    def layer(self) -> OutputLayer:
+        return self._layer
+
+
+def hooks_of(layer: OutputLayer) -> TrainingHooks:
+    """Return the training hooks of a layer; those that do nothing where it has none."""
+    return layer if isinstance(layer, TrainingHooks) else _NoHooks(layer)
