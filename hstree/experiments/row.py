@@ -36,6 +36,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError, owned_by
+from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
@@ -223,10 +224,10 @@ class OutputRow(Row):
 
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse a layer whose files cannot be read, or that the model gives no contexts to."""
-        layer = self.spec(words, _SMALLEST).new(config["dim"])
+        hooks = hooks_of(self.spec(words, _SMALLEST).new(config["dim"]))
         with owned_by(self.method):
-            layer.check()
-        if layer.needs_contexts:
+            hooks.check()
+        if hooks.needs_contexts:
             need_language_model(
                 config,
                 f"{self} needs the words before each target",
@@ -449,7 +450,7 @@ def rows_of_set(name: str, config: Mapping[str, Any]) -> list[str] | None:
         for name, kind in LAYERS.all().items()
         if kind.takes is Vocabulary
         and name != FLAT
-        and (is_language_model or not layer_spec(two_words, name).new(1).needs_contexts)
+        and (is_language_model or not hooks_of(layer_spec(two_words, name).new(1)).needs_contexts)
     ]
     return [*_SOME_TREES, *layers, FLAT]
 

@@ -25,6 +25,7 @@ from hstree.data.splits import Splits
 from hstree.data.windows import Batch, Windows
 from hstree.errors import FileFormatError
 from hstree.experiments.results import Figures, Machine, Positive, read_struct, write_struct
+from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
@@ -140,7 +141,7 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     windows = model.windows(corpus)
-    model.layer.prepare(windows)
+    hooks_of(model.layer).prepare(windows)
     trainer = model.trainer(windows)
     map_memory(model)
     tokens, seconds, began = 0, 0.0, 0.0
@@ -151,7 +152,7 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
             continue
         seconds = time.perf_counter() - began
         tokens += len(targets)
-        if seconds >= TURN and number > 1 and number % model.layer.period == 0:
+        if seconds >= TURN and number > 1 and number % trainer.hooks.period == 0:
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / trainer.expected(windows)
@@ -187,10 +188,10 @@ def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
         return model.context_model.nll(layer, contexts[:n], targets[:n])
 
     def top_k(n: int) -> object:
-        return layer.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP)
+        return hooks_of(layer).in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP)
 
     def unnormalised(n: int) -> object:
-        bound = layer.in_context(contexts[:n])
+        bound = hooks_of(layer).in_context(contexts[:n])
         return bound.unnormalised_nll(hidden(contexts[:n]), targets[:n])
 
     speeds = {"nll": _per_second(nll, len(targets)), "top_k": _per_second(top_k, some)}
