@@ -227,7 +227,6 @@ REPLACED = [
     "predict m w0 --json m/tree.json",
     "report c -o page.html",
     # What lies inside a folder that is read, or in the folder that is written.
-    "build -m learned words.npy --model m -o m/new.json",
     "build -m classes corpus.txt --vectors-file linked.npy -o alias.json --force",
     "score m corpus.txt -o m/lines.tsv",
     "score ens corpus.txt -o ens/models/KEY/config.json",
