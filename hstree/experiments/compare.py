@@ -134,7 +134,7 @@ def compare(
         `hstree.experiments.row.DEFAULT`.
     folder : path
         Made if it is missing; locked during the comparison. Gets ``trees``, ``runs``,
-        ``results.json`` and ``results.csv``.
+        ``words.tsv``, ``results.json`` and ``results.csv``.
     stop : Epochs, Seconds or Halving, optional
         When trainings stop; ten minutes by halving by default. Where the time is bounded,
         validation and test are samples of at most 50,000 tokens.
@@ -179,6 +179,7 @@ def compare(
     subject = Subject.of(text, rows, folder, stop, seeds, options)
     with locked(subject.home):
         subject = subject.with_kept(only=only, force=force)
+        subject.splits.train.counted_vocabulary().save(subject.home / results.WORDS)
         return subject.compared(within, speed_rounds, updated)
 
 

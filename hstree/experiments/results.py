@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "hstree results", 4
 JSON, CSV = "results.json", "results.csv"
+#: File of the words with their training counts, from which trees can be built again.
+WORDS = "words.tsv"
 #: Tokens of the validation and the test split under a rule that bounds the time, at most; and of
 #: the training split wherever it is scored.
 SAMPLE = 50_000
