@@ -14,6 +14,7 @@ import shlex
 import statistics
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -280,7 +281,11 @@ def evaluate(
     one = Row.of(row)
     if one.models > 1 or not one.is_trained:
         raise OptionError(f"{one} is not one model to train; compare takes it")
-    subject = Subject.of(text, [one], folder, stop or Epochs(), 1, options)
+    splits = Splits.of(text)
+    if isinstance(one, TreeRow):  # its labels are the vocabulary
+        words = Vocabulary(one.tree.labels, [0] * one.tree.n_labels)
+        splits = Splits(*(part.with_vocabulary(words) for part in splits.as_dict().values()))
+    subject = Subject.of(splits, [one], folder, stop or Epochs(), 1, options)
     trainings: list[Model[Any]] = []
 
     def keep(model: Model[Any]) -> None:
@@ -378,10 +383,13 @@ class Subject:
 
         Raises InputError when the folder holds a comparison of something else, unless `force`.
         """
+        file = self.home / results.JSON
+        if not file.exists():
+            return self
         try:
-            kept = results.read_struct(self.home / results.JSON, _Kept, "")
-            rows = results.load(self.home).rows
-        except HstreeError:
+            kept, rows = results.read_struct(file, _Kept, ""), results.load(self.home).rows
+        except HstreeError as error:
+            warnings.warn(f"{error}; its rows are left out".replace("; ;", ";"), stacklevel=4)
             return self
         if (difference := self._difference(kept)) is not None:
             if force:

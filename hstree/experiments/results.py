@@ -954,7 +954,8 @@ def read_struct(path: Path, kind: type[T], remedy: str) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} is damaged: {one_line(error)}; {remedy}") from error
+        end = f"; {remedy}" if remedy else ""
+        raise FileFormatError(f"{path} is damaged: {one_line(error)}{end}") from error
 
 
 class _Header(Struct):

@@ -32,6 +32,7 @@ from hstree._version import __version__
 from hstree.data.splits import Splits, first_tokens, read_by_training, seen
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
+from hstree.data.vectors import WordVectors
 from hstree.errors import FileFormatError, HstreeError, InputError
 from hstree.experiments.results import (
     SAMPLE,
@@ -159,7 +160,7 @@ class Runner:
     def vectors_of(self, model: Path, result: JobResult, folder: Path) -> tuple[Path, float]:
         """Return the file of a finished job's vectors, written if it is not there, and seconds."""
         file, kept = folder / "vectors.npy", _read(folder / BUILD, _Build)
-        if kept is None or kept.key != result.key or not file.exists():
+        if kept is None or kept.key != result.key or not _is_sound(file):
             began = time.perf_counter()
             trained = load_model(model)
             make_folder(folder)
@@ -391,7 +392,7 @@ class Runner:
             return None
         try:
             result = read_struct(folder / RESULT, JobResult, "")
-            if key is not None and result.key != key:
+            if result.interrupted or (key is not None and result.key != key):
                 return None
             if result.seed is not None:
                 load_model(folder / MODEL)
@@ -449,6 +450,14 @@ def _read(file: Path, kind: type[_Build]) -> _Build | None:
         return read_struct(file, kind, "")
     except FileFormatError:
         return None
+
+
+def _is_sound(vectors: Path) -> bool:
+    """Return whether a file of vectors and that of their labels can be read."""
+    try:
+        return len(WordVectors.read(str(vectors)).labels) > 0
+    except HstreeError:
+        return False
 
 
 def seen_by(splits: Splits, spec: LayerSpec) -> str | None:

@@ -248,6 +248,63 @@ def test_an_interrupted_comparison_goes_on_to_the_same_bytes(splits, tmp_path):
     assert all(of_runs[0][name] == of_runs[1][name] for name in same)
 
 
+#: Damage to files of a finished job; the comparison is the same again after each.
+DAMAGE = {
+    "weights cut": ("runs/gmm/seed-0/model/weights.safetensors", lambda data: data[:100]),
+    "weights changed": (
+        "runs/gmm/seed-0/model/weights.safetensors",
+        lambda d: d[:-9] + b"123456789",
+    ),
+    "config gone": ("runs/gmm/seed-0/model/config.json", None),
+    "config of brackets": ("runs/gmm/seed-0/model/config.json", lambda data: b"[" * 100_000),
+    "result of brackets": ("runs/gmm/seed-0/result.json", lambda data: b'{"a":' * 100_000),
+    "result without perplexity": (
+        "runs/gmm/seed-0/result.json",
+        lambda data: data.replace(b'"valid"', b'"walid"'),
+    ),
+    "endless seconds": (
+        "runs/gmm/seed-0/result.json",
+        lambda data: data.replace(b'"training":', b'"training": 1e400, "x":'),
+    ),
+    "result empty": ("runs/gmm/seed-0/result.json", lambda data: b""),
+    "nll cut": ("runs/gmm/seed-0/test_nll.npy", lambda data: data[:-8]),
+    "nll of others": ("runs/gmm/seed-0/valid_nll.npy", lambda data: data[:-8] + bytes(8)),
+    "nll of an n-gram model": ("runs/kn2/test_nll.npy", None),
+    "tree cut": ("trees/gmm/seed-0/tree.json", lambda data: data[:50]),
+    "build of brackets": ("trees/gmm/seed-0/build.json", lambda data: b"[" * 100_000),
+    "vectors gone": ("vectors/random/seed-0/vectors.npy", None),
+    "results of brackets": ("results.json", lambda data: b"[" * 100_000),
+    "results without runs": ("results.json", lambda data: data.replace(b'"jobs"', b'"jabs"')),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(splits, tmp_path_factory):
+    home = tmp_path_factory.mktemp("finished")
+    return compare(splits, ["gmm", "kn2"], home)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_damaged_is_done_anew(finished, splits, tmp_path, damage):
+    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
+    name, change = DAMAGE[damage]
+    if change is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(change((tmp_path / name).read_bytes()))
+    again = compare(splits, ["gmm", "kn2"], tmp_path)
+    assert [row.perplexity for row in again.rows] == [row.perplexity for row in finished.rows]
+    assert hstree.load_model(tmp_path / "runs/gmm/seed-0/model").perplexity(splits.test)
+
+
+def test_a_damaged_job_is_named_in_one_line(finished, splits, tmp_path):
+    shutil.copytree(finished.folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "runs/gmm/seed-0/result.json").write_bytes(b"{")
+    with pytest.warns(UserWarning, match=r"result\.json is damaged: .*; the job is done anew"):
+        compare(splits, ["gmm", "kn2"], tmp_path)
+
+
 def test_word2vec_models_are_compared_too(splits, tmp_path):
     found = hstree.compare(
         splits, ["huffman", "negative"], tmp_path, stop=ONE, speed_rounds=0, model="cbow", dim=8
