@@ -1,19 +1,18 @@
-"""Arguments that stand in each other's place, name another kind of thing, or several things."""
+"""Arguments that stand in each other's place, or name another kind of thing."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hstree_cli.options import UsageError
 
 if TYPE_CHECKING:
-    from hstree.builders import Builder
+    from hstree.models import Ensemble, Model
 
 
 def is_tree(path: Path) -> bool:
@@ -51,68 +50,11 @@ def check_model(ctx: typer.Context, model: Path, other: str | None = None) -> No
         )
 
 
-def refuse_lists(flag: str, values: Sequence[object] | None) -> None:
-    """Refuse names that commas join in one value of an option that is repeated instead."""
-    from hstree.builders.registry import BUILDERS
-    from hstree.errors import OptionError
-    from hstree.layers.registry import LAYERS
-    from hstree.tree.files import ENDINGS
+def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ensemble:
+    """Read a model, or several whose probabilities are averaged."""
+    from hstree.models import Ensemble, load_model
 
-    known = {*BUILDERS.names(), *LAYERS.names(), *(f"kn{order}" for order in range(2, 8))}
-    for value in map(str, values or ()):
-        names = [name.strip() for name in value.split(",") if name.strip()]
-        # A comma may belong to an option's value, or to the name of a file.
-        if Path(value).exists() or not any(
-            split_models(name)[1].split()[0] in known or name.endswith(ENDINGS)
-            for name in names[1:]
-        ):
-            continue
-        repeated = " ".join(f"{flag} {shlex.quote(name)}" for name in names)
-        raise OptionError(f"{flag} {value!r} holds several names; repeat the option: {repeated}")
-
-
-def refuse_several(name: str, flag: str) -> None:
-    """Refuse several names in place of one."""
-    from hstree.errors import OptionError
-
-    if "," in name:
-        repeated = " ".join(f"{flag} {one}" for one in name.split(",") if one)
-        raise OptionError(
-            f"{name!r} holds several names, and one is wanted; `hstree compare CORPUS {repeated} "
-            "-o DIR` compares several"
-        )
-
-
-def split_models(text: str) -> tuple[int | None, str]:
-    """Return the number of models of an ensemble and what each is; None for another row.
-
-    Examples
-    --------
-    >>> split_models("3 x gmm --trees 2"), split_models("gmm")
-    ((3, 'gmm --trees 2'), (None, 'gmm'))
-    """
-    from hstree.errors import OptionError
-
-    match = re.fullmatch(r"\s*(\d+)\s+x\s+(.*)", text, re.DOTALL)
-    if match is None:
-        return None, text
-    if int(match[1]) < 2:
-        raise OptionError(f"{text!r} is no ensemble, which has 2 models or more; type {match[2]!r}")
-    return int(match[1]), match[2]
-
-
-def find_builder(name: str, instead: str = "give it with --layer {}") -> Builder:
-    """Return the builder of a name; `instead` tells what to do with the name of a layer."""
-    from hstree.builders import builder
-    from hstree.builders.registry import BUILDERS
-    from hstree.data.vocabulary import Vocabulary
-    from hstree.errors import OptionError
-    from hstree.layers.registry import LAYERS, TREE_LAYER
-
-    refuse_several(name, "-m")
-    is_layer = name in LAYERS.names() and name not in BUILDERS.names()
-    if is_layer and LAYERS.get(name).takes is Vocabulary:
-        raise OptionError(f"{name} is an output layer, not a tree: {instead.format(name)}")
-    if is_layer and name != TREE_LAYER:
-        raise OptionError(f'{name} is an output layer over a tree: name both, as in "gmm + {name}"')
-    return builder(name)
+    first, *more = [load_model(folder) for folder in (model, *(others or ()))]
+    if not more:
+        return first
+    return Ensemble([one for each in (first, *more) for one in getattr(each, "models", [each])])

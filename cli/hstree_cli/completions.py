@@ -1,22 +1,29 @@
-"""Names that a shell completes: methods and output layers."""
+"""Names that a shell completes: builders, output layers, models."""
 
 from __future__ import annotations
 
 
 def methods() -> list[str]:
-    """Return the names of methods."""
+    """Return the names of builders."""
     from hstree.builders.registry import BUILDERS
 
     return BUILDERS.names()
 
 
-def layers() -> list[str]:
-    """Return the names of output layers."""
+def rows() -> list[str]:
+    """Return the names of builders and output layers, and of sets of rows."""
     from hstree.layers.registry import LAYERS
 
-    return LAYERS.names()
+    return list(dict.fromkeys([*methods(), *LAYERS.names(), "kn5", "trees", "approximations"]))
 
 
-def rows() -> list[str]:
-    """Return the names of methods and output layers, each once."""
-    return list(dict.fromkeys([*methods(), *layers()]))
+def models() -> list[str]:
+    """Return the names of models."""
+    from hstree.models import MODELS
+
+    return MODELS.names()
+
+
+def all_names() -> list[str]:
+    """Return every name that `hstree methods` describes."""
+    return list(dict.fromkeys([*rows(), *models()]))

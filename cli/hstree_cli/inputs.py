@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,17 @@ import numpy as np
 
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap, shared_words
-from hstree.data.vocabulary import UNK, Vocabulary
-from hstree.errors import InputError, OptionError
-from hstree.experiments.evaluation import (
+from hstree.data.splits import (
     Splits,
     corpus_splits,
-    read_by_builder,
+    read_by_layer,
     read_by_vocabulary,
     shared_lines,
 )
-from hstree.layers.registry import LayerSpec
+from hstree.data.vocabulary import UNK, Vocabulary
+from hstree.errors import InputError, OptionError
 from hstree.tree import Tree
-from hstree_cli.options import HeldOut, Reading, flag
+from hstree_cli.options import flag
 from hstree_cli.terminal import warn
 
 #: Unknown words that a warning names.
@@ -33,23 +32,12 @@ NAMED = 5
 # Corpora
 
 
-def read_vocabulary(reading: Reading) -> Vocabulary | None:
+def read_vocabulary(file: Path | None, **selection: Any) -> Vocabulary | None:
     """Read the vocabulary that the option names; refuse other options that select words."""
-    if reading.vocabulary is None:
+    if file is None:
         return None
-    refuse_options("--vocabulary chooses the words already", **reading.selection)
-    return Vocabulary.from_file(reading.vocabulary)
-
-
-def read_corpus(source: str, reading: Reading) -> Corpus:
-    """Read one corpus with the words that the options choose."""
-    return Corpus.read(
-        source,
-        vocabulary=read_vocabulary(reading),
-        min_count=reading.min_count,
-        max_size=reading.max_size,
-        lower=reading.lower,
-    )
+    refuse_options("--vocabulary chooses the words already", **selection)
+    return Vocabulary.from_file(file)
 
 
 def training_split(
@@ -66,90 +54,91 @@ def training_split(
 
 
 def read_splits(
-    corpus: str, held_out: HeldOut, reading: Reading, vocabulary: Vocabulary | None = None
+    corpus: str,
+    valid: str | None,
+    test: str | None,
+    *,
+    lower: bool = False,
+    vocabulary: Vocabulary | None = None,
+    trees: Sequence[Tree] = (),
+    **selection: Any,
 ) -> Splits:
-    """Read the three splits of an evaluation, encoded with a vocabulary.
+    """Read the three splits of a training, encoded with one vocabulary; warn of shared lines.
 
-    By default it has the words of the training split, and ``<unk>`` if another split needs it.
+    The words are those of `vocabulary`, else the labels of the first of the trees in the order of
+    the training split, else those of the training split and ``<unk>`` if another split needs it.
     """
 
     def read(source: str) -> Corpus:
-        return Corpus.read(source, vocabulary=vocabulary, lower=reading.lower)
+        return Corpus.read(source, vocabulary=words, lower=lower)
 
-    splits = _splits(corpus, held_out, read)
-    if vocabulary is not None:
-        return splits
+    words = vocabulary
+    if words is None and trees and not selection:
+        words = Vocabulary(trees[0].labels, [0] * trees[0].n_labels)
+    others = (None if name is None else read(name) for name in (valid, test))
+    splits = corpus_splits(read(corpus), *others)
     train = splits.train
-    words = train.select_vocabulary(**reading.selection)
-    if words.unk is None and any(
-        split.with_vocabulary(words).n_oov for split in (splits.valid, splits.test)
-    ):
-        words = train.select_vocabulary(**reading.selection, unk=True)
-    encoded = _each(splits, lambda split, _: split.with_vocabulary(words))
-    _check_words_left(encoded.train, "training split", reading.selection)
-    return encoded
-
-
-class LabelReader:
-    """Reads texts as ids of a tree's labels, for training or scoring a model.
-
-    Words outside the vocabulary of `reading`, or outside those that it selects from a text, are
-    read as ``<unk>``, even if they are among the labels.
-    """
-
-    def __init__(self, tree: Tree | LayerSpec, reading: Reading) -> None:
-        counts = np.zeros(len(tree.labels), np.int64) if tree.counts is None else tree.counts
-        self._labels = Vocabulary(tree.labels, counts)
-        self._reading = reading
-        self._words = read_vocabulary(reading)
-
-    def text(self, source: str) -> Corpus:
-        """Read one text."""
-        text = self._read(source)
-        return self._checked(text, self._words_of(text), text.name)
-
-    def splits(self, corpus: str, held_out: HeldOut) -> Splits:
-        """Read the three splits of an evaluation; words are selected from the training split."""
-        splits = _splits(corpus, held_out, self._read)
-        words = self._words_of(splits.train)
-        return _each(splits, lambda split, name: self._checked(split, words, name))
-
-    def _read(self, source: str) -> Corpus:
-        return Corpus.read(source, vocabulary=self._labels, lower=self._reading.lower)
-
-    def _words_of(self, text: Corpus) -> Vocabulary | None:
-        selection = self._reading.selection
-        return text.select_vocabulary(**selection) if selection else self._words
-
-    def _checked(self, text: Corpus, words: Vocabulary | None, name: str) -> Corpus:
-        """Limit a text to the words; warn where the labels and the text share few words."""
-        common = overlap(text)
-        if common.is_small:
-            warn(f"{name}: {common}; they are read as <unk>")
-        if words is None:
-            return text
-        limited = text.limited_to(words)
-        if common.shared:
-            options = self._reading.selection or {"vocabulary": self._reading.vocabulary}
-            _check_words_left(limited, name, options)
-        return limited
-
-
-def warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree]) -> None:
-    """Warn of lines in two splits, and of test lines that the vocabulary or a tree was made from.
-
-    The trees are by the name that the warning gives them; "" for none.
-    """
+    if words is None:
+        words = train.select_vocabulary(**selection)
+        if words.unk is None and any(
+            split.with_vocabulary(words).n_oov for split in (splits.valid, splits.test)
+        ):
+            words = train.select_vocabulary(**selection, unk=True)
+    elif vocabulary is None:
+        words = _in_order_of(train, trees[0])
+    splits = Splits(*(split.with_vocabulary(words) for split in splits.as_dict().values()))
+    check_words_left(splits.train, "training split", selection)
+    for part in splits.as_dict().values():
+        warn_of_overlap(part)
     for message in shared_lines(splits):
         warn(message)
     if chosen := read_by_vocabulary(splits):
         warn(f"{chosen} (`hstree vocab --train-split-only`)")
+    return splits
+
+
+def _in_order_of(train: Corpus, tree: Tree) -> Vocabulary:
+    """Return a tree's labels in the order that the training split itself would give them."""
+    from hstree.data.provenance import texts
+
+    order = sorted(range(tree.n_labels), key=lambda i: (-train.counts[i], tree.labels[i]))
+    source: dict[str, object] = {
+        "kind": "tree",
+        "sha256": tree.sha256,
+        "texts": texts(tree.meta.get("input")),
+    }
+    return Vocabulary([tree.labels[i] for i in order], train.counts[order], source=source)
+
+
+def read_as(
+    labels: Sequence[str], source: str, vocabulary: Path | None = None, *, lower: bool = False
+) -> Corpus:
+    """Read a text as ids of labels; words outside the file `vocabulary` are ``<unk>``."""
+    text = Corpus.read(
+        source, vocabulary=Vocabulary(labels, np.zeros(len(labels), np.int64)), lower=lower
+    )
+    warn_of_overlap(text)
+    if vocabulary is None:
+        return text
+    limited = text.limited_to(Vocabulary.from_file(vocabulary))
+    check_words_left(limited, text.name, {"vocabulary": vocabulary})
+    return limited
+
+
+def warn_of_overlap(text: Corpus) -> None:
+    """Warn where a text and its vocabulary share few words; InputError where they share none."""
+    common = overlap(text)
+    if common.is_small:
+        warn(f"{text.name}: {common}; they are read as <unk>")
+
+
+def warn_of_trees(trees: Mapping[str, Tree], splits: Splits) -> None:
+    """Warn of test lines that trees were built from; the warning gives the trees' names."""
     for name, tree in trees.items():
-        if seen := read_by_builder(tree, splits.test):
-            source = tree.meta.get("input")
-            if isinstance(source, dict) and source.get("kind") == "corpus":
-                seen += " (--train-split-only)"
-            warn(f"{name}: {seen}" if name else seen)
+        source = tree.meta.get("input")
+        if seen := read_by_layer(source, splits.test):
+            is_text = isinstance(source, dict) and source.get("kind") == "corpus"
+            warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
 
 
 def refuse_options(reason: str, **values: Any) -> None:
@@ -158,22 +147,7 @@ def refuse_options(reason: str, **values: Any) -> None:
         raise OptionError(f"{' and '.join(typed)}: {reason}")
 
 
-def _splits(corpus: str, held_out: HeldOut, read: Callable[[str], Corpus]) -> Splits:
-    others = (held_out.valid, held_out.test)
-    text = held_out.part(read(corpus))
-    return corpus_splits(text, *(None if name is None else read(name) for name in others))
-
-
-def _each(splits: Splits, change: Callable[[Corpus, str], Corpus]) -> Splits:
-    """Return the splits, each changed by a function of the split and its name."""
-    return Splits(
-        train=change(splits.train, "training split"),
-        valid=change(splits.valid, "validation split"),
-        test=change(splits.test, "test split"),
-    )
-
-
-def _check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
+def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that leave a text no word but ``<unk>``."""
     if options and not shared_words(text):
         typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
@@ -191,10 +165,12 @@ def words_of(text: str) -> list[str]:
 
 def read_contexts(name: str) -> Iterator[list[str]]:
     """Yield the words of each line of a file, or of standard input for ``-``."""
+    from hstree._files import open_regular
+
     source = "standard input" if name == "-" else name
     number = 0
     try:
-        with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
+        with nullcontext(sys.stdin.buffer) if name == "-" else open_regular(name) as file:
             for line in file:
                 number += 1
                 yield words_of(line.decode("utf-8"))

@@ -1,17 +1,12 @@
-"""The program: its commands, and the exit statuses of errors.
-
-An error is one line on standard error. Commands import the library inside their functions, so that
-`hstree --help` does not wait for it.
-"""
+"""The program: its commands, and its exit statuses and error messages."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Sequence
-from itertools import chain
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -22,20 +17,16 @@ from hstree_cli.commands.compare import compare
 from hstree_cli.commands.convert import convert
 from hstree_cli.commands.demo import demo
 from hstree_cli.commands.embed import embed
-from hstree_cli.commands.ensemble import ensemble
 from hstree_cli.commands.evaluate import evaluate
-from hstree_cli.commands.methods import layers, methods
+from hstree_cli.commands.methods import methods
 from hstree_cli.commands.predict import predict
-from hstree_cli.commands.recommend import recommend
 from hstree_cli.commands.report import report
 from hstree_cli.commands.sample import sample
 from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
-from hstree_cli.commands.survey import survey
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.options import UsageError, flag, option
-from hstree_cli.registered_options import Group, register, with_flags
+from hstree_cli.options import UsageError, option
 from hstree_cli.terminal import (
     BAD_INPUT,
     INTERRUPTED,
@@ -47,7 +38,6 @@ from hstree_cli.terminal import (
 
 app = typer.Typer(
     name="hstree",
-    cls=Group,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,22 +65,93 @@ def hstree(
     ] = None,
     debug: Annotated[bool, option("--debug", "Print the traceback of an error, too.")] = False,
 ) -> None:
-    """Find out which hierarchical-softmax tree to use.
+    """Find out which hierarchical-softmax tree to use, or which output layer without a tree.
 
     Build trees by many methods, train the same model on each, and compare cost and perplexity.
     """
 
 
-#: Commands by the panel of the help page that lists them.
-PANELS = {
-    "Start here": (demo, recommend, compare, report),
-    "Build trees": (methods, vocab, build, check, stats, show, convert),
-    "Train on trees and other output layers": (layers, evaluate, survey, bootstrap, embed),
-    "Use a trained model": (predict, sample, score, ensemble),
+#: Commands by the panel of the help page that lists them, each with the ends of its help page.
+PANELS: dict[str, tuple[tuple[Callable[..., Any], tuple[str, ...]], ...]] = {
+    "Start here": (
+        (demo, ("hstree demo -o demo",)),
+        (
+            compare,
+            (
+                "hstree compare corpus.txt -o which",
+                'hstree compare corpus.txt huffman "gmm epsilon=0.4" mine.json flat kn5 -o which',
+                "hstree compare corpus.txt approximations --seconds 240 -o survey",
+            ),
+        ),
+        (report, ("hstree report which", "hstree report which --follow")),
+    ),
+    "Build trees": (
+        (methods, ("hstree methods", "hstree methods gmm")),
+        (vocab, ("hstree vocab builtin:python --min-count 5 -o vocab.tsv",)),
+        (
+            build,
+            (
+                "hstree build --method huffman builtin:python -o huffman.json",
+                'hstree build --method "gmm epsilon=0.4 trees=4" vectors.npy',
+            ),
+        ),
+        (check, ("hstree check huffman.json",)),
+        (stats, ("hstree stats huffman.json --json stats.json",)),
+        (
+            show,
+            ("hstree show huffman.json --depth 3", "hstree show huffman.json --word the"),
+        ),
+        (
+            convert,
+            (
+                "hstree convert huffman.json huffman.dot",
+                "hstree convert linkage.npy tree.json --labels words.txt",
+            ),
+        ),
+    ),
+    "Train": (
+        (
+            evaluate,
+            (
+                "hstree evaluate huffman.json corpus.txt --save model",
+                'hstree evaluate "sampled samples=500" corpus.txt --epochs 5',
+            ),
+        ),
+        (
+            bootstrap,
+            (
+                'hstree bootstrap corpus.txt "gmm epsilon=0.4" --rounds 2 -o rounds',
+                'hstree bootstrap corpus.txt gmm "classes cluster_by=vectors" -o rounds',
+            ),
+        ),
+        (
+            embed,
+            (
+                "hstree embed corpus.txt gmm.json -o vectors.vec",
+                'hstree embed corpus.txt "negative samples=5" --model skipgram -o vectors.bin',
+            ),
+        ),
+    ),
+    "Use a trained model": (
+        (
+            predict,
+            (
+                'hstree predict model "the stock market" -k 5',
+                "hstree predict model --with other --contexts lines.txt --json answers.json",
+            ),
+        ),
+        (sample, ("hstree sample model --words 50 --seed 1",)),
+        (
+            score,
+            ("hstree score model other.txt", "hstree score model other.txt --per-word -o w.tsv"),
+        ),
+    ),
 }
 for _panel, _commands in PANELS.items():
-    for _command in _commands:
-        register(app, _command, _panel)
+    for _command, _examples in _commands:
+        _title = f"[bold]Example{'s' * (len(_examples) > 1)}:[/bold]"
+        _epilog = "\n\n".join([_title, *_examples])
+        app.command(rich_help_panel=_panel, epilog=_epilog)(_command)
 
 #: Environment variable by which a shell asks for completions.
 COMPLETE = "_HSTREE_COMPLETE"
@@ -116,12 +177,7 @@ def exit_status(arguments: Sequence[str]) -> int:
     except SystemExit as done:  # of completions
         return int(done.code or 0)
     except UsageError as error:
-        command = error.ctx.command_path if error.ctx else "hstree"
-        message = error.format_message().strip().rstrip(".")
-        if getattr(error, "option_name", None) in ("--threads", "--debug"):
-            message = f"{error.option_name} goes before the command"
-            command = "hstree"
-        complain(f"{message}; see `{command} --help`")
+        complain(_usage(error))
         return WRONG_USAGE
     except KeyboardInterrupt:
         complain("interrupted")
@@ -143,20 +199,46 @@ def exit_status(arguments: Sequence[str]) -> int:
             raise
         is_foreign = isinstance(error, PluginError) and error.__cause__ is not None
         hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
-        message = str(error)
-        if isinstance(error, OptionError) and error.option is not None:
-            from hstree.builders import builders
-            from hstree.layers import LAYERS
-            from hstree.models import MODELS
-
-            known = [builder.options for builder in builders().values()]
-            known += [model.options for model in MODELS.all().values()]
-            known += [layer.options for layer in LAYERS.all().values()]
-            owner = f"{error.owner}: " if error.owner else ""
-            reason = with_flags(str(error.reason), chain(*known))
-            message = f"{owner}{flag(error.option)} {reason}"
-        complain(f"{message}{hint}")
+        complain(f"{error}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
+
+
+#: Options that are gone, and what to type instead.
+_GONE = {
+    "compare": {
+        **dict.fromkeys(
+            ("--method", "-m", "--layer", "--tree", "--baseline"),
+            'rows are arguments: `hstree compare CORPUS huffman "gmm epsilon=0.4" mine.json kn5 '
+            "-o DIR`",
+        ),
+        "--equal-seconds": "--seconds S trains every row for the same time",
+    },
+    "evaluate": {
+        "--layer": 'the first argument is a row: `hstree evaluate "sampled samples=500" CORPUS`',
+        "--no-train": "`hstree score MODEL_DIR TEXT` scores a saved model",
+    },
+    "bootstrap": dict.fromkeys(
+        ("--method", "-m", "--then"), "rows are arguments: `hstree bootstrap CORPUS gmm -o DIR`"
+    ),
+    "embed": dict.fromkeys(
+        ("--tree", "--layer"), "the row is an argument: `hstree embed CORPUS huffman.json -o FILE`"
+    ),
+}
+
+
+def _usage(error: Any) -> str:
+    """Return the message of wrong usage, with what to type instead where that is known."""
+    command = error.ctx.command_path if error.ctx else "hstree"
+    typed = str(getattr(error, "option_name", ""))
+    message = error.format_message().strip().rstrip(".")
+    if typed in ("--threads", "--debug"):
+        return f"{typed} goes before the command; see `hstree --help`"
+    if type(error).__name__ == "NoSuchOption":
+        if instead := _GONE.get(command.removeprefix("hstree "), {}).get(typed):
+            return f"no option {typed}: {instead}"
+        if command == "hstree build":
+            message += f'; options of a method go into its text: --method "gmm {typed[2:]}=..."'
+    return f"{message}; see `{command} --help`"
 
 
 def run() -> None:

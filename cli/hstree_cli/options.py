@@ -1,37 +1,27 @@
-"""Options that several commands share.
-
-A command takes a group of options as one dataclass parameter, which
-`registered_options.as_typer` replaces by its fields.
-"""
+"""Options and arguments that several commands share, and what is made of them."""
 
 from __future__ import annotations
 
-import math
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from hstree_cli import completions
+
 if TYPE_CHECKING:
-    from hstree.data.corpus import Corpus
+    from hstree.experiments.results import Stop
 
 #: Error of wrong usage. Typer exports only its child; the package that defines it depends on the
 #: version of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
-CORPUS_KINDS = (
-    "a text file (.txt, .txt.gz), nltk:NAME or builtin:NAME (python, stdlib, networkx, ...)"
+CORPUS_KINDS = "a text (.txt, .gz, .xz, .bz2), a folder of texts, nltk:NAME or builtin:python"
+ROW_HELP = (
+    'A row: a builder ("gmm epsilon=0.4"), with a layer ("gmm + ngrams"), an output layer '
+    '("sampled samples=500"), a tree file'
 )
-
-
-def flag(name: str) -> str:
-    """Return an option's Python name as it is typed: ``--max-size`` for "max_size"."""
-    return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
 
 
 def option(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
@@ -48,17 +38,29 @@ def argument(metavar: str, help: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, show_default=False, readable=False, **more)
 
 
-CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}.")]
+def _training(flags: str, help: str, metavar: str, **more: Any) -> Any:
+    return option(flags, help, metavar, rich_help_panel="Training", show_default=False, **more)
+
+
+def _reading(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    return option(flags, help, metavar, rich_help_panel="Reading a corpus", **more)
+
+
+CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}; - for stdin.")]
 TreeFile = Annotated[Path, argument("TREE", "A tree: .json, .json.gz or .npz.")]
 ModelFolder = Annotated[
-    Path,
-    argument(
-        "MODEL_DIR",
-        "The folder of a model that `hstree evaluate --save` wrote, or of an ensemble.",
-    ),
+    Path, argument("MODEL_DIR", "The folder of a model that `hstree evaluate --save` wrote.")
+]
+With = Annotated[
+    list[Path] | None,
+    option("--with", "Another model, whose probabilities are averaged; repeatable.", "MODEL_DIR"),
 ]
 Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 Force = Annotated[bool, option("--force", "Replace existing files.")]
+Replace = Annotated[
+    bool, option("--force", "Replace a comparison of another text, model or rule in DIR.")
+]
+JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
 TrainSplitOnly = Annotated[
     bool,
     option(
@@ -66,61 +68,35 @@ TrainSplitOnly = Annotated[
         "Read only the lines of the corpus that `hstree evaluate` trains on: the first 80%.",
     ),
 ]
-JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
 
+# Reading a corpus
 
-def share(text: str | float) -> float:
-    """Return a share that is typed as a percentage or a fraction: "3%", "0.03".
-
-    Examples
-    --------
-    >>> share("3%"), share("0.5")
-    (0.03, 0.5)
-    """
-    if isinstance(text, float):
-        return text
-    number, is_percent = text.removesuffix("%"), text.endswith("%")
-    try:
-        value = float(number) / (100 if is_percent else 1)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise typer.BadParameter(f"{text!r} is not a share, such as 3% or 0.03")
-    return value
-
-
-def lines(text: str | float) -> float:
-    """Return a number of lines, or a share of them below 1: "1000", "10%", "0.1".
-
-    Examples
-    --------
-    >>> lines("1000"), lines("10%")
-    (1000.0, 0.1)
-    """
-    if isinstance(text, float):
-        return text
-    value = float(text) if text.isdecimal() else share(text)
-    if value <= 0 or (value > 1 and not text.isdecimal()):
-        raise typer.BadParameter(f"{text!r} is not a number of lines or a share of them")
-    return value
-
-
-Within = Annotated[
-    float,
-    option(
-        "--within",
-        "Choose the fastest row whose validation perplexity is at most this share above the "
-        "lowest, such as 3%.",
-        "SHARE",
-        parser=share,
+MinCount = Annotated[
+    int,
+    _reading("--min-count", "Replace words that occur fewer than N times by <unk>.", "N", min=1),
+]
+MaxSize = Annotated[
+    int | None,
+    _reading(
+        "--max-size", "Keep the V most frequent words; replace the others by <unk>.", "V", min=1
     ),
 ]
-Only = Annotated[
-    bool, option("--only", "Show only the rows that are named here, not the others of DIR.")
+Lower = Annotated[bool, _reading("--lower", "Lower-case every word.")]
+VocabularyFile = Annotated[
+    Path | None,
+    _reading("--vocabulary", "Use the words of this file (lines of word<TAB>count).", "FILE"),
 ]
-Replace = Annotated[
-    bool, option("--force", "Replace a comparison of another text, model or budget in DIR.")
-]
+Valid = Annotated[str | None, _reading("--valid", "Validation corpus, not part of CORPUS.", "FILE")]
+Test = Annotated[str | None, _reading("--test", "Test corpus, not part of CORPUS.", "FILE")]
+
+
+def selection(min_count: int, max_size: int | None = None) -> dict[str, Any]:
+    """Return the options that select words by their counts: `min_count` above 1 and `max_size`."""
+    chosen = {} if min_count == 1 else {"min_count": min_count}
+    return chosen if max_size is None else {**chosen, "max_size": max_size}
+
+
+# Training
 
 
 def _check_seed(seed: int) -> int:
@@ -133,125 +109,106 @@ def _check_seed(seed: int) -> int:
 
 
 Seed = Annotated[int, option("--seed", "Random seed.", "S", callback=_check_seed)]
-
-_reading = partial(option, rich_help_panel="Reading a corpus")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Options of how a corpus is read: its words."""
-
-    min_count: Annotated[
-        int,
-        _reading(
-            "--min-count", "Replace words that occur fewer than N times by <unk>.", "N", min=1
-        ),
-    ] = 1
-    max_size: Annotated[
-        int | None,
-        _reading(
-            "--max-size", "Keep the V most frequent words; replace the others by <unk>.", "V", min=1
-        ),
-    ] = None
-    lower: Annotated[bool, _reading("--lower", "Lower-case every word.")] = False
-    vocabulary: Annotated[
-        Path | None,
-        _reading("--vocabulary", "Use the words of this file (lines of word<TAB>count).", "FILE"),
-    ] = None
-
-    @property
-    def selection(self) -> dict[str, Any]:
-        """The options that select words by their counts: `min_count` above 1 and `max_size`."""
-        min_count = {} if self.min_count == 1 else {"min_count": self.min_count}
-        return min_count if self.max_size is None else {**min_count, "max_size": self.max_size}
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Options that choose the splits; validation and test are by default taken from CORPUS."""
-
-    valid: Annotated[
-        str | None, option("--valid", "Validation corpus, not part of CORPUS.", "FILE")
-    ] = None
-    test: Annotated[str | None, option("--test", "Test corpus, not part of CORPUS.", "FILE")] = None
-    lines: Annotated[
-        float | None,
-        option(
-            "--lines",
-            "Read only the first lines of CORPUS: their number, or a share such as 10%.",
-            "N|SHARE",
-            parser=lines,
-        ),
-    ] = None
-
-    def part(self, corpus: Corpus) -> Corpus:
-        """Return the lines of a corpus that `lines` chooses, one at least."""
-        if self.lines is None:
-            return corpus
-        number = self.lines if self.lines >= 1 else self.lines * corpus.n_lines
-        return corpus.select_lines(0, min(corpus.n_lines, max(1, round(number))))
+Model = Annotated[
+    str,
+    option(
+        "--model",
+        'Model to train, with its options, as in "cbow window=5".',
+        "MODEL",
+        rich_help_panel="Training",
+        autocompletion=completions.models,
+    ),
+]
+Epochs = Annotated[int | None, _training("--epochs", "Train for at most N epochs.", "N", min=0)]
+Seconds = Annotated[
+    float | None, _training("--seconds", "Train each row until S seconds from the text.", "S")
+]
+Minutes = Annotated[
+    float | None,
+    _training(
+        "--minutes",
+        "Train all rows equally long, then the better half on, M minutes in all (default: 10).",
+        "M",
+    ),
+]
+Dim = Annotated[int | None, _training("--dim", "Length of the word vectors.", "D")]
+Width = Annotated[int | None, _training("--context", "Number of words before the target.", "N")]
+BatchSize = Annotated[int | None, _training("--batch-size", "Positions in a minibatch.", "B")]
+LearningRate = Annotated[
+    float | None, _training("--learning-rate", "Learning rate at the start.", "X")
+]
+Dropout = Annotated[
+    float | None, _training("--dropout", "Share of the hidden vectors left out.", "P")
+]
+WeightDecay = Annotated[float | None, _training("--weight-decay", "Decay of vectors.", "X")]
 
 
-@dataclass(frozen=True)
-class Budget:
-    """Options of how long a command with several trainings may take."""
-
-    minutes: Annotated[
-        float | None,
-        option("--minutes", "Fit the epochs, or the rows, to this time for everything.", "N"),
-    ] = None
-    plan: Annotated[
-        bool, option("--plan", "Print what would be done and how long it takes, and stop.")
-    ] = False
+def flag(name: str) -> str:
+    """Return an option's Python name as it is typed: ``--max-size`` for "max_size"."""
+    return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
 
 
-@dataclass(frozen=True)
-class Resuming:
-    """Options of how a stopped command goes on."""
+def model_options(model: str, **typed: Any) -> dict[str, Any]:
+    """Return the options of `hstree.models.new_model` from ``--model`` and plain options.
 
-    checkpoint_minutes: Annotated[
-        float,
-        option(
-            "--checkpoint-minutes",
-            "Save the state of a training this often; a stopped command goes on from it.",
-            "N",
-            min=0,
-        ),
-    ] = 5.0
-    fresh: Annotated[
-        bool, option("--fresh", "Start anew, not where the same command was stopped.")
-    ] = False
+    Those that are None were not typed. Raises OptionError for one that the model does not have.
+    """
+    from hstree._options import parse_options, refuse_flags
+    from hstree.errors import OptionError
+    from hstree.models import MODELS
 
-    @contextmanager
-    def applied(self, kept: Iterable[Path] = ()) -> Iterator[None]:
-        """Train in the body with these options; remove the folders `kept` first to start anew."""
-        from hstree._checkpoints import defaults
-
-        if self.fresh:
-            for folder in kept:
-                shutil.rmtree(folder, ignore_errors=True)
-        with defaults(minutes=self.checkpoint_minutes, fresh=self.fresh):
-            yield
-
-    @staticmethod
-    def folder() -> Path:
-        """Return where states of trainings are kept that have no folder of their own."""
-        from hstree._files import cache_folder
-
-        return cache_folder() / "checkpoints"
+    name, *pairs = shlex.split(model) or [""]
+    refuse_flags(model, [name, *pairs])
+    kind = MODELS.get(name)
+    values = parse_options(name, kind.options, pairs)
+    known = {option.name for option in kind.options}
+    for option, value in typed.items():
+        if value is None:
+            continue
+        if option not in known:
+            raise OptionError(f"the model {name} has no option {flag(option)}; leave it out")
+        values[option] = value
+    return {"model": name, **values}
 
 
-CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
+def stopping_rule(
+    epochs: int | None, seconds: float | None, minutes: float | None = None
+) -> Stop | None:
+    """Return the rule that was typed, None without one; several are refused."""
+    from hstree.errors import OptionError
+    from hstree.experiments import results
 
-#: Command lines at the ends of the commands' help pages.
-EXAMPLES: dict[Callable[..., Any], tuple[str, ...]] = {}
+    if sum(rule is not None for rule in (epochs, seconds, minutes)) > 1:
+        raise OptionError("--epochs, --seconds and --minutes are different rules; give one of them")
+    for name, value in (("--seconds", seconds), ("--minutes", minutes)):
+        if value is not None and not 0 < value < 1e9:
+            raise OptionError(f"{name} is {value:g}; it must be above 0")
+    if epochs is not None:
+        return results.Epochs(epochs)
+    if seconds is not None:
+        return results.Seconds(seconds=seconds)
+    return None if minutes is None else results.Halving(minutes=minutes)
 
 
-def examples(*lines: str) -> Callable[[CommandFunction], CommandFunction]:
-    """Return a decorator that attaches examples to a command's function."""
+def builder_of(method: str, seed: int) -> tuple[Any, dict[str, Any]]:
+    """Return the builder and the values of its options that ``--method`` spells.
 
-    def attach(command: CommandFunction) -> CommandFunction:
-        EXAMPLES[command] = lines
-        return command
+    Raises OptionError when there is none of the name, or an option cannot have its value.
+    """
+    from hstree._options import parse_options, refuse_flags
+    from hstree.builders import builder
+    from hstree.errors import OptionError
 
-    return attach
+    tokens = shlex.split(method)
+    refuse_flags(method, tokens)
+    name, *pairs = tokens or [""]
+    if "+" in pairs:
+        raise OptionError(
+            f"{method!r} names a layer, too, and a tree has none; `hstree compare CORPUS "
+            f"{method!r} -o DIR` trains with it"
+        )
+    chosen = builder(name)
+    options = parse_options(name, chosen.options, pairs)
+    if any(option.name == "random_state" for option in chosen.options):
+        options.setdefault("random_state", seed)
+    return chosen, options

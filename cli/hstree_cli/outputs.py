@@ -7,26 +7,21 @@ replaces another output.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hstree_cli.terminal import (
-    BAD_INPUT,
-    INTERRUPTED,
-    complain,
-    printable,
-    say,
-    showing_progress,
-)
+from hstree_cli.terminal import BAD_INPUT, complain
 
-R = TypeVar("R")
+if TYPE_CHECKING:
+    from hstree.experiments.row import Row
 
 
 @contextmanager
@@ -58,54 +53,6 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
             raise
     if failed:
         raise typer.Exit(BAD_INPUT)
-
-
-def show_kept(
-    work: Callable[[Callable[[R], object]], object],
-    show: Callable[[R], object],
-    page: Path,
-    write_page: Callable[[Path], Path],
-    *,
-    runs: Path,
-    quiet: bool,
-) -> None:
-    """Do work whose finished runs are kept, print its result and write the result's page.
-
-    `work` calls its argument with the result before it writes the files. `write_page` writes the
-    page of a folder and returns its path. `runs` is what messages name
-    as the place of finished runs. End the program after Ctrl-C, and after the result was printed if
-    its files could not be written.
-    """
-    from hstree.errors import FileFormatError
-
-    results: list[R] = []
-    failure: FileFormatError | None = None
-    lines: list[str] = []
-
-    def write(page: Path) -> None:
-        """Write the page and note where it is; fail as the files that it is made from did."""
-        if failure is not None:
-            raise failure
-        with showing_progress(quiet):
-            lines.append(f"A page to look at: {printable(str(write_page(page.parent)))}")
-
-    try:
-        with showing_progress(quiet):
-            work(results.append)
-    except FileFormatError as error:
-        if not results:
-            raise
-        failure = error
-    except KeyboardInterrupt:
-        complain(
-            f"interrupted; every finished run is kept in {runs}, "
-            "and the same command goes on from there"
-        )
-        raise typer.Exit(INTERRUPTED) from None
-    with written((page, write)):
-        show(results[0])
-        for line in lines:
-            say(f"\n{line}")
 
 
 def check_file(
@@ -207,12 +154,13 @@ def files_named(options: Mapping[str, Any]) -> list[Path]:
     return [*(value for value in values if isinstance(value, Path)), *trees]
 
 
-def files_of_rows(rows: Iterable[object]) -> Iterator[Path]:
-    """Files that the options of a comparison's rows, and of the layers over their trees, name."""
+def files_of_rows(rows: Iterable[Row]) -> Iterator[Path]:
+    """Tree files that are rows, and files that the options of rows and of their layers name."""
     for row in rows:
-        single = getattr(row, "of", row)
-        yield from files_named(getattr(single, "options", {}))
-        yield from files_named(getattr(single, "layer_options", {}))
+        name, *pairs = shlex.split(str(row.single))
+        values = dict(pair.partition("=")[::2] for pair in pairs)
+        yield from files_named({"row": name, **values})
+        yield from files_named(row.options)
 
 
 def _identities(path: Path) -> list[tuple[int, int] | str]:

@@ -6,6 +6,7 @@ Words of a corpus are never read as markup, and control characters are escaped.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -13,8 +14,6 @@ from contextlib import contextmanager
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-
-from hstree_cli.python_names import with_commands
 
 #: Exit statuses; 0 is success. A file cannot be read, used or written.
 BAD_INPUT = 1
@@ -36,7 +35,8 @@ def printable(text: str, keep: str = "") -> str:
 
 def complain(message: str) -> None:
     """Print an error as one line on standard error, with commands for the functions it names."""
-    line = " ".join(with_commands(message).split())
+    line = re.sub(r"`hstree\.(bootstrap|build|compare|evaluate)`", r"`hstree \1`", message)
+    line = " ".join(line.split())
     print(f"hstree: error: {printable(line)}", file=sys.stderr)
 
 

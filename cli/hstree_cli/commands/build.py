@@ -6,19 +6,22 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hstree_cli.completions import methods
+from hstree_cli import completions
 from hstree_cli.options import (
     Force,
+    Lower,
+    MaxSize,
+    MinCount,
     Quiet,
-    Reading,
     Seed,
     TrainSplitOnly,
+    VocabularyFile,
     argument,
-    examples,
+    builder_of,
     option,
+    selection,
 )
 from hstree_cli.outputs import check_file, files_named
-from hstree_cli.registered_options import BuilderOptions
 from hstree_cli.tables import facts, input_facts, origin
 from hstree_cli.terminal import say, showing_progress, warn
 
@@ -27,15 +30,6 @@ if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
 
 
-def _example(builder: Builder) -> str:
-    source = "vectors.npy" if builder.takes_text == "word vectors" else "builtin:python"
-    return f"hstree build --method {builder.name} {source} -o {builder.name}.json"
-
-
-@examples(
-    "hstree build --method huffman builtin:python -o huffman.json",
-    "hstree build --method gmm --help",
-)
 def build(
     input: Annotated[
         str,
@@ -50,9 +44,9 @@ def build(
         str,
         option(
             "--method -m",
-            "Method to build with; `hstree methods` lists them.",
+            'Method with its options, as in "gmm epsilon=0.4"; `hstree methods` lists them.',
             "METHOD",
-            autocompletion=methods,
+            autocompletion=completions.methods,
         ),
     ],
     output: Annotated[
@@ -60,39 +54,38 @@ def build(
     ] = Path("tree.json"),
     force: Force = False,
     seed: Seed = 0,
-    train_split_only: TrainSplitOnly = False,
-    reading: Reading,
     labels: Annotated[
         Path | None, option("--labels", "Words of the rows of a .npy, one per line.", "FILE")
     ] = None,
+    train_split_only: TrainSplitOnly = False,
+    min_count: MinCount = 1,
+    max_size: MaxSize = None,
+    lower: Lower = False,
+    vocabulary: VocabularyFile = None,
     quiet: Quiet = False,
-    options: Annotated[dict[str, Any], BuilderOptions(_example)],
 ) -> None:
     """Build a tree.
 
-    Name a method to see its options: hstree build --method gmm --help. With
-    vectors, --vocabulary gives the words of the tree; those that have no vector go
-    into a separate Huffman tree beside the rest.
+    `hstree methods gmm` shows the options of a method. With vectors, --vocabulary
+    gives the words of the tree; those that have no vector go into a separate Huffman
+    tree beside the rest.
     """
     import hstree
-    from hstree.builders import builder
-    from hstree.builders.shared.unfinished import until_saved
     from hstree.data.corpus import Corpus
     from hstree.data.vectors import WordVectors
     from hstree.data.vocabulary import EOS
     from hstree.tree.files import ENDINGS
     from hstree_cli.inputs import read_vocabulary
 
-    chosen = builder(method)
-    if any(option.name == "random_state" for option in chosen.options):
-        options["random_state"] = seed
-    chosen.effective(options)
-    sources = [input, reading.vocabulary, labels, *files_named(options)]
+    chosen, options = builder_of(method, seed)
+    sources = [input, vocabulary, labels, *files_named(options)]
     check_file(output, "-o", ENDINGS, force=force, reads=sources)
-    with showing_progress(quiet), until_saved():
-        words = read_vocabulary(reading)
-        opened = _open(input, chosen, words, labels, reading, train_split_only)
-        tree = hstree.build(method, opened, vocabulary=words, **options)
+    reading = selection(min_count, max_size)
+    with showing_progress(quiet):
+        words = read_vocabulary(vocabulary, **reading)
+        only_train = {"train_split_only": train_split_only}
+        opened = _open(input, chosen, words, labels, {**reading, "lower": lower}, **only_train)
+        tree = hstree.build(chosen.name, opened, vocabulary=words, **options)
         tree.save(output)
     rows = [*tree.stats().facts(), *input_facts(tree)]
     if isinstance(opened, Corpus):
@@ -101,23 +94,20 @@ def build(
         rows.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
     say(facts([*rows, ("written", str(output))]))
     if isinstance(opened, WordVectors) and EOS not in tree.labels:
-        warn(_without_eos(input, chosen, options, output))
+        warn(_without_eos(input, chosen, method, output))
 
 
-def _without_eos(source: str, method: Builder, options: dict[str, Any], output: Path) -> str:
+def _without_eos(source: str, builder: Builder, method: str, output: Path) -> str:
     """Return what a tree without <eos> cannot do, and the commands that build one with it."""
     from hstree.data.vectors import WordVectors
     from hstree.data.vocabulary import EOS
-    from hstree_cli.method_strings import spelled
 
-    default = {option.name: option.default for option in method.options}
-    typed = {name: value for name, value in options.items() if value != default[name]}
-    inputs = [source, "--vocabulary"] if method.takes is WordVectors else []
-    paths = shlex.join([*inputs, "vocab.tsv", "-o", str(output), "--force"])
+    inputs = [source, "--vocabulary"] if builder.takes is WordVectors else []
+    typed = ["hstree", "build", "--method", method, *inputs, "vocab.tsv", "-o", str(output)]
     return (
         f"these vectors have no {EOS}, which ends every line of a text; to train on this tree, "
         "build it over the words of the text: `hstree vocab CORPUS --train-split-only -o "
-        f"vocab.tsv`, then `hstree build --method {spelled(method, typed)} {paths}`"
+        f"vocab.tsv`, then `{shlex.join([*typed, '--force'])}`"
     )
 
 
@@ -126,7 +116,8 @@ def _open(
     method: Builder,
     words: Vocabulary | None,
     labels: Path | None,
-    reading: Reading,
+    reading: dict[str, Any],
+    *,
     train_split_only: bool,
 ) -> BuilderInput:
     """Open the input; refuse options that are for another kind of input."""
@@ -135,23 +126,13 @@ def _open(
     from hstree.data.vectors import WordVectors
     from hstree_cli.inputs import refuse_options, training_split
 
-    opened = open_input(
-        source,
-        method,
-        vocabulary=words,
-        labels=labels,
-        lower=reading.lower,
-        min_count=reading.min_count,
-        max_size=reading.max_size,
-    )
+    opened = open_input(source, method, vocabulary=words, labels=labels, **reading)
     if not isinstance(opened, WordVectors):
         refuse_options(f"for vectors, and {source} holds none", labels=labels)
     if not isinstance(opened, Corpus):
         refuse_options(
-            f"for a corpus, and {source} is none",
-            **reading.selection,
-            lower=reading.lower,
-            train_split_only=train_split_only,
+            f"for a corpus, and {source} is none", **reading, train_split_only=train_split_only
         )
         return opened
-    return training_split(opened, words, reading.selection) if train_split_only else opened
+    choice = {name: value for name, value in reading.items() if name != "lower"}
+    return training_split(opened, words, choice) if train_split_only else opened

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from hstree_cli.options import Quiet, TreeFile, examples
+from hstree_cli.options import Quiet, TreeFile
 from hstree_cli.terminal import BAD_INPUT, complain, say, showing_progress
 
 
-@examples("hstree check huffman.json")
 def check(tree: TreeFile, quiet: Quiet = False) -> None:
     """Check a tree file; name every rule of the format that it breaks, one per line.
 

@@ -8,17 +8,12 @@ from typing import Annotated
 import typer
 
 from hstree_cli.arguments import refuse_swapped
-from hstree_cli.options import Force, Quiet, argument, examples, option
+from hstree_cli.options import Force, Quiet, argument, option
 from hstree_cli.outputs import check_file
 from hstree_cli.tables import count, facts
 from hstree_cli.terminal import say, showing_progress
 
 
-@examples(
-    "hstree convert huffman.json huffman.dot",
-    "hstree convert brown.paths brown.json",
-    "hstree convert linkage.npy tree.json --labels words.txt",
-)
 def convert(
     ctx: typer.Context,
     source: Annotated[Path, argument("IN", "A tree in any format.")],

@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hstree_cli.completions import layers
+from hstree_cli import completions
 from hstree_cli.options import (
+    ROW_HELP,
+    BatchSize,
     CorpusName,
+    Dim,
+    Epochs,
     Force,
+    LearningRate,
+    Lower,
+    MaxSize,
+    MinCount,
+    Model,
     Quiet,
-    Reading,
-    Resuming,
-    UsageError,
-    examples,
+    Seconds,
+    Seed,
+    VocabularyFile,
+    argument,
+    model_options,
     option,
+    selection,
 )
-from hstree_cli.outputs import check_file
-from hstree_cli.registered_options import ModelOptions
+from hstree_cli.outputs import check_file, files_of_rows
 from hstree_cli.tables import corpus_facts, facts
 from hstree_cli.terminal import INTERRUPTED, say, showing_progress, warn
 
 if TYPE_CHECKING:
     from hstree.data.corpus import Corpus
     from hstree.data.vectors import WordVectors
-    from hstree.layers.registry import LayerSpec
+    from hstree.experiments.row import Row
 
 ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
+#: Share of frequent words that are kept in sub-sampling, as in word2vec.
+SAMPLE = 1e-3
 
 
-@examples(
-    "hstree embed corpus.txt --tree gmm.json -o vectors.vec",
-    "hstree embed corpus.txt --model skipgram --min-count 5 -o vectors.bin",
-    'hstree embed corpus.txt --layer "negative --samples 5" -o vectors.vec',
-)
 def embed(
     corpus: CorpusName,
+    row: Annotated[
+        str, argument("ROW", f"{ROW_HELP} (default: huffman).", autocompletion=completions.rows)
+    ] = "huffman",
     *,
     output: Annotated[
         Path,
@@ -47,24 +57,18 @@ def embed(
             "FILE",
         ),
     ],
-    tree: Annotated[
-        Path | None, option("--tree", "Tree to train on (default: Huffman tree of CORPUS).", "TREE")
-    ] = None,
-    layer: Annotated[
-        str | None,
-        option(
-            "--layer",
-            'Output layer instead of a tree, with its options, as in "negative --samples 5".',
-            "LAYER",
-            autocompletion=layers,
-        ),
-    ] = None,
-    training: Annotated[
-        dict[str, Any], ModelOptions("cbow", language_models=False, defaults={"sample": 1e-3})
-    ],
-    reading: Reading,
-    resuming: Resuming,
     force: Force = False,
+    min_count: MinCount = 1,
+    max_size: MaxSize = None,
+    lower: Lower = False,
+    vocabulary: VocabularyFile = None,
+    model: Model = "cbow",
+    dim: Dim = None,
+    epochs: Epochs = None,
+    seconds: Seconds = None,
+    batch_size: BatchSize = None,
+    learning_rate: LearningRate = None,
+    seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
     """Train word vectors on every line of a corpus, as in word2vec.
@@ -74,25 +78,36 @@ def embed(
     and .kv with KeyedVectors.load. Only .npy records the text of the training, so
     that a tree built from the vectors warns of test lines among it.
     """
+    from hstree._files import cache_folder
     from hstree._text import plural
     from hstree.data.vector_files import check_words
     from hstree.data.word_files import labels_path
-    from hstree.models import new_model
-    from hstree_cli.result_tables import epochs_table
+    from hstree.errors import OptionError
+    from hstree.experiments.row import Row
+    from hstree.models import kind_of, new_model
+    from hstree_cli.results import epochs_table
 
-    sources = [corpus, tree, reading.vocabulary]
-    if tree is not None and layer is not None:
-        raise UsageError("--tree and --layer are two output layers; give one of them")
+    options = {"sample": SAMPLE} | model_options(
+        model, random_state=seed, dim=dim, epochs=epochs, seconds=seconds,
+        batch_size=batch_size, learning_rate=learning_rate,
+    )  # fmt: skip
+    if kind_of(options).model.is_language_model:
+        raise OptionError(
+            f"--model {model} is a language model; `hstree evaluate ROW CORPUS --vectors-out FILE` "
+            "writes its vectors"
+        )
+    one = Row.parse(row)
+    sources = [corpus, vocabulary, *files_of_rows([one])]
     check_file(output, "-o", ENDINGS, force=force, reads=sources)
     if output.suffix == ".npy":
         check_file(labels_path(output), "-o", force=force, reads=sources)
     _require_gensim(output)
     with showing_progress(quiet):
-        spec, text = _output_and_text(tree, layer, corpus, reading)
+        text = _text_for(one, corpus, vocabulary, lower, min_count, max_size)
+        spec = one.spec(text.counted_vocabulary(), one.build(text, seed, None))
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
-        with resuming.applied():
-            trained = new_model(spec, **training).fit(text, checkpoints=resuming.folder())
+        trained = new_model(spec, **options).fit(text, checkpoints=cache_folder() / "checkpoints")
         if trained.history_.interrupted:
             warn("interrupted: these vectors are of the weights so far, which are written now")
         vectors = trained.vectors(text)
@@ -101,12 +116,9 @@ def embed(
     history = trained.history_
     if history.epochs:
         say(epochs_table(history.epochs))
-    over = spec.kind.name
-    if spec.tree is not None:
-        over = f"{spec.tree.meta.get('method') or tree}, {plural(spec.tree.n_nodes, 'node')}"
     rows = [
         ("perplexity", f"of each {trained.predicts}, while training"),
-        ("model", f"{trained.name} over {over}"),
+        ("model", f"{trained.name} over {one}, {plural(len(spec.labels), 'label')}"),
         ("vectors", f"{len(vectors):,} of {vectors.dimension} numbers"),
         ("written", str(output)),
     ]
@@ -115,39 +127,28 @@ def embed(
         raise typer.Exit(INTERRUPTED)
 
 
-def _require_gensim(output: Path) -> None:
-    """Refuse a file that gensim must write if gensim is missing, before the training."""
-    if output.suffix == ".kv":
-        from hstree._optional import require
-        from hstree.interop.gensim import OLDEST
+def _text_for(
+    row: Row,
+    source: str,
+    vocabulary: Path | None,
+    lower: bool,
+    min_count: int,
+    max_size: int | None,
+) -> Corpus:
+    """Return the corpus as ids of a tree's labels, or of the words that the options choose."""
+    from hstree.data.corpus import Corpus
+    from hstree.errors import OptionError
+    from hstree_cli.inputs import read_as, read_vocabulary, refuse_options
 
-        require("gensim.models", "gensim", at_least=OLDEST)
-
-
-def _output_and_text(
-    tree: Path | None, layer: str | None, source: str, reading: Reading
-) -> tuple[LayerSpec, Corpus]:
-    """Return the output layer, by default over Huffman's tree, and the corpus as ids of labels."""
-    from hstree.builders import build
-    from hstree.layers.registry import layer_spec
-    from hstree.tree import Tree, load
-    from hstree_cli.inputs import LabelReader, read_corpus
-    from hstree_cli.method_strings import parse_layer
-
-    if tree is not None:
-        loaded = load(tree)
-        return layer_spec(loaded), LabelReader(loaded, reading).text(source)
-    if layer is None:
-        text = read_corpus(source, reading)
-        return layer_spec(build("huffman", text)), text
-    kind, options, _ = parse_layer(
-        layer,
-        "`hstree build --method {} CORPUS -o tree.json`, then `hstree embed CORPUS --tree "
-        "tree.json`",
-    )
-    text = read_corpus(source, reading)
-    over = build("huffman", text) if kind.takes is Tree else text.counted_vocabulary()
-    return layer_spec(over, kind.name, **options), text
+    if row.source is not None or not row.is_trained or row.models > 1:
+        how = f"`hstree build --method '{row}' VECTORS -o tree.json`, then name tree.json"
+        raise OptionError(f"{row} is not one layer that a text alone makes; {how}")
+    choice = selection(min_count, max_size)
+    if (tree := getattr(row, "tree", None)) is not None:
+        refuse_options("the words are the tree's labels", **choice)
+        return read_as(tree.labels, source, vocabulary, lower=lower)
+    words = read_vocabulary(vocabulary, **choice)
+    return Corpus.read(source, vocabulary=words, lower=lower, **choice)
 
 
 def _write(vectors: WordVectors, output: Path) -> None:
@@ -161,3 +162,12 @@ def _write(vectors: WordVectors, output: Path) -> None:
     keyed.lifecycle_events = None  # which would write the time into the file
     with replacing(output) as file:  # by name, gensim writes large arrays to other files
         keyed.save(file)
+
+
+def _require_gensim(output: Path) -> None:
+    """Refuse a file that gensim must write if gensim is missing, before the training."""
+    if output.suffix == ".kv":
+        from hstree._optional import require
+        from hstree.interop.gensim import OLDEST
+
+        require("gensim.models", "gensim", at_least=OLDEST)

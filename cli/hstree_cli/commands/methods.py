@@ -1,76 +1,92 @@
-"""`hstree methods` and `hstree layers`: tree builders, output layers, and their options."""
+"""`hstree methods`: builders, output layers, models, n-gram models, and their options."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from hstree_cli import completions
-from hstree_cli.options import argument, examples
-from hstree_cli.registered_options import flags, shown_default, with_flags
+from hstree_cli.options import argument
+from hstree_cli.tables import facts
 from hstree_cli.terminal import say, warn
 
 if TYPE_CHECKING:
-    from hstree.builders import Builder
-    from hstree.layers.registry import LayerKind
+    from hstree._options import Option
+
+NGRAMS = "kn2 to kn7"
 
 
-@examples("hstree methods", "hstree build --method huffman --help")
-def methods() -> None:
-    """List every method, the input it takes, and its options with their defaults."""
-    from hstree.builders import broken_builders, builders
-
-    for builder in builders().values():
-        say(_description(builder, builder.takes_text))
-    for reason in broken_builders().values():
-        warn(reason)
-
-
-@examples(
-    "hstree layers",
-    "hstree layers adaptive sampled",
-    'hstree evaluate --layer "sampled --samples 500" corpus.txt',
-)
-def layers(
+def methods(
     names: Annotated[
         list[str] | None,
-        argument(
-            "NAME", "Output layers to describe; all by default.", autocompletion=completions.layers
-        ),
+        argument("NAME", "What to describe in full.", autocompletion=completions.all_names),
     ] = None,
 ) -> None:
-    """List output layers, their sources, and their options with their defaults.
+    """List builders, output layers, models and n-gram models; describe some with all options.
 
-    A layer over a tree is for evaluate, and follows the method that builds the tree
-    in compare, survey and recommend: "gmm + ngrams". The others are for all four.
+    A row is a builder, a builder with a layer over its tree ("gmm + ngrams"), an
+    output layer over words, or an n-gram model. Options follow as key=value.
     """
+    groups = _groups()
+    if not names:
+        for title, kinds in groups.items():
+            say(f"\n{title}")
+            say(facts([(f"  {name}", kind.summary) for name, kind in kinds.items()]))
+        say(f"\nN-gram models\n{facts([(f'  {NGRAMS}', 'Kneser-Ney models, which are rows.')])}")
+        for registry in _registries():
+            for reason in registry.broken().values():
+                warn(reason)
+        return
+    for name in names:
+        known = [(title, kinds[name]) for title, kinds in groups.items() if name in kinds]
+        if not known:
+            from hstree._options import suggestion
+            from hstree.errors import OptionError
+
+            hint = suggestion(name, completions.all_names())
+            raise OptionError(f"there is no {name!r}; {hint}`hstree methods` lists all")
+        for title, kind in known:
+            say(_description(title, kind))
+
+
+def _registries() -> list[Any]:
+    from hstree.builders.registry import BUILDERS
     from hstree.layers import LAYERS
+    from hstree.models import MODELS
+
+    return [BUILDERS, LAYERS, MODELS]
+
+
+def _groups() -> dict[str, dict[str, Any]]:
+    """Return the records of each kind by name, under the titles of the kinds."""
+    builders, layers, models = (registry.all() for registry in _registries())
+    return {"Builders of trees": builders, "Output layers": layers, "Models (--model)": models}
+
+
+def _description(title: str, kind: Any) -> RenderableType:
+    """Return the summary, the source and the options of one record."""
+    from hstree.data.vocabulary import Vocabulary
     from hstree.tree import Tree
-    from hstree_cli.method_strings import parse_layer
 
-    instead = "`hstree build --method {} --help` describes it"
-    kinds = [parse_layer(n, instead)[0] for n in names] if names else LAYERS.all().values()
-    for kind in kinds:
-        takes = "a tree" if kind.takes is Tree else "the words of a corpus"
-        say(_description(kind, takes, kind.references))
-    for reason in () if names else LAYERS.broken().values():
-        warn(reason)
-
-
-def _description(kind: Builder | LayerKind, takes: str, source: str = "") -> RenderableType:
-    """Return a summary, the source and the options, each with its default and its help."""
+    takes = getattr(kind, "takes_text", "")
+    if not takes and hasattr(kind, "takes"):
+        takes = {Tree: "a tree", Vocabulary: "the words of a corpus"}[kind.takes]
     provider = "" if kind.package == "hstree" else f", from {kind.package}"
-    heading = Text.assemble((kind.name, "bold"), f"  takes {takes}{provider}")
+    heading = Text.assemble((kind.name, "bold"), f"  {title}{provider}")
     lines: list[RenderableType] = [heading, Padding(Text(kind.summary), (0, 0, 0, 2))]
-    if source:
+    if takes:
+        lines.append(Padding(f"Takes {takes}.", (0, 0, 0, 2)))
+    if source := getattr(kind, "references", ""):
         lines.append(Padding(Text(f"Source: {source}"), (0, 0, 0, 2)))
     for option in kind.options:
-        choices = "|".join(map(str, option.choices))
-        usage = " ".join(filter(None, [flags(option), choices]))
-        lines.append(Padding(Text(f"{usage}  [{shown_default(option)}]"), (0, 0, 0, 4)))
-        text = Text(with_flags(option.help, kind.options))
-        lines.append(Padding(text, (0, 0, 0, 8)))
+        lines.append(Padding(Text(_usage(option)), (0, 0, 0, 4)))
+        lines.append(Padding(Text(option.help), (0, 0, 0, 8)))
     return Group(*lines, "")
+
+
+def _usage(option: Option) -> str:
+    """Return how an option is typed: with its default, and what it may be."""
+    return f"{option.name}={option.spelled(option.default)}  ({option.expected})"

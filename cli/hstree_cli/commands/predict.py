@@ -11,8 +11,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hstree_cli.arguments import check_model
-from hstree_cli.options import JsonFile, ModelFolder, Quiet, UsageError, argument, examples, option
+from hstree_cli.arguments import check_model, load_models
+from hstree_cli.options import JsonFile, ModelFolder, Quiet, UsageError, With, argument, option
 from hstree_cli.outputs import check_file, written
 from hstree_cli.tables import shortened, table
 from hstree_cli.terminal import say, showing_progress
@@ -27,10 +27,6 @@ Answer = tuple[list[str], list[tuple[str, float]]]
 BATCH = 256
 
 
-@examples(
-    'hstree predict model "the stock market" -k 5',
-    "hstree predict model --contexts lines.txt --json answers.json",
-)
 def predict(
     ctx: typer.Context,
     model: ModelFolder,
@@ -39,6 +35,7 @@ def predict(
     contexts: Annotated[
         str | None, option("--contexts", "File of contexts, one per line; - for stdin.", "FILE")
     ] = None,
+    also: With = None,
     json: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -50,15 +47,14 @@ def predict(
     words that occur near those of TEXT.
     """
     from hstree._files import write_json
-    from hstree.models import load_model
     from hstree_cli.inputs import read_contexts, words_of
 
     if (context is None) == (contexts is None):
         raise UsageError("give a context, or a file of them with --contexts", ctx)
     check_model(ctx, model, context)
-    check_file(json, "--json", reads=[contexts, model])
+    check_file(json, "--json", reads=[contexts, model, *(also or ())])
     with showing_progress(quiet or sys.stdout.isatty()):
-        loaded = load_model(model)
+        loaded = load_models(model, also)
         title = "next word" if loaded.is_language_model else "word"
         asked = iter([words_of(context)]) if context is not None else read_contexts(contexts or "-")
         answers: Iterable[Answer] = _answers(loaded, asked, k)

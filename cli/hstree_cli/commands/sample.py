@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from hstree_cli.arguments import check_model
-from hstree_cli.options import ModelFolder, Quiet, Seed, examples, option
+from hstree_cli.arguments import check_model, load_models
+from hstree_cli.options import ModelFolder, Quiet, Seed, With, option
 from hstree_cli.terminal import printable, showing_progress
 
 
-@examples("hstree sample model --words 50 --seed 1", 'hstree sample model --context "the stock"')
 def sample(
     ctx: typer.Context,
     model: ModelFolder,
@@ -27,6 +26,7 @@ def sample(
     ] = 50,
     seed: Seed = 0,
     context: Annotated[str, option("--context", "Words to continue; not printed.", "TEXT")] = "",
+    also: With = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw words from a model, each given the words before it, and print the text.
@@ -35,14 +35,16 @@ def sample(
     Control characters in words are printed escaped.
     """
     from hstree.data.vocabulary import EOS
-    from hstree.models.ensemble import Ensemble, is_ensemble
-    from hstree.models.lbl import LanguageModel
+    from hstree.errors import OptionError
     from hstree_cli.inputs import warn_of_unknown, words_of
 
     check_model(ctx, model)
     with showing_progress(quiet):
-        kind = Ensemble if is_ensemble(model) else LanguageModel
-        loaded: Ensemble | LanguageModel = kind.load(model)
+        loaded: Any = load_models(model, also)
+        if not loaded.is_language_model:
+            raise OptionError(
+                f"{model} is a model {loaded.name}, which cannot write text; give a language model"
+            )
         before = words_of(context)
         warn_of_unknown([before], loaded.vocabulary)
         drawn = loaded.sample(words, before, random_state=seed)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hstree_cli.arguments import check_model
+from hstree_cli.arguments import check_model, load_models
 from hstree_cli.options import (
     CORPUS_KINDS,
     JsonFile,
     ModelFolder,
     Quiet,
+    With,
     argument,
-    examples,
     option,
 )
 from hstree_cli.outputs import check_file, written
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _OOV = "\tOOV"
 
 
-@examples("hstree score model other.txt", "hstree score model other.txt --per-word -o words.tsv")
 def score(
     ctx: typer.Context,
     model: ModelFolder,
     file: Annotated[str, argument("FILE", f"The text: {CORPUS_KINDS}; - for stdin.")],
+    also: With = None,
     per_word: Annotated[
         bool, option("--per-word", "Score each word instead of each line.")
     ] = False,
@@ -58,20 +58,18 @@ def score(
     Control characters in words are printed escaped, but not in a file named by -o.
     """
     from hstree._files import write_json
-    from hstree.experiments.evaluation import read_by_model
-    from hstree.models import load_model
-    from hstree_cli.inputs import LabelReader
-    from hstree_cli.options import Reading
+    from hstree_cli.inputs import read_as
 
     check_model(ctx, model, file)
-    check_file(output, "-o", reads=[file, model])
-    check_file(json, "--json", reads=[file, model], beside=[output])
+    reads = [file, model, *(also or ())]
+    check_file(output, "-o", reads=reads)
+    check_file(json, "--json", reads=reads, beside=[output])
     # On a terminal the printed lines themselves show the progress.
     printing = output is None and sys.stdout.isatty()
     with showing_progress(quiet or printing), _named(file) as source:
-        loaded = load_model(model)
-        text = LabelReader(loaded.spec, Reading()).text(source)
-        if (seen := read_by_model(loaded, text)) is not None:
+        loaded = load_models(model, also)
+        text = read_as(loaded.spec.labels, source)
+        if (seen := _read_before(loaded, text)) is not None:
             warn(seen)
         total = _Total()
         batches = total.of(loaded.scored(text))
@@ -86,6 +84,20 @@ def score(
         if failure is not None:
             raise failure
         say(facts(_summary(results)))
+
+
+def _read_before(model: Any, text: Corpus) -> str | None:
+    """Name lines of the text that a model was trained on, or its tree built from."""
+    from hstree.data.splits import read_by_layer, read_by_training
+
+    for one in getattr(model, "models", [model]):
+        what = "vocabulary" if one.spec.tree is None else "tree"
+        read = read_by_training(one.texts, text) or read_by_layer(
+            one.spec.made_from, text, what=what
+        )
+        if read is not None:
+            return read
+    return None
 
 
 def _write_lines(lines: Iterator[str], output: Path | None) -> Exception | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hstree_cli.options import Quiet, TreeFile, examples, option
+from hstree_cli.options import Quiet, TreeFile, option
 from hstree_cli.terminal import say, showing_progress
 
 
-@examples("hstree show huffman.json --depth 3", "hstree show huffman.json --word the")
 def show(
     tree: TreeFile,
     word: Annotated[str | None, option("--word", "Show the codes of this word.", "W")] = None,

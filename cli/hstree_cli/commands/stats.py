@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from hstree_cli.options import JsonFile, Quiet, TreeFile, examples
+from hstree_cli.options import JsonFile, Quiet, TreeFile
 from hstree_cli.outputs import check_file, written
 from hstree_cli.tables import facts, input_facts
 from hstree_cli.terminal import say, showing_progress
 
 
-@examples("hstree stats huffman.json --json stats.json")
 def stats(tree: TreeFile, json: JsonFile = None, quiet: Quiet = False) -> None:
     """Print a tree's size, code lengths and cost."""
     from hstree._files import write_json
