@@ -1,24 +1,24 @@
 """A page of a comparison: one self-contained HTML file, which needs no network."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from hstree import progress
 from hstree._files import replacing
-from hstree.experiments import results, survey
+from hstree.experiments import results
 from hstree.experiments.results import Comparison
 from hstree.report.page import page_of
-from hstree.report.survey_page import survey_page_of
 
-__all__ = ["PAGE", "SURVEY_PAGE", "write", "write_comparison", "write_survey"]
+__all__ = ["PAGE", "write", "write_comparison"]
 
-#: Names of the pages in the folders of a comparison and of a survey.
-PAGE, SURVEY_PAGE = "report.html", "survey.html"
+#: Name of the page in the folder of a comparison.
+PAGE = "report.html"
 
 
 def write(folder: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> Path:
     """Write the page of a comparison; the same folder gives the same bytes.
+
+    A row whose tree file is missing is shown without its tree.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def write(folder: str | os.PathLike[str], output: str | os.PathLike[str] | None 
     Raises
     ------
     FileFormatError
-        When `folder` lacks results or a tree of theirs, or the page cannot be written.
+        When `folder` lacks results, or the page cannot be written.
     """
     return write_comparison(results.load(folder), folder, output or Path(folder, PAGE))
 
@@ -44,20 +44,9 @@ def write_comparison(
     comparison: Comparison, folder: str | os.PathLike[str], output: str | os.PathLike[str]
 ) -> Path:
     """Write the page of a comparison, whose trees are in `folder`; otherwise as `write`."""
-    return _written(Path(output), lambda: page_of(comparison, Path(folder)))
-
-
-def write_survey(
-    folder: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
-) -> Path:
-    """Write the page of a survey, by default ``survey.html`` in its folder; as `write` does."""
-    found = survey.load(folder)
-    return _written(Path(output or Path(folder, SURVEY_PAGE)), lambda: survey_page_of(found))
-
-
-def _written(target: Path, page_of: Callable[[], str]) -> Path:
+    target = Path(output)
     with progress.task(f"writing {target}"):
-        page = page_of()
+        page = page_of(comparison, Path(folder))
         with replacing(target) as file:
             file.write(page.encode())
     return target

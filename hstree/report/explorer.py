@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,29 +17,26 @@ import numpy as np
 from hstree import progress
 from hstree._typing import Int64
 from hstree.errors import InputError
+from hstree.experiments.results import Comparison
 from hstree.report.recipe import how_made
-from hstree.report.table import PageRow, best_row, row_named
 from hstree.tree import Tree
 
 #: Words with several senses; the first that is in the vocabulary is proposed.
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
 
 
-def explorer_of(
-    rows: Sequence[PageRow], trees: Mapping[str, Tree], chosen: PageRow | None
-) -> dict[str, Any]:
+def explorer_of(comparison: Comparison, trees: Mapping[str, Tree]) -> dict[str, Any]:
     """Return the packed trees, a description of each, the tree to show first and a word to try."""
     packed = pack(trees)
     for entry in packed["trees"]:
-        entry["made"] = how_made(row_named(rows, entry["name"]))
+        entry["made"] = how_made(comparison.row(entry["name"]))
     # Where the answer has nothing to explore, as the flat softmax, the best tree comes first.
-    is_explored = chosen is not None and chosen.is_tree and not chosen.is_flat
-    first = chosen if is_explored else best_row([row for row in rows if row.is_tree])
-    names = list(trees)
-    known = set(trees[names[0]].labels)
+    rows = [comparison.row(name) for name in trees]
+    best = min(rows, key=lambda row: (row.is_flat, row is not comparison.best, row.valid))
+    known = set(next(iter(trees.values())).labels)
     return {
         **packed,
-        "first": 0 if first is None else names.index(first.name),
+        "first": rows.index(best),
         "example": next((word for word in _EXAMPLES if word in known), None),
     }
 

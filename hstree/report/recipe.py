@@ -1,31 +1,28 @@
-"""How to get the chosen row: what it is, the command that makes it, its files, and PyTorch."""
+"""How to get the chosen row: what it is, the commands that make it, its files, and Python."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from hstree._options import Option
-from hstree.builders.registry import builder
+from hstree.builders import builder
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import HstreeError
-from hstree.experiments.entries import method_of
-from hstree.experiments.results import Comparison
-from hstree.experiments.work import RANDOM
-from hstree.layers.registry import LAYERS
+from hstree.experiments.results import WORDS, Comparison, Epochs, RowResult, Seconds
+from hstree.experiments.row import BuilderRow, Row, Several, TreeRow, spelled
 from hstree.models import kind_of
-from hstree.report.table import PageRow
+from hstree.models.base import DEFAULT_MODEL
 
-#: Files of a run: the words' vectors, and the words with their training counts.
-_VECTORS, _WORDS = "vectors.npy", "vectors.labels.tsv"
-#: Folder of an ensemble that the command of its row makes.
-ENSEMBLE = "ensemble"
-_IN_NUMPY = "# The PyTorch module is a tree's alone; this is the trained model, in NumPy:\n"
+#: Options that all models share, and how the commands name them.
+_SHARED = {
+    **{name: name.replace("_", "-") for name in ("dim", "context", "batch_size", "learning_rate")},
+    **{"dropout": "dropout", "weight_decay": "weight-decay", "random_state": "seed"},
+}
+_IN_NUMPY = "# the trained model, in NumPy\n"
 
 
 @dataclass(frozen=True)
@@ -35,155 +32,135 @@ class Recipe:
     Attributes
     ----------
     sentence : str
-        What the method is.
+        What the row is.
     command : str or None
         Shell command that makes it, in the comparison's folder; None where it is not known.
     tree_file : str or None
         Path of the tree in the comparison's folder; None for a layer without one.
-    model : str
-        Path of the trained model's folder.
+    models : sequence of str
+        Paths of the trained models' folders.
     python : str
-        Lines of Python that put it into a PyTorch model, or load the trained one.
+        Lines of Python that put it into a PyTorch model, or load what was trained.
     """
 
     sentence: str
     command: str | None
     tree_file: str | None
-    model: str
+    models: Sequence[str]
     python: str
 
 
-def recipe_of(row: PageRow, results: Comparison, folder: Path) -> Recipe:
+def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:
     """Return the recipe of a trained row of a comparison in `folder`."""
-    models = [f"{run.folder}/model" for run in row.result.runs[: row.result.models]]
-    if len(models) > 1:
-        return Recipe(
-            sentence=how_made(row),
-            command=_in_lines(["hstree", "ensemble", *models, "-o", ENSEMBLE]),
-            tree_file=None,
-            model=ENSEMBLE,
-            python=f"{_IN_NUMPY}import hstree\nmodel = hstree.load_model({ENSEMBLE!r})",
-        )
-    model = models[0]
-    if row.is_flat:
-        size = results.vocabulary.size
+    models = [f"{job.folder}/model" for job in row.jobs[: row.models]]
+    if row.models > 1:
+        loaded = "".join(f"    hstree.load_model({model!r}),\n" for model in models)
+        python = f"import hstree\nmodel = hstree.Ensemble([\n{loaded}])"
+    elif row.is_flat:
+        size = comparison.vocabulary.size
         python = (
             "import torch\n"
             f"layer = torch.nn.Linear(d, {size:_})  # and cross-entropy, without a tree"
         )
-    elif row.is_tree and row.result.layer is None:
+    elif row.kind == "tree" and row.layer is None:
         python = (
             "import hstree\n"
             "from hstree.interop.torch import HierarchicalSoftmax\n"
-            f"tree = hstree.load({row.result.tree_file!r})\n"
+            f"tree = hstree.load({row.tree_file!r})\n"
             "layer = HierarchicalSoftmax(tree, in_features=d)"
         )
     else:
-        python = f"{_IN_NUMPY}import hstree\nmodel = hstree.load_model({model!r})"
-    return Recipe(
-        sentence=how_made(row),
-        command=_command(row, results, folder),
-        tree_file=row.result.tree_file,
-        model=model,
-        python=python,
+        python = f"{_IN_NUMPY}import hstree\nmodel = hstree.load_model({models[0]!r})"
+    command = None
+    with suppress(HstreeError):  # a builder or layer that is not installed here
+        command = _command(Row.parse(row.name), row, comparison, folder)
+    return Recipe(how_made(row), command, row.tree_file, models, python)
+
+
+def how_made(figures: RowResult) -> str:
+    """Say what a row is; of a tree from a file, with the options that it was built with."""
+    try:
+        row = Row.parse(figures.name).single
+    except HstreeError:  # a builder or layer that is not installed here
+        return figures.summary
+    if isinstance(row, TreeRow):
+        options = [
+            f"{name}={value}" for name, value in figures.options.items() if value is not None
+        ]
+        return f"{figures.summary} With {', '.join(options)}." if options else figures.summary
+    if row.source is None:
+        return figures.summary
+    return (
+        f"{figures.summary} Built from each word\u2019s mean predicted vector under the same model "
+        f"trained on a {row.source} tree."
     )
 
 
-def how_made(row: PageRow) -> str:
-    """Say what the method of a row is, and with which options it was used."""
-    method = row.result.method
-    if method is None:
-        return "Read from a tree file that does not say how it was made."
-    # The row of a tree that the comparison built is called as its method is typed.
-    typed = row.name.removeprefix(f"{row.result.models} x ")
-    built_here, from_vectors = typed.split()[:1] == [method], False
-    try:
-        if row.is_tree:
-            made_by = builder(method)
-            summary, from_vectors = made_by.summary, made_by.takes is WordVectors
-        else:
-            summary = LAYERS.get(method).summary
-    except HstreeError:
-        summary = f"Built by {method}."
-    options = _in_words(row.result.options)
-    text = f"{summary} With {options}." if options else summary
-    if from_vectors and built_here:
-        text += (
-            " Built from each word\u2019s mean predicted vector under the same model trained on "
-            "a random tree."
-        )
-    if (layer := row.result.layer) is not None:
-        with suppress(HstreeError):
-            text += f" Over it: {LAYERS.get(layer.name).summary}"
-        text += f" With {_in_words(layer.options)}." if layer.options else ""
-    if (models := row.result.models) > 1:
-        text = f"The mean probability of {models} models, each trained by itself. {text}"
-    return text
-
-
-def _in_words(options: Mapping[str, Any]) -> str:
-    """Return the options that are set, as a list for a sentence."""
-    return ", ".join(
-        name if value is True else f"{name} {value}"
-        for name, value in options.items()
-        if value is not None and value is not False
-    )
-
-
-def _command(row: PageRow, results: Comparison, folder: Path) -> str | None:
-    """Return the command that builds a row's tree again, or trains its layer."""
-    method = row.result.method
-    corpus = results.corpus["train"].get("name")
-    words = f"{row.result.runs[0].folder}/{_WORDS}"
-    if method is None or not corpus or not (folder / words).exists():
+def _command(row: Row, figures: RowResult, comparison: Comparison, folder: Path) -> str | None:
+    """Return the commands that build a row's tree again, or train its layer."""
+    corpus = str(comparison.corpus["train"].get("name") or "")
+    if not corpus or not (folder / WORDS).exists():
         return None
-    reading = ["--vocabulary", words]
-    try:
-        if not row.is_tree:
-            named = [method, *_options(LAYERS.get(method).options, row.result.options)]
-            command = ["hstree", "evaluate", "--layer", shlex.join(named), str(corpus)]
-            return _in_lines([*command, *reading, *_training(results)])
-        made_by = builder(method)
-        command = ["hstree", "build", "--method", method]
-        command += _options(made_by.options, row.result.options)
-    except HstreeError:
-        return None
-    if made_by.takes is Corpus:
-        if _is_one_text(results):
-            reading.append("--train-split-only")
-        command += [str(corpus), *reading]
-    elif made_by.takes is WordVectors:
-        vectors = _vectors_of(row, results, folder)
-        if vectors is None:
-            return None
-        command.append(vectors)
+    training = _training(figures, comparison)
+    if isinstance(row, Several):
+        return _in_lines(["hstree", "compare", corpus, str(row), *training, "-o", "again"])
+    tree, commands = figures.tree_file, []
+    if isinstance(row, BuilderRow):
+        commands = [_in_lines(_build(row, corpus, comparison))]
+        tree = "tree.json"
+    if row.layer is not None or not commands:
+        output = str(row) if tree is None else shlex.quote(tree)
+        over = "" if row.layer is None else f" + {row.layer}"
+        train = ["hstree", "evaluate", output + over, corpus, *training, "--save", "model"]
+        commands.append(_in_lines(train))
+    return "\n".join(commands)
+
+
+def _build(row: BuilderRow, corpus: str, comparison: Comparison) -> list[str]:
+    """Return the command that builds a tree."""
+    made_by, values, seed = builder(row.method), dict(row.options), comparison.seeds[0]
+    vectors, seeded = values.pop("vectors_file", None), []
+    if "random_state=" not in str(row) and values.pop("random_state", None) is not None:
+        seeded = ["--seed", str(seed)] if seed else []
+    if row.source is not None:
+        vectors = f"vectors/{row.source.folder}/seed-{seed}/vectors.npy"
+    if made_by.takes is WordVectors:
+        inputs = [str(vectors), *(["--vocabulary", WORDS] if row.source is None else [])]
+    elif made_by.takes is Corpus:
+        is_one_text = len({source.get("sha256") for source in comparison.corpus.values()}) == 1
+        inputs = [corpus, *(["--train-split-only"] if is_one_text else []), "--vocabulary", WORDS]
+        values["vectors_file"] = vectors
     else:
-        command.append(words)
-    build = _in_lines([*command, "-o", "tree.json"])
-    if (layer := row.result.layer) is None:
-        return build
-    try:
-        over = [layer.name, *_options(LAYERS.get(layer.name).options, layer.options)]
-    except HstreeError:
-        return None
-    train = ["hstree", "evaluate", "tree.json", str(corpus), "--layer", shlex.join(over)]
-    return f"{build}\n{_in_lines([*train, *_training(results)])}"
+        inputs = [WORDS]
+    method = spelled(row.method, made_by.options, values)
+    return ["hstree", "build", "--method", method, *inputs, *seeded, "-o", "tree.json"]
 
 
-def _training(results: Comparison) -> list[str]:
-    """Return the options of the comparison's model, as they are typed."""
-    budget = {**results.options, "random_state": results.options["seeds"][0]}
-    model = kind_of(budget)
-    return ["--model", model.name, *_options(model.options, budget)]
-
-
-def _vectors_of(row: PageRow, results: Comparison, folder: Path) -> str | None:
-    """Return the path of the vectors that a row's tree was built from; None if not kept."""
-    record, source = row.result.entry.get("vectors_from"), RANDOM
-    if record is not None:
-        source = method_of(record)
-    vectors = f"runs/{source.slug}/seed-{results.options['seeds'][0]}/{_VECTORS}"
-    return vectors if (folder / vectors).exists() else None
+def _training(figures: RowResult, comparison: Comparison) -> list[str]:
+    """Return the options of the text, the model and the rule that differ from their defaults."""
+    sources = comparison.corpus
+    typed = ["--vocabulary", WORDS]
+    for split in ("valid", "test"):
+        if sources[split].get("sha256") != sources["train"].get("sha256"):
+            typed += [f"--{split}", str(sources[split].get("name"))]
+    options = {**comparison.options, "random_state": comparison.seeds[0]}
+    kind = kind_of(options)
+    own = [option for option in kind.options if option.name not in _SHARED]
+    values = {name: value for name, value in options.items() if value is not None}
+    model = spelled(kind.name, own, values)
+    if model != DEFAULT_MODEL:
+        typed += ["--model", model]
+    for option in kind.options:
+        value = values.get(option.name, option.default)
+        if option.name in _SHARED and value != option.default:
+            typed += [f"--{_SHARED[option.name]}", str(value)]
+    match comparison.stop:
+        case Epochs(epochs=epochs):
+            return typed if epochs == Epochs().epochs else [*typed, "--epochs", str(epochs)]
+        case Seconds(seconds=seconds):
+            return [*typed, "--seconds", f"{seconds:g}"]
+    seconds = (figures.steps.total or 0.0) / figures.models
+    return [*typed, "--seconds", str(max(round(seconds), 1))]
 
 
 def _in_lines(command: Sequence[str]) -> str:
@@ -192,23 +169,3 @@ def _in_lines(command: Sequence[str]) -> str:
     for part in command[2:]:
         text += f" \\\n  {part}" if part.startswith("-") else f" {shlex.quote(part)}"
     return text
-
-
-def _is_one_text(results: Comparison) -> bool:
-    """Return whether the three splits are lines of one text."""
-    return len({source.get("sha256") for source in results.corpus.values()}) == 1
-
-
-def _options(known: Sequence[Option], values: Mapping[str, Any]) -> list[str]:
-    """Return the options that differ from their defaults, as they are typed."""
-    typed: list[str] = []
-    for option in known:
-        value = values.get(option.name, option.default)
-        name = "seed" if option.name == "random_state" else option.name.replace("_", "-")
-        if value is None or value == option.default:
-            continue
-        if isinstance(value, bool):
-            typed.append(f"--{name}" if value else f"--no-{name}")
-        else:
-            typed += [f"--{name}", str(value)]
-    return typed

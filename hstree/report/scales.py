@@ -1,8 +1,4 @@
-"""Scales of the charts: the range of an axis, its ticks, and labels that do not overlap.
-
-The page computes the same again when rows are hidden; ``charts.js`` is the twin of this module, and
-the tests hold both to each other.
-"""
+"""Scales of the figures: the range of an axis, its ticks, and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -13,25 +9,25 @@ from typing import Literal
 #: ``log`` is in powers of ten, ``count`` has whole numbers from 0 on, ``zero`` begins at 0.
 Scale = Literal["linear", "log", "count", "zero"]
 
-#: Estimated width of a character and height of a line in the charts' font, in their pixels.
+#: Estimated width of a character and height of a line in the figures' font, in their pixels.
 CHARACTER, LINE = 6.6, 15.0
 #: Space between the labels of two ticks, and the most ticks of an axis.
 _APART, _MOST_TICKS = 8.0, 7
 #: Share of the range that is added at both ends, and what stands for the range of one value.
-_ROOM, _ALONE = 0.06, 0.05
+_MARGIN, _ALONE = 0.06, 0.05
 
 
 def units(value: float, scale: Scale) -> float:
-    """Return the place of a value on its axis: its logarithm to base 10 on a log axis."""
+    """Return where a value is on its axis: its logarithm to base 10 on a log axis."""
     return math.log10(value) if scale == "log" else value
 
 
 def extent(low: float, high: float, scale: Scale) -> tuple[float, float]:
     """Return the range of an axis, in its units, that has room for values of this range."""
     if scale in ("count", "zero"):
-        return 0.0, max(high, 1.0) if scale == "count" else (high or 1.0) * (1 + _ROOM)
+        return 0.0, max(high, 1.0) if scale == "count" else (high or 1.0) * (1 + _MARGIN)
     span = high - low or (_ALONE if scale == "log" else abs(high) * _ALONE or 1.0)
-    return low - _ROOM * span, high + _ROOM * span
+    return low - _MARGIN * span, high + _MARGIN * span
 
 
 def ticks(
@@ -58,11 +54,11 @@ def ticks(
     ends: list[float] = []  # of the coarsest choice, where no choice has room
     for candidate in _candidates(low, high, scale):
         ends = ends or [candidate[0], candidate[-1]]
-        places = [(units(value, scale) - low) / (high - low) * length for value in candidate]
+        pixels = [(units(value, scale) - low) / (high - low) * length for value in candidate]
         widths = [LINE if vertical else CHARACTER * len(tick_label(v)) for v in candidate]
         has_room = all(
-            places[i + 1] - places[i] >= (widths[i] + widths[i + 1]) / 2 + (not vertical) * _APART
-            for i in range(len(places) - 1)
+            pixels[i + 1] - pixels[i] >= (widths[i] + widths[i + 1]) / 2 + (not vertical) * _APART
+            for i in range(len(pixels) - 1)
         )
         if (len(candidate) <= 2 and not best) or (has_room and len(candidate) <= _MOST_TICKS):
             best = candidate
@@ -98,20 +94,19 @@ def _candidates(low: float, high: float, scale: Scale) -> Iterator[list[float]]:
 
 def tick_label(value: float) -> str:
     """Format the value of a tick: 0.5, 2,000, 50k, 1.5M."""
-    for size, letter in ((1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / min(size, 1e6 if letter == 'M' else 1e3):,.6g}{letter}"
-    return f"{value:,.6g}"
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:,.6g}M"
+    return f"{value / 1e3:,.6g}k" if abs(value) >= 1e4 else f"{value:,.6g}"
 
 
-def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move places apart, in their order, until each is `gap` from the next, between two bounds.
+def spread(pixels: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Move ascending pixels apart until each is `gap` from the next, between two bounds.
 
-    `places` are ascending. Where all do not fit, the first ones pass the lower bound.
+    Where all do not fit, the first ones pass the lower bound.
     """
     moved: list[float] = []
-    for place in places:
-        moved.append(max(place, low, moved[-1] + gap if moved else low))
+    for pixel in pixels:
+        moved.append(max(pixel, low, moved[-1] + gap if moved else low))
     for i in range(len(moved) - 1, -1, -1):
         moved[i] = min(moved[i], moved[i + 1] - gap if i + 1 < len(moved) else high)
     return moved

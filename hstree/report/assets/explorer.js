@@ -1,9 +1,324 @@
 "use strict";
 /* The tree explorer: a word to search, and one tree or two side by side.
 
-   What is shown is in the address, after the #: the trees' names, the word, the enlarged nodes. */
+   What is shown is in the address, after the #: the trees' names, the word, the enlarged nodes.
+   Words reach the page as text, never as markup. */
 
-/* The state in the address; null where that is a place on the page. */
+const BRANCHES_AT_A_TIME = 50, CODES_AT_A_TIME = 4, DECISIONS_SHOWN = 60, COMPANY = 10;
+/* A path is opened down to this depth. */
+const DEEPEST_OPENED = 120;
+
+// Elements
+
+function element(tag, attributes = {}, ...content) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...content);
+  return made;
+}
+
+/* A word of any script, isolated so that it does not turn its neighbours around. */
+function wordElement(text) {
+  return element("bdi", {}, text);
+}
+
+function chips(words, className = "chip") {
+  return words.flatMap((text) => [element("span", { class: className }, wordElement(text)), " "]);
+}
+
+/* Links to the page with each word searched, which the explorer follows itself. */
+function wordLinks(words) {
+  return words.flatMap((text) => [
+    element("a", { class: "chip", href: addressWith({ word: text }), "data-word": text }, wordElement(text)), " "]);
+}
+
+function quietButton(content, attributes, pressed) {
+  const button = element("button", { type: "button", class: "quiet", ...attributes }, content);
+  if (pressed) button.addEventListener("click", () => pressed(button));
+  return button;
+}
+
+function grouped(value) {
+  return value.toLocaleString("en");
+}
+
+function plural(n, one, many = `${one}s`) {
+  return `${grouped(n)} ${n === 1 ? one : many}`;
+}
+
+function perCent(share) {
+  const value = 100 * share;
+  if (value >= 9.95) return `${value.toFixed(value >= 99.95 ? 0 : 1)}%`;
+  if (value >= 0.0095) return `${value.toFixed(2)}%`;
+  return value >= 0.00005 ? `${value.toFixed(4)}%` : "<0.0001%";
+}
+
+function shareElement(share) {
+  const bar = element("span", { class: "bar", "aria-hidden": "true", style: `--share: ${share}` });
+  return element("span", { class: "share" }, bar, perCent(share));
+}
+
+// The tree as a list: nested details, made when their branch is opened
+
+class TreeView {
+  #rows = new Map();  // edge -> its details, or the line of a word
+  #lit = new Set();
+
+  constructor(tree, label) {
+    this.tree = tree;
+    this.root = element("div", { class: "tree", role: "group", "aria-label": label });
+    this.root.addEventListener("keydown", (event) => this.#pressed(event));
+    this.show([]);
+  }
+
+  /* Close everything, then open the paths of these codes and highlight them. */
+  show(codes) {
+    this.#rows.clear();
+    this.#lit = new Set(codes.flat());
+    const top = this.#row(-1, 0, 0);
+    this.root.replaceChildren(top);
+    this.#open(top, 0, 0);
+    for (const code of codes) {
+      for (const [level, edge] of code.slice(0, DEEPEST_OPENED).entries()) {
+        const child = this.tree.child[edge];
+        if (!this.#rows.has(edge)) {  // beyond the branches that are shown
+          this.#below(this.tree.edgeNode[edge]).append(this.#row(edge, child, level + 1));
+        }
+        if (child >= 0) this.#open(this.#rows.get(edge), child, level + 1);
+      }
+    }
+    const end = this.#rows.get(codes[0]?.at(-1));
+    /* Not scrollIntoView, which would move the page, too. */
+    if (end !== undefined) this.root.scrollTop = end.offsetTop - this.root.clientHeight / 2;
+  }
+
+  #below(node) {
+    return this.#rows.get(node === 0 ? -1 : this.tree.nodeEdge[node]).querySelector(".below");
+  }
+
+  #row(edge, child, level) {
+    const { tree } = this, isWord = child < 0;
+    const share = edge < 0 ? 1 : tree.share(edge), name = tree.name(child);
+    const words = tree.wordsOf(child).map((word) => tree.words.text[word]);
+    const what = element("span", { class: "what" });
+    if (name !== null) what.append(element("span", { class: "name" }, wordElement(name)), " ");
+    what.append(element("span", { class: "words" }, ...(isWord ? wordLinks(words) : chips(words))));
+    if (!isWord && tree.leaves[child] > words.length) what.append("…");
+    const { words: best, lift } = tree.characteristic(child);
+    const special = best.map((word) => tree.words.text[word]).filter((text) => !words.includes(text));
+    if (special.length > 0) {
+      what.append(element("span", { class: "lifted" }, element("small", {}, `lift ${lift.toPrecision(2)}× `),
+        ...chips(special, "chip special")));
+    }
+    const line = element(isWord ? "div" : "summary",
+      { class: `node${isWord ? " leaf" : ""}${this.#lit.has(edge) ? " lit" : ""}`, style: `--level: ${level}` },
+      element("span", { class: "twisty", "aria-hidden": "true" }),
+      element("span", { class: "branch" }, edge < 0 ? "root" : String(tree.branch(edge))), what,
+      element("span", { class: "size" }, isWord ? "" : plural(tree.leaves[child], "leaf", "leaves")),
+      shareElement(share));
+    const row = isWord ? line : element("details", {}, line, element("div", { class: "below" }));
+    if (!isWord) row.addEventListener("toggle", () => { if (row.open) this.#open(row, child, level); });
+    this.#rows.set(edge, row);
+    return row;
+  }
+
+  #open(row, node, level) {
+    row.open = true;
+    if (row.lastChild.childElementCount === 0) this.#more(row.lastChild, node, level + 1, 0);
+  }
+
+  /* The next branches of a node, the largest first, and a button that brings more. */
+  #more(below, node, level, from) {
+    const { tree } = this, order = [...tree.branches(node)], until = from + BRANCHES_AT_A_TIME;
+    const rows = order.slice(from, until).filter((edge) => !this.#rows.has(edge))
+      .map((edge) => this.#row(edge, tree.child[edge], level));
+    below.append(...rows);
+    if (until >= order.length) return;
+    const left = order.length - until;
+    below.append(quietButton(`show ${Math.min(left, BRANCHES_AT_A_TIME)} more of ${plural(left, "branch", "branches")}`,
+      { class: "quiet more" }, (button) => {
+        this.#more(below, node, level, until);
+        button.remove();
+      }));
+  }
+
+  /* Arrows move, open and close, as in other lists of trees. */
+  #pressed(event) {
+    const items = [...this.root.querySelectorAll("summary, a, .more")].filter((item) => item.checkVisibility());
+    const at = items.indexOf(event.target), row = event.target.closest("details");
+    const closes = event.target.matches("summary") && row.open;
+    const act = {
+      ArrowDown: () => items[at + 1]?.focus(),
+      ArrowUp: () => items[at - 1]?.focus(),
+      Home: () => items[0].focus(),
+      End: () => items.at(-1).focus(),
+      ArrowRight: () => { if (closes) items[at + 1]?.focus(); else row.open = true; },
+      ArrowLeft: () => {
+        if (closes) row.open = false;
+        else (event.target.matches("summary") ? row.parentElement.closest("details") : row)?.firstChild.focus();
+      },
+    }[event.key];
+    if (act === undefined || at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    act();
+  }
+}
+
+// A picture of the tree: a row for each level, a branch as wide as its share of the text
+
+const LEVELS = 7;
+/* The narrowest branch that is drawn, and that has text in it, as shares of the picture. */
+const SLIVER = 0.004, LEGIBLE = 0.02;
+
+class Icicle {
+  #lit = new Set();
+
+  /* `zoomed` is called when a reader has enlarged a node. */
+  constructor(tree, zoomed) {
+    this.tree = tree;
+    this.path = element("p", { class: "icicle-path" });
+    this.levels = element("div", { class: "levels" });
+    this.root = element("div", { class: "icicle", role: "group", "aria-label": "Picture of the tree" },
+      this.path, this.levels);
+    this.root.addEventListener("click", (event) => {
+      const to = event.target.closest("[data-node]")?.dataset.node;
+      if (to === undefined) return;
+      this.enlarge(Number(to));
+      zoomed();
+    });
+    this.enlarge(0);
+  }
+
+  /* Draw a node as wide as the picture, and what is under it. */
+  enlarge(node) {
+    this.node = Number.isInteger(node) && node >= 0 && node < this.tree.nNodes ? node : 0;
+    this.#draw();
+  }
+
+  /* Highlight the edges of these codes. */
+  light(codes) {
+    this.#lit = new Set(codes.flat());
+    this.#draw();
+  }
+
+  #draw() {
+    const { tree, node } = this, edge = tree.nodeEdge[node];
+    const steps = [["root", 0], ...tree.pathTo(edge).map((e) => [String(tree.branch(e)), tree.child[e]])];
+    const shown = steps.length > 12 ? [steps[0], ["…", -1], ...steps.slice(-10)] : steps;
+    this.path.replaceChildren(...shown.flatMap(([text, to], i) => [
+      i === 0 ? "" : " › ",
+      to === node ? element("strong", {}, text) : to < 0 ? text : quietButton(text, { "data-node": to }),
+    ]), ` (${perCent(tree.nodeMass[node] / tree.nodeMass[0])} of the text, ${plural(tree.leaves[node], "leaf", "leaves")})`);
+    let blocks = [{ edge, child: node, left: 0, width: 1 }];
+    const rows = [];
+    for (let level = 0; level <= LEVELS && blocks.length > 0; level++) {
+      rows.push(element("div", { class: "level-row" }, ...blocks.map((block) => this.#block(block))));
+      blocks = blocks.flatMap((block) => this.#under(block));
+    }
+    this.levels.replaceChildren(...rows);
+  }
+
+  /* The branches of a node, with their edges in the picture; the last may stand for many. */
+  #under({ child: node, left, width }) {
+    const { tree } = this, blocks = [], edges = node >= 0 ? tree.branches(node) : [];
+    let at = left;
+    for (const [i, edge] of edges.entries()) {
+      const own = width * tree.shareHere(edge), rest = left + width - at;
+      if (own >= SLIVER) blocks.push({ edge, child: tree.child[edge], left: at, width: own });
+      else if (edges.length > 2) {
+        if (rest >= SLIVER) blocks.push({ edge: -1, child: -1, left: at, width: rest, more: edges.length - i });
+        break;
+      }
+      at += own;
+    }
+    return blocks;
+  }
+
+  #block({ edge, child, left, width, more = 0 }) {
+    const { tree } = this, name = tree.name(child);
+    const texts = more > 0 ? ["…"] : tree.wordsOf(child).map((word) => tree.words.text[word]);
+    const title = more > 0 ? plural(more, "narrower branch", "narrower branches")
+      : `${name === null ? "" : `${name}, `}${perCent(edge < 0 ? 1 : tree.share(edge))} of the text: ${texts.join(", ")}`;
+    const lit = this.#lit.has(edge) ? " lit" : "";
+    const shared = { title, style: `left: ${100 * left}%; width: ${100 * width}%` };
+    const content = more === 0 && width < LEGIBLE ? "" : wordElement(name ?? texts.join(" "));
+    if (child < 0) return element("span", { ...shared, class: `block end${lit}` }, content);
+    return element("button", { ...shared, type: "button", class: `block${lit}`, "data-node": child,
+      tabindex: width > 0.03 ? "0" : "-1" }, content);
+  }
+}
+
+// The codes of a word, decision by decision, and the words nearest to it in the tree
+
+function codesElement(tree, codes) {
+  const word = ~tree.child[codes[0].at(-1)];
+  const share = codes.reduce((sum, code) => sum + tree.share(code.at(-1)), 0);
+  const decisions = codes.reduce((sum, code) => sum + code.length, 0);
+  const card = element("div", { class: "codes" },
+    element("p", { class: "summary" }, element("strong", {}, wordElement(tree.words.text[word])),
+      `: ${plural(codes.length, "code")} of ${plural(decisions, "decision")}${codes.length > 1 ? " in all" : ""}; `
+      + `${perCent(share)} of the text, one word in ${grouped(Math.round(1 / share))}.`),
+    element("p", { class: "caption" }, "A percentage at a decision is of the text under that node, not of all text."));
+  const show = (from) => {
+    const until = from + CODES_AT_A_TIME;
+    codes.slice(from, until).forEach((code, i) => card.append(codeElement(tree, code, from + i, codes.length)));
+    if (until < codes.length) {
+      card.append(quietButton(`Show more of its ${codes.length} codes`, {}, (button) => { button.remove(); show(until); }));
+    }
+  };
+  show(0);
+  return card;
+}
+
+function codeElement(tree, code, number, of) {
+  const company = wordLinks(tree.company(code, COMPANY).map((word) => tree.words.text[word]));
+  const shown = code.slice(0, DECISIONS_SHOWN), left = code.length - shown.length;
+  const isBinary = shown.every((edge) => tree.fanOut(tree.edgeNode[edge]) === 2);
+  const branches = shown.map((edge) => tree.branch(edge)).join(isBinary ? "" : "·") + (left > 0 ? "…" : "");
+  return element("section", { class: "code" },
+    element("p", { class: "company" }, element("span", { class: "label" }, "Beside it: "),
+      ...(company.length === 0 ? ["no other word"] : company)),
+    element("details", number === 0 ? { open: "" } : {},
+      element("summary", {}, of === 1 ? "Its code: " : `Code ${number + 1}: `, element("code", {}, branches),
+        ` (${plural(code.length, "decision")}${of === 1 ? "" : `, ${perCent(tree.share(code.at(-1)))} of the text`})`),
+      element("ol", { class: "decisions" }, ...shown.map((edge) => decisionElement(tree, edge)),
+        ...(left > 0 ? [element("li", { class: "rest" }, `and ${plural(left, "decision")} more`)] : []))));
+}
+
+/* One decision: the branch that is taken, and the largest of the others. */
+function decisionElement(tree, edge) {
+  const node = tree.edgeNode[edge], name = tree.name(node);
+  const others = tree.branches(node).filter((other) => other !== edge);
+  const side = (branch, kind, remark) => {
+    const child = tree.child[branch], inner = tree.name(child);
+    const words = tree.wordsOf(child).map((word) => tree.words.text[word]);
+    return element("div", { class: kind },
+      element("span", { class: "verdict" }, kind),
+      element("code", {}, String(tree.branch(branch))), shareElement(tree.shareHere(branch)),
+      element("span", { class: "words" }, ...(inner === null ? [] : [element("span", { class: "name" }, wordElement(inner)), " "]),
+        ...chips(words), tree.leavesUnder(branch) > words.length ? "…" : "", remark));
+  };
+  const made = element("li", {});
+  if (name !== null) made.append(element("p", { class: "name" }, "at ", wordElement(name)));
+  made.append(side(edge, "taken", ""));
+  const remark = others.length > 1 ? ` (the largest of ${grouped(others.length)} others)` : "";
+  if (others.length > 0) made.append(side(others[0], "refused", remark));
+  return made;
+}
+
+/* The words that are beside a word in both trees. */
+function agreementElement(a, b, word) {
+  const beside = (tree) => new Set(tree.codes(word).flatMap((code) => tree.company(code, 2 * COMPANY)));
+  const inB = beside(b), asked = wordElement(a.words.text[word]);
+  const both = [...beside(a)].filter((near) => inB.has(near)).slice(0, COMPANY);
+  const words = wordLinks(both.map((near) => a.words.text[near]));
+  return element("p", { class: "agreement" },
+    ...(words.length === 0 ? ["No word is beside ", asked, " in both trees."] : ["Beside ", asked, " in both trees: ", ...words]));
+}
+
+// The explorer
+
+/* The state in the address; null where that is an anchor of the page. */
 function stateOfAddress() {
   const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   return "tree" in state ? state : null;
@@ -11,21 +326,14 @@ function stateOfAddress() {
 
 /* The address of this page with other values of its state. */
 function addressWith(values) {
-  const state = new URLSearchParams();
-  for (const [name, value] of Object.entries({ ...stateOfAddress(), ...values })) {
-    if (value !== null && value !== "") state.set(name, value);
-  }
-  return `#${state}`;
+  const state = Object.entries({ ...stateOfAddress(), ...values });
+  return `#${new URLSearchParams(state.filter(([, value]) => value !== null && value !== ""))}`;
 }
 
-/* One tree: how it was made, the codes of the searched word, and the tree itself. */
+/* One tree: how it was made, its picture, the codes of the searched word, and the list. */
 class Pane {
   constructor(id, packed, words, explorer) {
-    this.id = id;
-    this.packed = packed;
-    this.words = words;
-    this.explorer = explorer;
-    this.tree = null;
+    Object.assign(this, { packed, words, explorer, tree: null, view: null, picture: null });
     this.select = document.getElementById(id);
     this.title = element("h3", {});
     this.made = element("p", { class: "caption" });
@@ -35,16 +343,15 @@ class Pane {
     this.root = element("article", { class: "pane" },
       this.title, this.made, this.drawn, element("div", { class: "pane-body" }, this.codes, this.holder));
     this.select.append(...packed.map(({ name }, i) => element("option", { value: i }, name)));
-    this.select.addEventListener("change", () => explorer.choose(this, this.select.value));
+    this.select.addEventListener("change", () => this.choose(this.select.value));
   }
 
   /* A tree is unpacked when it is first chosen, and kept. */
   async choose(value, node = 0) {
     this.select.value = value;
     this.root.hidden = value === "";
-    if (value === "") {
-      this.tree = null;
-    } else {
+    this.tree = this.view = this.picture = null;
+    if (value !== "") {
       const chosen = this.packed[value];
       chosen.unpacked ??= LabelTree.unpack(chosen, this.words);
       const tree = await chosen.unpacked;
@@ -52,58 +359,44 @@ class Pane {
       this.tree = tree;
       this.title.replaceChildren(wordElement(chosen.name));
       this.made.textContent = chosen.made;
-      this.view = this.picture = null;
-      this.drawn.replaceChildren();
-      if (tree.nNodes === 0) this.holder.replaceChildren("One word alone: there is nothing to decide.");
-      else {
-        this.view = new TreeView(tree, `The tree ${chosen.name}`, (word) => this.explorer.show(word));
+      if (tree.nNodes > 0) {
+        this.view = new TreeView(tree, `The tree ${chosen.name}`);
         this.picture = new Icicle(tree, () => this.explorer.remember());
         this.picture.enlarge(node);
-        this.drawn.replaceChildren(this.picture.root);
-        this.holder.replaceChildren(this.view.root);
       }
+      this.drawn.replaceChildren(this.picture?.root ?? "");
+      this.holder.replaceChildren(this.view?.root ?? "One word alone: there is nothing to decide.");
     }
-    this.explorer.refresh(this);
+    this.show(this.explorer.word);
+    this.explorer.remember();
   }
 
   get name() {
     return this.select.value === "" ? "" : this.packed[this.select.value].name;
   }
 
-  /* The number of the enlarged node; "" for the root, or without a tree. */
-  get node() {
-    return this.tree === null || !this.picture?.node ? "" : String(this.picture.node);
-  }
-
   show(word) {
-    const known = this.tree !== null && this.view !== null;
-    const codes = known && word !== null ? this.tree.codes(word) : [];
+    const codes = this.view !== null && word !== null ? this.tree.codes(word) : [];
     this.codes.replaceChildren(...(codes.length > 0 ? [codesElement(this.tree, codes)] : []));
-    if (!known) return;
-    this.view.show(codes);
-    this.picture.light(codes);
+    this.view?.show(codes);
+    this.picture?.light(codes);
   }
 }
 
 class Explorer {
   static async start(data) {
-    const explorer = new Explorer(data, await Words.unpack(data));
-    const state = stateOfAddress();
+    const explorer = new Explorer(data, await Words.unpack(data)), state = stateOfAddress();
     await explorer.apply(state ?? {});
     if (state !== null) document.getElementById("explorer").scrollIntoView();
     addEventListener("hashchange", () => explorer.apply(stateOfAddress()));
   }
 
   constructor(data, words) {
-    this.words = words;
-    this.word = null;
-    this.first = data.first;
-    this.isApplying = false;
+    Object.assign(this, { words, word: null, first: data.first, isApplying: false });
     this.found = document.getElementById("found");
+    this.field = document.getElementById("word");
     this.agreement = element("div", { class: "both" });
-    this.panes = [
-      new Pane("tree-a", data.trees, words, this), new Pane("tree-b", data.trees, words, this),
-    ];
+    this.panes = ["tree-a", "tree-b"].map((id) => new Pane(id, data.trees, words, this));
     this.panes[1].select.prepend(element("option", { value: "" }, "none"));
     const holder = document.getElementById("panes");
     holder.append(this.agreement, ...this.panes.map((pane) => pane.root));
@@ -114,166 +407,71 @@ class Explorer {
       this.show(words.find(link.dataset.word));
       history.pushState(null, "", addressWith({}));
     });
-    this.search = new WordSearch(words, (word) => this.show(word), (query) => this.#missed(query));
-    if (data.example !== null) this.search.propose(data.example);
+    this.field.addEventListener("input", () => {
+      document.getElementById("completions").replaceChildren(...words.complete(this.field.value.trim())
+        .map((word) => element("option", { value: words.text[word] },
+          words.counts === null ? "" : plural(words.counts[word], "time"))));
+    });
+    this.field.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const query = this.field.value.trim(), word = words.find(query);
+      if (word !== null || query === "") this.show(query === "" ? null : word);
+      else this.#missed(query);
+    });
+    if (data.example === null) return;
+    const button = document.getElementById("example");
+    button.replaceChildren("Try ", wordElement(data.example));
+    button.hidden = false;
+    button.addEventListener("click", () => this.show(words.find(data.example)));
   }
 
   /* Show what an address says; a tree that there is not is the first one, or none. */
   async apply(state) {
     if (state === null) return;
     const [a, b] = this.panes;
-    const number = (name) => a.packed.findIndex((tree) => tree.name === name);
     const wanted = [[a, state.tree, state.node, this.first], [b, state.other, state.othernode, ""]];
     this.isApplying = true;
     for (const [pane, name, node, otherwise] of wanted) {
-      const value = number(name) < 0 ? otherwise : number(name);
-      if (pane.tree === null || pane.select.value !== String(value)) await pane.choose(String(value), Number(node ?? 0));
+      const number = a.packed.findIndex((tree) => tree.name === name);
+      const value = String(number < 0 ? otherwise : number);
+      if (pane.tree === null || pane.select.value !== value) await pane.choose(value, Number(node ?? 0));
       else pane.picture?.enlarge(Number(node ?? 0));
     }
-    const word = this.words.number.get(state.word ?? "") ?? null;
-    if (word !== this.word) this.show(word);
+    this.show(this.words.number.get(state.word ?? "") ?? null);
     this.isApplying = false;
   }
 
-  /* Choose a tree for a pane; the other one stays where it is, though its rows get less room. */
-  async choose(pane, value) {
-    const other = this.panes.find((one) => one !== pane);
-    if (other.tree === null || other.view === null) await pane.choose(value);
-    else await other.view.keepingPlace(() => pane.choose(value));
-  }
-
-  /* Put what is shown into the address. */
+  /* Put what is shown into the address, and show what both trees agree on. */
   remember() {
-    if (this.isApplying) return;
     const [a, b] = this.panes;
-    const word = this.word === null ? "" : this.words.text[this.word];
-    history.replaceState(null, "", addressWith(
-      { tree: a.name, node: a.node, other: b.name, othernode: b.node, word }));
+    const isBoth = this.word !== null && a.tree !== null && b.tree !== null && a.tree !== b.tree;
+    this.agreement.replaceChildren(...(isBoth ? [agreementElement(a.tree, b.tree, this.word)] : []));
+    if (this.isApplying) return;
+    history.replaceState(null, "", addressWith({
+      tree: a.name, node: a.picture?.node || "", other: b.name, othernode: b.picture?.node || "",
+      word: this.word === null ? "" : this.words.text[this.word],
+    }));
   }
 
   /* Show a word; null for none. */
   show(word) {
     const { text, counts } = this.words;
     this.word = word;
-    this.search.set(word === null ? "" : text[word]);
+    this.field.value = word === null ? "" : text[word];
     this.found.replaceChildren();
     if (word !== null) {
-      this.found.append(element("strong", {}, wordElement(text[word])));
-      if (counts !== null) {
-        this.found.append(`: number ${grouped(word + 1)} of ${grouped(text.length)} words by frequency, `
-          + `${plural(counts[word], "time", "times")} in the training text.`);
-      }
+      this.found.append(element("strong", {}, wordElement(text[word])),
+        counts === null ? "" : `: number ${grouped(word + 1)} of ${grouped(text.length)} words by frequency, `
+          + `${plural(counts[word], "time")} in the training text.`);
     }
     for (const pane of this.panes) pane.show(word);
-    this.#compare();
     this.remember();
-  }
-
-  /* Show the word again, after a pane has chosen another tree. */
-  refresh(pane) {
-    pane.show(this.word);
-    this.#compare();
-    this.remember();
-  }
-
-  #compare() {
-    const [a, b] = this.panes.map((pane) => pane.tree);
-    const both = this.word !== null && a !== null && b !== null && a !== b;
-    this.agreement.replaceChildren(...(both ? [agreementElement(a, b, this.word)] : []));
   }
 
   #missed(query) {
-    const near = this.words.complete(query, 5).map((word) => {
-      const button = element("button", { type: "button", class: "quiet" }, wordElement(this.words.text[word]));
-      button.addEventListener("click", () => this.show(word));
-      return button;
-    });
-    const size = grouped(this.words.text.length);
-    this.found.replaceChildren(wordElement(query), ` is not one of the ${size} words.`,
-      ...(near.length === 0 ? [] : [" Did you mean ", ...listed(near), "?"]));
-  }
-}
-
-/* The field with its completions: an editable combobox with a list. */
-class WordSearch {
-  #active = -1;
-  #offered = [];
-
-  constructor(words, choose, missed) {
-    this.words = words;
-    this.choose = choose;
-    this.missed = missed;
-    this.field = document.getElementById("word");
-    this.list = document.getElementById("completions");
-    this.field.addEventListener("input", () => this.#offer());
-    this.field.addEventListener("keydown", (event) => this.#pressed(event));
-    this.field.addEventListener("blur", () => this.#close());
-    /* A press must not take the focus away before the click arrives. */
-    this.list.addEventListener("pointerdown", (event) => event.preventDefault());
-    this.list.addEventListener("click", (event) => this.#picked(event));
-    this.field.form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#submit();
-    });
-  }
-
-  set(text) {
-    this.field.value = text;
-    this.#close();
-  }
-
-  /* Propose a word to start with. */
-  propose(text) {
-    const button = document.getElementById("example");
-    button.replaceChildren("Try ", wordElement(text));
-    button.hidden = false;
-    button.addEventListener("click", () => this.choose(this.words.find(text)));
-  }
-
-  #offer() {
-    this.#offered = this.words.complete(this.field.value.trim());
-    this.list.replaceChildren(...this.#offered.map((word, i) =>
-      element("li", { role: "option", id: `completion-${i}`, "aria-selected": "false" },
-        wordElement(this.words.text[word]),
-        this.words.counts === null ? "" : element("small", {}, grouped(this.words.counts[word])))));
-    this.list.hidden = this.#offered.length === 0;
-    this.field.setAttribute("aria-expanded", String(!this.list.hidden));
-    this.#activate(-1);
-  }
-
-  #activate(position) {
-    this.#active = position;
-    [...this.list.children].forEach((option, i) => option.setAttribute("aria-selected", String(i === position)));
-    if (position < 0) this.field.removeAttribute("aria-activedescendant");
-    else this.field.setAttribute("aria-activedescendant", `completion-${position}`);
-  }
-
-  #close() {
-    this.list.hidden = true;
-    this.field.setAttribute("aria-expanded", "false");
-    this.#activate(-1);
-  }
-
-  #pressed(event) {
-    const last = this.#offered.length - 1;
-    if (event.key === "Escape") this.#close();
-    else if (event.key === "ArrowDown" && this.list.hidden) this.#offer();
-    else if (event.key === "ArrowDown") this.#activate(this.#active === last ? -1 : this.#active + 1);
-    else if (event.key === "ArrowUp") this.#activate(this.#active < 0 ? last : this.#active - 1);
-    else return;
-    event.preventDefault();
-  }
-
-  #picked(event) {
-    const option = event.target.closest("[role=option]");
-    if (option !== null) this.choose(this.#offered[[...this.list.children].indexOf(option)]);
-  }
-
-  #submit() {
-    const query = this.field.value.trim();
-    const word = query === "" ? null : this.#active < 0 ? this.words.find(query) : this.#offered[this.#active];
-    this.#close();
-    if (word !== null || query === "") this.choose(word);
-    else this.missed(query);
+    const near = this.words.complete(query, 5).flatMap((word, i) => [
+      i === 0 ? " Did you mean " : ", ", quietButton(wordElement(this.words.text[word]), {}, () => this.show(word))]);
+    this.found.replaceChildren(wordElement(query), ` is not one of the ${grouped(this.words.text.length)} words.`,
+      ...near, near.length === 0 ? "" : "?");
   }
 }

@@ -13,16 +13,11 @@ function makeSortable(table) {
       const rising = title.getAttribute("aria-sort") !== "ascending";
       for (const other of titles) other.removeAttribute("aria-sort");
       title.setAttribute("aria-sort", rising ? "ascending" : "descending");
-      const key = (row) => {
-        const cell = row.cells[column];
-        if (column === 0) return cell.textContent;
-        return "value" in cell.dataset ? Number(cell.dataset.value) : null;
-      };
+      const key = ({ cells }) => (column === 0 ? cells[0].textContent : Number(cells[column].dataset.value));
       const compare = (a, b) => {
-        const [x, y] = [key(a), key(b)];
-        if (x === null || y === null) return (x === null) - (y === null);
-        const order = column === 0 ? x.localeCompare(y, "en", { numeric: true }) : x - y;
-        return rising ? order : -order;
+        const [x, y] = rising ? [key(a), key(b)] : [key(b), key(a)];
+        if (column === 0) return x.localeCompare(y, "en", { numeric: true });
+        return Number.isNaN(key(a)) - Number.isNaN(key(b)) || x - y;
       };
       const body = table.tBodies[0];
       body.append(...[...body.rows].sort(compare));
@@ -33,7 +28,7 @@ function makeSortable(table) {
 /* The slider: the answer of the greatest distance that it reaches, and its row in the table. */
 function startSlider(slider) {
   const offers = [...document.querySelectorAll(".answer[data-within]")];
-  const show = () => {
+  slider.addEventListener("input", () => {
     const within = Number(slider.value);
     const reached = offers.filter((offer) => Number(offer.dataset.within) <= within + 1e-9).at(-1);
     for (const offer of offers) offer.hidden = offer !== reached;
@@ -42,14 +37,12 @@ function startSlider(slider) {
     }
     const written = `${Number((100 * within).toFixed(1))}%`;
     document.getElementById("within-shown").textContent = `within ${written}`;
-    for (const place of reached.querySelectorAll(".within")) place.textContent = written;
-  };
-  slider.addEventListener("input", show);
+    for (const distance of reached.querySelectorAll(".within")) distance.textContent = written;
+  });
 }
 
 async function start() {
   makeSortable(document.getElementById("rows"));
-  startCharts();
   const slider = document.getElementById("within");
   if (slider !== null) startSlider(slider);
   const packed = data("packed-trees");

@@ -4,10 +4,11 @@
    Words are numbered by frequency, 0 the most frequent. Edges are numbered as in a tree file:
    those of node n are start[n] to start[n + 1] - 1, and child[e] is a node, or ~word. */
 
+/* Number of most frequent words that are kept for every node, and that a row shows. */
+const KEPT = 24, SHOWN = 6;
+
 async function inflated(base64) {
-  const binary = atob(base64);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -16,24 +17,16 @@ async function unpackedJson(base64) {
   return JSON.parse(new TextDecoder().decode(await inflated(base64)));
 }
 
+/* Integers from four planes of their bytes. */
 async function unpackedIntegers(base64) {
-  const planes = await inflated(base64);
-  const length = planes.length / 4;
-  const values = new Int32Array(length);
-  for (let i = 0; i < length; i++) {
-    values[i] = planes[i] | (planes[i + length] << 8)
-      | (planes[i + 2 * length] << 16) | (planes[i + 3 * length] << 24);
-  }
-  return values;
+  const planes = await inflated(base64), length = planes.length / 4;
+  return Int32Array.from({ length }, (_, i) => planes[i] | (planes[i + length] << 8)
+    | (planes[i + 2 * length] << 16) | (planes[i + 3 * length] << 24));
 }
-
-/* Number of most frequent words kept for every node; a row shows no more. */
-const KEPT_WORDS = 6;
 
 class Words {
   static async unpack(packed) {
-    const counts = packed.counts === null
-      ? null : new Float64Array((await inflated(packed.counts)).buffer);
+    const counts = packed.counts === null ? null : new Float64Array((await inflated(packed.counts)).buffer);
     return new Words(await unpackedJson(packed.words), counts);
   }
 
@@ -46,38 +39,33 @@ class Words {
 
   /* The word as typed, or else the most frequent one that differs only in case. */
   find(query) {
-    const exact = this.number.get(query);
-    if (exact !== undefined) return exact;
-    const folded = this.folded.indexOf(query.toLowerCase());
-    return folded < 0 ? null : folded;
+    const folded = () => this.folded.indexOf(query.toLowerCase());
+    const found = this.number.get(query) ?? folded();
+    return found < 0 ? null : found;
   }
 
   /* Words that begin with the query, then words that contain it, then words at most two edits away. */
   complete(query, limit = 8) {
-    const folded = query.toLowerCase();
+    const folded = query.toLowerCase(), exact = this.find(query);
     if (folded === "") return [];
-    const begins = [], holds = [];
-    for (let i = 0; i < this.folded.length && begins.length < limit; i++) {
+    const begins = exact === null ? [] : [exact], holds = [];
+    for (let i = 0; i < this.folded.length && begins.length <= limit; i++) {
       const position = this.folded[i].indexOf(folded);
       if (position === 0) begins.push(i);
       else if (position > 0 && holds.length < limit) holds.push(i);
     }
-    const exact = this.find(query);
-    const first = exact === null ? [] : [exact];
-    const found = [...new Set([...first, ...begins, ...holds])].slice(0, limit);
+    const found = [...new Set([...begins, ...holds])].slice(0, limit);
     return found.length > 0 ? found : this.#near(folded, limit);
   }
 
   #near(folded, limit) {
-    const most = folded.length < 5 ? 1 : 2;
-    const found = [];
+    const most = folded.length < 5 ? 1 : 2, near = [];
     this.folded.forEach((word, i) => {
       if (Math.abs(word.length - folded.length) > most) return;
       const slips = editDistance(word, folded);
-      if (slips <= most) found.push([slips, i]);
+      if (slips <= most) near.push([slips, i]);
     });
-    found.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    return found.slice(0, limit).map(([, i]) => i);
+    return near.sort((a, b) => a[0] - b[0] || a[1] - b[1]).slice(0, limit).map(([, i]) => i);
   }
 }
 
@@ -87,14 +75,11 @@ function editDistance(a, b) {
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1] ? 0 : 1;
-      row[j] = Math.min(above[j] + 1, row[j - 1] + 1, above[j - 1] + same);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        row[j] = Math.min(row[j], before[j - 2] + 1);
-      }
+      row[j] = Math.min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] !== b[j - 1]));
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      if (swapped) row[j] = Math.min(row[j], before[j - 2] + 1);
     }
-    before = above;
-    above = row;
+    [before, above] = [above, row];
   }
   return above[b.length];
 }
@@ -112,9 +97,7 @@ class LabelTree {
     this.names = names;
     this.words = words;
     this.start = new Int32Array(this.nNodes + 1);
-    for (let node = 0; node < this.nNodes; node++) {
-      this.start[node + 1] = this.start[node] + fanOut[node];
-    }
+    fanOut.forEach((n, node) => { this.start[node + 1] = this.start[node] + n; });
     this.#sweep();
   }
 
@@ -131,40 +114,34 @@ class LabelTree {
     this.nodeEdge = new Int32Array(nNodes).fill(-1);
     this.nodeMass = new Float64Array(nNodes);
     this.leaves = new Int32Array(nNodes);
-    this.kept = new Int32Array(nNodes * KEPT_WORDS).fill(words.text.length);
+    this.kept = new Int32Array(nNodes * KEPT).fill(words.text.length);
     for (let node = nNodes - 1; node >= 0; node--) {
-      let mass = 0, leaves = 0;
       for (let edge = start[node]; edge < start[node + 1]; edge++) {
         const c = child[edge];
         this.edgeNode[edge] = node;
         if (c < 0) {
           this.mass[edge] = (words.counts === null ? 1 : Math.max(words.counts[~c], 0.5)) / codes[~c];
-          leaves += 1;
           this.#keep(node, ~c);
         } else {
           this.nodeEdge[c] = edge;
           this.mass[edge] = this.nodeMass[c];
-          leaves += this.leaves[c];
-          for (let i = c * KEPT_WORDS; i < (c + 1) * KEPT_WORDS; i++) {
-            if (!this.#keep(node, this.kept[i])) break;
-          }
+          for (let i = c * KEPT; i < (c + 1) * KEPT && this.#keep(node, this.kept[i]);) i++;
         }
-        mass += this.mass[edge];
+        this.nodeMass[node] += this.mass[edge];
+        this.leaves[node] += this.leavesUnder(edge);
       }
-      this.nodeMass[node] = mass;
-      this.leaves[node] = leaves;
     }
   }
 
   /* Insert a word among those kept for a node, by frequency; false when it and all less frequent
      words come too late. */
   #keep(node, word) {
-    const first = node * KEPT_WORDS, { kept } = this;
-    let position = first + KEPT_WORDS - 1;
+    const first = node * KEPT, { kept } = this;
+    let position = first + KEPT - 1;
     if (word >= kept[position]) return false;
     while (position > first && kept[position - 1] > word) position--;
     if (position > first && kept[position - 1] === word) return true;
-    kept.copyWithin(position + 1, position, first + KEPT_WORDS - 1);
+    kept.copyWithin(position + 1, position, first + KEPT - 1);
     kept[position] = word;
     return true;
   }
@@ -186,8 +163,9 @@ class LabelTree {
     return edge - this.start[this.edgeNode[edge]];
   }
 
+  /* The name of a node, if it has one; a word has none. */
   name(node) {
-    return this.names === null ? null : this.names[node];
+    return node < 0 ? null : this.names?.[node] ?? null;
   }
 
   leavesUnder(edge) {
@@ -203,11 +181,11 @@ class LabelTree {
 
   /* The codes of a word: arrays of edges, from the root down, in the order of their last edges. */
   codes(word) {
-    const found = [];
+    const codes = [];
     for (let edge = this.child.indexOf(~word); edge >= 0; edge = this.child.indexOf(~word, edge + 1)) {
-      found.push(this.pathTo(edge));
+      codes.push(this.pathTo(edge));
     }
-    return found;
+    return codes;
   }
 
   pathTo(edge) {
@@ -216,102 +194,38 @@ class LabelTree {
     return path.reverse();
   }
 
-  /* The most frequent words under an edge, and of a node; as many as are kept. */
-  wordsUnder(edge) {
-    const c = this.child[edge];
-    return c < 0 ? [~c] : this.wordsOf(c);
-  }
-
-  wordsOf(node) {
-    const kept = this.kept.subarray(node * KEPT_WORDS, (node + 1) * KEPT_WORDS);
-    return Array.from(kept).filter((word) => word < this.words.text.length);
+  /* The most frequent words of a node, or of what an edge leads to: a node or a word, ~c. */
+  wordsOf(c, limit = SHOWN) {
+    if (c < 0) return [~c];
+    return [...this.kept.subarray(c * KEPT, c * KEPT + limit)].filter((word) => word < this.words.text.length);
   }
 
   /* Words under a node with the highest lift, P(word | node) / P(word), and the lift of the first.
 
      Where every word has one code, the lift is the same for all words under a node, and nothing is
      characteristic but what is frequent. */
-  characteristic(node, limit = KEPT_WORDS) {
-    if (!this.hasSenses || node === 0) return { words: [], lift: 1 };
+  characteristic(node) {
+    if (!this.hasSenses || node <= 0) return { words: [], lift: 1 };
     const here = new Map(), open = [node];
     while (open.length > 0) {
       const n = open.pop();
-      for (let edge = this.start[n]; edge < this.start[n + 1]; edge++) {
-        const c = this.child[edge];
+      for (const c of this.child.subarray(this.start[n], this.start[n + 1])) {
         if (c < 0) here.set(~c, (here.get(~c) ?? 0) + 1);
         else open.push(c);
       }
     }
     const part = (word) => here.get(word) / this.codesOf[word];
-    const words = [...here.keys()].sort((a, b) => part(b) - part(a) || a - b).slice(0, limit);
+    const words = [...here.keys()].sort((a, b) => part(b) - part(a) || a - b).slice(0, SHOWN);
     return { words, lift: part(words[0]) * this.nodeMass[0] / this.nodeMass[node] };
   }
 
-  /* Up to `limit` of the most frequent words under a node. Nodes are opened in the order of their
-     most frequent word, so that little more is read than the paths to these words. */
-  #manyWordsOf(node, limit) {
-    const rank = (c) => (c < 0 ? ~c : this.kept[c * KEPT_WORDS]);
-    const heap = new Heap((a, b) => rank(a) - rank(b));
-    heap.push(node);
-    const found = new Set();
-    while (found.size < limit && heap.size > 0) {
-      const c = heap.pop();
-      if (c < 0) found.add(~c);
-      else for (let edge = this.start[c]; edge < this.start[c + 1]; edge++) heap.push(this.child[edge]);
+  /* The words that share most decisions with a code, nearest first; fewer than are kept. */
+  company(code, limit) {
+    const word = ~this.child[code.at(-1)], near = new Set();
+    for (const edge of code.toReversed()) {
+      for (const one of this.wordsOf(this.edgeNode[edge], limit + 1)) if (one !== word) near.add(one);
+      if (near.size >= limit) break;
     }
-    return [...found];
-  }
-
-  /* The words that share most decisions with a code, nearest first. */
-  company(code, limit = 8) {
-    const word = ~this.child[code[code.length - 1]];
-    const found = new Set();
-    for (let i = code.length - 1; i >= 0 && found.size < limit; i--) {
-      for (const near of this.#manyWordsOf(this.edgeNode[code[i]], limit + 1)) {
-        if (near !== word && found.size < limit) found.add(near);
-      }
-    }
-    return [...found];
-  }
-}
-
-class Heap {
-  #items = [];
-
-  constructor(compare) {
-    this.compare = compare;
-  }
-
-  get size() {
-    return this.#items.length;
-  }
-
-  push(item) {
-    const items = this.#items;
-    let i = items.push(item) - 1;
-    while (i > 0) {
-      const above = (i - 1) >> 1;
-      if (this.compare(items[above], item) <= 0) break;
-      items[i] = items[above];
-      i = above;
-    }
-    items[i] = item;
-  }
-
-  pop() {
-    const items = this.#items;
-    const top = items[0], last = items.pop();
-    if (items.length === 0) return top;
-    let i = 0;
-    for (;;) {
-      let below = 2 * i + 1;
-      if (below >= items.length) break;
-      if (below + 1 < items.length && this.compare(items[below + 1], items[below]) < 0) below++;
-      if (this.compare(last, items[below]) <= 0) break;
-      items[i] = items[below];
-      i = below;
-    }
-    items[i] = last;
-    return top;
+    return [...near].slice(0, limit);
   }
 }

@@ -1,0 +1,290 @@
+"""A figure: rows, axes, marks and a table as data, and the one function that draws it as SVG.
+
+Shapes have classes, so that the style sheet gives them their colours for light, dark and paper, and
+hides the rows that are unticked; the rest stays as it is. A figure has a description in words and
+a table of its data.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from markupsafe import Markup
+
+from hstree._text import plural
+from hstree.experiments.results import RowResult
+from hstree.report.scales import LINE, Scale, extent, placer, spread, tick_label, ticks, units
+from hstree.report.templates import rendered
+
+Point = tuple[float, float]
+Side = Literal["right", "left"]
+
+#: Width of a figure, height of one without strips, and margins; names are in the right one.
+WIDTH, HEIGHT = 430.0, 310.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 128.0, 26.0, 40.0
+#: Longest name of a row beside its line, in characters.
+_LONGEST = 17
+#: Height of the name above a row's strip, and of the space below it.
+_NAME, _BELOW = 17.0, 5.0
+#: Number of colours: the classes ``c0`` and so on of the style sheet.
+COLOURS = 12
+#: Outlines of the markers about (0, 0).
+_OUTLINES = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "M-3.5 -3.5h7v7h-7z",
+    "M0 -4.5L4.5 3.5H-4.5z",
+    "M0 -5L5 0L0 5L-5 0z",
+    "M0 4.5L4.5 -3.5H-4.5z",
+    "M-4.5 0L-2.2 -4H2.2L4.5 0L2.2 4H-2.2z",
+    "M0 -5L1.4 -1.6L5 -1.5L2.2 0.7L3.1 4.2L0 2.2L-3.1 4.2L-2.2 0.7L-5 -1.5L-1.4 -1.6z",
+)
+
+
+class Style(NamedTuple):
+    """How a row is drawn, in the table and in every figure; `index` is its position in the table.
+
+    `has_epochs` says whether it is one training; n-gram models and several models are not.
+    """
+
+    index: int
+    name: str
+    has_epochs: bool
+
+    @classmethod
+    def of_all(cls, rows: Iterable[RowResult]) -> list[Style]:
+        """Return the styles of the rows of a table."""
+        return [cls(i, row.name, row.is_trained and row.models == 1) for i, row in enumerate(rows)]
+
+    @property
+    def classes(self) -> str:
+        """Classes of whatever is drawn of the row: its number, and its colour."""
+        return f"row-{self.index} c{self.index % COLOURS}"
+
+    @property
+    def line(self) -> str:
+        """Class of its lines: dashed without epochs, dotted where colours repeat."""
+        return "dashed" if not self.has_epochs else "dotted" if self.index >= COLOURS else "solid"
+
+    @property
+    def outline(self) -> str:
+        """Path of its marker."""
+        return _OUTLINES[self.index % len(_OUTLINES)]
+
+    @property
+    def short(self) -> str:
+        """Its name, cut in the middle so that it fits beside a figure."""
+        if len(self.name) <= _LONGEST:
+            return self.name
+        head = (_LONGEST - 1) // 2
+        return f"{self.name[:head]}\N{HORIZONTAL ELLIPSIS}{self.name[head + 1 - _LONGEST :]}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis and its title; `names` are those of 0, 1, ... on an axis without a scale.
+
+    On a log axis with a `cap`, values above this multiple of the lowest are left out, unless they
+    are the lowest of a row.
+    """
+
+    title: str
+    scale: Scale = "linear"
+    names: Sequence[str] = ()
+    cap: float | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A "dot", a "segment" from corner to corner, or else a line, of the row of a number.
+
+    `points` are values of both axes; in a strip, the second is its share from the top. `figures`
+    are its line in the table of the figure's data, whose first text is the name of the row.
+    """
+
+    row: int
+    kind: str
+    points: Sequence[Point]
+    figures: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page, as data.
+
+    Attributes
+    ----------
+    id, title, caption : str
+    x, y : Axis
+        A figure without `y` has a strip for each row instead.
+    columns : sequence of str
+        Titles of the table of its data.
+    marks : sequence of Mark
+    level : float or None
+        Value of `y` at which a dashed line crosses the figure.
+    front : {"right", "left"} or None
+        Where `x` is better, if the Pareto front is drawn: the lowest `y` of the dots that are at
+        least so far to that side. Rows that are not on it are grey.
+    strip : float
+        Pixels of a row's strip below its name.
+    ends : mapping of int to str
+        Text at the right of a strip's name, by the number of the row.
+    """
+
+    id: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis | None
+    columns: Sequence[str]
+    marks: Sequence[Mark]
+    level: float | None = None
+    front: Side | None = None
+    strip: float = 0.0
+    ends: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[Sequence[str]]:
+        """Lines of the table of its data."""
+        return [mark.figures for mark in self.marks if mark.figures]
+
+    @property
+    def alt(self) -> str:
+        """What it shows, in words."""
+        rows = plural(len({mark.row for mark in self.marks}), "row")
+        if self.y is None:
+            return f"{self.title}: {self.x.title}, for {rows}."
+        dots = [mark for mark in self.marks if mark.kind == "dot"]
+        lowest = min(dots, key=lambda mark: mark.points[0][1])
+        said = "; ".join(map(": ".join, zip(self.columns, lowest.figures, strict=True)))
+        return f"{self.y.title} over {self.x.title}, for {rows}. The lowest is {said}."
+
+
+def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
+    """Return the points that none beats in being low and far to a side, from that side."""
+    sign = -1 if better == "right" else 1
+    front: list[Point] = []
+    for x, y in sorted(points, key=lambda point: (sign * point[0], point[1])):
+        if not front or y < front[-1][1]:
+            front.append((x, y))
+    return front
+
+
+def staircase(front: Sequence[Point]) -> list[Point]:
+    """Return the corners of the front: the lowest value of the points at least so far to a side."""
+    corners = list(front[:1])
+    for before, point in pairwise(front):
+        corners += [(point[0], before[1]), point]
+    return corners
+
+
+def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
+    """Return a figure as an ``svg`` element; rows are drawn in the styles of their numbers."""
+    x_axis, y_axis = figure.x, figure.y
+    y_scale: Scale = "linear" if y_axis is None else y_axis.scale
+    by_row: dict[int, list[Mark]] = defaultdict(list)  # in the units of the axes
+    for mark in figure.marks:
+        points = [(units(a, x_axis.scale), units(b, y_scale)) for a, b in mark.points]
+        by_row[mark.row].append(Mark(mark.row, mark.kind, points, mark.figures))
+    left, right, top, bottom, height = _area(figure, len(by_row))
+    x_range = _range(x_axis, by_row, 0)
+    x = placer(*x_range, left, right)
+    if y_axis is None:
+        step = _NAME + figure.strip + _BELOW
+        tops = [top + step * i + _NAME for i in range(len(by_row))]
+        ys = {
+            row: placer(0, 1, at, at + figure.strip) for row, at in zip(by_row, tops, strict=True)
+        }
+        y_ticks, names = [], {row: (left, at - 5) for row, at in zip(by_row, tops, strict=True)}
+    else:
+        y_range = _range(y_axis, by_row, 1, figure.level)
+        y = placer(*y_range, bottom, top)
+        ys = dict.fromkeys(by_row, y)
+        values = ticks(*y_range, y_axis.scale, bottom - top, vertical=True)
+        y_ticks = [(y(units(value, y_axis.scale)), tick_label(value)) for value in values]
+        ends = {row: _end(marks) for row, marks in by_row.items()}
+        starts = {row: (x(a), min(max(y(b), top), bottom)) for row, (a, b) in ends.items()}
+        order = sorted(by_row, key=lambda row: starts[row][1])
+        moved = spread([starts[row][1] for row in order], LINE, top - 8, bottom)
+        names = {row: (right + 9, at + 4) for row, at in zip(order, moved, strict=True)}
+
+    def pixels(points: Iterable[Point], row: int) -> list[Point]:
+        return [(round(x(a), 1), round(ys[row](b), 1)) for a, b in points]
+
+    first = next(iter(by_row))
+    dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
+    front = pareto(dots.values(), figure.front) if figure.front else []
+    level = (
+        [] if figure.level is None else [(edge, units(figure.level, y_scale)) for edge in x_range]
+    )
+    groups: list[dict[str, Any]] = [
+        {
+            "style": styles[row],
+            "is_beaten": bool(figure.front) and dots[row] not in front,
+            "marks": [(m.kind, pixels(m.points, row), m.figures) for m in marks],
+            "name": names[row],
+            "leader": None
+            if y_axis is None
+            else [*pixels([ends[row]], row), (right + 6, names[row][1] - 4)],
+            "end": figure.ends.get(row, ""),
+        }
+        for row, marks in by_row.items()
+    ]
+    return rendered(
+        "figure.svg",
+        figure=figure,
+        area=(left, right, top, bottom),
+        size=(WIDTH, height),
+        x_ticks=_x_ticks(x_axis, x_range, left, right),
+        y_ticks=y_ticks,
+        groups=groups,
+        front=pixels(staircase(front), first),
+        level=pixels(level, first),
+        line=LINE - 2,
+    )
+
+
+def _area(figure: Figure, n_rows: int) -> tuple[float, float, float, float, float]:
+    """Return the left, right, top and bottom edge of the area of the marks, and the height."""
+    if figure.y is None:
+        bottom = 6 + (_NAME + figure.strip + _BELOW) * n_rows
+        return _LEFT - 34, WIDTH - 14, 6, bottom, bottom + _BOTTOM
+    below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
+    height = max(HEIGHT, _TOP + below + LINE * n_rows)
+    return _LEFT, WIDTH - _RIGHT, _TOP, height - below, height
+
+
+def _range(
+    axis: Axis, by_row: Mapping[int, Sequence[Mark]], side: int, level: float | None = None
+) -> tuple[float, float]:
+    """Return the range of an axis in its units; `side` is its position in a point."""
+    if axis.names:
+        return -0.4, len(axis.names) - 0.6
+    values = [[point[side] for m in marks for point in m.points] for marks in by_row.values()]
+    low, high = min(map(min, values)), max(map(max, values))
+    if axis.cap is not None:
+        high = max(min(high, low + units(axis.cap, axis.scale)), max(map(min, values)))
+    if level is not None:
+        low, high = min(low, units(level, axis.scale)), max(high, units(level, axis.scale))
+    return extent(low, high, axis.scale)
+
+
+def _x_ticks(
+    axis: Axis, limits: tuple[float, float], left: float, right: float
+) -> list[tuple[float, list[str]]]:
+    """Return the pixel and the lines of text of each tick."""
+    x = placer(*limits, left, right)
+    if axis.names:
+        return [(x(i), name.split("\n")) for i, name in enumerate(axis.names)]
+    values = ticks(*limits, axis.scale, right - left)
+    return [(x(units(value, axis.scale)), [tick_label(value)]) for value in values]
+
+
+def _end(marks: Sequence[Mark]) -> Point:
+    """Return what a row's name points to: the lowest last point of its lines, or of its dots."""
+    lines = [mark.points[-1] for mark in marks if mark.kind == "line"]
+    dots = [mark.points[-1] for mark in marks if mark.kind == "dot"]
+    return min(lines or dots, key=lambda point: point[1])

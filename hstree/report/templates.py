@@ -1,0 +1,45 @@
+"""Templates of the page, which are among its assets, and the filters that they format with."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from hstree._text import plural
+from hstree.report import formats
+
+
+def asset(name: str) -> str:
+    """Return the text of an asset."""
+    return (files("hstree.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def rendered(name: str, **values: Any) -> Markup:
+    """Return a template with its values, which are escaped."""
+    return Markup(_environment().get_template(name).render(values))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    own = (formats.number, formats.three_digits, formats.perplexity, formats.times, formats.change,
+           formats.signed, formats.signed_number, plural, _lines)  # fmt: skip
+    environment.filters |= {filter.__name__.strip("_"): filter for filter in own}
+    environment.filters["or_infinite"] = lambda value: math.inf if value is None else value
+    return environment
+
+
+def _lines(lines: Any) -> str:
+    """Format the first line of a text and the one after its last, both from 0."""
+    match lines:
+        case [int(first), int(end)]:
+            return f"{first + 1:,} to {end:,}"
+    return formats.DASH
