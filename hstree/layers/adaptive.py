@@ -56,12 +56,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     random_state : int
         Random seed of the projections.
     cutoffs : str

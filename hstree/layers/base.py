@@ -77,10 +77,22 @@ class OutputLayer(ABC):
     """Distribution over V labels for hidden vectors of length d.
 
     A subclass defines `parameters`, `loss` and `log_prob`; all else has a default that is made
-    from these. It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``, where
-    `source` is annotated `Tree` or `Vocabulary`; untrained, it is the unigram distribution of
-    `counts`. A keyword-only `random_state` seeds what it draws at its start; other keyword-only
-    parameters are its options (`hstree.layers.registry`).
+    from these. It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``; other
+    keyword-only parameters are its options (`hstree.layers.registry`), which each class documents.
+
+    Parameters
+    ----------
+    source : Tree or Vocabulary
+        Which of them, the annotation of a class says.
+    dim : int
+        d, the length of hidden vectors.
+    counts : int or float array (V,), optional
+        Training counts, whose unigram distribution the untrained layer is; those of the source by
+        default, 1 each without any.
+    dtype : float dtype, default float32
+        Type of the parameters.
+    random_state : int, optional
+        Random seed, in classes that draw starting parameters.
 
     Attributes
     ----------

@@ -48,12 +48,6 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     random_state : int
         Random seed of the starting parameters.
     characters : int

@@ -106,15 +106,6 @@ class SoftmaxLayer(OutputLayer):
 class DenseLayer(SoftmaxLayer):
     """Softmax of ``s = W h + b``; a subclass defines `loss`.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
-
     Attributes
     ----------
     weight : float array (V, d)

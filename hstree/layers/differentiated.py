@@ -33,12 +33,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     random_state : int
         Random seed of the projections.
     bands : str

@@ -44,15 +44,6 @@ MOST_SCORES = 1 << 26
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     """Hierarchical softmax over a tree.
 
-    Parameters
-    ----------
-    tree : Tree
-    dim : int
-        d, the length of hidden vectors.
-    counts : int or float array (V,), optional
-        Training counts for the starting biases; `tree.counts` by default, 1 each without any.
-    dtype : float dtype, default float32
-
     Attributes
     ----------
     weight : float array (R, d)
