@@ -57,10 +57,20 @@ def check_k(k: int) -> None:
         raise OptionError(f"k is {k}; ask for at least 1 label")
 
 
-def most_probable(log_prob: Float64, k: int) -> tuple[Int64, Float64]:
-    """Return the k largest columns of each row (B, V), largest first, ties by column; and they."""
-    labels: Int64 = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
-    return labels, np.take_along_axis(log_prob, labels, axis=1)
+def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
+    """Return the columns (B, k) of the k largest values of each row, descending, and the values.
+
+    Ties by column; `k` is at most the number of columns.
+    """
+    # (B, 1) the k-th largest value; columns above it, and of those equal to it the first
+    least = np.partition(values, values.shape[1] - k, axis=1)[:, [values.shape[1] - k]]
+    equal = values == least
+    missing = k - (values > least).sum(axis=1, keepdims=True)
+    chosen = (values > least) | (equal & (np.cumsum(equal, axis=1) <= missing))
+    columns = np.nonzero(chosen)[1].reshape(len(values), k)
+    value = np.take_along_axis(values, columns, axis=1)
+    order = np.argsort(-value, axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
 
 
 def draw(log_prob: Float64, rng: np.random.Generator) -> Int64:
@@ -194,7 +204,7 @@ class OutputLayer(ABC):
             When `k` is below 1.
         """
         check_k(k)
-        return most_probable(self.log_prob(hidden), k)
+        return first_columns(self.log_prob(hidden), min(k, self.n_labels))
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""

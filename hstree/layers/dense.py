@@ -16,7 +16,7 @@ import numpy as np
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import kernels
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
 from hstree.layers.node_groups import Scratch
 
 #: Elements of the (B, V) array of logits that are computed at a time.
@@ -374,22 +374,6 @@ def log_sum_exp(logits: Array) -> Float64:
         total = np.exp(power, out=power).sum(axis=1, dtype=np.float64)
         result[a : a + step] = np.log(total) + largest[:, 0]
     return result
-
-
-def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
-    """Return the columns (B, k) of the k largest values of each row, descending, and the values.
-
-    Ties by column; `k` is at most the number of columns.
-    """
-    # (B, 1) the k-th largest value; columns above it, and of those equal to it the first
-    least = np.partition(values, values.shape[1] - k, axis=1)[:, [values.shape[1] - k]]
-    equal = values == least
-    missing = k - (values > least).sum(axis=1, keepdims=True)
-    chosen = (values > least) | (equal & (np.cumsum(equal, axis=1) <= missing))
-    columns = np.nonzero(chosen)[1].reshape(len(values), k)
-    value = np.take_along_axis(values, columns, axis=1)
-    order = np.argsort(-value, axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
 
 
 def orthogonal_rows(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
