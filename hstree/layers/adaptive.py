@@ -97,36 +97,29 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
-        self.bands, self.tail_bias = Bands.of(vocabulary.counts, cuts), tail_bias
-        self.projection_rate = projection_rate
+        self.bands, self.projection_rate = Bands.of(vocabulary.counts, cuts), projection_rate
+        shapes = _shapes(self.bands.start.tolist(), dim, factor, tail_bias)
+        self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
+        self.head_weight, self.head_bias = self._arrays["head_weight"], self._arrays["head_bias"]
         # (V,) log-probabilities of labels, those of the short list and of each cluster
         log_share = log_unigram(vocabulary.counts if counts is None else counts)[self.bands.label]
         short_list, *in_tails = np.split(log_share, self.bands.start[1:-1])
         log_mass = [log_sum_exp(tail[None]) for tail in in_tails]
-        self.head_bias: Array = np.concatenate([short_list, *log_mass]).astype(dtype)
-        self.head_weight: Array = np.zeros((len(self.head_bias), dim), dtype)
+        self.head_bias[...] = np.concatenate([short_list, *log_mass])
         rng = np.random.default_rng(random_state)
         self.tails: list[tuple[Array, Array, Array]] = []
-        for i, (tail, mass) in enumerate(zip(in_tails, log_mass, strict=True)):
-            projection = orthogonal_rows(_width(dim, factor, i), dim, dtype, rng)
-            weight = np.zeros((len(tail), len(projection)), dtype)
-            bias = tail - mass if tail_bias else np.zeros(len(tail))
-            self.tails.append((projection, weight, bias.astype(dtype)))
+        for i, (tail, mass) in enumerate(zip(in_tails, log_mass, strict=True), 1):
+            projection, weight = (self._arrays[f"tail{i}_{k}"] for k in ("projection", "weight"))
+            projection[...] = orthogonal_rows(len(projection), dim, dtype, rng)
+            bias = self._arrays.get(f"tail{i}_bias", np.zeros(len(tail), dtype))
+            if tail_bias:
+                bias[...] = tail - mass
+            self.tails.append((projection, weight, bias))
         self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
-        arrays = {"head_weight": self.head_weight, "head_bias": self.head_bias}
-        for i, (projection, weight, bias) in enumerate(self.tails, 1):
-            arrays |= {f"tail{i}_projection": projection, f"tail{i}_weight": weight}
-            if self.tail_bias:
-                arrays[f"tail{i}_bias"] = bias
-        return arrays
-
-    def adagrad(self) -> dict[str, dict[str, float]]:
-        """Return the factor on the learning rate of the projections."""
-        names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
-        return {name: {"rate": self.projection_rate} for name in names}
+        return dict(self._arrays)
 
     @classmethod
     def shapes(  # type: ignore[override]
@@ -141,17 +134,12 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     ) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer."""
         cuts = _cutoffs(source.counts, dim, cutoffs, factor)
-        head, *tails = np.diff([0, *cuts, len(source)]).tolist()
-        shapes: dict[str, tuple[int, ...]] = {
-            "head_weight": (head + len(tails), dim),
-            "head_bias": (head + len(tails),),
-        }
-        for i, size in enumerate(tails, 1):
-            width = _width(dim, factor, i - 1)
-            shapes |= {f"tail{i}_projection": (width, dim), f"tail{i}_weight": (size, width)}
-            if tail_bias:
-                shapes[f"tail{i}_bias"] = (size,)
-        return shapes
+        return _shapes([0, *cuts, len(source)], dim, factor, tail_bias)
+
+    def adagrad(self) -> dict[str, dict[str, float]]:
+        """Return the factor on the learning rate of the projections."""
+        names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
+        return {name: {"rate": self.projection_rate} for name in names}
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
@@ -178,7 +166,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
                 ParameterGradient(f"{name}_projection", slice(0, len(projection)), grad.T @ inputs),
                 ParameterGradient(f"{name}_weight", rows, grad_weight),
             ]
-            if self.tail_bias:
+            if f"{name}_bias" in self._arrays:
                 parameters.append(ParameterGradient(f"{name}_bias", rows, grad_bias))
         return losses, Gradients(grad_hidden, parameters)
 
@@ -285,6 +273,22 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             nll[some] = log_z - logit
             backward(kept, log_z, target, 0, grad_inputs[some], grad_weight, grad_bias)
         return nll, grad_inputs, grad_weight, grad_bias
+
+
+def _shapes(
+    start: list[int], dim: int, factor: float, tail_bias: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of parameters, for bands that start at these ranks and end at the last."""
+    head, *tails = np.diff(start).tolist()
+    n_head = head + len(tails)
+    shapes: dict[str, tuple[int, ...]] = {"head_weight": (n_head, dim), "head_bias": (n_head,)}
+    for i, size in enumerate(tails):
+        width = _width(dim, factor, i)
+        shapes[f"tail{i + 1}_projection"] = (width, dim)
+        shapes[f"tail{i + 1}_weight"] = (size, width)
+        if tail_bias:
+            shapes[f"tail{i + 1}_bias"] = (size,)
+    return shapes
 
 
 def _log_softmax(logits: Array) -> Float64:

@@ -172,36 +172,15 @@ class OutputLayer(ABC):
         return None if log_z is None else self.nll(hidden, targets) - log_z
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
-        """Return the exact negative log-likelihoods of targets in nats, a float64 array (B,).
-
-        Parameters
-        ----------
-        hidden : float array (B, d)
-        targets : int array (B,)
-            Label ids.
-        """
+        """Return the exact negative log-likelihoods of targets in nats, a float64 array (B,)."""
         nll: Float64 = -self.log_prob(hidden)[np.arange(len(targets)), targets]
         return nll
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
-        """Return the k most probable labels of each hidden vector, exactly.
+        """Return the k most probable labels of each hidden vector (B, d), exactly.
 
-        Parameters
-        ----------
-        hidden : float array (B, d)
-        k : int
-            At least 1; more than V means V.
-
-        Returns
-        -------
-        labels : int64 array (B, min(k, V))
-            Most probable first; ties by label id.
-        log_prob : float64 array (B, min(k, V))
-
-        Raises
-        ------
-        OptionError
-            When `k` is below 1.
+        Labels and their log-probabilities (B, min(k, V)), most probable first, ties by label id.
+        Raises OptionError when `k` is below 1.
         """
         check_k(k)
         return first_columns(self.log_prob(hidden), min(k, self.n_labels))
@@ -216,12 +195,8 @@ class OutputLayer(ABC):
         The second derivative of a target's loss with respect to the row's logit, averaged over
         targets; an upper estimate keeps the trainers of word2vec from overshooting. By default
         p (1 - p) for a row per label, p being its share of the targets, and 1/4, the largest
-        that one logit can have, for other rows.
-
-        Parameters
-        ----------
-        counts : array (V,)
-            Mean number of times that each label is a target.
+        that one logit can have, for other rows. `counts` (V,) are the mean number of times that
+        each label is a target.
         """
         share = counts / counts.sum()
         return {

@@ -141,14 +141,10 @@ class Unigram(Proposal):
         return Samples(labels, self._log_prob[labels])
 
     def sample_unique(self, k: int, rng: np.random.Generator) -> tuple[Samples, float]:
-        """Draw until there are k different labels; all labels where there are no more.
+        """Draw until there are k different labels, in the order in which they were first drawn.
 
-        Returns
-        -------
-        samples : Samples
-            min(k, V) different labels, in the order in which they were first drawn.
-        tries : float
-            Number of labels that were drawn for them; infinite where all V are sampled.
+        Also returns the number of labels that were drawn for them. Where there are no more than k,
+        all V labels are sampled, and the number is infinite.
         """
         if k >= len(self._log_prob):
             return Samples(np.arange(len(self._log_prob)), self._log_prob), np.inf
@@ -191,12 +187,8 @@ class NGram(Proposal):
     O(order log G) a sample, and as much for a log-probability, for a text of G n-grams. For
     language models only.
 
-    Parameters
-    ----------
-    name : str
-        Value of the option that chose it, for messages.
-    order : int
-        Length of the longest n-grams; at most the model's context and the target.
+    `name` is the value of the option that chose it, for messages; `order` the length of the longest
+    n-grams, at most the model's context and the target.
     """
 
     needs_contexts = True
@@ -248,16 +240,8 @@ class TreeProposal(Proposal):
     an item in at most k decisions a level: O(k d log V) for a balanced tree. Saved models do not
     keep its parameters, which training alone needs, and do not read the file.
 
-    Parameters
-    ----------
-    path : Path
-        The file of the tree, which is read when it is first needed.
-    vocabulary : Vocabulary
-        The words that the tree has to be over, in any order.
-    counts : int array (V,)
-        Training counts for the starting biases.
-    dim : int
-    dtype : float dtype
+    The file is read when it is first needed; the tree has to be over the words of the vocabulary,
+    in any order. `counts` (V,) are those of the starting biases.
 
     References
     ----------

@@ -210,13 +210,7 @@ class Ensemble(Predictor):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read an ensemble from its folder.
-
-        Raises
-        ------
-        FileFormatError
-            When there is none, or a model is missing, damaged or another than was saved.
-        """
+        """Read an ensemble from its folder; FileFormatError if it is not as it was saved."""
         home = Path(folder)
         models = []
         for key in _keys(home):
