@@ -27,7 +27,6 @@ from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.builders import BuilderInput, build
 from hstree.builders.registry import is_recorded, recorded
-from hstree.builders.shared.unfinished import until_saved
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
@@ -295,12 +294,11 @@ def built_tree(input: BuilderInput, folder: Path, method: str, options: Mapping[
     if (kept := kept_tree(input, folder, method, options)) is not None:
         return kept
     began = time.perf_counter()
-    with until_saved():
-        tree = build(method, input, **options)
-        seconds = time.perf_counter() - began
-        make_folder(folder)
-        write_json(folder / BUILD, {"tree": tree.sha256, "seconds": seconds})
-        tree.save(folder / "tree.json")
+    tree = build(method, input, **options)
+    seconds = time.perf_counter() - began
+    make_folder(folder)
+    write_json(folder / BUILD, {"tree": tree.sha256, "seconds": seconds})
+    tree.save(folder / "tree.json")
     return tree
 
 

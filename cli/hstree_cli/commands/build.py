@@ -76,7 +76,6 @@ def build(
     """
     import hstree
     from hstree.builders import builder
-    from hstree.builders.shared.unfinished import until_saved
     from hstree.data.corpus import Corpus
     from hstree.data.vectors import WordVectors
     from hstree.data.vocabulary import EOS
@@ -89,7 +88,7 @@ def build(
     chosen.effective(options)
     sources = [input, reading.vocabulary, labels, *files_named(options)]
     check_file(output, "-o", ENDINGS, force=force, reads=sources)
-    with showing_progress(quiet), until_saved():
+    with showing_progress(quiet):
         words = read_vocabulary(reading)
         opened = _open(input, chosen, words, labels, reading, train_split_only)
         tree = hstree.build(method, opened, vocabulary=words, **options)
