@@ -1,9 +1,9 @@
-"""Checkpoints: states of a training or a build that is not finished, from which it goes on.
+"""Checkpoints: states of a training that is not finished, from which it goes on.
 
-Work that was stopped at any moment and goes on from its last checkpoint ends with the same bits
-as work that was never stopped. A checkpoint is one file, written beside and renamed: a line with
-the SHA-256 of all that follows, a line of JSON, and the arrays as safetensors. Two are kept, so
-that a damaged one costs minutes.
+A training that was stopped at any moment and goes on from its last checkpoint ends with the same
+bits as one that was never stopped. A checkpoint is one file, written beside and renamed: a line
+with the SHA-256 of all that follows, a line of JSON, and the arrays as safetensors. Two are kept,
+so that a damaged one costs minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -59,14 +59,14 @@ def defaults(*, minutes: float = MINUTES, fresh: bool = False) -> Iterator[None]
 
 
 class State(NamedTuple):
-    """State of unfinished work: arrays by name, and JSON values."""
+    """State of an unfinished training: arrays by name, and JSON values."""
 
     arrays: dict[str, Array]
     record: dict[str, Any]
 
 
 class Checkpoints:
-    """The checkpoints of one training or build, in a folder of their own.
+    """The checkpoints of one training, in a folder of their own.
 
     Parameters
     ----------
@@ -76,12 +76,6 @@ class Checkpoints:
         Hash of all that its bits depend on but versions and threads.
     minutes : float, optional
         Time between two checkpoints, by default that of `defaults`; 0 writes one after every step.
-    work : str, default "training"
-        What messages call it.
-    at_most : float, optional
-        Maximum of the minutes.
-    conditions : mapping, optional
-        What the last digits depend on beside the key, by default versions and threads.
     """
 
     def __init__(
@@ -89,15 +83,10 @@ class Checkpoints:
         parent: str | os.PathLike[str],
         key: str,
         minutes: float | None = None,
-        *,
-        work: str = "training",
-        at_most: float = math.inf,
-        conditions: Mapping[str, Any] | None = None,
     ) -> None:
         by_default, self._fresh = _defaults.get()
-        self.folder, self.key, self._work = Path(parent, key[:16]), key, work
-        self._conditions = made_by() if conditions is None else conditions
-        self._seconds = 60 * min(at_most, by_default if minutes is None else minutes)
+        self.folder, self.key = Path(parent, key[:16]), key
+        self._seconds = 60 * (by_default if minutes is None else minutes)
         self._saved = time.monotonic()
 
     def is_due(self) -> bool:
@@ -113,8 +102,8 @@ class Checkpoints:
             self._write(state)
         except FileFormatError as error:
             warnings.warn(
-                f"the state of the {self._work} cannot be saved, so that it would start "
-                f"anew after a stop: {error}",
+                "the state of the training cannot be saved, so that it would start anew after a "
+                f"stop: {error}",
                 stacklevel=2,
             )
             self._seconds = math.inf
@@ -124,7 +113,7 @@ class Checkpoints:
         make_folder(self.folder)
         files = self._files()
         number = int(files[0].stem) + 1 if files else 0
-        record = {"key": self.key, "made_by": self._conditions, **state.record}
+        record = {"key": self.key, "made_by": made_by(), **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)
         with replacing(self.folder / f"{number:09}.checkpoint") as file:
@@ -154,16 +143,16 @@ class Checkpoints:
                 with suppress(OSError):
                     file.unlink()
                 warnings.warn(
-                    f"the {self._work} cannot go on from {file}, and goes on from the state before "
+                    f"the training cannot go on from {file}, and goes on from the state before "
                     f"or starts anew: {one_line(error)}",
                     stacklevel=2,
                 )
                 continue
-            now = self._conditions
+            now = made_by()
             changed = [f"{k} {before.get(k)} -> {v}" for k, v in now.items() if before.get(k) != v]
             if changed:
                 warnings.warn(
-                    f"the {self._work} goes on under other conditions: {', '.join(changed)}; "
+                    f"the training goes on under other conditions: {', '.join(changed)}; "
                     "its last digits may differ",
                     stacklevel=2,
                 )
@@ -202,7 +191,7 @@ def _read(file: Path) -> State:
 
 
 def made_by() -> dict[str, Any]:
-    """Return what the bits of the work depend on beside its key: versions and threads."""
+    """Return what the bits of a training depend on beside its key: versions and threads."""
     return {
         "hstree": __version__,
         "numpy": np.__version__,

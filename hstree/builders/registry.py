@@ -11,22 +11,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hstree._compiled import kernels
-from hstree._files import current_file, hash_of, open_regular, reading, recorded_name
+from hstree._files import current_file, open_regular, reading, recorded_name
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
 from hstree._typing import Array
 from hstree._version import __version__
 from hstree.builders.shared.builder import Builder, BuilderInput, convert_input, open_input
 from hstree.builders.shared.join import over_vocabulary
-from hstree.builders.shared.unfinished import resumable
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import Text, texts
 from hstree.data.vectors import KeyedVectorsLike, WordVectors
@@ -128,12 +123,11 @@ def build(
 
     meta = _meta(chosen, values, source)
     run = partial(_run, chosen, values)
-    with resumable(_key(meta, input, vocabulary)) if is_recorded(values) else nullcontext():
-        if isinstance(input, WordVectors) and vocabulary is not None:
-            tree, coverage = over_vocabulary(run, input, vocabulary)
-            source |= coverage
-        else:
-            tree = run(input)
+    if isinstance(input, WordVectors) and vocabulary is not None:
+        tree, coverage = over_vocabulary(run, input, vocabulary)
+        source |= coverage
+    else:
+        tree = run(input)
     # A builder may replace the value of an option by what it led to, such as a version.
     if isinstance(options_used := tree.meta.get("options"), dict):
         meta["options"] |= options_used
@@ -211,21 +205,6 @@ def _file_of(value: str | Path) -> Path | None:
         return path
     config = current_file(path, MODEL_CONFIG)
     return config if config.exists() else None
-
-
-def _key(meta: Mapping[str, Any], input: BuilderInput, vocabulary: Vocabulary | None) -> str:
-    """Return a hash of all that the bits of a tree depend on."""
-    digest = hashlib.sha256()
-    for words in (input.vocabulary if isinstance(input, Corpus) else input, vocabulary):
-        if words is None:
-            continue
-        labels = words.labels if isinstance(words, WordVectors) else words.words
-        counts = b"" if words.counts is None else words.counts.tobytes()
-        digest.update(
-            b"\0".join([*(word.encode("utf-8", "surrogatepass") for word in labels), counts, b""])
-        )
-    by = {"words": digest.hexdigest(), "kernels": kernels(), "numpy": np.__version__}
-    return hash_of({"build": dict(meta), **by})
 
 
 def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]:

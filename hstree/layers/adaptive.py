@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,10 +12,9 @@ from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.bands import Bands, check_cutoffs
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, draw
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
 from hstree.layers.dense import (
     backward,
-    first_columns,
     forward,
     log_sum_exp,
     log_unigram,
@@ -56,12 +54,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     random_state : int
         Random seed of the projections.
     cutoffs : str
@@ -105,36 +97,29 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     ) -> None:
         super().__init__(len(vocabulary), dim)
         cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
-        self.bands, self.tail_bias = Bands.of(vocabulary.counts, cuts), tail_bias
-        self.projection_rate = projection_rate
-        start = self.bands.start
+        self.bands, self.projection_rate = Bands.of(vocabulary.counts, cuts), projection_rate
+        shapes = _shapes(self.bands.start.tolist(), dim, factor, tail_bias)
+        self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
+        self.head_weight, self.head_bias = self._arrays["head_weight"], self._arrays["head_bias"]
+        # (V,) log-probabilities of labels, those of the short list and of each cluster
         log_share = log_unigram(vocabulary.counts if counts is None else counts)[self.bands.label]
-        short_list, *in_tails = np.split(log_share, start[1:-1])
+        short_list, *in_tails = np.split(log_share, self.bands.start[1:-1])
         log_mass = [log_sum_exp(tail[None]) for tail in in_tails]
-        self.head_bias: Array = np.concatenate([short_list, *log_mass]).astype(dtype)
-        self.head_weight: Array = np.zeros((len(self.head_bias), dim), dtype)
+        self.head_bias[...] = np.concatenate([short_list, *log_mass])
         rng = np.random.default_rng(random_state)
         self.tails: list[tuple[Array, Array, Array]] = []
-        for i, tail in enumerate(in_tails):
-            width = _width(dim, factor, i)
-            bias = tail - log_mass[i] if tail_bias else np.zeros(len(tail))
-            weight = np.zeros((len(tail), width), dtype)
-            self.tails.append((orthogonal_rows(width, dim, dtype, rng), weight, bias.astype(dtype)))
+        for i, (tail, mass) in enumerate(zip(in_tails, log_mass, strict=True), 1):
+            projection, weight = (self._arrays[f"tail{i}_{k}"] for k in ("projection", "weight"))
+            projection[...] = orthogonal_rows(len(projection), dim, dtype, rng)
+            bias = self._arrays.get(f"tail{i}_bias", np.zeros(len(tail), dtype))
+            if tail_bias:
+                bias[...] = tail - mass
+            self.tails.append((projection, weight, bias))
         self._scratch = Scratch()
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
-        arrays = {"head_weight": self.head_weight, "head_bias": self.head_bias}
-        for i, (projection, weight, bias) in enumerate(self.tails, 1):
-            arrays |= {f"tail{i}_projection": projection, f"tail{i}_weight": weight}
-            if self.tail_bias:
-                arrays[f"tail{i}_bias"] = bias
-        return arrays
-
-    def adagrad(self) -> dict[str, dict[str, float]]:
-        """Return the factor on the learning rate of the projections."""
-        names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
-        return {name: {"rate": self.projection_rate} for name in names}
+        return dict(self._arrays)
 
     @classmethod
     def shapes(  # type: ignore[override]
@@ -149,17 +134,12 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
     ) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer."""
         cuts = _cutoffs(source.counts, dim, cutoffs, factor)
-        head, *tails = np.diff([0, *cuts, len(source)]).tolist()
-        shapes: dict[str, tuple[int, ...]] = {
-            "head_weight": (head + len(tails), dim),
-            "head_bias": (head + len(tails),),
-        }
-        for i, size in enumerate(tails, 1):
-            width = _width(dim, factor, i - 1)
-            shapes |= {f"tail{i}_projection": (width, dim), f"tail{i}_weight": (size, width)}
-            if tail_bias:
-                shapes[f"tail{i}_bias"] = (size,)
-        return shapes
+        return _shapes([0, *cuts, len(source)], dim, factor, tail_bias)
+
+    def adagrad(self) -> dict[str, dict[str, float]]:
+        """Return the factor on the learning rate of the projections."""
+        names = (f"tail{i}_projection" for i in range(1, len(self.tails) + 1))
+        return {name: {"rate": self.projection_rate} for name in names}
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
@@ -186,7 +166,7 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
                 ParameterGradient(f"{name}_projection", slice(0, len(projection)), grad.T @ inputs),
                 ParameterGradient(f"{name}_weight", rows, grad_weight),
             ]
-            if self.tail_bias:
+            if f"{name}_bias" in self._arrays:
                 parameters.append(ParameterGradient(f"{name}_bias", rows, grad_bias))
         return losses, Gradients(grad_hidden, parameters)
 
@@ -233,15 +213,6 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
             labels[items] = np.take_along_axis(both, order, axis=1)
             log_prob[items] = np.take_along_axis(values, order, axis=1)
         return labels, log_prob
-
-    def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
-        """Draw one label for each hidden vector; int64 array (B,)."""
-        column, start = draw(self._head(hidden), rng), self.bands.start
-        tail = column - start[1]
-        for i in range(len(self.tails)):
-            items = np.flatnonzero(tail == i)
-            column[items] = start[i + 1] + draw(self._tail(i, hidden[items]), rng)
-        return self.bands.label[column]
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Return p (1 - p) for the rows of the head; in a cluster, that times its share.
@@ -304,6 +275,22 @@ class AdaptiveSoftmax(OutputLayer, TrainingHooks):
         return nll, grad_inputs, grad_weight, grad_bias
 
 
+def _shapes(
+    start: list[int], dim: int, factor: float, tail_bias: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of parameters, for bands that start at these ranks and end at the last."""
+    head, *tails = np.diff(start).tolist()
+    n_head = head + len(tails)
+    shapes: dict[str, tuple[int, ...]] = {"head_weight": (n_head, dim), "head_bias": (n_head,)}
+    for i, size in enumerate(tails):
+        width = _width(dim, factor, i)
+        shapes[f"tail{i + 1}_projection"] = (width, dim)
+        shapes[f"tail{i + 1}_weight"] = (size, width)
+        if tail_bias:
+            shapes[f"tail{i + 1}_bias"] = (size,)
+    return shapes
+
+
 def _log_softmax(logits: Array) -> Float64:
     """Return the log-softmax of each row of logits (B, k), as a float64 array."""
     return logits - log_sum_exp(logits)[:, None]
@@ -341,23 +328,15 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
     cost ``max(c + lambda k0 B0, c + lambda k B)`` that the paper measured on a GPU. The constants
     are of one core of an Intel Xeon server, rounded.
 
-    Parameters
-    ----------
-    counts : int array (V,)
-    dim : int
-    factor : float
-
-    Returns
-    -------
-    list of int
-        Out of some `CANDIDATES` per tenfold; none for few labels. So that accuracy does not pay for
-        the time, the short list has at least `LEAST_SHARE` of the tokens, each cluster as many
-        words as all before it, and vectors of at least `LEAST_WIDTH` numbers.
+    Cut-offs are out of `CANDIDATES` ranks per tenfold; none for few labels. So that accuracy does
+    not pay for the time, the short list has at least `LEAST_SHARE` of the tokens, each cluster as
+    many words as all before it, and vectors of at least `LEAST_WIDTH` numbers.
     """
     n_labels = len(counts)
     if n_labels < LEAST_LABELS:
         return []
-    share = _descending_share(counts)
+    share = np.sort(np.maximum(counts, 0.5))[::-1]
+    share /= share.sum()
     # (n,) ranks at which clusters may start, the last of them V; words before each, their share
     n_candidates = int(CANDIDATES * np.log10(n_labels))
     rank = np.unique(np.geomspace(10, n_labels, n_candidates).round().astype(np.int64))
@@ -375,7 +354,7 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
         width = _width(dim, factor, i)
         if width < LEAST_WIDTH:
             break
-        tail = _tail_cost(words, items, dim, width)
+        tail = _step_cost(words, items, width) + PER_PRODUCT * items * dim * width
         # (n, n) cost up to each rank with the last cluster from each other; its entry in the head
         total = cost[:, None] + np.where(words >= rank[:, None], tail, np.inf) + entry
         last = total.argmin(axis=0)
@@ -383,29 +362,6 @@ def cheapest_cutoffs(counts: Integer, dim: int, factor: float = 4.0) -> list[int
         cutoffs = [[*cutoffs[a], int(rank[a])] for a in last]
         best = min(best, (float(cost[-1]), cutoffs[-1]))
     return best[1]
-
-
-def seconds_of_step(
-    counts: Integer, cutoffs: Sequence[int], dim: int, factor: float = 4.0
-) -> float:
-    """Return the estimated seconds of a training step of `BATCH` items with these cut-offs."""
-    share = _descending_share(counts)
-    start = [0, *cutoffs, len(share)]
-    cost = _step_cost(start[1] + len(cutoffs), BATCH, dim)
-    for i, (a, b) in enumerate(pairwise(start[1:])):
-        cost += _tail_cost(b - a, BATCH * share[a:b].sum(), dim, _width(dim, factor, i))
-    return 1e-9 * float(cost)
-
-
-def _descending_share(counts: Integer) -> Float64:
-    share = np.sort(np.maximum(counts, 0.5))[::-1]
-    descending: Float64 = share / share.sum()
-    return descending
-
-
-def _tail_cost(words: Array | int, items: Array | float, dim: int, width: int) -> Any:
-    """Return the nanoseconds of a cluster: its softmax and its projection."""
-    return _step_cost(words, items, width) + PER_PRODUCT * items * dim * width
 
 
 def _step_cost(words: Array | int, items: Array | float, width: int) -> Any:

@@ -14,7 +14,8 @@ from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import Gradients
 from hstree.layers.importance import ImportanceSampling
-from hstree.layers.proposals import NGram, Proposal, Samples, Unigram
+from hstree.layers.noise import Count
+from hstree.layers.proposals import Ids, NGram, Proposal, Rng, Samples, Unigram
 
 #: Orders of the n-gram models of a mixture, beside the unigrams.
 ORDERS = (2, 3)
@@ -39,12 +40,6 @@ class AdaptiveImportanceSampling(ImportanceSampling):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     samples : int
         Number of labels drawn at first for each target.
     limit : int
@@ -75,8 +70,8 @@ class AdaptiveImportanceSampling(ImportanceSampling):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Annotated[int, Range(1, 1 << 24)] = 50,
-        limit: Annotated[int, Range(1, 1 << 24)] = 400,
+        samples: Count = 50,
+        limit: Count = 400,
         effective: Annotated[float, Range(1)] = 20.0,
         exact_target: bool = True,
         memory: Annotated[float, Range(0, 1)] = 0.99,
@@ -154,13 +149,7 @@ class NGramMixture(Proposal):
         self._restart()
 
     def sample(
-        self,
-        k: int,
-        rng: np.random.Generator,
-        hidden: Array,
-        contexts: Integer | None = None,
-        *,
-        shared: bool = True,
+        self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
     ) -> Samples:
         """Draw k labels for each item, each from a component that is drawn by its weight."""
         if contexts is None:
@@ -182,7 +171,7 @@ class NGramMixture(Proposal):
         self._last = group, np.exp(joint - log_prob)
         return Samples(labels, log_prob)
 
-    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
         """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
         if contexts is None:
             return self._components[0].log_prob(labels, hidden)

@@ -57,10 +57,20 @@ def check_k(k: int) -> None:
         raise OptionError(f"k is {k}; ask for at least 1 label")
 
 
-def most_probable(log_prob: Float64, k: int) -> tuple[Int64, Float64]:
-    """Return the k largest columns of each row (B, V), largest first, ties by column; and they."""
-    labels: Int64 = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
-    return labels, np.take_along_axis(log_prob, labels, axis=1)
+def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
+    """Return the columns (B, k) of the k largest values of each row, descending, and the values.
+
+    Ties by column; `k` is at most the number of columns.
+    """
+    # (B, 1) the k-th largest value; columns above it, and of those equal to it the first
+    least = np.partition(values, values.shape[1] - k, axis=1)[:, [values.shape[1] - k]]
+    equal = values == least
+    missing = k - (values > least).sum(axis=1, keepdims=True)
+    chosen = (values > least) | (equal & (np.cumsum(equal, axis=1) <= missing))
+    columns = np.nonzero(chosen)[1].reshape(len(values), k)
+    value = np.take_along_axis(values, columns, axis=1)
+    order = np.argsort(-value, axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
 
 
 def draw(log_prob: Float64, rng: np.random.Generator) -> Int64:
@@ -77,10 +87,22 @@ class OutputLayer(ABC):
     """Distribution over V labels for hidden vectors of length d.
 
     A subclass defines `parameters`, `loss` and `log_prob`; all else has a default that is made
-    from these. It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``, where
-    `source` is annotated `Tree` or `Vocabulary`; untrained, it is the unigram distribution of
-    `counts`. A keyword-only `random_state` seeds what it draws at its start; other keyword-only
-    parameters are its options (`hstree.layers.registry`).
+    from these. It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``; other
+    keyword-only parameters are its options (`hstree.layers.registry`), which each class documents.
+
+    Parameters
+    ----------
+    source : Tree or Vocabulary
+        Which of them, the annotation of a class says.
+    dim : int
+        d, the length of hidden vectors.
+    counts : int or float array (V,), optional
+        Training counts, whose unigram distribution the untrained layer is; those of the source by
+        default, 1 each without any.
+    dtype : float dtype, default float32
+        Type of the parameters.
+    random_state : int, optional
+        Random seed, in classes that draw starting parameters.
 
     Attributes
     ----------
@@ -150,39 +172,18 @@ class OutputLayer(ABC):
         return None if log_z is None else self.nll(hidden, targets) - log_z
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
-        """Return the exact negative log-likelihoods of targets in nats, a float64 array (B,).
-
-        Parameters
-        ----------
-        hidden : float array (B, d)
-        targets : int array (B,)
-            Label ids.
-        """
+        """Return the exact negative log-likelihoods of targets in nats, a float64 array (B,)."""
         nll: Float64 = -self.log_prob(hidden)[np.arange(len(targets)), targets]
         return nll
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
-        """Return the k most probable labels of each hidden vector, exactly.
+        """Return the k most probable labels of each hidden vector (B, d), exactly.
 
-        Parameters
-        ----------
-        hidden : float array (B, d)
-        k : int
-            At least 1; more than V means V.
-
-        Returns
-        -------
-        labels : int64 array (B, min(k, V))
-            Most probable first; ties by label id.
-        log_prob : float64 array (B, min(k, V))
-
-        Raises
-        ------
-        OptionError
-            When `k` is below 1.
+        Labels and their log-probabilities (B, min(k, V)), most probable first, ties by label id.
+        Raises OptionError when `k` is below 1.
         """
         check_k(k)
-        return most_probable(self.log_prob(hidden), k)
+        return first_columns(self.log_prob(hidden), min(k, self.n_labels))
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
@@ -194,12 +195,8 @@ class OutputLayer(ABC):
         The second derivative of a target's loss with respect to the row's logit, averaged over
         targets; an upper estimate keeps the trainers of word2vec from overshooting. By default
         p (1 - p) for a row per label, p being its share of the targets, and 1/4, the largest
-        that one logit can have, for other rows.
-
-        Parameters
-        ----------
-        counts : array (V,)
-            Mean number of times that each label is a target.
+        that one logit can have, for other rows. `counts` (V,) are the mean number of times that
+        each label is a target.
         """
         share = counts / counts.sum()
         return {

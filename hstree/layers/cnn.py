@@ -48,12 +48,6 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     random_state : int
         Random seed of the starting parameters.
     characters : int
@@ -111,10 +105,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
             }
         self.delay = delay
         #: batches since the network's last update, and the sum of their gradients
-        self._waiting, self._grad_spelled = (
-            np.zeros((), np.int64),
-            np.zeros((self.n_labels, dim), dtype),
-        )
+        self._waiting = np.zeros((), np.int64)
+        self._grad_spelled: Array = np.zeros((self.n_labels, dim), dtype)
         self._kept: _Features | None = None
         self._kept_weight: _Weight | None = None
 
@@ -346,15 +338,9 @@ class _Spelling:
             level.gram[n] = numbers
 
     def largest(self, n: int, values: Array, out: Array, source: Int32) -> None:
-        """Write the largest values along each word, and the n-grams that have them.
+        """Write the largest values along each word (V, filters), and the n-grams that have them.
 
-        Parameters
-        ----------
-        n : int
-        values : float array (U, filters)
-            Values of each n-gram.
-        out : float array (V, filters)
-        source : int32 array (V, filters)
+        `values` (U, filters) are those of each n-gram.
         """
         # (prefixes of a level, filters) largest value so far, and its n-gram
         best, best_gram = values[:0], source[:0]

@@ -16,7 +16,7 @@ import numpy as np
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers import kernels
-from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k
+from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, check_k, first_columns
 from hstree.layers.node_groups import Scratch
 
 #: Elements of the (B, V) array of logits that are computed at a time.
@@ -74,21 +74,21 @@ class SoftmaxLayer(OutputLayer):
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        columns, nll = self.columns(np.asarray(targets)), np.empty(len(targets))
-        for some in batch_blocks(len(targets), self.n_labels):
-            log_z, target_logit, _ = forward(
-                self.chunks(hidden[some]), columns[some], self._scratch
-            )
-            nll[some] = log_z - target_logit
-        return nll
+        log_z, target_logit = self._of_columns(hidden, self.columns(np.asarray(targets)))
+        return log_z - target_logit
 
     def log_z(self, hidden: Array) -> Float64:
         """Return ln Z, the log of the sum of exp(s) over all labels, a float64 array (B,)."""
-        log_z, no_targets = np.empty(len(hidden)), np.full(len(hidden), -1)
+        return self._of_columns(hidden, np.full(len(hidden), -1))[0]
+
+    def _of_columns(self, hidden: Array, columns: Integer) -> tuple[Float64, Float64]:
+        """Return ln Z and the logits of columns (B,); of column -1 nothing that has a meaning."""
+        log_z, logit = np.empty(len(hidden)), np.empty(len(hidden))
         for some in batch_blocks(len(hidden), self.n_labels):
-            chunks = self.chunks(hidden[some])
-            log_z[some] = forward(chunks, no_targets[some], self._scratch)[0]
-        return log_z
+            log_z[some], logit[some], _ = forward(
+                self.chunks(hidden[some]), columns[some], self._scratch
+            )
+        return log_z, logit
 
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels and their log-probabilities; ties by label id."""
@@ -105,15 +105,6 @@ class SoftmaxLayer(OutputLayer):
 
 class DenseLayer(SoftmaxLayer):
     """Softmax of ``s = W h + b``; a subclass defines `loss`.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
 
     Attributes
     ----------
@@ -168,23 +159,12 @@ class DenseLayer(SoftmaxLayer):
     def log_z_gradients(
         self, hidden: Array, slope: Callable[[Float64], Float64]
     ) -> tuple[Float64, Array, Array, Array]:
-        """Return ln Z, and the gradients of a loss that is a function of it, in one full pass.
+        """Return ln Z (B,) and the gradients of a loss that is a function of it, in one full pass.
 
-        The exponentials of all logits are kept as they are: what they are divided by, and the
-        slope, scale the (B, d) sides of the matrix products instead. O(B V d), three products.
-
-        Parameters
-        ----------
-        hidden : float array (B, d)
-        slope : function
-            Returns the derivatives (b,) of the losses with respect to ln Z, from ln Z (b,).
-
-        Returns
-        -------
-        log_z : float64 array (B,)
-        grad_hidden : float array (B, d)
-        grad_weight : float array (V, d)
-        grad_bias : float array (V,)
+        They are those by hidden vectors (B, d), weights (V, d) and biases (V,). `slope` returns the
+        derivatives of the losses with respect to ln Z, from ln Z (b,). The exponentials of all
+        logits are kept as they are: what they are divided by, and the slope, scale the (B, d) sides
+        of the matrix products instead. O(B V d), three products.
         """
         log_z = np.empty(len(hidden))
         grad_hidden = np.empty_like(hidden)
@@ -289,18 +269,10 @@ def forward(
 ) -> tuple[Float64, Float64, list[Kept]]:
     """Return ln Z and the logits of target columns, float64 arrays (B,), in one pass over chunks.
 
-    Exponentials are of the logits as they are, which saves two passes. Where a sum is too large or
-    too small for its precision, they are computed again, shifted by the largest logit.
-
-    Parameters
-    ----------
-    chunks : iterable of Chunk
-        Of B rows, in the order of their columns.
-    target : int array (B,)
-    scratch : Scratch
-        Memory for the scores.
-    keep : bool
-        Whether to return what the backward pass needs: all scores, valid until the next call.
+    Chunks are of B rows, in the order of their columns; `scratch` has the memory for their scores.
+    `keep` also returns what `backward` takes: all scores, valid until the next call. Exponentials
+    are of the logits as they are, which saves two passes. Where a sum is too large or too small
+    for its precision, they are computed again, shifted by the largest logit.
     """
     chunks, n, item = list(chunks), len(target), np.arange(len(target))
     dtype = np.result_type(chunks[0].inputs, chunks[0].weight)
@@ -348,19 +320,11 @@ def backward(
 ) -> None:
     """Add the gradients of the summed negative log-likelihoods through rows of one input.
 
-    The error is ``scores * exp(shift) / Z``, minus one at the targets. The factor scales the
-    (B, w) sides of the products, so that no pass over the scores is needed.
-
-    Parameters
-    ----------
-    kept : iterable of Kept
-        All chunks of the rows, from `forward`. Their scores become errors without the factor.
-    log_z : float64 array (B,)
-    target : int array (B,)
-        Columns; others than those of the rows are left out.
-    first : int
-        Column of the first row.
-    grad_inputs, grad_weight, grad_bias : float arrays (B, w), (k, w), (k,)
+    `kept` are all chunks of these rows, whose columns begin at `first`, from `forward`; their
+    scores become errors. Targets (B,) are columns; others than those of the rows are left out. The
+    gradients are (B, w), (k, w), (k,). The error is ``scores * exp(shift) / Z``, minus one at the
+    targets; the factor scales the (B, w) sides of the products, so that no pass over the scores is
+    needed.
     """
     for chunk, shift, scores in kept:
         rows = slice(chunk.columns.start - first, chunk.columns.stop - first)
@@ -383,22 +347,6 @@ def log_sum_exp(logits: Array) -> Float64:
         total = np.exp(power, out=power).sum(axis=1, dtype=np.float64)
         result[a : a + step] = np.log(total) + largest[:, 0]
     return result
-
-
-def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
-    """Return the columns (B, k) of the k largest values of each row, descending, and the values.
-
-    Ties by column; `k` is at most the number of columns.
-    """
-    # (B, 1) the k-th largest value; columns above it, and of those equal to it the first
-    least = np.partition(values, values.shape[1] - k, axis=1)[:, [values.shape[1] - k]]
-    equal = values == least
-    missing = k - (values > least).sum(axis=1, keepdims=True)
-    chosen = (values > least) | (equal & (np.cumsum(equal, axis=1) <= missing))
-    columns = np.nonzero(chosen)[1].reshape(len(values), k)
-    value = np.take_along_axis(values, columns, axis=1)
-    order = np.argsort(-value, axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(value, order, axis=1)
 
 
 def orthogonal_rows(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:

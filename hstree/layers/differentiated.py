@@ -33,12 +33,6 @@ class DifferentiatedSoftmax(SoftmaxLayer):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     random_state : int
         Random seed of the projections.
     bands : str
@@ -79,25 +73,22 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         cutoffs, widths = _bands(self.n_labels, dim, bands, projected)
         _check_widths(widths, dim, bands, projected)
         self.bands, self.projected = Bands.of(vocabulary.counts, cutoffs), projected
+        shapes = _shapes(self.bands.start.tolist(), widths, dim, projected)
+        self._arrays: dict[str, Array] = {k: np.zeros(shape, dtype) for k, shape in shapes.items()}
+        self.bias = self._arrays["bias"]
         log_share = log_unigram(vocabulary.counts if counts is None else counts)
-        self.bias: Array = log_share[self.bands.label].astype(dtype)
-        sizes, rng = np.diff(self.bands.start).tolist(), np.random.default_rng(random_state)
-        self.weights: list[Array] = [
-            np.zeros(shape, dtype) for shape in zip(sizes, widths, strict=True)
-        ]
-        self.projections: list[Array | None] = [
-            _projection(width, dim, dtype, rng) if projected and width < dim else None
-            for width in widths
-        ]
+        self.bias[...] = log_share[self.bands.label]
+        numbers, rng = range(1, len(widths) + 1), np.random.default_rng(random_state)
+        self.weights = [self._arrays[f"band{i}_weight"] for i in numbers]
+        self.projections = [self._arrays.get(f"band{i}_projection") for i in numbers]
+        for projection in self.projections:
+            if projection is not None:  # which keeps the mean squared length of a vector
+                width = len(projection)
+                projection[...] = rng.standard_normal((width, dim)) / np.sqrt(width)
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
-        arrays = {"bias": self.bias}
-        for i, (weight, projection) in enumerate(zip(self.weights, self.projections, strict=True)):
-            arrays[f"band{i + 1}_weight"] = weight
-            if projection is not None:
-                arrays[f"band{i + 1}_projection"] = projection
-        return arrays
+        return dict(self._arrays)
 
     @classmethod
     def shapes(  # type: ignore[override]
@@ -105,13 +96,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
     ) -> dict[str, tuple[int, ...]]:
         """Return the shapes of `parameters` of a layer."""
         cutoffs, widths = _bands(len(source), dim, bands, projected)
-        shapes: dict[str, tuple[int, ...]] = {"bias": (len(source),)}
-        sizes = np.diff([0, *cutoffs, len(source)]).tolist()
-        for i, (size, width) in enumerate(zip(sizes, widths, strict=True), 1):
-            shapes[f"band{i}_weight"] = (size, width)
-            if projected and width < dim:
-                shapes[f"band{i}_projection"] = (width, dim)
-        return shapes
+        return _shapes([0, *cutoffs, len(source)], widths, dim, projected)
 
     def chunks(self, hidden: Array) -> Iterator[Chunk]:
         """Yield the logits of all columns, a band after another."""
@@ -192,10 +177,16 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         return slice(first, first + self.weights[i].shape[1])
 
 
-def _projection(width: int, dim: int, dtype: Any, rng: np.random.Generator) -> Array:
-    """Draw a projection (width, dim) that keeps the mean squared length of a vector."""
-    drawn: Array = rng.standard_normal((width, dim)) / np.sqrt(width)
-    return drawn.astype(dtype)
+def _shapes(
+    start: list[int], widths: list[int], dim: int, projected: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of parameters, for bands that start at these ranks and end at the last."""
+    shapes: dict[str, tuple[int, ...]] = {"bias": (start[-1],)}
+    for i, width in enumerate(widths):
+        shapes[f"band{i + 1}_weight"] = (start[i + 1] - start[i], width)
+        if projected and width < dim:
+            shapes[f"band{i + 1}_projection"] = (width, dim)
+    return shapes
 
 
 def _bands(n_labels: int, dim: int, text: str, projected: bool) -> tuple[list[int], list[int]]:

@@ -18,15 +18,6 @@ class FlatSoftmax(HierarchicalSoftmax):
     ``P(w | h) = exp(s_w) / Z`` with ``s = W h + b``. One target costs V scores, in training and in
     testing; V (d + 1) parameters.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
-
     References
     ----------
     Y. Bengio, R. Ducharme, P. Vincent & C. Jauvin, "A neural probabilistic language model",

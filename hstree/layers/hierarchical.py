@@ -44,15 +44,6 @@ MOST_SCORES = 1 << 26
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     """Hierarchical softmax over a tree.
 
-    Parameters
-    ----------
-    tree : Tree
-    dim : int
-        d, the length of hidden vectors.
-    counts : int or float array (V,), optional
-        Training counts for the starting biases; `tree.counts` by default, 1 each without any.
-    dtype : float dtype, default float32
-
     Attributes
     ----------
     weight : float array (R, d)
@@ -209,18 +200,8 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each hidden vector by best-first search.
 
-        Returns
-        -------
-        labels : int64 array (B, min(k, V))
-            Most probable first; ties by label id. Labels tie when, sorted by log-probability, each
-            is within 1e-12 of the next (relative to it where it is below -1), so that the rounding
-            of float64 sums does not order labels.
-        log_prob : float64 array (B, min(k, V))
-
-        Raises
-        ------
-        OptionError
-            When `k` is below 1.
+        Labels tie when, sorted by log-probability, each is within 1e-12 of the next (relative to it
+        where it is below -1), so that the rounding of float64 sums does not order labels.
         """
         return top_k(
             self.codes, self.weight, self.bias, hidden, k, lambda some: self.log_prob(hidden[some])

@@ -14,7 +14,15 @@ from hstree.errors import OptionError
 from hstree.layers.base import Gradients, ParameterGradient
 from hstree.layers.dense import TABLE_LIMIT
 from hstree.layers.kernels import segment_sums, touched_rows
-from hstree.layers.noise import CandidateLogits, NoiseLayer, Objective, softmax_objective
+from hstree.layers.noise import (
+    CandidateLogits,
+    Count,
+    NoiseLayer,
+    Objective,
+    Power,
+    Sampling,
+    softmax_objective,
+)
 from hstree.layers.proposals import Samples
 
 
@@ -37,12 +45,6 @@ class ImportanceSampling(NoiseLayer):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     samples : int
         Number of labels drawn at first, which all targets of a batch share.
     limit : int
@@ -75,24 +77,15 @@ class ImportanceSampling(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Annotated[int, Range(1, 1 << 24)] = 200,
-        limit: Annotated[int, Range(1, 1 << 24)] = 1600,
+        samples: Count = 200,
+        limit: Count = 1600,
         effective: Annotated[float, Range(1)] = 100.0,
         exact_target: bool = True,
         proposal: str = "unigram",
-        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,
+        alpha: Power = 1.0,
     ) -> None:
-        super().__init__(
-            vocabulary,
-            dim,
-            counts=counts,
-            dtype=dtype,
-            samples=samples,
-            shared=True,
-            unique=False,
-            proposal=proposal,
-            alpha=alpha,
-        )
+        sampling = Sampling(samples, unique=False, proposal=proposal, alpha=alpha)
+        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         if limit < samples:
             reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
             raise OptionError.about("limit", reason)
@@ -127,7 +120,7 @@ class ImportanceSampling(NoiseLayer):
                 items = left[: max(1, TABLE_LIMIT // self.n_labels)]
             else:
                 items = left
-                size = min(max(self.samples, n), self.limit - n)
+                size = min(max(self.sampling.samples, n), self.limit - n)
                 before = None if contexts is None else contexts[items]
                 more = self.proposal.sample(size, rng, hidden[items], before)
                 drawn = more if drawn is None else Samples(*map(_beside, drawn, more))
@@ -135,7 +128,7 @@ class ImportanceSampling(NoiseLayer):
             done, losses[items], gradients, share = self._estimate(
                 hidden[items], targets[items], drawn
             )
-            if n == self.samples and not is_full:
+            if n == self.sampling.samples and not is_full:
                 self.adapt(share)
             grad_hidden[items] += gradients.hidden
             parts.append(gradients.parameters)

@@ -39,12 +39,6 @@ class Infrequent(SelfNormalised):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     alpha : float
         Weight of the penalty; at least 0.001, as biases near 1 / (2 alpha) lose digits.
     fraction : float

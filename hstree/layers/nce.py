@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from hstree._options import Range
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.noise import (
     SAMPLES,
+    Count,
     NoiseLayer,
     Objective,
+    Power,
+    Sampling,
     binary_curvature,
     binary_objective,
     softmax_objective,
@@ -35,12 +37,6 @@ class NoiseContrastive(NoiseLayer):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     samples : int
         k, the number of labels drawn.
     shared : bool
@@ -73,24 +69,15 @@ class NoiseContrastive(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Annotated[int, Range(1, 1 << 24)] = SAMPLES,
+        samples: Count = SAMPLES,
         shared: bool = True,
         unique: bool = True,
         ranking: bool = False,
         proposal: str = "unigram",
-        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,
+        alpha: Power = 1.0,
     ) -> None:
-        super().__init__(
-            vocabulary,
-            dim,
-            counts=counts,
-            dtype=dtype,
-            samples=samples,
-            shared=shared,
-            unique=unique,
-            proposal=proposal,
-            alpha=alpha,
-        )
+        sampling = Sampling(samples, shared, unique, proposal, alpha)
+        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         self.ranking = ranking
         # Ranking leaves Z free.
         self.centre = None if ranking else 0.0
@@ -99,7 +86,7 @@ class NoiseContrastive(NoiseLayer):
         """Return the losses of telling targets from samples."""
         if not self.ranking:
             return binary_objective(target, samples)
-        if self.unique:
+        if self.sampling.unique:
             samples[hits] = -np.inf
         return softmax_objective(target, samples)
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from hstree._options import Range
 from hstree._typing import Array, Bool, Float64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.base import Gradients
-from hstree.layers.noise import NoiseLayer, Objective, binary_curvature, binary_objective
+from hstree.layers.noise import (
+    Count,
+    NoiseLayer,
+    Objective,
+    Power,
+    Sampling,
+    binary_curvature,
+    binary_objective,
+)
 
 
 class NegativeSampling(NoiseLayer):
@@ -27,12 +34,6 @@ class NegativeSampling(NoiseLayer):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     samples : int
         k, the number of labels drawn.
     shared : bool
@@ -59,22 +60,13 @@ class NegativeSampling(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Annotated[int, Range(1, 1 << 24)] = 5,
+        samples: Count = 5,
         shared: bool = False,
         biases: bool = True,
-        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 0.75,
+        alpha: Power = 0.75,
     ) -> None:
-        super().__init__(
-            vocabulary,
-            dim,
-            counts=counts,
-            dtype=dtype,
-            samples=samples,
-            shared=shared,
-            unique=False,
-            proposal="unigram",
-            alpha=alpha,
-        )
+        sampling = Sampling(samples, shared, unique=False, alpha=alpha)
+        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
         self.biases = biases
         if not biases:
             log_noise = self.proposal.log_prob(np.arange(self.n_labels), self.weight)

@@ -41,12 +41,6 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     Parameters
     ----------
-    tree : Tree
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; `tree.counts` by default, 1 each without any.
-    dtype : float dtype, default float32
     words : int
         Number of words before the target that features are of, at most: no more than the model's
         context has.

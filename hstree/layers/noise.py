@@ -8,11 +8,13 @@ that siblings share. Labels that the whole batch shares take a few matrix produc
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
+from hstree._options import Range
 from hstree._text import plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
@@ -28,6 +30,9 @@ from hstree.layers.proposals import Unigram, proposal_of
 SAMPLES = 100
 #: Smallest share of a label among the samples, for curvatures.
 TINY = 1e-12
+# Types and ranges of options that several layers have.
+Count = Annotated[int, Range(1, 1 << 24)]
+Power = Annotated[float, Range(0, 1, exclude_min=True)]
 #: Losses (B,), and their derivatives with respect to the logits of targets and samples.
 Objective = tuple[Float64, Array, Array]
 
@@ -44,10 +49,11 @@ class Noise(NamedTuple):
     is_repeat: Bool | None = None  # (B, k) labels to leave out, drawn before for the item
 
 
-class NoiseLayer(DenseLayer, TrainingHooks):
-    """Softmax whose loss compares each target with labels drawn from a proposal.
+@dataclass(frozen=True)
+class Sampling:
+    """How the labels are drawn that a layer compares its targets with.
 
-    Parameters
+    Attributes
     ----------
     samples : int
         k, the number of labels drawn.
@@ -64,9 +70,18 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         training text), or the file of a tree, whose hierarchical softmax is trained beside.
     alpha : float
         Power of the counts in the unigram distribution.
+    """
 
-    Notes
-    -----
+    samples: int = SAMPLES
+    shared: bool = True
+    unique: bool = True
+    proposal: str = "unigram"
+    alpha: float = 1.0
+
+
+class NoiseLayer(DenseLayer, TrainingHooks):
+    """Softmax whose loss compares each target with labels drawn from a proposal.
+
     Training costs O(B k d) a batch of B targets, and k + B rows of the parameters change; testing
     is that of the softmax, V scores.
     """
@@ -77,37 +92,23 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         self,
         vocabulary: Vocabulary,
         dim: int,
+        sampling: Sampling,
         *,
         counts: Integer | None,
         dtype: Any,
-        samples: int,
-        shared: bool,
-        unique: bool,
-        proposal: str,
-        alpha: float,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
-        self.samples, self.shared, self.unique = samples, shared, unique
-        self.proposal = proposal_of(proposal, vocabulary, counts, alpha=alpha, dim=dim, dtype=dtype)
+        self.sampling = sampling
+        self.proposal = proposal_of(
+            sampling.proposal, vocabulary, counts, alpha=sampling.alpha, dim=dim, dtype=dtype
+        )
 
     @abstractmethod
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
         """Return the losses and their derivatives with respect to ``z = s - log(expected count)``.
 
-        Parameters
-        ----------
-        target : float array (B,)
-            z of the targets.
-        samples : float array (B, k)
-            z of the samples, -inf for those to leave out; may be changed.
-        hits : bool array (B, k)
-            Which samples are the target.
-
-        Returns
-        -------
-        losses : float64 array (B,)
-        grad_target : float array (B,)
-        grad_samples : float array (B, k)
+        They are those of the z of targets (B,) and of samples (B, k), which are -inf for those to
+        leave out and may be changed; `hits` (B, k) are the samples that are the target.
         """
 
     @property
@@ -115,29 +116,35 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         """Whether the labels drawn depend on the words before each target."""
         return self.proposal.needs_contexts
 
-    @property
-    def draws_for_batch(self) -> bool:
-        """Whether the items of a batch share the labels drawn."""
-        return self.shared and not self.proposal.is_conditional
-
     def draw(
         self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
     ) -> Noise:
         """Draw labels, and compute how often they and the targets are expected."""
-        log_prob_of_target = self.proposal.log_prob(targets, hidden, contexts)
-        is_repeat, tries = None, float(self.samples)
-        if self.unique and self.shared and isinstance(self.proposal, Unigram):
-            (labels, log_prob), tries = self.proposal.sample_unique(self.samples, rng)
+        sampling, proposal = self.sampling, self.proposal
+        log_prob_of_target = proposal.log_prob(targets, hidden, contexts)
+        is_repeat, tries = None, float(sampling.samples)
+        if sampling.unique and sampling.shared and isinstance(proposal, Unigram):
+            (labels, log_prob), tries = proposal.sample_unique(sampling.samples, rng)
         else:
-            labels, log_prob = self.proposal.sample(
-                self.samples, rng, hidden, contexts, shared=self.shared
+            labels, log_prob = proposal.sample(
+                sampling.samples, rng, hidden, contexts, shared=sampling.shared
             )
-            if self.unique:
+            if sampling.unique:
                 is_repeat = repeats(labels)
-        expected = log_expected if self.unique else log_expected_with_repeats
-        return Noise(
-            labels, expected(log_prob, tries), expected(log_prob_of_target, tries), is_repeat
-        )
+        expected = self.log_expected(log_prob, tries)
+        return Noise(labels, expected, self.log_expected(log_prob_of_target, tries), is_repeat)
+
+    def log_expected(self, log_prob: Float64, tries: float) -> Float64:
+        """Return from log Q how often labels are expected among n draws, as its logarithm.
+
+        ``log(1 - (1 - Q)^n)`` for different labels, and ``log(n Q)`` for those that may repeat.
+        """
+        expected: Float64 = np.log(tries) + log_prob
+        if self.sampling.unique:
+            with np.errstate(divide="ignore"):  # Q is 1 where there is one label
+                miss = np.log1p(-np.exp(np.minimum(log_prob, 0)))
+                expected = np.log(-np.expm1(tries * miss))
+        return expected
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator
@@ -174,8 +181,7 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         log_prob = np.log(np.maximum(share, TINY))
         if not self.proposal.is_conditional:
             log_prob = self.proposal.log_prob(np.arange(self.n_labels), self.weight)
-        expected = log_expected if self.unique else log_expected_with_repeats
-        return np.exp(expected(log_prob, self.samples))
+        return np.exp(self.log_expected(log_prob, self.sampling.samples))
 
     def training_parameters(self) -> dict[str, Array]:
         """Return the trained arrays, and those of the proposal."""
@@ -189,7 +195,7 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         share = counts / counts.sum()
         expected = self.expected_counts(share)
         rows = self.row_curvature(share, expected)
-        if self.draws_for_batch:
+        if self.sampling.shared and not self.proposal.is_conditional:
             rows = np.minimum(rows / np.minimum(expected, 1), 0.25)
         return {"weight": rows, "bias": rows, **self.proposal.curvature(counts)}
 
@@ -206,10 +212,11 @@ class NoiseLayer(DenseLayer, TrainingHooks):
 
         The default number is legal for fewer labels, which are then drawn whole.
         """
-        if self.unique and self.samples > self.n_labels and self.samples != SAMPLES:
+        k = self.sampling.samples
+        if self.sampling.unique and k > self.n_labels and k != SAMPLES:
             labels = plural(self.n_labels, "label")
             raise OptionError.about(
-                "samples", f"is {self.samples}, but there are {labels} to draw from; draw fewer"
+                "samples", f"is {k}, but there are {labels} to draw from; draw fewer"
             )
         self.proposal.check()
 
@@ -219,20 +226,10 @@ class NoiseLayer(DenseLayer, TrainingHooks):
 
 
 class CandidateLogits:
-    """Logits of each item's target and samples, and the gradients through them.
+    """Logits of each item's target (B,) and samples (B, k), and the gradients through them.
 
-    Parameters
-    ----------
-    weight, bias : float arrays (V, d), (V,)
-    hidden : float array (B, d)
-    targets : int array (B,)
-    labels : int array (k,) or (B, k)
-        Shared by the items, which takes matrix products, or k for each item.
-
-    Attributes
-    ----------
-    target : float array (B,)
-    samples : float array (B, k)
+    The labels of the samples are shared by the items (k,), which takes matrix products, or of each
+    item (B, k).
     """
 
     def __init__(
@@ -315,19 +312,6 @@ def binary_curvature(share: Float64, expected: Float64) -> Float64:
     target with probability p and are drawn kQ times. Whatever training learns, it can only fall.
     """
     return share * expected / (share + expected)
-
-
-def log_expected(log_prob: Float64, tries: float) -> Float64:
-    """Return ``log(1 - (1 - Q)^n)`` from log Q: whether n draws hold a label, on average."""
-    with np.errstate(divide="ignore"):  # Q is 1 where there is one label
-        result: Float64 = np.log(-np.expm1(tries * np.log1p(-np.exp(np.minimum(log_prob, 0)))))
-    return result
-
-
-def log_expected_with_repeats(log_prob: Float64, tries: float) -> Float64:
-    """Return ``log(n Q)`` from log Q: how often n draws hold a label, on average."""
-    result: Float64 = np.log(tries) + log_prob
-    return result
 
 
 def repeats(labels: Int64) -> Bool:

@@ -15,22 +15,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, log_softmax
 
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
+from hstree.layers import kernels
 from hstree.layers.base import ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.layers.tree_samples import draw_labels
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
+from hstree.tree.weight_rows import NARROW
 
 #: Values of the option ``proposal`` that are not files.
 NAMES = ("unigram", "uniform", "bigram", "kn")
 #: Lengths of the longest n-grams of those that are n-gram models.
 ORDERS = {"bigram": 2, "kn": 5}
+Rng = np.random.Generator
+#: The words before each target of a batch (B, n), label ids, the farthest first; None under models
+#: that have none.
+Ids = Integer | None
+#: Edges of a tree that some draws take: batch item, edge, number of draws and log-probability of
+#: the path to its end, all (G,).
+Taken = tuple[Int64, Int64, Int64, Float64]
 #: Distance of a probability from 1 that its logarithm needs.
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -61,31 +70,15 @@ class Proposal(ABC):
 
     @abstractmethod
     def sample(
-        self,
-        k: int,
-        rng: np.random.Generator,
-        hidden: Array,
-        contexts: Integer | None = None,
-        *,
-        shared: bool = True,
+        self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
     ) -> Samples:
-        """Draw k labels with replacement.
+        """Draw k labels with replacement, `shared` by the batch or for each hidden vector (B, d).
 
-        Parameters
-        ----------
-        k : int
-        rng : numpy.random.Generator
-        hidden : float array (B, d)
-        contexts : int array (B, n), optional
-            The words before each target, label ids, the farthest first; None under models that
-            have none (`hstree.models.word2vec`).
-        shared : bool, default True
-            Draw k labels for the whole batch instead of k for each item. Proposals that depend on
-            the item always draw for each.
+        Proposals that depend on the item always draw for each.
         """
 
     @abstractmethod
-    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
         """Return the log-probabilities of labels (B,) or (B, m), m for each item, in their shape.
 
         Proposals without context take labels of any shape.
@@ -141,27 +134,17 @@ class Unigram(Proposal):
         return float(-np.expm1(n * np.log1p(-np.minimum(probability, 1 - EPSILON))).sum())
 
     def sample(
-        self,
-        k: int,
-        rng: np.random.Generator,
-        hidden: Array,
-        contexts: Integer | None = None,
-        *,
-        shared: bool = True,
+        self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
     ) -> Samples:
         """Draw k labels with replacement, for the batch or for each item."""
         labels = self._draw(k if shared else (len(hidden), k), rng)
         return Samples(labels, self._log_prob[labels])
 
     def sample_unique(self, k: int, rng: np.random.Generator) -> tuple[Samples, float]:
-        """Draw until there are k different labels; all labels where there are no more.
+        """Draw until there are k different labels, in the order in which they were first drawn.
 
-        Returns
-        -------
-        samples : Samples
-            min(k, V) different labels, in the order in which they were first drawn.
-        tries : float
-            Number of labels that were drawn for them; infinite where all V are sampled.
+        Also returns the number of labels that were drawn for them. Where there are no more than k,
+        all V labels are sampled, and the number is infinite.
         """
         if k >= len(self._log_prob):
             return Samples(np.arange(len(self._log_prob)), self._log_prob), np.inf
@@ -188,7 +171,7 @@ class Unigram(Proposal):
         again = rng.poisson(np.exp(self._log_prob[labels]) @ (last - arrival[labels]))
         return Samples(labels, self._log_prob[labels]), float(k + again)
 
-    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
         """Return the log-probabilities of labels of any shape."""
         return self._log_prob[labels]
 
@@ -204,12 +187,8 @@ class NGram(Proposal):
     O(order log G) a sample, and as much for a log-probability, for a text of G n-grams. For
     language models only.
 
-    Parameters
-    ----------
-    name : str
-        Value of the option that chose it, for messages.
-    order : int
-        Length of the longest n-grams; at most the model's context and the target.
+    `name` is the value of the option that chose it, for messages; `order` the length of the longest
+    n-grams, at most the model's context and the target.
     """
 
     needs_contexts = True
@@ -226,13 +205,7 @@ class NGram(Proposal):
         self._model = KneserNey(order).fit(train.corpus)
 
     def sample(
-        self,
-        k: int,
-        rng: np.random.Generator,
-        hidden: Array,
-        contexts: Integer | None = None,
-        *,
-        shared: bool = True,
+        self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
     ) -> Samples:
         """Draw k labels for each item, with replacement."""
         model, nearest = self._in(contexts)
@@ -240,7 +213,7 @@ class NGram(Proposal):
         labels = np.sort(model.sample(nearest, rng, k), axis=1)
         return Samples(labels, model.log_prob_of(nearest, labels))
 
-    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
         """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
         model, nearest = self._in(contexts)
         columns = labels.reshape(len(nearest), -1)
@@ -267,16 +240,8 @@ class TreeProposal(Proposal):
     an item in at most k decisions a level: O(k d log V) for a balanced tree. Saved models do not
     keep its parameters, which training alone needs, and do not read the file.
 
-    Parameters
-    ----------
-    path : Path
-        The file of the tree, which is read when it is first needed.
-    vocabulary : Vocabulary
-        The words that the tree has to be over, in any order.
-    counts : int array (V,)
-        Training counts for the starting biases.
-    dim : int
-    dtype : float dtype
+    The file is read when it is first needed; the tree has to be over the words of the vocabulary,
+    in any order. `counts` (V,) are those of the starting biases.
 
     References
     ----------
@@ -316,13 +281,7 @@ class TreeProposal(Proposal):
         _ = self._tree
 
     def sample(
-        self,
-        k: int,
-        rng: np.random.Generator,
-        hidden: Array,
-        contexts: Integer | None = None,
-        *,
-        shared: bool = True,
+        self, k: int, rng: Rng, hidden: Array, contexts: Ids = None, *, shared: bool = True
     ) -> Samples:
         """Draw k labels for each item, with replacement."""
         tree, word_of_label, _ = self._tree
@@ -330,7 +289,7 @@ class TreeProposal(Proposal):
         words = word_of_label[labels]
         return Samples(words, log_prob if tree.has_single_codes else self.log_prob(words, hidden))
 
-    def log_prob(self, labels: Integer, hidden: Array, contexts: Integer | None = None) -> Float64:
+    def log_prob(self, labels: Integer, hidden: Array, contexts: Ids = None) -> Float64:
         """Return the log-probabilities of labels (B,) or (B, m), in their shape."""
         label_of_word = self._tree[2]
         each = label_of_word[labels].ravel()
@@ -352,6 +311,95 @@ class TreeProposal(Proposal):
         return {f"proposal_{name}": rows for name, rows in curvature.items()}
 
 
+def draw_labels(
+    layer: HierarchicalSoftmax, hidden: Array, k: int, rng: Rng
+) -> tuple[Int64, Float64]:
+    """Draw k labels with replacement for each hidden vector, in random order (B, k).
+
+    The draws of an item stay together: at each node that some of them reach, their number is split
+    over its branches. So the first levels cost a few decisions for each item, however many draws
+    there are: O(min(k, nodes of a level) d) a level at binary nodes. Also returns the log-
+    probabilities (B, k) of the codes drawn: of the labels, where each has one code.
+    """
+    tree, n_items = layer.tree, len(hidden)
+    if tree.n_nodes == 0 or n_items == 0:
+        return np.zeros((n_items, k), np.int64), np.zeros((n_items, k))
+    # (G,) batch item, current node, number of draws and log-probability of each group of draws
+    item, node = np.arange(n_items), np.zeros(n_items, np.int64)
+    times, log_prob = np.full(n_items, k), np.zeros(n_items)
+    arrived: list[Taken] = []
+    while item.size:
+        fan_out = tree.fan_out[node]
+        taken = [
+            _branches(layer, hidden, item[g], node[g], times[g], log_prob[g], rng)
+            for g in (np.flatnonzero(fan_out == f) for f in np.unique(fan_out))
+        ]
+        item, edge, times, log_prob = (np.concatenate(part) for part in zip(*taken, strict=True))
+        child = tree.child[edge]
+        leaf, inner = np.flatnonzero(child < 0), np.flatnonzero(child >= 0)
+        arrived.append((item[leaf], ~child[leaf], times[leaf], log_prob[leaf]))
+        item, node, times, log_prob = item[inner], child[inner], times[inner], log_prob[inner]
+    item, label, times, log_prob = (np.concatenate(part) for part in zip(*arrived, strict=True))
+    # (B, k) groups of each item, in random order
+    order = np.argsort(item, kind="stable")
+    group = rng.permuted(np.repeat(order, times[order]).reshape(n_items, k), axis=1)
+    return label[group], log_prob[group]
+
+
+def _branches(
+    layer: HierarchicalSoftmax,
+    hidden: Array,
+    item: Int64,
+    node: Int64,
+    times: Int64,
+    log_prob: Float64,
+    rng: Rng,
+) -> Taken:
+    """Split groups of draws at nodes of one fan-out over their branches."""
+    tree = layer.tree
+    first, row, width = tree.child_start[node], tree.row_start[node], int(tree.fan_out[node[0]])
+    if width == 2:
+        z = kernels.gather_dot(layer.weight, layer.bias, hidden, item, row).astype(np.float64)
+        left = rng.binomial(times, expit(z))
+        # (2 G,) the first branches, then the second ones
+        split = np.concatenate([left, times - left])
+        branch_log_prob = np.concatenate([kernels.log_sigmoid(z), kernels.log_sigmoid(-z)])
+        branch_log_prob += np.tile(log_prob, 2)
+        group, edge = np.tile(np.arange(len(item)), 2), np.concatenate([first, first + 1])
+        some = np.flatnonzero(split)
+        return item[group[some]], edge[some], split[some], branch_log_prob[some]
+    # (G, width) log-probabilities of the branches of each group's node
+    log_p = log_softmax(_logits(layer, hidden, item, node, row, width), axis=1)
+    cumulative = np.cumsum(np.exp(log_p), axis=1)
+    cumulative /= cumulative[:, -1:]
+    # (draws,) group of each draw, and the index of the branch that it takes among all groups'
+    group = np.repeat(np.arange(len(item)), times)
+    drawn = group + rng.random(len(group))
+    each = (cumulative + np.arange(len(item))[:, None]).ravel()
+    index = np.minimum(np.searchsorted(each, drawn, "right"), group * width + width - 1)
+    chosen, split = np.unique(index, return_counts=True)
+    group, branch = np.divmod(chosen, width)
+    return item[group], first[group] + branch, split, log_prob[group] + log_p[group, branch]
+
+
+def _logits(
+    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, row: Int64, width: int
+) -> Float64:
+    """Return the logits of the branches (G, width): by pairs, or node by node for wide ones."""
+    if width <= NARROW:
+        rows = (row[:, None] + np.arange(width)).ravel()
+        items = np.repeat(item, width)
+        z = kernels.gather_dot(layer.weight, layer.bias, hidden, items, rows)
+        return z.reshape(-1, width).astype(np.float64)
+    logits = np.empty((len(item), width))
+    order = np.argsort(node, kind="stable")
+    starts = np.flatnonzero(np.diff(node[order], prepend=-1))
+    for some in np.split(order, starts[1:]):
+        node_rows = slice(int(row[some[0]]), int(row[some[0]]) + width)
+        logits[some] = hidden[item[some]] @ layer.weight[node_rows].T + layer.bias[node_rows]
+    return logits
+
+
 def proposal_of(
     name: str,
     vocabulary: Vocabulary,
@@ -361,25 +409,10 @@ def proposal_of(
     dim: int = 1,
     dtype: Any = np.float32,
 ) -> Proposal:
-    """Return the proposal that the option ``proposal`` of a layer names.
+    """Return the proposal that an option names: one of `NAMES`, or the file of a tree.
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`, or the file of a tree.
-    vocabulary : Vocabulary
-    counts : int array (V,), optional
-        Training counts; those of the vocabulary by default.
-    alpha : float, default 1
-        Power of the counts, for "unigram".
-    dim : int
-    dtype : float dtype
-        Type of a tree's parameters.
-
-    Raises
-    ------
-    OptionError
-        When there is no such proposal.
+    `alpha` is the power of the counts of "unigram"; `dim` and `dtype` are those of a tree's
+    parameters. Raises OptionError when there is no such proposal.
     """
     counts = vocabulary.counts if counts is None else counts
     match name:

@@ -159,18 +159,7 @@ class LayerSpec:
         dtype: Any = np.float32,
         random_state: int = 0,
     ) -> OutputLayer:
-        """Return an untrained layer: the unigram distribution of `counts`.
-
-        Parameters
-        ----------
-        dim : int
-            d, the length of hidden vectors.
-        counts : int array (V,), optional
-            Those of the source by default, and 1 for each label where it has none.
-        dtype : float dtype
-        random_state : int
-            Random seed of layers with random initial parameters.
-        """
+        """Return an untrained layer, the unigram distribution of `counts` (`OutputLayer`)."""
         make: Any = self.kind.layer
         arguments: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
         if "random_state" in inspect.signature(make).parameters:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from hstree._options import Range
 from hstree._typing import Array, Bool, Integer
 from hstree.data.vocabulary import Vocabulary
-from hstree.layers.noise import SAMPLES, NoiseLayer, Objective, softmax_objective
+from hstree.layers.noise import (
+    SAMPLES,
+    Count,
+    NoiseLayer,
+    Objective,
+    Power,
+    Sampling,
+    softmax_objective,
+)
 
 
 class SampledSoftmax(NoiseLayer):
@@ -25,12 +32,6 @@ class SampledSoftmax(NoiseLayer):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     samples : int
         k, the number of labels drawn for each batch, which all its targets share.
     unique : bool
@@ -58,22 +59,13 @@ class SampledSoftmax(NoiseLayer):
         *,
         counts: Integer | None = None,
         dtype: Any = np.float32,
-        samples: Annotated[int, Range(1, 1 << 24)] = SAMPLES,
+        samples: Count = SAMPLES,
         unique: bool = True,
         proposal: str = "unigram",
-        alpha: Annotated[float, Range(0, 1, exclude_min=True)] = 1.0,
+        alpha: Power = 1.0,
     ) -> None:
-        super().__init__(
-            vocabulary,
-            dim,
-            counts=counts,
-            dtype=dtype,
-            samples=samples,
-            shared=True,
-            unique=unique,
-            proposal=proposal,
-            alpha=alpha,
-        )
+        sampling = Sampling(samples, unique=unique, proposal=proposal, alpha=alpha)
+        super().__init__(vocabulary, dim, sampling, counts=counts, dtype=dtype)
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
         """Return the cross entropies of the target among the samples that are not it."""

@@ -26,12 +26,6 @@ class SelfNormalised(DenseLayer):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     alpha : float
         Weight of the penalty.
 

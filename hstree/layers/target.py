@@ -39,12 +39,6 @@ class TargetSampling(DenseLayer, TrainingHooks):
 
     Parameters
     ----------
-    vocabulary : Vocabulary
-    dim : int
-        d, the length of hidden vectors.
-    counts : int array (V,), optional
-        Training counts for the starting biases; those of the vocabulary by default.
-    dtype : float dtype, default float32
     candidates : int
         Number of different targets at which a partition is complete; V or more means all words.
     correction : bool

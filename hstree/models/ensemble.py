@@ -29,7 +29,7 @@ from hstree.data.contexts import Contexts, check_ids
 from hstree.data.corpus import Corpus
 from hstree.data.text_score import TextScore
 from hstree.errors import FileFormatError, OptionError
-from hstree.layers.base import check_k, most_probable
+from hstree.layers.base import check_k, first_columns
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
@@ -154,7 +154,8 @@ class Ensemble(Predictor):
         whose mean is high.
         """
         check_k(k)
-        return most_probable(self.log_prob(contexts), k)
+        log_prob = self.log_prob(contexts)
+        return first_columns(log_prob, min(k, log_prob.shape[1]))
 
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
@@ -209,13 +210,7 @@ class Ensemble(Predictor):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read an ensemble from its folder.
-
-        Raises
-        ------
-        FileFormatError
-            When there is none, or a model is missing, damaged or another than was saved.
-        """
+        """Read an ensemble from its folder; FileFormatError if it is not as it was saved."""
         home = Path(folder)
         models = []
         for key in _keys(home):

@@ -113,22 +113,8 @@ class LanguageModel(Model["LogBilinear"]):
     def samples(self, length: int, contexts: Contexts, *, random_state: int = 0) -> list[list[str]]:
         """Write `length` words after each context, all contexts a word at a time.
 
-        Parameters
-        ----------
-        length : int
-            0 or more; an ``<eos>`` counts as a word.
-        contexts : list of lists of str, or int array (B, n)
-            An empty list is the beginning of a text.
-        random_state : int
-
-        Returns
-        -------
-        list of lists of str
-
-        Raises
-        ------
-        OptionError
-            When `length` is negative, or `random_state` is not from 0 to 4294967295.
+        Contexts are lists of words, an empty one the beginning of a text, or label ids (B, n); an
+        ``<eos>`` counts as a word. Raises OptionError when a number is out of range.
         """
         if length < 0:
             raise OptionError(f"length is {length}; it must be 0 or more")

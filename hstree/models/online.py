@@ -45,24 +45,10 @@ class OnlineTrainer(Trainer[ContextModel]):
     """Trains CBOW or skip-gram over a binary tree word by word, in place.
 
     Gradient descent at a learning rate that falls linearly, as that of `Word2VecTrainer`. Lines
-    are read in random order, some thousand tokens at a time.
+    are read in random order, some thousand tokens at a time. `window` is the largest number of
+    words on either side; with `each`, every word of a window predicts by itself.
 
-    Parameters
-    ----------
-    model : Model
-    window : int
-        Largest number of words on either side.
-    each : bool
-        Whether each word of a window predicts by itself.
-    learning_rate : float
-    seconds : float or None
-
-    Raises
-    ------
-    MissingExtraError
-        Without numba.
-    OptionError
-        When compiled kernels are switched off.
+    Raises MissingExtraError without numba, OptionError when compiled kernels are switched off.
     """
 
     def __init__(

@@ -65,20 +65,9 @@ MODELS = Registry(
 def new_model(
     output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options: Any
 ) -> Model[Any]:
-    """Return an untrained model.
+    """Return an untrained model of a registered name: "lbl", "cbow", "skipgram".
 
-    Parameters
-    ----------
-    output : Tree or LayerSpec
-    model : str, default "lbl"
-        Name of a registered model: "lbl", "cbow", "skipgram".
-    **options
-        Those of the model.
-
-    Raises
-    ------
-    OptionError
-        When there is no such model or option, or an option cannot have its value.
+    Raises OptionError when there is no such model or option, or an option cannot have its value.
     """
     kind = MODELS.get(model)
     new: Callable[..., Model[Any]] = kind.model
@@ -112,13 +101,7 @@ def predicts(config: Mapping[str, Any]) -> str:
 
 
 def load(folder: str | os.PathLike[str]) -> Model[Any]:
-    """Read a model of any class from its folder.
-
-    Raises
-    ------
-    FileFormatError
-        When a file is missing, damaged, of another version or does not fit the others.
-    """
+    """Read a model of any class from its folder; FileFormatError if a file is missing or wrong."""
     saved = files.read(folder)
     try:
         kind = kind_of(saved.config)

@@ -178,13 +178,7 @@ class Word2VecTrainer(Trainer[WindowModel]):
 
     Minibatches of damped gradient descent (`hstree.training.sgd`), at a learning rate that falls
     linearly with the share of the training that is done: of the epochs, or of the budget of seconds
-    if that is larger.
-
-    Parameters
-    ----------
-    model : Word2Vec
-    train : Windows
-        The training text; its counts say how often a batch touches each row.
+    if that is larger. The counts of the training text say how often a batch touches each row.
     """
 
     def __init__(self, model: Word2Vec, train: Windows) -> None:

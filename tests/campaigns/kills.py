@@ -425,10 +425,8 @@ def _child(folder: Path, line: str, operations: Any, operation: int | None, erro
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)
-    from hstree.builders.shared import unfinished
     from hstree_cli.main import exit_status
 
-    unfinished.MINUTES = 0  # keep the state of a build at every step
     status = exit_status(shlex.split(line))
     sys.stdout.flush()
     sys.stderr.flush()

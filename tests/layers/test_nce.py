@@ -1,5 +1,7 @@
 """Noise-contrastive estimation against the formulas of the papers, and its known limit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
@@ -11,9 +13,9 @@ from tests.layers.test_sampled import softmax_gradients
 def samples_of(layer, hidden, seed):
     """Return the labels (B, k) that a loss with this seed draws."""
     labels = layer.proposal.sample(
-        layer.samples, np.random.default_rng(seed), hidden, shared=layer.shared
+        layer.sampling.samples, np.random.default_rng(seed), hidden, shared=layer.sampling.shared
     ).labels
-    return np.broadcast_to(labels, (len(hidden), layer.samples))
+    return np.broadcast_to(labels, (len(hidden), layer.sampling.samples))
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -68,7 +70,7 @@ def test_the_true_distribution_is_a_fixed_point():
     is_data = expit(np.log(p / (2 * q)))
     np.testing.assert_allclose(p * (is_data - 1) + 2 * q * is_data, 0, atol=1e-15)
     targets = rng.choice(8, 40_000, p=p)
-    layer.shared = False
+    layer.sampling = replace(layer.sampling, shared=False)
     many = np.repeat(hidden, len(targets), axis=0)
     gradient = dense(layer, layer.loss(many, targets, rng)[1])["bias"] / len(targets)
     np.testing.assert_allclose(gradient, 0, atol=0.01)

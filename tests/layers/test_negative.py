@@ -48,7 +48,7 @@ def test_the_noise_is_that_of_gensim():
     share = np.diff(model.cum_table.astype(np.float64), prepend=0) / model.cum_table[-1]
     noise = np.exp(layer.proposal.log_prob(np.arange(8), layer.weight))
     np.testing.assert_allclose(noise, share, atol=1e-6)
-    assert layer.samples == model.negative
+    assert layer.sampling.samples == model.negative
 
 
 def test_a_step_is_that_of_gensim(monkeypatch):

@@ -149,7 +149,7 @@ def tree_proposal(path):
 def test_a_tree_draws_by_its_exact_probabilities(tmp_path, monkeypatch):
     hidden = np.random.default_rng(0).standard_normal((3, 4))
     for narrow in (32, 2):
-        monkeypatch.setattr("hstree.layers.tree_samples.NARROW", narrow)
+        monkeypatch.setattr("hstree.layers.proposals.NARROW", narrow)
         for path in trees(tmp_path):
             proposal = tree_proposal(path)
             everything = proposal.log_prob(np.tile(np.arange(8), (3, 1)), hidden)

@@ -10,8 +10,7 @@ import numpy as np
 
 from hstree._compiled import in_threads
 from hstree._ragged import batches, offsets, segment_ids
-from hstree._typing import Array, Bool, Int64
-from hstree.builders.shared import unfinished
+from hstree._typing import Bool, Int64
 from hstree.progress import Task
 
 #: Rows of one block; with 100 float32 per row they stay in a core's cache.
@@ -57,26 +56,7 @@ def divide(
     n_codes = np.ones(n_words, np.int64)
     bounded = np.zeros(n_words, bool)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    drawn: list[int] = []  # how many words `draw` was called for, by call
-    part = unfinished.part()
-    if part.state:
-        word, start = part.state["word"], part.state["start"]
-        n_codes, bounded = part.state["n_codes"].copy(), part.state["bounded"].copy()
-        fan_outs, children = [part.state["fan_out"]], [part.state["child"]]
-        drawn = part.state["drawn"].tolist()
-        for n in drawn:
-            draw(n)
-
-    def state() -> dict[str, Array]:
-        level = {"word": word, "start": start, "n_codes": n_codes, "bounded": bounded}
-        tree = {"fan_out": np.concatenate(fan_outs), "child": np.concatenate(children)}
-        return {**level, **tree, "drawn": np.array(drawn, np.int64)}
-
-    def counted_draw(n: int) -> Any:
-        drawn.append(n)
-        return draw(n)
-
-    n_nodes, shown = sum(map(len, fan_outs)), 0.0
+    n_nodes, shown = 0, 0.0
     while True:
         # words done, and those that even splits of this level add
         done, even = _words_done(start, n_codes, arity)
@@ -85,11 +65,10 @@ def divide(
         step = max(0.0, done + even - shown) / max(1, len(word))
         if len(start) == 1:
             break
-        part.keep(state)
         # (words,) branch of each word, then (items,) words of this level, one more for each
         # doubled word, sorted by node and branch
         branch = np.empty(len(word), np.int64)
-        for words, of_words in _split_level(word, start, split, counted_draw, arity):
+        for words, of_words in _split_level(word, start, split, draw, arity):
             branch[words] = of_words
             task.advance(step * len(words))
             shown += step * len(words)
@@ -111,7 +90,6 @@ def divide(
         # words of the nodes of the next level
         word = word[item[np.repeat(inner, size)]]
         start = offsets(size[inner])
-    part.finish(state())
     return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
 
 

@@ -12,8 +12,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from hstree import progress
 from hstree._compiled import twins
 from hstree._ragged import batches, offsets
-from hstree._typing import Array, Float64, Int64, Integer
-from hstree.builders.shared import unfinished
+from hstree._typing import Float64, Int64, Integer
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS, UNK
 
@@ -170,31 +169,16 @@ def exchange(
     # words in blocks, by the table entries that they are compared with
     entries = offsets((np.diff(bigrams.indptr)[order] + 1) * n_classes)
     blocks = list(batches(entries, _ENTRIES_AT_ONCE))
-    at = moved = moves = 0  # blocks done and words moved in this sweep, moves before it
-    part = unfinished.part()
-    if part.state:
-        class_of = part.state["class_of"].copy()
-        at, moved, moves = part.state["numbers"].tolist()
     counts = _Counts(bigrams, class_of, n_classes, 1e-12 * n_pairs * np.log(n_pairs), price)
     # costs, exp(-objective / N), and perplexities, before and after each sweep
-    gained, costs, perplexities = 0.0, [first * counts.price_factor()], [first]
-    if part.state:
-        gained, *costs = part.state["costs"].tolist()
-        perplexities = part.state["perplexities"].tolist()
-
-    def state() -> dict[str, Array]:
-        numbers, of_costs = np.array([at, moved, moves]), np.array([gained, *costs])
-        arrays = {"class_of": class_of.copy(), "numbers": numbers, "costs": of_costs}
-        return {**arrays, "perplexities": np.array(perplexities)}
-
-    shown = 0.0
+    costs, perplexities = [first * counts.price_factor()], [first]
+    moves, shown = 0, 0.0
     with progress.task("classes by exchange", total=1) as task:
         while len(costs) == 1 or costs[-1] <= (1 - tolerance) * costs[-2]:
-            sweep = len(costs)
-            for start, stop in blocks[at:]:
-                part.keep(state)
+            sweep, moved, gained = len(costs), 0, 0.0
+            for start, stop in blocks:
                 gain, n_moved = counts.move_all(order[start:stop])
-                at, moved, gained = at + 1, moved + n_moved, gained + gain
+                moved, gained = moved + n_moved, gained + gain
                 done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
                 task.advance(done - shown)
                 shown = done
@@ -205,8 +189,7 @@ def exchange(
                 break
             costs.append(cost)
             perplexities.append(perplexity)
-            at, moved, moves, gained = 0, 0, moves + moved, 0.0
-    part.finish(state())
+            moves += moved
     perplexities[-1] = bigram_perplexity(bigrams, class_of) or first  # without rounding
     return Exchanged(class_of, tuple(perplexities), moves)
 
@@ -308,31 +291,17 @@ def merge_by_information(pairs: Integer) -> Int64:
     n = len(N)
     item = np.arange(n)
     merges = np.empty((max(n - 1, 0), 2), np.int64)
-    part = unfinished.part()  # numbered before those of the losses, which then are not needed
-    if part.state:
-        N, in_rows, in_columns = (part.state[name] for name in ("N", "rows", "columns"))
-        item = part.state["item"].copy()
-        merges[: n - len(N)] = part.state["merges"]
-    else:
-        with progress.task("comparing classes", total=2 * n, unit="classes") as task:
-            in_rows, in_columns = _joint_loss(N, task), _joint_loss(N.T, task)
-
-    def state() -> dict[str, Array]:
-        arrays = {"N": N, "rows": in_rows, "columns": in_columns, "item": item}
-        return {**arrays, "merges": merges[: n - len(N)].copy()}
-
+    with progress.task("comparing classes", total=2 * n, unit="classes") as task:
+        in_rows, in_columns = _joint_loss(N, task), _joint_loss(N.T, task)
     # a merge of m classes takes m^2 operations
     with progress.task("merging classes", total=float((np.arange(2.0, n + 1) ** 2).sum())) as task:
-        task.advance(float((np.arange(len(N) + 1.0, n + 1) ** 2).sum()))
-        for made in range(n - len(N), n - 1):
-            part.keep(state)
+        for made in range(n - 1):
             task.advance(len(N) ** 2)
             a, b = _cheapest(N, in_rows, in_columns)
             merges[made] = sorted((item[a], item[b]))
             item[a] = n + made
             N, in_rows, in_columns = _merged(N, in_rows, in_columns, a, b)
             item = np.delete(item, b)
-    part.finish(state())
     return merges
 
 
@@ -343,22 +312,10 @@ def _lost(x: Float64, y: Float64) -> Float64:
 
 def _joint_loss(N: Float64, task: progress.Task) -> Float64:
     """Return the loss (C, C) of joining rows i and j, summed over the columns."""
-    loss, done = np.empty_like(N), 0
-    part = unfinished.part()
-    if part.state:
-        done = len(part.state["loss"])
-        loss[:done] = part.state["loss"]
-    task.advance(done)
-
-    def state() -> dict[str, Array]:
-        return {"loss": loss[:done]}
-
-    for i in range(done, len(N)):
-        part.keep(state)
+    loss = np.empty_like(N)
+    for i in range(len(N)):
         loss[i] = _lost(N[i], N).sum(axis=1)
-        done += 1
         task.advance()
-    part.finish({"loss": loss})
     return loss
 
 

@@ -16,8 +16,7 @@ from scipy.sparse import csc_array, csr_array
 from threadpoolctl import threadpool_limits
 
 from hstree import progress
-from hstree._typing import Array, Float64, Floating, Int64, Integer
-from hstree.builders.shared import unfinished
+from hstree._typing import Float64, Floating, Int64, Integer
 from hstree.builders.word_classes.bigrams import exchange
 from hstree.builders.word_classes.cut import cut
 from hstree.builders.wordnet.builder import wordnet
@@ -289,21 +288,12 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
     X /= np.abs(X).max(initial=0) or 1.0
     X -= X.mean(axis=0)
     centres = _first_centres(X, n_clusters, np.random.default_rng(seed))
-    nearest, done = np.full(len(X), -1), 0
-    part = unfinished.part()
-    if part.state:
-        centres, nearest = part.state["centres"], part.state["nearest"]
-        done = int(part.state["done"])
-
-    def state() -> dict[str, Array]:
-        return {"centres": centres, "nearest": nearest, "done": np.array(done)}
-
+    nearest = np.full(len(X), -1)
     with threadpool_limits(1), progress.task("classes by k-means", total=ITERATIONS) as task:
-        task.advance(done)
-        while done < ITERATIONS:
-            part.keep(state)
+        for _ in range(ITERATIONS):
             before, nearest = nearest, _nearest(X, centres)
-            done = ITERATIONS if np.array_equal(nearest, before) else done + 1
+            if np.array_equal(nearest, before):
+                break
             size = np.bincount(nearest, minlength=n_clusters)
             member = csr_array(
                 (np.ones(len(X)), (nearest, np.arange(len(X)))), (n_clusters, len(X))
@@ -311,7 +301,6 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
             mean = (member @ X) / np.maximum(size, 1)[:, None]
             centres = np.where(size[:, None] > 0, mean, centres)
             task.advance()
-    part.finish(state())
     return nearest
 
 
