@@ -5,11 +5,11 @@ import json
 import sys
 
 import pytest
+from hstree.experiments.evaluation import Splits, corpus_splits
 
 from benchmarks.fast import MEASURED
 from benchmarks.layer import take_turns, timed
 from hstree.data.vocabulary import Vocabulary
-from hstree.experiments.evaluation import Splits, corpus_splits
 from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
 from tests.texts import corpus_of, markov_lines, write_lines

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hstree.data.corpus import Corpus
+from hstree.models import new_model
 
 
 def write_lines(path, lines):
@@ -34,3 +35,9 @@ def markov_lines(n_tokens, seed, n_words=6, per_line=20):
             n_drawn += 1
         lines.append(" ".join(words))
     return lines, entropy / n_drawn
+
+
+def fitted(output, splits, **options):
+    """Return a model trained on splits, as ids of the labels of its output layer."""
+    model = new_model(output, **options)
+    return model.fit(model.reencode(splits.train), model.reencode(splits.valid))

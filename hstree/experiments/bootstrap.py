@@ -17,8 +17,8 @@ from hstree.errors import OptionError
 from hstree.experiments import results
 from hstree.experiments.compare import WITHIN, Subject, Table
 from hstree.experiments.results import Comparison, Epochs, JobResult, RowResult, Stop
-from hstree.experiments.row import BuilderRow, Row
-from hstree.experiments.run import MODEL, Job, locked
+from hstree.experiments.row import BuilderRow, Job, Row
+from hstree.experiments.run import MODEL, locked
 
 
 def bootstrap(

@@ -67,8 +67,8 @@ from hstree.experiments.results import (
     WordTable,
     finite,
 )
-from hstree.experiments.row import DEFAULT, Row, TreeRow, parse_rows
-from hstree.experiments.run import MODEL, Held, Job, Runner, content_of, locked
+from hstree.experiments.row import DEFAULT, Job, Row, TreeRow, parse_rows
+from hstree.experiments.run import MODEL, Held, Runner, content_of, locked
 from hstree.experiments.significance import paired_ratio
 from hstree.models import Model, config_of, kind_of, predicts
 from hstree.models import load as load_model
@@ -209,7 +209,8 @@ def plan_of(
     runner, planned = subject.runner(None), []
     for job in subject.jobs():
         result = runner.kept(runner.folder(job))
-        seconds = None if result is None else result.steps.total
+        steps = () if result is None else msgspec.structs.astuple(result.steps)
+        seconds = None if result is None else sum(step or 0.0 for step in steps)
         planned.append(PlannedJob(str(job.row), job.seed, seconds))
     return planned
 
@@ -362,8 +363,9 @@ class Subject:
         first = config.pop("random_state")
         config.pop("epochs")
         stop = Halving() if stop is None else stop
-        splits = Splits.of(text)
-        words = splits.train.vocabulary
+        words = Splits.of(text).train.vocabulary
+        parts = Splits.of(text).as_dict().values()
+        splits = Splits(*(part.with_vocabulary(words) for part in parts))
         if stop.total_seconds is not None:
             if not any(option.name == "seconds" for option in kind_of(config).options):
                 raise OptionError(f"the model {kind_of(config).name} has no budget of seconds")
@@ -870,7 +872,8 @@ class Table:
         by_name = {str(row): row for row in self.done}
         choice = comparison.choice
         flat = str(self.flat) if self.flat else choice.best if choice else ""
-        pairs = [(row.name, flat) for row in comparison.rows if row.is_trained and row.name != flat]
+        trained = [row.name for row in comparison.rows if row.is_trained]
+        pairs = [(name, flat) for name in trained if flat and name != flat]
         if choice is not None and choice.rival is not None:
             pairs.insert(0, (choice.chosen, choice.rival))
         test = self.subject.splits.test.with_vocabulary(self.subject.splits.train.vocabulary)

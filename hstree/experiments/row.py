@@ -19,7 +19,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from hstree._options import (
     Option,
@@ -36,15 +36,12 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError, owned_by
+from hstree.experiments.results import JobResult
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import kind_of
 from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
-
-if TYPE_CHECKING:
-    from hstree.experiments.results import JobResult
-    from hstree.experiments.run import Job, Runner
 
 FLAT = "flat"
 #: Rows of a comparison that names none.
@@ -62,6 +59,13 @@ _VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
 _LONGEST_FOLDER = 80
 
 Kind = Literal["tree", "layer", "ngram"]
+
+
+class Job(NamedTuple):
+    """One model to train, or to fit: a row that is no several, and its random state."""
+
+    row: Row
+    seed: int
 
 
 class Row(ABC):
@@ -215,8 +219,8 @@ class Row(ABC):
         """Refuse a row that cannot be trained on a text with these words, by this model."""
 
     @abstractmethod
-    def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
-        """Do one job of the row: train and score a model, or fit one."""
+    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
+        """Do one job of the row by a `Runner`: train and score a model, or fit one."""
 
 
 class OutputRow(Row):
@@ -234,9 +238,10 @@ class OutputRow(Row):
                 "train a language model, or leave the row out",
             )
 
-    def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
+    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
         """Train and score the model."""
-        return runner.train(job, **limit)
+        result: JobResult = runner.train(job, **limit)
+        return result
 
 
 class TreeLayerRow(OutputRow):
@@ -377,7 +382,7 @@ class Several(Row):
         self.single.check(words, config)
         need_language_model(config, f"{self} has several language models", "leave it out")
 
-    def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
+    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
         """Do one job of the models' row."""
         return self.single.run(runner, job, **limit)
 
@@ -401,9 +406,10 @@ class NGram(Row):
         why = f"{self} gives the perplexity of a word given the words before it"
         need_language_model(config, why, "leave out the n-gram models")
 
-    def run(self, runner: Runner, job: Job, **limit: Any) -> JobResult:
+    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
         """Fit and score the model."""
-        return runner.fit_ngrams(job)
+        result: JobResult = runner.fit_ngrams(job)
+        return result
 
 
 def builder_options(name: str) -> Sequence[Option]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from safetensors import safe_open
@@ -47,7 +47,7 @@ from hstree.experiments.results import (
     read_struct,
     write_struct,
 )
-from hstree.experiments.row import Row
+from hstree.experiments.row import Job
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
 from hstree.models import load as load_model
@@ -70,13 +70,6 @@ NGRAM_TOKENS_PER_SECOND = 20_000
 _LEAST = 0.01
 
 Held = Literal["valid", "test"]
-
-
-class Job(NamedTuple):
-    """One model to train, or to fit: a row that is no several, and its random state."""
-
-    row: Row
-    seed: int
 
 
 class _Build(Figures, frozen=True):

@@ -20,7 +20,9 @@ from hstree.models.base import DEFAULT_MODEL
 #: Options that all models share, and how the commands name them.
 _SHARED = {
     **{name: name.replace("_", "-") for name in ("dim", "context", "batch_size", "learning_rate")},
-    **{"dropout": "dropout", "weight_decay": "weight-decay", "random_state": "seed"},
+    "dropout": "dropout",
+    "weight_decay": "weight-decay",
+    "random_state": "seed",
 }
 _IN_NUMPY = "# the trained model, in NumPy\n"
 

@@ -11,7 +11,6 @@ from hstree.experiments.significance import BLOCK, FEWEST, Ratio
 from hstree.report.formats import (
     DASH,
     in_bytes,
-    number,
     perplexity,
     short_number,
     signed,

@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hstree.experiments.runs import CHECKPOINTS
 
 from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
 from hstree.experiments import results, survey
-from hstree.experiments.runs import CHECKPOINTS
 from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
 

@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from hstree.experiments.entries import Method
+from hstree.experiments.planning import Plan, PlannedRun, Speeds
+from hstree_cli.plan_tables import print_plan
 
 from hstree.data.corpus import Corpus
 from hstree.experiments import results
-from hstree.experiments.entries import Method
-from hstree.experiments.planning import Plan, PlannedRun, Speeds
 from hstree.models.base import MOST_EPOCHS
-from hstree_cli.plan_tables import print_plan
 from tests.texts import markov_lines
 
 QUICK = ("--epochs", "2", "--dim", "4", "--context", "2", "--batch-size", "64", "--quiet")

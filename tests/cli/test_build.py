@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 import pytest
+from hstree_cli.registered_options import with_flags
 
 import hstree as library
-from hstree_cli.registered_options import with_flags
 
 
 def built(path):

@@ -6,12 +6,12 @@ import subprocess
 import time
 
 import pytest
+from hstree_cli.result_tables import perplexity_comparison, wordnet_fact
 
 import hstree as library
 from hstree.experiments import results
 from hstree.experiments.significance import Ratio
 from hstree.models.lbl import LogBilinearTrainer
-from hstree_cli.result_tables import perplexity_comparison, wordnet_fact
 from tests.experiments.made_up import a_row
 from tests.experiments.test_comparison import timeless
 

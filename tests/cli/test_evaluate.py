@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hstree_cli.result_tables import training_facts
 
 import hstree as library
 from hstree.models.lbl import LogBilinearTrainer
-from hstree_cli.result_tables import training_facts
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from hstree.experiments.published import PUBLISHED
+
 from hstree.layers import LAYERS
 
 QUICK = ["--epochs", "1", "--dim", "4"]

@@ -3,10 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from hstree.errors import OptionError
 from hstree.experiments.entries import Baseline, Ensemble, Layer, Method
-from hstree.layers import LAYERS
 from hstree_cli.method_strings import (
     as_typed,
     default_entries,
@@ -16,6 +13,9 @@ from hstree_cli.method_strings import (
     parse_rows,
     spelled,
 )
+
+from hstree.errors import OptionError
+from hstree.layers import LAYERS
 
 
 @pytest.mark.parametrize(

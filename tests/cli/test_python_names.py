@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from hstree_cli.python_names import COMMANDS, with_commands
 
 import hstree
 from hstree.errors import InputError
 from hstree_cli import terminal
 from hstree_cli.main import app
-from hstree_cli.python_names import COMMANDS, with_commands
 
 LIBRARY = Path(hstree.__file__).parent
 

@@ -8,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from hstree_cli.registered_options import BuilderOptions, as_typer
 
 import hstree as library
 from hstree._text import printable
@@ -16,7 +17,6 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import OptionError
 from hstree_cli.commands.build import build as build_command
 from hstree_cli.main import app
-from hstree_cli.registered_options import BuilderOptions, as_typer
 
 TOO_LARGE = 2**32
 

@@ -1,11 +1,11 @@
 """`hstree survey`: the plan, the tables, the page, what is kept and what it refuses."""
 
 import pytest
+from hstree_cli.method_strings import parse_rows
 
 from hstree.errors import FileFormatError, OptionError
 from hstree.experiments import survey
 from hstree.layers.registry import LAYERS
-from hstree_cli.method_strings import parse_rows
 
 QUICK = ("--dim", "8", "--context", "2", "--epochs", "1", "--batch-size", "64", "--budget", "0.02")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.experiments.evaluation import corpus_splits
+from hstree.data.splits import corpus_splits
 from tests.texts import corpus_of
 
 

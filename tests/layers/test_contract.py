@@ -14,16 +14,17 @@ from scipy.stats import chisquare
 
 import hstree
 from hstree._options import Option
+from hstree.data.splits import corpus_splits
+from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
-from hstree.experiments.evaluation import corpus_splits, evaluate, read_by_model, score_saved, seen
-from hstree.experiments.runs import run
+from hstree.experiments.run import seen_by
 from hstree.layers.flat import FlatSoftmax
 from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
 from hstree.tree import Tree
 from tests.plugins import example_plugins
-from tests.texts import corpus_of, markov_lines
+from tests.texts import corpus_of, fitted, markov_lines
 
 WORDS = [EOS, *"abcdefg"]
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
@@ -271,33 +272,27 @@ OPTIONS = {"dim": 8, "epochs": 2, "batch_size": 64}
 def test_every_model_trains_on_every_layer(layer, model, splits, tmp_path):
     spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)
     options = OPTIONS | {"model": model}
-    untrained = evaluate(spec, splits, **options | {"epochs": 0})
-    assert untrained.test.perplexity == pytest.approx(untrained.unigram.perplexity, rel=1e-4)
+    untrained = fitted(spec, splits, **options | {"epochs": 0}).perplexity(splits.test)
+    unigram = unigram_score(splits.test, splits.train.counts).perplexity
+    assert untrained == pytest.approx(unigram, rel=1e-4)
     for name in ("one", "two"):
-        trained = evaluate(spec, splits, **options)
-        trained.model.save(tmp_path / name)
-    assert trained.test.perplexity < 0.99 * untrained.test.perplexity
+        trained = fitted(spec, splits, **options)
+        trained.save(tmp_path / name)
+    assert trained.perplexity(splits.test) < 0.99 * untrained
     for file in ("config.json", spec.file, "weights.safetensors"):
         one, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
         assert one == two
     again = load(tmp_path / "one")
-    assert again.spec.key() == trained.model.spec.key()
-    assert again.config() == trained.model.config()
-    np.testing.assert_array_equal(again.nll(splits.test), trained.model.nll(splits.test))
-    assert score_saved(again, splits.test)
+    assert again.spec.key() == trained.spec.key()
+    assert again.config() == trained.config()
+    np.testing.assert_array_equal(again.nll(splits.test), trained.nll(splits.test))
     words = again.predict([["w1", "w2"]], 3)[0]
-    assert words == trained.model.predict([["w1", "w2"]], 3)[0]
+    assert words == trained.predict([["w1", "w2"]], 3)[0]
 
 
-@pytest.mark.parametrize("layer", ["tree", "dense"])
-def test_a_run_is_kept_by_its_layer(layer, splits, tmp_path):
-    spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)
-    first = run(spec, splits, tmp_path, **OPTIONS)
-    assert run(spec, splits, tmp_path, **OPTIONS) == first
-    if layer == "dense":
-        scaled = layer_spec(spec.source, layer, scale=2.0)
-        assert scaled.key() != spec.key()
-        assert run(scaled, splits, tmp_path, **OPTIONS) != first
+def test_layers_of_other_options_have_other_keys(splits):
+    one, two = (layer_spec(splits.train.vocabulary, "dense", scale=scale) for scale in (1.0, 2.0))
+    assert one.key() != two.key()
 
 
 def test_a_dense_softmax_learns_what_the_flat_tree_learns(splits):
@@ -365,9 +360,8 @@ def test_a_tree_is_short_for_its_layer():
 
 def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
     spec = layer_spec(splits.test.select_vocabulary(unk=True), "dense")
-    assert "the vocabulary of the output layer was made from" in seen(splits, spec)
-    assert read_by_model(new_model(spec), splits.test) == seen(splits, spec)
-    assert seen(splits, layer_spec(splits.train.vocabulary, "dense")) is None
+    assert "the vocabulary of the output layer was made from" in seen_by(splits, spec)
+    assert seen_by(splits, layer_spec(splits.train.vocabulary, "dense")) is None
 
 
 def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_alone():
@@ -386,6 +380,4 @@ def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_
 def test_the_seconds_before_the_first_batch_are_measured(splits, monkeypatch):
     spec = layer_spec(made_over(splits.train, LAYERS.get("flat")), "flat")
     monkeypatch.setattr(FlatSoftmax, "prepare", lambda self, train: time.sleep(0.05))
-    result = evaluate(spec, splits, **OPTIONS).result
-    assert result.preparation >= 0.05
-    assert sum(epoch.seconds for epoch in result.epochs) < result.seconds - 0.05
+    assert fitted(spec, splits, **OPTIONS).history_.preparation >= 0.05

@@ -8,13 +8,12 @@ import hstree
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.experiments.evaluation import evaluate
 from hstree.layers.proposals import Unigram, proposal_of
 from hstree.layers.registry import layer_spec
 from hstree.models import MODELS, load
 from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree import Tree
-from tests.texts import corpus_of, markov_lines
+from tests.texts import corpus_of, fitted, markov_lines
 
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
@@ -194,12 +193,12 @@ def test_a_tree_is_trained_beside_and_not_saved(name, samples, model, zipf_split
     spec = layer_spec(zipf_splits.train.vocabulary, name, samples=samples, proposal=str(path))
     key = spec.key()
     fit = {"model": model, "dim": 8, "epochs": 2, "batch_size": 64}
-    untrained = evaluate(spec, zipf_splits, **fit | {"epochs": 0}).test.perplexity
-    result = evaluate(spec, zipf_splits, **fit)
-    assert result.test.perplexity < 0.99 * untrained
-    weight = result.model.layer.proposal.parameters()["proposal_node_weight"]
+    untrained = fitted(spec, zipf_splits, **fit | {"epochs": 0}).perplexity(zipf_splits.test)
+    model = fitted(spec, zipf_splits, **fit)
+    assert model.perplexity(zipf_splits.test) < 0.99 * untrained
+    weight = model.layer.proposal.parameters()["proposal_node_weight"]
     assert np.abs(weight).max() > 0
-    result.model.save(tmp_path / "model")
+    model.save(tmp_path / "model")
     # The key depends on the tree, not on the name of its file.
     path.rename(tmp_path / "other.json")
     renamed = layer_spec(spec.source, name, samples=samples, proposal=str(tmp_path / "other.json"))
@@ -207,7 +206,7 @@ def test_a_tree_is_trained_beside_and_not_saved(name, samples, model, zipf_split
     hstree.build("balanced", zipf_splits.train).save(tmp_path / "other.json")
     assert renamed.key() != key
     again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.nll(zipf_splits.test), result.model.nll(zipf_splits.test))
+    np.testing.assert_array_equal(again.nll(zipf_splits.test), model.nll(zipf_splits.test))
 
 
 def test_a_tree_over_other_words_is_refused(tmp_path):

@@ -9,18 +9,12 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.data.text_score import perplexity
+from hstree.data.splits import corpus_splits, read_by_layer, read_by_training
+from hstree.data.text_score import perplexity, unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.experiments.evaluation import (
-    Splits,
-    corpus_splits,
-    evaluate,
-    read_by_builder,
-    score_saved,
-)
 from hstree.models.lbl import LanguageModel, LogBilinearTrainer
 from hstree.tree import Tree
-from tests.texts import corpus_of, markov_lines
+from tests.texts import corpus_of, fitted, markov_lines
 
 SMALL = {"dim": 12, "context": 2, "epochs": 5, "batch_size": 128, "dropout": 0.0}
 METHODS = ["random", "balanced", "huffman", "flat"]
@@ -67,14 +61,15 @@ def test_an_untrained_model_is_the_unigram_distribution_whatever_the_tree(markov
     trees = [hstree.build(method, train) for method in METHODS]
     trees.append(several_codes(train.vocabulary))
     for tree in trees:
-        found = evaluate(tree, corpus_splits(train, valid, test), **{**SMALL, "epochs": 0})
-        assert found.test.perplexity == pytest.approx(found.unigram.perplexity, rel=1e-5)
+        model = fitted(tree, corpus_splits(train, valid, test), **{**SMALL, "epochs": 0})
+        unigram = unigram_score(model.reencode(test), model.reencode(train).counts).perplexity
+        assert model.perplexity(test) == pytest.approx(unigram, rel=1e-5)
         counts = train.counts[test.vocabulary.ids(train.vocabulary.words)]
         share = train.counts / train.counts.sum()
         ids = train.vocabulary.ids(test.vocabulary.words)
         by_hand = math.exp(-(test.counts @ np.log(share[ids])) / len(test))
         assert counts.sum() > 0
-        assert found.unigram.perplexity == pytest.approx(by_hand, rel=1e-9)
+        assert unigram == pytest.approx(by_hand, rel=1e-9)
 
 
 def test_the_order_of_labels_changes_nothing(markov):
@@ -154,18 +149,13 @@ def test_vectors_of_other_sizes_begin_no_training(markov, change):
 
 
 def test_lines_that_a_warm_start_has_read_are_named(markov):
-    train, valid, test, _ = markov
+    train, _, test, _ = markov
     tree, options = hstree.build("huffman", train), {**SMALL, "epochs": 1}
     old = LanguageModel(tree, **options).fit(test)
-    found = evaluate(tree, Splits(train, valid, test), warm_start=old, **options).result
-    assert "was trained or validated on lines" in found.seen
-    assert found.warm_start
     clean = LanguageModel(tree, **options).fit(train)
-    found = evaluate(tree, Splits(train, valid, test), warm_start=clean, **options).result
-    assert found.seen is None
-    assert (
-        "warm_start" not in evaluate(tree, Splits(train, valid, test), **options).result.as_dict()
-    )
+    of_both = [LanguageModel(tree, **options).fit(train, warm_start=one) for one in (old, clean)]
+    assert "was trained or validated on lines" in read_by_training(of_both[0].texts, test)
+    assert read_by_training(of_both[1].texts, test) is None
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -177,7 +167,6 @@ def test_a_saved_model_is_the_same_model(markov, tmp_path, full):
     again = LanguageModel.load(tmp_path / "model")
     assert again.perplexity(test) == model.perplexity(test)
     assert again.config() == model.config()
-    assert score_saved(again, test).perplexity["test"] == model.perplexity(test)
 
 
 @pytest.mark.parametrize(
@@ -421,22 +410,6 @@ def test_perplexity_of_nothing_and_of_the_impossible():
     assert perplexity(1e6, 1) == math.inf
 
 
-def test_the_figures_of_an_evaluation(tmp_path):
-    lines = markov_lines(4_000, 0)[0]
-    corpus = corpus_of(tmp_path, [*lines, "w0 never seen before"])
-    splits = corpus_splits(corpus)
-    vocabulary = splits.train.select_vocabulary(unk=True)
-    tree = hstree.build("huffman", vocabulary)
-    found = evaluate(tree, splits, **{**SMALL, "epochs": 1}).result.as_dict()
-    assert found["oov"] == {"train": 0, "valid": 0, "test": 3}
-    assert sum(found["tokens"].values()) == len(corpus)
-    assert found["perplexity"]["test_without_oov"] < found["perplexity"]["test"]
-    assert found["vocabulary"] == {"size": len(vocabulary), "sha256": vocabulary.sha256}
-    assert set(found["tree"]) >= {"method", "nodes", "code_length", "scores_per_target", "sha256"}
-    assert set(found["epochs"][0]) >= {"epoch", "train", "valid", "seconds", "tokens_per_second"}
-    assert json.loads(json.dumps(found)) == found
-
-
 def test_the_splits_of_a_corpus(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     other = corpus_of(tmp_path, ["line 1"], "other.txt")
@@ -459,14 +432,16 @@ def test_a_tree_built_from_the_test_lines_is_reported(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     splits = corpus_splits(corpus)
     tree = hstree.build("huffman", corpus)
-    assert "lines 46 to 50" in read_by_builder(tree, splits.test)
+    assert "lines 46 to 50" in read_by_layer(tree.meta["input"], splits.test)
     held_out = hstree.build("huffman", corpus.select_lines(0, 40))
-    assert read_by_builder(held_out, splits.test) is None
-    assert read_by_builder(held_out, corpus_of(tmp_path, ["line 1"], "other.txt")) is None
-    nested = tree.with_meta({"input": {"kind": "vectors", "vocabulary": tree.meta["input"]}})
-    assert "lines 46 to 50" in read_by_builder(nested, splits.test)
+    assert read_by_layer(held_out.meta["input"], splits.test) is None
+    assert (
+        read_by_layer(held_out.meta["input"], corpus_of(tmp_path, ["line 1"], "other.txt")) is None
+    )
+    nested = {"kind": "vectors", "vocabulary": tree.meta["input"]}
+    assert "lines 46 to 50" in read_by_layer(nested, splits.test)
     for odd in (None, {"lines": 3}, {"sha256": corpus.sha256}, {"vocabulary": []}):
-        assert read_by_builder(tree.with_meta({"input": odd}), splits.test) is None
+        assert read_by_layer(odd, splits.test) is None
 
 
 def test_a_split_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
@@ -474,4 +449,4 @@ def test_a_split_that_cannot_be_read_is_refused_before_the_training(tmp_path, mo
     other = corpus_of(tmp_path, ["a b zebra"], "other.txt")
     monkeypatch.setattr(LanguageModel, "fit", lambda *arguments: pytest.fail("trained"))
     with pytest.raises(InputError, match="no <unk>"):
-        evaluate(hstree.build("flat", train), corpus_splits(train, train, other), **SMALL)
+        hstree.evaluate("flat", corpus_splits(train, train, other))

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from hstree.builders import build
+from hstree.data.splits import corpus_splits
+from hstree.data.text_score import unigram_score
 from hstree.data.windows import SymmetricWindows
 from hstree.errors import OptionError, TrainingError
-from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.layers.registry import layer_spec
 from hstree.models import new_model
 from hstree.models.cbow import CBOW
 from hstree.models.online import LEAST_LOOKS
 from hstree.models.skipgram import SkipGram
 from tests.needs import NUMBA
-from tests.texts import corpus_of, markov_lines
+from tests.texts import corpus_of, fitted, markov_lines
 
 pytest.importorskip("numba", reason=NUMBA)
 MODELS = [CBOW, SkipGram]
@@ -98,11 +99,12 @@ def test_it_learns_what_batches_learn(of, corpus):
     splits = corpus_splits(corpus)
     tree = build("huffman", splits.train)
     options = {"model": of.name, "dim": 16, "window": 2, "epochs": 3}
-    found = evaluate(tree, splits, online=True, **options)
-    in_batches = evaluate(tree, splits, online=False, batch_size=64, **options)
-    assert found.test.perplexity < 0.95 * found.unigram.perplexity
-    assert found.test.perplexity < 1.1 * in_batches.test.perplexity
-    assert found.result.epochs[0].tokens_per_second > 0
+    model = fitted(tree, splits, online=True, **options)
+    in_batches = fitted(tree, splits, online=False, batch_size=64, **options)
+    unigram = unigram_score(splits.test, splits.train.counts).perplexity
+    assert model.perplexity(splits.test) < 0.95 * unigram
+    assert model.perplexity(splits.test) < 1.1 * in_batches.perplexity(splits.test)
+    assert model.history_.epochs[0].tokens_per_second > 0
 
 
 def test_words_are_left_out_by_sub_sampling(corpus, tree):

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree.data.splits import corpus_splits
+from hstree.data.text_score import unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
-from hstree.experiments.evaluation import corpus_splits, evaluate
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models import describe, load, new_model, predicts
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree
 from hstree.tree.weight_rows import row_curvature
-from tests.texts import corpus_of, markov_lines
+from tests.texts import corpus_of, fitted, markov_lines
 
 KINDS = ["cbow", "skipgram"]
 SMALL = {"dim": 12, "window": 2, "epochs": 3, "batch_size": 128}
@@ -39,8 +40,13 @@ def trained(kind, corpus, **options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_untrained_model_is_the_unigram_distribution(markov, kind, method):
     tree = hstree.build(method, markov[0])
-    found = evaluate(tree, corpus_splits(*markov), model=kind, dim=8, epochs=0)
-    assert found.test.perplexity == pytest.approx(found.unigram.perplexity, rel=1e-4)
+    model = fitted(tree, corpus_splits(*markov), model=kind, dim=8, epochs=0)
+    assert model.perplexity(markov[2]) == pytest.approx(unigram_of(model, markov), rel=1e-4)
+
+
+def unigram_of(model, texts):
+    train, _, test = (model.reencode(text) for text in texts)
+    return unigram_score(test, train.counts).perplexity
 
 
 @pytest.mark.parametrize("method", ["huffman", "flat"])
@@ -49,14 +55,15 @@ def test_training_learns_what_a_window_tells(markov, kind, method):
     """Compare with the perplexity of count tables of words and their neighbours."""
     tree = hstree.build(method, markov[0])
     options = {**SMALL, "window": 1, "epochs": 5, "learning_rate": 0.3, "model": kind}
-    found = evaluate(tree, corpus_splits(*markov), **options)
+    model = fitted(tree, corpus_splits(*markov), **options)
+    test = model.perplexity(markov[2])
     of_one, of_both = (math.exp(nll_by_tables(*markov[::2], k)) for k in ("skipgram", "cbow"))
     if kind == "skipgram":
-        assert of_one * 0.98 < found.test.perplexity < of_one * 1.03
+        assert of_one * 0.98 < test < of_one * 1.03
     else:  # a mean of two vectors cannot say all that a table of pairs can
-        assert of_both * 0.98 < found.test.perplexity < of_one * 0.9
-    assert found.unigram.perplexity > of_one * 1.2
-    rates = [epoch.learning_rate for epoch in found.history.epochs]
+        assert of_both * 0.98 < test < of_one * 0.9
+    assert unigram_of(model, markov) > of_one * 1.2
+    rates = [epoch.learning_rate for epoch in model.history_.epochs]
     assert rates == pytest.approx([0.3, 0.24, 0.18, 0.12, 0.06])
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from hstree.report.charts import pareto, short, staircase
 
 from hstree.experiments.results import RowRun, ScoringSpeed, SecondsFromText, Spread
-from hstree.report.charts import pareto, short, staircase
 from hstree.report.plots import curves_of, plots_of
 from hstree.report.table import PageRow, rows_of
 from hstree.training.trainer import Epoch

@@ -3,11 +3,11 @@
 import shlex
 
 import pytest
+from hstree.experiments.entries import Method
+from hstree.experiments.evaluation import corpus_splits
 
 import hstree
 from hstree.experiments import compare, results, words
-from hstree.experiments.entries import Method
-from hstree.experiments.evaluation import corpus_splits
 from hstree.report.recipe import recipe_of
 from hstree.report.table import row_named, rows_of
 from hstree_cli.main import exit_status

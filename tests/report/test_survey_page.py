@@ -3,12 +3,12 @@
 import re
 
 import pytest
+from hstree.experiments.evaluation import corpus_splits
+from hstree.experiments.survey import Speed, SurveyRow, survey
 
 from hstree import build
 from hstree.errors import FileFormatError
 from hstree.experiments import compare, results
-from hstree.experiments.evaluation import corpus_splits
-from hstree.experiments.survey import Speed, SurveyRow, survey
 from hstree.layers.registry import LAYERS
 from hstree.report import write, write_survey
 from hstree.report.answer import answers_of

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hstree.experiments.words import Context, WordFigures, WordTable
 
 from hstree import report
 from hstree.builders import build
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
 from hstree.experiments import results, words
-from hstree.experiments.words import Context, WordFigures, WordTable
 from hstree.tree import Tree
 from tests.report.comparison import leave
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ import pytest
 import hstree
 from hstree import _checkpoints as checkpoints
 from hstree._checkpoints import Checkpoints, State, defaults
-from hstree.experiments.evaluation import Splits, evaluate
-from hstree.experiments.runs import run
+from hstree.data.splits import Splits
 from hstree.layers.registry import LAYERS, layer_spec
 from hstree.models import MODELS, new_model
 from hstree.training import interrupts
@@ -107,16 +105,18 @@ def test_a_state_is_of_the_vectors_that_the_training_began_with(texts, tmp_path,
 
 def test_a_stopped_run_goes_on_and_leaves_no_checkpoints(texts, tmp_path, monkeypatch):
     splits = Splits(*texts, texts[1])
-    spec = spec_of("tree", texts[0])
+    options = {name: value for name, value in SMALL.items() if name != "epochs"}
+    options |= {"stop": hstree.Epochs(SMALL["epochs"]), "speed_rounds": 0}
+    job = "runs/huffman/seed-5"
     stopped_after(monkeypatch, {50})
     with pytest.raises(KeyboardInterrupt):
-        run(spec, splits, tmp_path / "r", **SMALL)
-    assert [p.name for p in (tmp_path / "r").iterdir()] == ["checkpoints"]
-    stopped = run(spec, splits, tmp_path / "r", **SMALL)
-    assert not (tmp_path / "r" / "checkpoints").exists()
-    whole = run(spec, splits, tmp_path / "whole", **SMALL)
-    assert stopped.perplexity == whole.perplexity
-    one, other = (tmp_path / name / "model/weights.safetensors" for name in ("r", "whole"))
+        hstree.compare(splits, ["huffman"], tmp_path / "r", **options)
+    assert [p.name for p in (tmp_path / "r" / job).iterdir()] == ["checkpoints"]
+    stopped = hstree.compare(splits, ["huffman"], tmp_path / "r", **options)
+    assert not (tmp_path / "r" / job / "checkpoints").exists()
+    whole = hstree.compare(splits, ["huffman"], tmp_path / "whole", **options)
+    assert stopped.rows[0].perplexity == whole.rows[0].perplexity
+    one, other = (tmp_path / n / job / "model/weights.safetensors" for n in ("r", "whole"))
     assert one.read_bytes() == other.read_bytes()
 
 
@@ -136,23 +136,6 @@ def test_an_interrupted_validation_is_done_again(texts, tmp_path, monkeypatch):
     assert bits(part) == bits(whole)
     assert part.history_.before > part.history_.epochs[0].seconds
     assert whole.history_.before == 0
-
-
-def test_the_seconds_of_an_evaluation_are_those_before_a_stop_too(texts, tmp_path, monkeypatch):
-    score, calls = trainer_module.score, []
-
-    def slow(*args):
-        calls.append(args)
-        time.sleep(0.3)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return score(*args)
-
-    monkeypatch.setattr(trainer_module, "score", slow)
-    options = {**SMALL, "epochs": 2, "checkpoints": tmp_path / "c"}
-    splits = Splits(texts[0], texts[1], texts[1])
-    evaluate(spec_of("tree", texts[0]), splits, **options)
-    assert evaluate(spec_of("tree", texts[0]), splits, **options).seconds > 0.9
 
 
 def restored(kept):
