@@ -88,10 +88,24 @@ def read_splits(
         words = _in_order_of(train, trees[0])
     splits = Splits(*(split.with_vocabulary(words) for split in splits.as_dict().values()))
     check_words_left(splits.train, "training split", selection)
-    for part in splits.as_dict().values():
-        warn_of_overlap(part)
     for message in shared_lines(splits):
         warn(message)
+    if trees and vocabulary is None and not selection:  # of which `warn_of_trees` tells
+        for part in splits.as_dict().values():
+            warn_of_overlap(part)
+    elif chosen := read_by_vocabulary(splits):
+        warn(f"{chosen} (`hstree vocab --train-split-only`)")
+    return splits
+
+
+def limited(splits: Splits, words: Vocabulary | None, options: Mapping[str, Any]) -> Splits:
+    """Return splits whose words outside `words`, or those that options select, are ``<unk>``."""
+    if words is None and not any(options.values()):
+        return splits
+    if words is None:
+        words = splits.train.select_vocabulary(**options)
+    splits = Splits(*(part.limited_to(words) for part in splits.as_dict().values()))
+    check_words_left(splits.train, "training split", options)
     if chosen := read_by_vocabulary(splits):
         warn(f"{chosen} (`hstree vocab --train-split-only`)")
     return splits
@@ -138,7 +152,8 @@ def warn_of_trees(trees: Mapping[str, Tree], splits: Splits) -> None:
         source = tree.meta.get("input")
         if seen := read_by_layer(source, splits.test):
             is_text = isinstance(source, dict) and source.get("kind") == "corpus"
-            warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
+            seen += " (--train-split-only)" if is_text else ""
+            warn(f"{name}: {seen}" if name else seen)
 
 
 def refuse_options(reason: str, **values: Any) -> None:

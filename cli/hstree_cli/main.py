@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from hstree_cli.commands.bootstrap import bootstrap
 from hstree_cli.commands.build import build
@@ -26,7 +27,7 @@ from hstree_cli.commands.score import score
 from hstree_cli.commands.show import show
 from hstree_cli.commands.stats import stats
 from hstree_cli.commands.vocab import vocab
-from hstree_cli.options import UsageError, option
+from hstree_cli.options import UsageError, flag, option
 from hstree_cli.terminal import (
     BAD_INPUT,
     INTERRUPTED,
@@ -36,8 +37,34 @@ from hstree_cli.terminal import (
     tracebacks,
 )
 
+
+def _without_metavars(params: list[Any]) -> list[Any]:
+    """Leave out the value "<bool>" that Typer shows for switches, which take none."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class Command(TyperCommand):
+    """A command whose help page shows switches without a value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, those of ``--help`` among them."""
+        return _without_metavars(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The program, whose help page shows switches without a value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, those of ``--help`` among them."""
+        return _without_metavars(super().get_params(ctx))
+
+
 app = typer.Typer(
     name="hstree",
+    cls=Group,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -151,7 +178,7 @@ for _panel, _commands in PANELS.items():
     for _command, _examples in _commands:
         _title = f"[bold]Example{'s' * (len(_examples) > 1)}:[/bold]"
         _epilog = "\n\n".join([_title, *_examples])
-        app.command(rich_help_panel=_panel, epilog=_epilog)(_command)
+        app.command(cls=Command, rich_help_panel=_panel, epilog=_epilog)(_command)
 
 #: Environment variable by which a shell asks for completions.
 COMPLETE = "_HSTREE_COMPLETE"
@@ -199,7 +226,10 @@ def exit_status(arguments: Sequence[str]) -> int:
             raise
         is_foreign = isinstance(error, PluginError) and error.__cause__ is not None
         hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
-        complain(f"{error}{hint}")
+        message = str(error)
+        if isinstance(error, OptionError) and error.option is not None and not error.owner:
+            message = f"{flag(error.option)} {error.reason}"
+        complain(f"{message}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
+from hstree._files import recorded_name
 from hstree._options import (
     Option,
     Range,
@@ -92,6 +93,8 @@ class Row(ABC):
         What each of its models is.
     source : Row or None
         The row whose model learns the vectors that this one is built from.
+    made_from : object
+        Record of what a tree that is there already was made from (`hstree.data.provenance`).
     is_flat : bool
         Whether it is one plain flat softmax.
     is_timed : bool
@@ -106,6 +109,7 @@ class Row(ABC):
         self.layer: str | None = None
         self.models, self.single = 1, self
         self.source: Row | None = None
+        self.made_from: object = None
         self.is_flat, self.is_timed = text == FLAT, True
 
     @staticmethod
@@ -313,9 +317,10 @@ class TreeRow(TreeLayerRow):
         method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
         summary = BUILDERS.get(method).summary if method in BUILDERS.names() else ""
         known = options if isinstance(options, dict) else {}
-        text, summary = shlex.quote(name), summary or "A tree from a file."
+        text, summary = shlex.quote(recorded_name(name)), summary or "A tree from a file."
         super().__init__(text, "tree", method or "tree", known, summary)
         self.is_flat, self.is_timed = self.tree.n_nodes <= 1, False
+        self.made_from = self.tree.meta.get("input")
         self._take(over)
 
     @property

@@ -29,6 +29,7 @@ from hstree._files import hash_of, make_folder, read_regular, reading, replacing
 from hstree._npy_format import write_array
 from hstree._typing import Float64
 from hstree._version import __version__
+from hstree.data.provenance import texts
 from hstree.data.splits import Splits, first_tokens, read_by_training, seen
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
@@ -180,6 +181,7 @@ class Runner:
             {
                 "hstree": __version__,
                 "row": str(row),
+                "read": texts(row.made_from),
                 "seed": job.seed,
                 "text": content_of(self.splits),
                 "files": {
@@ -319,6 +321,7 @@ class Runner:
             "hstree": __version__,
             **spec.key(),
             "text": content_of(self.splits),
+            "read": texts(spec.made_from),
             "model": dict(self.config),
             "seed": job.seed,
             "epochs": self.stop.max_epochs,

@@ -1,9 +1,11 @@
 """The program in this process, and small inputs for it."""
 
+import json
 import os
 import random
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,15 @@ class Ran:
     @property
     def warnings(self):
         return [line for line in self.err.splitlines() if line.startswith("hstree: warning: ")]
+
+
+def figures(path):
+    """Return the figures of the one row of a comparison's JSON, and of its text."""
+    document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    (row,) = document["rows"]
+    means = {split: spread["mean"] for split, spread in row["perplexity"].items()}
+    of_text = {name: document[name] for name in ("tokens", "oov", "vocabulary", "unigram")}
+    return {**row, **of_text, "perplexity": means, "epochs": row["jobs"][0]["epochs"]}
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""Arguments that are swapped, listed with commas, or of another kind than the one wanted."""
+"""Arguments that are swapped, or of another kind than the one wanted."""
+
+import shlex
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def model(hstree, tree, corpus):
-    ran = hstree("evaluate", tree, corpus, "--epochs", 0, "--dim", 4, "--save", "model", "-q")
+    ran = hstree("evaluate", tree, corpus, "--epochs", 0, "--dim", 4, "--save", "model")
     assert ran.status == 0, ran.err
     return "model"
 
@@ -14,7 +16,6 @@ def model(hstree, tree, corpus):
 def test_swapped_arguments_are_named(refused, corpus, tree, model):
     for command, first, second in (
         (["evaluate"], tree, corpus),
-        (["evaluate", "--no-train"], model, corpus),
         (["score"], model, corpus),
         (["predict"], model, "w1"),
         (["convert"], tree, "tree.dot"),
@@ -26,33 +27,6 @@ def test_swapped_arguments_are_named(refused, corpus, tree, model):
 def test_a_tree_in_place_of_a_model_says_how_to_train_one(refused, corpus, tree):
     for command in (["predict", tree, "w1"], ["score", tree, corpus], ["sample", tree]):
         refused(*command, status=2, saying=f"`hstree evaluate {tree} CORPUS --save MODEL_DIR`")
-
-
-@pytest.mark.parametrize(
-    ("flag", "value", "repeated"),
-    [
-        ("-m", "huffman,flat", "-m huffman -m flat"),
-        ("-m", "gmm --trees 4, flat", "-m 'gmm --trees 4' -m flat"),
-        ("--layer", "flat,sampled", "--layer flat --layer sampled"),
-        ("--baseline", "kn2,kn3", "--baseline kn2 --baseline kn3"),
-        ("--tree", "a.json,b.json", "--tree a.json --tree b.json"),
-    ],
-)
-def test_names_joined_by_commas_are_to_be_repeated(refused, corpus, flag, value, repeated):
-    ran = refused("compare", corpus, flag, value, "-o", "d", status=2, saying="repeat the option")
-    assert ran.err.endswith(f": {repeated}\n")
-
-
-def test_one_method_or_layer_is_not_several(refused, corpus):
-    several = "`hstree compare CORPUS -m huffman -m gmm -o DIR` compares several"
-    refused("build", corpus, "-m", "huffman,gmm", status=2, saying=several)
-    several = "`hstree compare CORPUS --layer flat --layer nce -o DIR` compares several"
-    refused("evaluate", corpus, "--layer", "flat,nce", status=2, saying=several)
-
-
-def test_a_comma_in_the_value_of_an_option_is_no_list(refused, corpus):
-    layer = "differentiated --bands 20:2,*:1 --unknown 1"
-    refused("compare", corpus, "--layer", layer, "-o", "d", status=2, saying="--unknown")
 
 
 @pytest.fixture
@@ -81,20 +55,20 @@ def test_numbers_in_a_text_do_not_make_it_vectors(hstree, tmp_path, line):
 def test_vectors_without_eos_are_warned_of_with_the_commands_that_mend_it(
     hstree, corpus, glove, refused
 ):
-    ran = hstree("build", "-m", "gmm", "--epsilon", "0.3", glove, "-o", "t.json")
+    ran = hstree("build", "-m", "gmm epsilon=0.3", glove, "-o", "t.json")
     assert ran.status == 0
     (warning,) = ran.warnings
     assert "no <eos>" in warning
     refused("evaluate", "t.json", corpus, saying="hold no <eos>")
     first, second = (part.replace("CORPUS", corpus.name) for part in warning.split("`")[1::2])
-    assert second.startswith("hstree build --method gmm --epsilon 0.3 glove.txt --vocabulary ")
+    assert second.startswith("hstree build --method 'gmm epsilon=0.3' glove.txt --vocabulary ")
     for command in (first, second, "hstree evaluate t.json corpus.txt --epochs 0 --dim 4"):
-        ran = hstree(*command.split()[1:])
+        ran = hstree(*shlex.split(command)[1:])
         assert (ran.status, ran.err) == (0, "")
 
 
 def test_vectors_with_eos_are_not_warned_of(hstree, corpus, tree):
-    arguments = ["--epochs", 0, "--dim", 4, "--vectors-out", "v.npy", "-q"]
+    arguments = ["--epochs", 0, "--dim", 4, "--vectors-out", "v.npy"]
     assert hstree("evaluate", tree, corpus, *arguments).status == 0
     assert hstree("build", "-m", "gmm", "v.npy").err == ""
 
@@ -102,7 +76,7 @@ def test_vectors_with_eos_are_not_warned_of(hstree, corpus, tree):
 def test_the_vocabulary_of_the_training_split_has_no_test_lines(hstree, corpus, tmp_path):
     assert hstree("vocab", corpus, "--train-split-only", "-o", "train.tsv").status == 0
     assert hstree("vocab", corpus, "-o", "all.tsv").status == 0
-    common = ["evaluate", "--layer", "flat", corpus, "--epochs", 0, "--dim", 4, "-q"]
+    common = ["evaluate", "flat", corpus, "--epochs", 0, "--dim", 4]
     assert hstree(*common, "--vocabulary", "train.tsv").err == ""
     (warning,) = hstree(*common, "--vocabulary", "all.tsv").warnings
     assert "test split" in warning

@@ -142,7 +142,7 @@ def test_stats_say_which_trees_the_bounds_are_for(hstree, corpus, tmp_path):
 
 
 def test_stats_say_what_classes_there_are(hstree, corpus):
-    hstree("build", "-m", "classes", "--n-classes", "4", corpus, "-o", "tree.json")
+    hstree("build", "-m", "classes n_classes=4", corpus, "-o", "tree.json")
     out = hstree("stats", "tree.json").out
     assert "classes        4, by exchange\n" in out
     assert "class bigrams  perplexity " in out

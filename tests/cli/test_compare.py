@@ -1,230 +1,184 @@
 """`hstree compare`: the table, what it refuses, and that it goes on after anything."""
 
-import json
 import signal
 import subprocess
 import time
 
 import pytest
-from hstree_cli.result_tables import perplexity_comparison, wordnet_fact
 
 import hstree as library
 from hstree.experiments import results
-from hstree.experiments.significance import Ratio
 from hstree.models.lbl import LogBilinearTrainer
-from tests.experiments.made_up import a_row
-from tests.experiments.test_comparison import timeless
 
 QUICK = ("--dim", "8", "--context", "2", "--epochs", "2", "--batch-size", "64")
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Measure speeds for a moment only, and draw no plots."""
-    monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
-    monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
+@pytest.fixture
+def compare(hstree, corpus):
+    """Compare rows of the corpus into the folder c."""
 
+    def run(*rows, options=()):
+        return hstree("compare", corpus, *rows, "-o", "c", *QUICK, *options)
 
-def test_the_table_has_every_row_in_80_columns(hstree, corpus, tmp_path):
-    long = "gmm --epsilon 0.4 --trees 2 --max-codes 8"
-    ran = hstree(
-        *("compare", corpus, "-m", "random", "-m", long, "-m", "flat", "--baseline", "kn2"),
-        *("--seeds", "2", "-o", "c", *QUICK),
-    )
-    assert (ran.status, ran.err) == (0, "")
-    assert max(map(len, ran.out.splitlines())) <= 80
-    found = results.load(tmp_path / "c")
-    assert [row.name for row in found.rows] == ["random", long, "flat", "kn2"]
-    assert found.options["seeds"] == [0, 1]
-    for row in found.rows:
-        assert f"{row.perplexity['test'].mean:.1f}" in ran.out
-        assert f"{row.to_flat.ratio:.3f}" in ran.out
-        if row.kind == "tree":
-            assert f"{row.tree.scores_per_target:.1f}" in ran.out
-            assert f"{row.tokens_per_second:,.0f}" in ran.out
-    short = "no interval: the test text, 180 tokens, has fewer than 20 blocks of 1,000 tokens"
-    for said in ("± ", " [-] ", short, "41 words", "written to"):
-        assert said in " ".join(ran.out.split())
-    assert (
-        f"Which tree? Of 2 trees and the flat softmax, {found.choice.best} has the lowest "
-        "validation perplexity"
-    ) in " ".join(ran.out.split())
-    assert (tmp_path / "c" / "results.csv").read_text().count("\n") == 5
-
-
-def test_a_tree_may_have_another_layer_over_it(hstree, corpus, tmp_path):
-    given = ("compare", corpus, "-m", "huffman", "-m", "huffman + ngrams", "-m", "flat + ngrams")
-    ran = hstree(*given, "-o", "c", *QUICK)
-    assert (ran.status, ran.err) == (0, "")
-    plain, with_features, flat = results.load(tmp_path / "c").rows
-    assert plain.layer is None
-    assert with_features.layer.name == flat.layer.name == "ngrams"
-    assert with_features.tree == plain.tree
-    assert with_features.parameters > plain.parameters
-    assert not flat.is_flat
-    built = (tmp_path / "c" / row.runs[0].folder / "build.json" for row in (plain, with_features))
-    assert len({file.read_text() for file in built}) == 1  # one build
-    cbow = hstree(*given, "-o", "d", "--model", "cbow", "--epochs", "1")
-    assert cbow.errors == [
-        "hstree: error: huffman + ngrams needs the words before each target; cbow predicts a word "
-        "given window: train a language model, or leave the row out"
-    ]
-    assert hstree(*given, "-o", "c", *QUICK).status == 0
-    again = results.load(tmp_path / "c").rows
-    assert [r.perplexity for r in again] == [r.perplexity for r in (plain, with_features, flat)]
+    return run
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-def test_every_figure_fits_the_terminal(hstree, corpus, tmp_path, monkeypatch, columns):
+def test_every_figure_fits_the_terminal(compare, tmp_path, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
-    methods = ("-m", "gmm --epsilon 0.4 --trees 2", "-m", "wordnet", "-m", "flat")
-    ran = hstree("compare", corpus, *methods, "--seeds", "2", "-o", "c", *QUICK)
+    rows = ("random", "gmm epsilon=0.4 trees=2 max_codes=8", "sampled samples=3", "flat", "kn2")
+    ran = compare(*rows, options=("--seeds", "2"))
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= columns
-    assert "in WordNet share of the training tokens that WordNet has" in " ".join(ran.out.split())
-    assert "* stopped at the limit of 2 epochs" in " ".join(ran.out.split())
-    for row in results.load(tmp_path / "c").rows:
-        _, *own = (  # the first is the plan's
-            line for line in ran.out.splitlines() if line.startswith(f" {row.name[:7]}")
-        )
-        test, cost = row.perplexity["test"], row.from_text
-        assert f" {row.perplexity['valid'].mean:.1f} " in own[0]
-        assert f" {test.mean:.1f} ± {test.sd:.1f}*  2 " in own[0]
-        assert f" {row.parameters} " in own[1] or f"{row.parameters / 1000:#.3g}k" in own[1]
-        assert f" {cost.seconds:.1f} " in own[2]
-        assert own[1].split()[-1] == ("-" if row.in_wordnet is None else "0%")
+    comparison = results.load(tmp_path / "c")
+    assert [row.name for row in comparison.rows] == list(rows)
+    for row in comparison.rows:
+        assert f"{row.test:.1f}" in ran.out
+        assert f"{row.to_flat.ratio:.3f}" in ran.out
+        assert f"{row.parameters:,}" in ran.out
+        if row.training:
+            assert f"{row.training.median:,.0f}" in ran.out
 
 
-def test_the_row_that_is_named_below_the_table_is_bold():
-    drawn = perplexity_comparison([a_row(name="one"), a_row(name="two")], "two")
-    assert [row.style for row in drawn.rows] == [None, "bold"]
+def test_the_answer_and_the_page_come_last(compare):
+    out = compare("huffman", "flat").out
+    assert " ".join(out.split()).endswith("A page to look at: c/report.html")
+    assert f"Use {results.load('c').best.name}: " in out
 
 
-def test_perplexities_on_the_words_of_wordnet_are_told_beside_its_tree():
-    rows = [a_row(name="of it", in_wordnet=0.41, covered=98.12), a_row(name="other", covered=97.0)]
-    ((name, told),) = wordnet_fact(rows)
-    assert name == "in WordNet"
-    assert told.endswith("test perplexity over the tokens of its words: of it 98.1, other 97.0")
-    assert wordnet_fact([a_row(), a_row()]) == []
+def test_what_the_figures_depend_on_is_said(compare):
+    told = " ".join(compare("huffman", "flat", options=("--seeds", "2")).out.split())
+    for saying in (
+        "sample standard deviation over 2 seeds",
+        "huffman, flat: stopped at the limit of epochs",
+        "no interval: fewer than 20 blocks of 1,000 tokens",
+        "tokens train 1,440, valid 180, test 180",
+        "at most 2 epochs; 64 positions a batch",
+    ):
+        assert saying in told
 
 
-def test_an_interval_where_the_text_is_long_enough():
-    """What a table says of one row for the two kinds of test texts."""
-    ratio = Ratio(1.306, 1.278, 1.334, 0.0, 82)
-    unknown = Ratio(1.306, None, None, None, 8)
-    drawn = perplexity_comparison([a_row(to_flat=ratio), a_row(to_flat=unknown)])
-    cells = [list(column.cells) for column in drawn.columns]
-    assert cells[4] == ["1.306 [1.278,1.334]", "1.306 [-]"]
-    assert cells[5] == ["<0.001", "-"]
-
-
-def test_the_last_line_says_where_the_page_is(hstree, corpus, tmp_path):
-    ran = hstree("compare", corpus, "-m", "huffman", "-o", "c", *QUICK)
-    assert ran.out.splitlines()[-1] == "A page to look at: c/report.html"
-
-
-def test_without_flat_there_are_no_ratios(hstree, corpus, tmp_path):
-    ran = hstree("compare", corpus, "-m", "huffman", "-o", "c", *QUICK)
-    assert ran.status == 0
-    (row,) = results.load(tmp_path / "c").rows
-    assert row.to_flat is None
-    assert row.speed_up is None
-    assert "; no tree within 3% of it trains faster" in " ".join(ran.out.split())
-    assert "95% interval" not in ran.out
-
-
-def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(hstree, tree, corpus):
-    # Built with --train-split-only: <unk> is among its labels, and no word of this text is.
-    ran = hstree("compare", corpus, "-m", "flat", "--tree", tree, "-o", "c", *QUICK)
+def test_a_tree_may_have_another_layer_over_it(compare):
+    ran = compare("huffman", "huffman + ngrams", "flat + ngrams")
     assert (ran.status, ran.err) == (0, "")
-    found = results.load("c")
+    plain, features, flat = results.load("c").rows
+    assert (plain.layer, features.layer, flat.layer) == (None, "ngrams", "ngrams")
+    assert features.tree_file == plain.tree_file
+    assert features.parameters > plain.parameters
+    assert features.like == "flat + ngrams"
+
+
+def test_a_new_row_joins_those_in_the_folder(compare):
+    compare("huffman")
+    assert compare("flat").status == 0
+    assert [row.name for row in results.load("c").rows] == ["huffman", "flat"]
+
+
+def test_another_model_in_the_folder_needs_force(compare, refused, corpus):
+    compare("huffman")
+    other = ("compare", corpus, "huffman", "-o", "c", "--dim", "4", "--epochs", "2")
+    refused(*other, saying="its dim is 8, this one's 4; choose another folder, or force")
+    assert compare("huffman", options=("--force",)).status == 0
+
+
+def test_the_plan_lists_jobs_and_trains_nothing(compare, tmp_path):
+    compare("huffman")
+    ran = compare("random", options=("--plan",))
+    assert ran.status == 0
+    assert "1 of 2 jobs are finished" in ran.out
+    assert not (tmp_path / "c" / "runs" / "random").exists()
+
+
+def test_the_time_may_be_bounded_instead_of_the_epochs(hstree, corpus):
+    arguments = ("compare", corpus, "huffman", "flat", "--dim", "4", "-o", "c")
+    assert hstree(*arguments, "--seconds", "1").status == 0
+    assert results.load("c").stop == library.Seconds(seconds=1.0)
+    assert hstree(*arguments, "--minutes", "0.1", "--force").status == 0
+    assert results.load("c").stop == library.Halving(minutes=0.1)
+
+
+def test_a_row_of_cbow_that_needs_the_words_before_is_refused(refused, corpus):
+    given = ("compare", corpus, "huffman + ngrams", "-o", "d", "--model", "cbow", "--epochs", "1")
+    refused(*given, status=2, saying="huffman + ngrams needs the words before each target")
+
+
+def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(compare, tree):
+    # Built with --train-split-only: <unk> is among its labels, and no word of this text is.
+    ran = compare("flat", tree)
+    assert (ran.status, ran.err) == (0, "")
     assert "<unk>" in library.load(tree).labels
-    assert [row.tree.labels for row in found.rows] == [42, 42]
-    # The same words in the same order as ever: nothing is trained again for the tree's sake.
-    before = found.rows[0].runs
-    flat = library.load(f"c/{found.rows[0].tree_file}")
+    assert [row.tree.labels for row in results.load("c").rows] == [42, 42]
+    flat = library.load(f"c/{results.load('c').rows[0].tree_file}")
     counts = dict(zip(flat.labels, flat.counts.tolist(), strict=True))
     assert list(counts) == sorted(counts, key=lambda word: (-counts[word], word))
-    hstree("compare", corpus, "-m", "flat", "--tree", tree, "-o", "c", *QUICK)
-    assert results.load("c").rows[0].runs == before
 
 
-def test_a_tree_over_other_words_is_refused(refused, hstree, tree, corpus):
-    hstree(
-        "build", "-m", "huffman", corpus, "--max-size", "9", "--train-split-only", "-o", "few.json"
-    )
-    given = ("compare", corpus, "--tree", tree, "--tree", "few.json", "-o", "c", *QUICK)
-    refused(*given, saying="few.json is over 9 words")
-    refused("compare", corpus, "--max-size", "9", "--tree", tree, "-o", "c", saying="42 words")
+def test_trees_over_other_words_are_refused(refused, hstree, tree, corpus):
+    few = ("--max-size", "9", "--train-split-only", "-o", "few.json")
+    hstree("build", "-m", "huffman", corpus, *few)
+    refused("compare", corpus, tree, "few.json", "-o", "c", *QUICK, saying="few.json is over 9")
+    refused("compare", corpus, tree, "--min-count", "60", "-o", "c", saying="is over 42 words")
 
 
-def test_a_tree_that_saw_the_test_lines_is_called_out(hstree, corpus):
+def test_a_tree_that_saw_the_test_lines_is_called_out(compare, hstree, corpus):
     hstree("build", "-m", "huffman", corpus, "-o", "seen.json")
-    ran = hstree("compare", corpus, "--tree", "seen.json", "-o", "c", *QUICK)
+    ran = compare("seen.json")
     assert ran.status == 0
-    assert len(ran.warnings) == 2
-    assert "words of the vocabulary were chosen on lines 181 to 200" in ran.warnings[0]
-    assert "seen.json: the tree's builder read lines 181 to 200" in ran.warnings[1]
+    (warning,) = ran.warnings
+    assert "seen.json: the tree's builder read lines 181 to 200" in warning
+    assert "No row is named" in ran.out
 
 
 @pytest.mark.parametrize(
-    ("options", "status", "saying"),
+    ("arguments", "status", "saying"),
     [
-        (("-m", "gmm --arity 3"), 2, "no option --arity for gmm; its own options are"),
-        (("-m", "hufman"), 2, "did you mean 'huffman'"),
-        (("-m", "gmm --tres 4"), 2, "no option --tres for gmm; did you mean '--trees'?"),
-        (("-m", "hufman", "--valid", "none.txt"), 2, "did you mean 'huffman'"),
-        (("--baseline", "kn9"), 2, "kn2 to kn7"),
-        (("-m", "flat", "-m", "flat"), 2, "flat occurs twice"),
-        (("-m", "flat", "--seeds", "0"), 2, "--seeds"),
-        (("-m", "flat", "--dropout", "1"), 2, "dropout"),
-        (("-m", "flat", "--vocabulary", "v.tsv", "--min-count", "2"), 2, "--min-count"),
-        (("--tree", "none.json"), 1, "none.json"),
+        (("gmm arity=3",), 2, "gmm has no option 'arity'"),
+        (("gmm --trees 4",), 2, '"gmm trees=4"'),
+        (("-m", "flat"), 2, "no option -m: rows are arguments"),
+        (("--layer", "sampled"), 2, "rows are arguments"),
+        (("--equal-seconds",), 2, "--seconds S trains every row for the same time"),
+        (("hufman",), 2, "there is no row 'hufman'"),
+        (("kn9",), 2, "kn2 to kn7"),
+        (("flat", "flat"), 2, "flat occurs twice"),
+        (("flat", "--seeds", "0"), 2, "--seeds"),
+        (("flat", "--dropout", "1"), 2, "dropout"),
+        (("flat", "--epochs", "1", "--minutes", "1"), 2, "different rules"),
+        (("flat", "--seconds", "0"), 2, "--seconds is 0; it must be above 0"),
+        (("flat", "--model", "cbow", "--dropout", "0.5"), 2, "cbow has no option --dropout"),
+        (("flat", "--vocabulary", "v.tsv", "--min-count", "2"), 2, "--min-count"),
+        (("none.json",), 1, "none.json"),
     ],
 )
-def test_what_is_refused_is_one_line(refused, corpus, options, status, saying):
-    refused("compare", corpus, "-o", "c", *options, status=status, saying=saying)
-
-
-def test_results_that_cannot_be_written_are_printed(hstree, corpus, tmp_path):
-    (tmp_path / "c" / "results.json").mkdir(parents=True)
-    ran = hstree("compare", corpus, "-m", "huffman", "-o", "c", *QUICK)
-    assert ran.status == 1
-    assert len(ran.errors) == 1
-    assert "c/results.json" in ran.errors[0]
-    assert "Which tree? Of 1 tree, huffman" in ran.out
-    assert "report.html" not in ran.out
+def test_what_is_refused_is_one_line(refused, corpus, arguments, status, saying):
+    refused("compare", corpus, "-o", "c", *arguments, status=status, saying=saying)
 
 
 def test_a_place_that_cannot_be_written(refused, corpus):
-    refused("compare", corpus, "-m", "flat", "-o", "corpus.txt/c", saying="-o")
+    refused("compare", corpus, "flat", "-o", "corpus.txt/c", saying="-o")
 
 
-def test_ctrl_c_says_how_to_go_on(hstree, corpus, tmp_path, monkeypatch):
-    step = LogBilinearTrainer.step
+def test_ctrl_c_says_how_to_go_on(compare, tmp_path, monkeypatch):
+    step, runs = LogBilinearTrainer.step, tmp_path / "c" / "runs"
 
     def interrupted(self, *given):
-        if (tmp_path / "c" / "runs" / "random" / "seed-0" / "result.json").exists():
+        if (runs / "random/seed-0/result.json").exists():
             raise KeyboardInterrupt
         return step(self, *given)
 
-    given = ("compare", corpus, "-m", "random", "-m", "flat", "-o", "c", *QUICK)
     with monkeypatch.context() as patched:
         patched.setattr(LogBilinearTrainer, "step", interrupted)
-        ran = hstree(*given)
+        ran = compare("random", "flat")
     assert ran.status == 130
-    assert "Which tree?" not in ran.out
-    assert "every finished run is kept in c/runs" in ran.errors[0]
-    assert (tmp_path / "c" / "runs" / "random" / "seed-0" / "result.json").exists()
-    assert not (tmp_path / "c" / "runs" / "flat" / "seed-0" / "result.json").exists()
-    assert hstree(*given).status == 0
+    assert ran.out == ""
+    assert "the same command goes on from there" in ran.errors[0]
+    assert not (runs / "flat/seed-0/result.json").exists()
+    assert compare("random", "flat").status == 0
 
 
 @pytest.mark.slow
 def test_killed_in_the_middle_it_ends_with_the_same_table(hstree, corpus, tmp_path, program):
     command, environment = program
-    given = ("compare", str(corpus), "-m", "random", "-m", "gmm", "-m", "flat", "--seeds", "2")
-    given = (*given, "--baseline", "kn2", *QUICK)
+    given = ("compare", str(corpus), "random", "gmm", "flat", "kn2", "--seeds", "2", *QUICK)
     running = subprocess.Popen(
         [*command, *given, "-o", str(tmp_path / "killed")],
         env=environment,
@@ -243,15 +197,10 @@ def test_killed_in_the_middle_it_ends_with_the_same_table(hstree, corpus, tmp_pa
     assert ran.status == 1
     assert "another process is at work" in ran.errors[0]
     finished = list((tmp_path / "killed").glob("runs/*/*/result.json"))
-    assert first in finished
-    assert len(finished) < 6
     kept = {place: place.stat().st_mtime_ns for place in finished}
-
+    assert first in finished
     assert hstree(*given, "-o", "killed").status == 0
     assert {place: place.stat().st_mtime_ns for place in finished} == kept
     assert hstree(*given, "-o", "whole").status == 0
-    killed, whole = (
-        timeless(json.loads((tmp_path / name / "results.json").read_text()))
-        for name in ("killed", "whole")
-    )
-    assert killed == whole
+    killed, whole = (results.load(tmp_path / name).rows for name in ("killed", "whole"))
+    assert [row.perplexity for row in killed] == [row.perplexity for row in whole]

@@ -14,8 +14,8 @@ QUICK = ["--epochs", "1", "--dim", "6"]
 
 @pytest.mark.parametrize("kind", ["cbow", "skipgram"])
 def test_the_vectors_are_those_of_the_library(hstree, tree, corpus, tmp_path, kind):
-    given = ["--tree", tree, "--model", kind, "--window", 2, "--sample", 0.1, "--seed", 3]
-    ran = hstree("embed", corpus, *given, *QUICK, "-o", "v.vec")
+    given = ["--model", f"{kind} window=2 sample=0.1", "--seed", 3]
+    ran = hstree("embed", corpus, tree, *given, *QUICK, "-o", "v.vec")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
     grown = library.load(tree)
@@ -39,7 +39,7 @@ def test_without_a_tree_it_is_huffmans(hstree, corpus, tmp_path):
 
 
 def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
-    ran = hstree("embed", corpus, "--layer", "negative --samples 3", *QUICK, "-o", "v.npy")
+    ran = hstree("embed", corpus, "negative samples=3", *QUICK, "-o", "v.npy")
     assert ran.status == 0, ran.err
     assert "cbow over negative" in ran.out
     text = library.Corpus.read(corpus)
@@ -71,12 +71,13 @@ def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
 
 def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, monkeypatch):
     refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
-    both = ("--tree", tree, "--layer", "flat")
-    refused("embed", corpus, "-o", "v.vec", *both, status=2, saying="give one of them")
-    refused("embed", corpus, "-o", "v.vec", "--layer", "no", status=2, saying="no output layer")
+    refused("embed", corpus, "no", "-o", "v.vec", status=2, saying="there is no row 'no'")
+    refused("embed", corpus, "gmm", "-o", "v.vec", status=2, saying="not one layer that a text")
+    refused("embed", corpus, "--tree", tree, "-o", "v.vec", status=2, saying="row is an argument")
     refused("embed", corpus, "-o", "no/v.vec", saying="no/v.vec")
-    refused("embed", corpus, "-o", "v.vec", "--sample", -1, status=2, saying="sample is -1")
-    saying = "--model lbl: choose cbow or skipgram here; see `hstree embed --help`"
+    odd = ("--model", "cbow sample=-1")
+    refused("embed", corpus, "-o", "v.vec", *odd, status=2, saying="sample is -1")
+    saying = "--model lbl is a language model; `hstree evaluate ROW CORPUS --vectors-out FILE`"
     refused("embed", corpus, "-o", "v.vec", "--model", "lbl", status=2, saying=saying)
     (tmp_path / "v.vec").write_text("mine")
     refused("embed", corpus, "-o", "v.vec", saying="--force")

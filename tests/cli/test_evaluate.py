@@ -5,45 +5,31 @@ import math
 import os
 import stat
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hstree_cli.result_tables import training_facts
 
 import hstree as library
 from hstree.models.lbl import LogBilinearTrainer
+from hstree.training.trainer import Trainer
+from tests.cli.conftest import figures
 
 QUICK = ["--epochs", "2", "--dim", "8", "--context", "2"]
-
-
-def figures(path):
-    return json.loads(path.read_text(), parse_constant=pytest.fail)
 
 
 def test_the_json_has_every_key(hstree, tree, corpus, tmp_path):
     ran = hstree("evaluate", tree, corpus, *QUICK, "--json", "result.json")
     assert (ran.status, ran.err) == (0, "")
     found = figures(tmp_path / "result.json")
-    keys = {"train", "valid", "test", "test_without_oov", "unigram"}
-    assert set(found["perplexity"]) == keys
+    assert set(found["perplexity"]) == {"valid", "test", "test_without_oov"}
     # 200 lines of 8 words and <eos>, cut 80, 10, 10.
     assert found["tokens"] == {"train": 1440, "valid": 180, "test": 180}
     assert set(found["oov"]) == {"train", "valid", "test"}
     assert set(found["vocabulary"]) == {"size", "sha256"}
     assert found["tree"]["sha256"] == library.load(tree).sha256
     assert [epoch["epoch"] for epoch in found["epochs"]] == [1, 2]
-    assert set(found["epochs"][0]) == {
-        "epoch",
-        "train",
-        "valid",
-        "seconds",
-        "tokens_per_second",
-        "learning_rate",
-        "share",
-    }
-    assert found["seconds"] > 0
-    assert found["options"]["dim"] == 8
+    assert found["steps"]["training"] > 0
+    assert json.loads((tmp_path / "result.json").read_text())["options"]["dim"] == 8
     test = found["perplexity"]["test"]
     assert f"{test:,.2f}" in ran.out
     assert "<eos>" in ran.out
@@ -58,8 +44,8 @@ def test_the_untrained_model_is_the_unigram(hstree, tree, corpus, tmp_path):
     total = sum(mass.values())
     test = [word for line in lines[180:] for word in line]
     nll = -sum(math.log(mass[word] / total) for word in test)
-    found = figures(tmp_path / "result.json")["perplexity"]
-    assert found["test"] == pytest.approx(math.exp(nll / len(test)), rel=1e-4)
+    found = figures(tmp_path / "result.json")
+    assert found["perplexity"]["test"] == pytest.approx(math.exp(nll / len(test)), rel=1e-4)
     assert found["unigram"] == pytest.approx(math.exp(nll / len(test)), rel=1e-9)
 
 
@@ -82,12 +68,11 @@ def test_a_saved_model_scores_as_it_did(hstree, tree, corpus, tmp_path):
     test = tmp_path / "test.txt"
     test.write_text("".join(f"{line}\n" for line in corpus.read_text().splitlines()[180:]))
     hstree("evaluate", tree, corpus, *QUICK, "--save", "model", "--json", "trained.json")
-    ran = hstree("evaluate", "model", test, "--no-train", "--json", "scored.json")
-    assert ran.status == 0, ran.err
-    trained, scored = figures(tmp_path / "trained.json"), figures(tmp_path / "scored.json")
+    assert hstree("score", "model", test, "--json", "scored.json").status == 0
+    trained, scored = (tmp_path / name for name in ("trained.json", "scored.json"))
     # The context of the first words differs: before a text's first word stand <eos>.
-    assert scored["perplexity"]["test"] == pytest.approx(trained["perplexity"]["test"], rel=0.05)
-    assert scored["tokens"]["test"] == 180
+    expected = pytest.approx(figures(trained)["perplexity"]["test"], rel=0.05)
+    assert json.loads(scored.read_text())["perplexity"] == expected
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
         "config.json",
         "tree.json",
@@ -106,6 +91,14 @@ def test_vectors_out_has_a_row_for_every_word(hstree, tree, corpus, tmp_path):
     counts = Counter(train)
     assert all(int(line.split("\t")[1]) == counts[line.split("\t")[0]] for line in lines)
     assert hstree("build", "-m", "gmm", "vectors.npy").status == 0
+
+
+@pytest.mark.parametrize("row", ["sampled samples=5", "gmm epsilon=0.4", "huffman + ngrams"])
+def test_any_row_is_evaluated(hstree, corpus, tmp_path, row):
+    ran = hstree("evaluate", row, corpus, *QUICK, "--json", "r.json", "--save", "m")
+    assert (ran.status, ran.err) == (0, "")
+    assert figures(tmp_path / "r.json")["name"] == row
+    assert library.load_model(tmp_path / "m").perplexity(library.Corpus.read(corpus)) < 42
 
 
 def test_two_runs_give_the_same_figures(hstree, tree, corpus, tmp_path):
@@ -175,28 +168,18 @@ def test_words_can_be_left_out(hstree, tree, corpus, tmp_path):
     (tmp_path / "few.tsv").write_text("w0\t1\nw1\t1\n")
     kept = counts["w0"] + counts["w1"] + counts["<eos>"]
     assert oov("--vocabulary", "few.tsv") == 1440 - kept
-    # w0 and <eos> are the two most frequent; <unk> takes the third place.
-    assert oov("--max-size", "3") == 1440 - counts["w0"] - counts["<eos>"]
 
 
-@pytest.mark.parametrize("options", [("--min-count", "9999"), ("--max-size", "2")])
-def test_options_that_leave_no_word_are_named(refused, tree, corpus, options):
-    said = f"{options[0]} {options[1]}: no word but <unk> is left"
-    refused("evaluate", tree, corpus, *options, status=2, saying=f"training split: {said}")
-    refused("bootstrap", corpus, "-o", "runs", *options, status=2, saying=f"training split: {said}")
+def test_options_that_leave_no_word_are_named(refused, tree, corpus):
+    said = "training split: --min-count 9999: no word but <unk> is left"
+    for command in (("evaluate", tree, corpus), ("bootstrap", corpus, "-o", "runs")):
+        refused(*command, "--min-count", "9999", status=2, saying=said)
 
 
-def test_a_vocabulary_that_leaves_no_word_is_named(refused, hstree, tree, corpus, tmp_path):
+def test_a_vocabulary_that_leaves_no_word_is_named(refused, tree, corpus, tmp_path):
     (tmp_path / "far.tsv").write_text("zebra\t3\n")
     saying = "--vocabulary far.tsv: no word but <unk> is left"
     refused("evaluate", tree, corpus, "--vocabulary", "far.tsv", status=2, saying=saying)
-    hstree("evaluate", tree, corpus, "--epochs", "0", "--dim", "4", "--save", "model")
-    scored = ("evaluate", "model", corpus, "--no-train", "--vocabulary", "far.tsv")
-    refused(*scored, status=2, saying=f"corpus.txt: {saying}")
-
-
-def test_a_size_without_room_is_named(refused, tree, corpus):
-    refused("evaluate", tree, corpus, "--max-size", "1", status=2, saying="leaves no room")
 
 
 def test_lower_reads_lower_case(hstree, tree, corpus, tmp_path):
@@ -220,10 +203,28 @@ def test_ctrl_c_keeps_the_best_so_far(hstree, tree, corpus, tmp_path, monkeypatc
     ran = hstree("evaluate", tree, corpus, *QUICK, "--save", "model", "--json", "r.json")
     assert ran.status == 130
     assert len(ran.warnings) == 1
-    found = figures(tmp_path / "r.json")
-    assert found["interrupted"] is True
-    assert len(found["epochs"]) == 1
-    assert hstree("evaluate", "model", corpus, "--no-train").status == 0
+    assert len(figures(tmp_path / "r.json")["epochs"]) == 1
+    assert "interrupted" in ran.out
+    assert hstree("score", "model", corpus, "-o", "lines.tsv").status == 0
+
+
+def test_an_interrupted_evaluation_goes_on(hstree, tree, corpus, tmp_path, monkeypatch):
+    batches, drawn = Trainer.epoch_batches, []
+
+    def interrupted(self, *arguments):
+        for batch in batches(self, *arguments):
+            drawn.append(batch)
+            if len(drawn) == 10:  # six batches an epoch
+                raise KeyboardInterrupt
+            yield batch
+
+    monkeypatch.setattr(Trainer, "epoch_batches", interrupted)
+    assert hstree("evaluate", tree, corpus, *QUICK).status == 130
+    assert hstree("evaluate", tree, corpus, *QUICK, "--json", "again.json").status == 0
+    assert hstree("evaluate", tree, corpus, *QUICK, "--json", "whole.json").status == 0
+    again, whole = (figures(tmp_path / name) for name in ("again.json", "whole.json"))
+    assert again["perplexity"] == whole["perplexity"]
+    assert len(drawn) == 10 + 6 + 12  # the second epoch again, as far as it was not done
 
 
 def test_places_are_refused_before_the_training(refused, tree, corpus, monkeypatch):
@@ -281,14 +282,13 @@ def test_wrong_usage(refused, hstree, tree, corpus, tmp_path):
     ):
         saying = option.removeprefix("--").split("-")[0]
         refused("evaluate", tree, corpus, option, value, status=2, saying=saying)
-    refused("evaluate", tree, corpus, "--no-train", status=2, saying="folder")
+    refused(
+        "evaluate", tree, corpus, "--no-train", status=2, saying="`hstree score MODEL_DIR TEXT`"
+    )
     refused("evaluate", tree, corpus, "--frob", status=2, saying="--frob")
     refused("evaluate", tree, status=2, saying="CORPUS")
     hstree("evaluate", tree, corpus, "--epochs", "0", "--dim", "4", "--save", "model")
-    refused("evaluate", "model", corpus, status=2, saying="--no-train")
-    refused(
-        "evaluate", "model", corpus, "--no-train", "--epochs", "20", status=2, saying="--epochs"
-    )
+    refused("evaluate", "model", corpus, status=2, saying="`hstree score model")
 
 
 @pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])
@@ -301,7 +301,7 @@ def test_a_damaged_model_is_refused(name, damage, refused, hstree, tree, corpus,
         path.unlink()
     else:
         path.write_bytes({"empty": b"", "cut": content[:-20], "binary": bytes(range(256))}[damage])
-    refused("evaluate", "model", corpus, "--no-train", saying=name)
+    refused("score", "model", corpus, "-o", "lines.tsv", saying=name)
 
 
 def test_too_short_a_corpus_says_what_to_do(refused, tree, tmp_path):
@@ -315,27 +315,7 @@ def test_an_interrupt_while_the_trained_model_is_scored_leaves_it_saved(
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hstree.experiments.evaluation.unigram_score", interrupted)
+    monkeypatch.setattr("hstree.experiments.compare.unigram_score", interrupted)
     ran = hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
     assert ran.status == 130
     assert library.LanguageModel.load(tmp_path / "m").dim == 8
-
-
-@pytest.mark.parametrize(
-    ("ended", "said"),
-    [
-        ({"converged": True}, "stopped after 3 epochs: it was no longer falling"),
-        ({"interrupted": True}, "interrupted after 3 epochs"),
-        ({"out_of_time": True}, "out of time in epoch 3"),
-        ({}, "stopped at the limit of 3 epochs"),
-    ],
-)
-def test_which_epoch_was_kept_and_why_a_training_stopped_are_said(ended, said):
-    epochs = [SimpleNamespace(epoch=i + 1, valid=valid) for i, valid in enumerate((9.0, 8.0, 8.5))]
-    how = {"converged": False, "interrupted": False, "out_of_time": None} | ended
-    [(name, text)] = training_facts(SimpleNamespace(epochs=epochs, **how))
-    assert (name, text) == (
-        "training",
-        f"kept epoch 2, of the lowest validation perplexity; {said}",
-    )
-    assert training_facts(SimpleNamespace(epochs=[], **how)) == []

@@ -11,6 +11,7 @@ import pytest
 import hstree as library
 from hstree.errors import FileFormatError
 from hstree_cli.outputs import check_apart
+from tests.cli.conftest import figures
 
 QUICK = ["--epochs", "1", "--dim", "4", "--context", "2"]
 FULL = "/dev/full"
@@ -55,7 +56,7 @@ def test_standard_output_loses_nothing_of_a_training(
     assert ran.returncode == status
     assert ran.stderr == (f"hstree: error: standard output: {reason}\n" if reason else "")
     assert library.LanguageModel.load(tmp_path / "m").tree == library.load(tree)
-    assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
+    assert figures(tmp_path / "r.json")["perplexity"]
     assert len(library.WordVectors.read(tmp_path / "v.npy")) == library.load(tree).n_labels
 
 
@@ -64,8 +65,8 @@ def test_standard_output_loses_nothing_of_a_training(
 @pytest.mark.parametrize(
     ("arguments", "left"),
     [
-        (["bootstrap", "corpus.txt", "-o", "b", *QUICK, "--json", "r.json", "-q"], ["r.json"]),
-        (["compare", "corpus.txt", "-o", "c", *QUICK, "-m", "flat", "-q"], ["c/report.html"]),
+        (["bootstrap", "corpus.txt", "-o", "b", *QUICK], ["b/results.json"]),
+        (["compare", "corpus.txt", "flat", "-o", "c", *QUICK], ["c/report.html"]),
         (["stats", "huffman.json", "--json", "s.json"], ["s.json"]),
         (["score", "m", "other.txt", "--json", "x.json"], ["x.json"]),
         (["predict", "m", "w0 w1", "--json", "p.json"], ["p.json"]),
@@ -84,13 +85,11 @@ def test_every_command_saves_before_it_prints(piped, hstree, tree, tmp_path, arg
 
 def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkeypatch):
     """A figures file that cannot be written loses neither the model nor the table."""
-    from hstree import _files as files
-    from hstree.errors import FileFormatError
 
-    def full(_):
+    def full(*_, **__):
         raise FileFormatError("cannot write r.json: No space left on device")
 
-    monkeypatch.setattr(files, "_finite", full)
+    monkeypatch.setattr("hstree_cli.commands.evaluate.save_figures", full)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1
@@ -114,7 +113,7 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
     assert len(ran.errors) == 2
     assert "m/config.json is not a regular file" in ran.errors[0]
     assert ran.errors[1] == "hstree: error: cannot write v.npy: there is not enough memory"
-    assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
+    assert figures(tmp_path / "r.json")["perplexity"]
     assert "perplexity" in ran.out
 
 
@@ -128,7 +127,7 @@ def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     assert hstree("evaluate", tree, corpus, *QUICK, *saved).status == 130
     assert library.LanguageModel.load(tmp_path / "m")
-    assert json.loads((tmp_path / "r.json").read_text())["perplexity"]
+    assert figures(tmp_path / "r.json")["perplexity"]
 
 
 def test_scored_lines_that_cannot_be_written_lose_no_figures(
@@ -170,7 +169,7 @@ def test_a_corpus_whose_name_is_not_utf8(hstree, latin, tmp_path):
     for arguments in (
         ["build", "-m", "huffman", latin, "--train-split-only", "-o", "t.json"],
         ["evaluate", "t.json", latin, *QUICK, "--json", "r.json", "--save", "m"],
-        ["bootstrap", latin, *QUICK, "-o", "b", "--json", "b.json"],
+        ["bootstrap", latin, *QUICK, "-o", "b"],
         ["score", "m", latin, "--json", "s.json"],
     ):
         ran = hstree(*arguments)
@@ -185,11 +184,11 @@ def test_a_corpus_whose_name_is_not_utf8(hstree, latin, tmp_path):
 def test_trees_and_outputs_whose_names_are_not_utf8(hstree, tree, latin, tmp_path):
     stem = latin.removesuffix(".txt")
     (tmp_path / f"{stem}.json").write_bytes(tree.read_bytes())
-    compared = ["--tree", f"{stem}.json", *QUICK]
-    assert hstree("compare", latin, *compared, "-o", f"{stem}.d").status == 0
+    compared = [f"{stem}.json", *QUICK, "-o", f"{stem}.d"]
+    assert hstree("compare", latin, *compared).status == 0
     found = json.loads((tmp_path / f"{stem}.d" / "results.json").read_text(encoding="utf-8"))
     assert found["corpus"]["test"]["name"] == "caf\\xe9.txt"
-    assert found["rows"][0]["name"] == "caf\\xe9.json"
+    assert found["rows"][0]["kind"] == "tree"
     assert hstree("evaluate", f"{stem}.json", latin, *QUICK, "--save", f"{stem}.m").status == 0
 
 
@@ -200,7 +199,7 @@ REPLACED = [
     "vocab corpus.txt --vocabulary words.tsv -o words.tsv --force",
     "build -m huffman words.json -o words.json --force",
     "build -m huffman corpus.txt --vocabulary words.json -o words.json --force",
-    "build -m classes corpus.txt --vectors-file words.json -o words.json --force",
+    "build -m 'classes vectors_file=words.json' corpus.txt -o words.json --force",
     "evaluate huffman.json corpus.txt --json corpus.txt",
     "evaluate huffman.json corpus.txt --json hard.txt",
     "evaluate huffman.json corpus.txt --json huffman.json",
@@ -208,35 +207,33 @@ REPLACED = [
     "evaluate huffman.json corpus.txt --vectors-out words.npy --vocabulary words.labels.tsv "
     "--force",
     "evaluate m/tree.json corpus.txt --save m",
-    "evaluate m corpus.txt --no-train --json m/config.json",
     "evaluate huffman.json corpus.txt --save m --json m/config.json --force",
-    "bootstrap corpus.txt -o b --json corpus.txt",
-    "bootstrap corpus.txt -o b --vocabulary b/round-0/vectors.labels.tsv",
-    "compare results.csv -m flat -o .",
-    "compare corpus.txt -m flat -o c --vocabulary c/runs/flat/seed-0/vectors.labels.tsv",
-    "compare corpus.txt --tree c/runs/flat/seed-0/tree.json -o c",
+    "bootstrap b/round-0/text.txt -o b",
+    "compare results.csv flat -o .",
+    "compare corpus.txt flat -o c --vocabulary c/runs/flat/seed-0/vectors.labels.tsv",
+    "compare corpus.txt c/runs/flat/seed-0/tree.json -o c",
+    "compare corpus.txt 'classes cluster_by=vectors vectors_file=c/v.npy' -o c",
     "convert huffman.json huffman.json --force",
     "convert huffman.json hard.json --force",
     "convert words.npy x.json --labels x.json --force",
-    "embed corpus.txt --tree huffman.json -o v.npy --vocabulary v.labels.tsv --force",
+    "embed corpus.txt huffman.json -o v.npy --vocabulary v.labels.tsv --force",
     "stats huffman.json --json huffman.json",
     "score m corpus.txt -o corpus.txt",
     "score m corpus.txt --json m/weights.safetensors",
     "score m corpus.txt -o x.tsv --json x.tsv",
     "predict m --contexts corpus.txt --json hard.txt",
     "predict m w0 --json m/tree.json",
+    "predict m w0 --with d/m --json d/m/p.json",
     "report c -o page.html",
     # What lies inside a folder that is read, or in the folder that is written.
-    "build -m classes corpus.txt --vectors-file linked.npy -o alias.json --force",
+    "build -m 'classes vectors_file=linked.npy' corpus.txt -o alias.json --force",
     "score m corpus.txt -o m/lines.tsv",
     "score ens corpus.txt -o ens/models/KEY/config.json",
-    "evaluate --layer flat corpus.txt --vocabulary mv/vocabulary.tsv --save mv",
+    "evaluate flat corpus.txt --vocabulary mv/vocabulary.tsv --save mv",
     "evaluate huffman.json corpus.txt --save .",
-    "evaluate m corpus.txt --no-train --json m/new.json",
-    "compare corpus.txt --tree d/plan.json -o d",
-    "compare d/text.txt -m flat -o d",
+    "compare corpus.txt d/tree.json -o d",
+    "compare d/text.txt flat -o d",
     "report c -o c/runs/page.html",
-    "ensemble d/m m -o d",
 ]
 
 
@@ -254,8 +251,8 @@ def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
     files += [f"d/m/{name}" for name in ("config.json", "weights.safetensors")]
     files += [f"c/runs/flat/seed-0/{name}" for name in ("tree.json", "vectors.labels.tsv")]
     files += ["ens/ensemble.json", "ens/models/KEY/config.json", "mv/vocabulary.tsv"]
-    files += ["d/plan.json", "d/text.txt", "linked.npy"]
-    for name in [*files, "c/results.json", "b/round-0/vectors.labels.tsv"]:
+    files += ["d/tree.json", "d/text.txt", "linked.npy", "c/v.npy", "b/round-0/text.txt"]
+    for name in [*files, "c/results.json"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(tree.read_bytes() if "tree" in name else b"w0\t1\n")
     for link, target in (
@@ -267,7 +264,9 @@ def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
     os.link(corpus, tmp_path / "hard.txt")
     os.link(tree, tmp_path / "hard.json")
     for line in REPLACED:
-        refused(*line.split(), saying="which this command reads or writes, too; choose another")
+        refused(
+            *shlex.split(line), saying="which this command reads or writes, too; choose another"
+        )
 
 
 def test_an_output_is_apart_from_what_is_read(tmp_path, monkeypatch):
@@ -314,9 +313,9 @@ def test_redirected_standard_input_is_not_replaced(hstree, piped, tree, corpus):
 
 
 def test_a_comparison_goes_on_in_its_folder_and_its_models_are_read(hstree, corpus):
-    compared = ["compare", corpus, *QUICK, "-m", "huffman", "-q", "-o", "which"]
-    assert hstree(*compared).status == 0
-    assert hstree(*compared, "-m", "flat").status == 0
+    compared = ["compare", corpus, *QUICK, "-o", "which"]
+    assert hstree(*compared, "huffman").status == 0
+    assert hstree(*compared, "flat").status == 0
     model = "which/runs/huffman/seed-0/model"
     assert hstree("score", model, corpus, "-o", "which/lines.tsv").status == 0
     assert hstree("report", "which", "-o", "which/page.html").status == 0

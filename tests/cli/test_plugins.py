@@ -96,13 +96,8 @@ def test_what_a_builder_says_to_its_user_is_left_as_it_is(refused):
     assert WHOSE not in ran.err
 
 
-def test_an_option_that_the_command_has_itself_is_refused(refused, corpus):
-    said = "its option 'rounds' is one of the command's own"
-    refused("bootstrap", "-m", "clashing", corpus, "-o", "d", saying=said)
-
-
-def test_help_takes_a_docstring_as_it_is(hstree):
-    ran = hstree("build", "-m", "raises", "--help")
+def test_a_docstring_is_shown_as_it_is(hstree):
+    ran = hstree("methods", "raises")
     assert ran.status == 0
     assert "Take [/it] apart." in ran.out
 

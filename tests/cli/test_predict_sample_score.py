@@ -120,11 +120,10 @@ def test_lines_and_words_are_scored_alike(hstree, model, other, tmp_path):
     assert "natural" in ran.out
 
 
-def test_a_text_of_many_batches_is_scored_as_by_evaluate(hstree, model, corpus, tmp_path):
+def test_a_text_of_many_batches_is_scored_as_by_the_library(hstree, model, corpus, tmp_path):
     ran = hstree("score", model, corpus, "--json", "score.json")
-    hstree("evaluate", model, corpus, "--no-train", "--json", "evaluate.json")
     score = json.loads((tmp_path / "score.json").read_text())
-    expected = json.loads((tmp_path / "evaluate.json").read_text())["perplexity"]["test"]
+    expected = library.load_model(model).perplexity(library.Corpus.read(corpus))
     assert score["perplexity"] == pytest.approx(expected, rel=1e-9)
     printed = [line.split("\t") for line in ran.out.splitlines()[: score["lines"]]]
     assert [line[3] for line in printed] == corpus.read_text().splitlines()
@@ -157,7 +156,7 @@ def test_a_text_that_cannot_be_read_to_its_end_is_no_error_of_writing(
         yield
 
     monkeypatch.setattr(library.LanguageModel, "scored", broken)
-    monkeypatch.setattr("hstree.experiments.evaluation.read_by_model", lambda *_: None)
+    monkeypatch.setattr("hstree_cli.commands.score.warn", lambda _: None)
     monkeypatch.setattr("hstree_cli.inputs.warn", lambda _: None)
     said = "cannot read the text: Input/output error"
     refused("score", model, other, *output, "--json", "s.json", saying=said)
@@ -194,4 +193,27 @@ def test_no_file_of_a_model_is_overwritten(refused, model, other, name):
     file = model / name
     refused("predict", model, "w0", "--json", file, saying=name)
     refused("score", model, other, "--json", file, saying=name)
-    refused("evaluate", model, other, "--no-train", "--json", file, saying=name)
+
+
+@pytest.fixture
+def two(hstree, tree, corpus, model):
+    """The folder of another model over the same words."""
+    given = ("--epochs", "1", "--dim", "4", "--seed", "1", "--save", "other-model")
+    assert hstree("evaluate", tree, corpus, *given).status == 0
+    return model, "other-model"
+
+
+def test_several_models_are_averaged(hstree, two, corpus, tmp_path):
+    one, another = two
+    ensemble = library.Ensemble([library.load_model(folder) for folder in two])
+    assert hstree("score", one, corpus, "--with", another, "--json", "s.json").status == 0
+    found = json.loads((tmp_path / "s.json").read_text())["perplexity"]
+    assert found == pytest.approx(ensemble.perplexity(library.Corpus.read(corpus)), rel=1e-9)
+    ((word, _),) = ensemble.predict([["w1"]], 1)[0]
+    assert f" {word} " in hstree("predict", one, "w1", "--with", another, "-k", "1").out
+    assert hstree("sample", one, "--with", another, "--words", "5").status == 0
+
+
+def test_models_over_other_words_are_not_averaged(refused, hstree, model, corpus):
+    hstree("evaluate", "flat", corpus, "--epochs", "0", "--dim", "4", "--save", "small")
+    refused("predict", model, "w1", "--with", "small", status=2, saying="train all over one")

@@ -8,10 +8,14 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from threadpoolctl import threadpool_info
 
 from hstree._compiled import n_threads
 from hstree.builders import builders
+from hstree.layers import LAYERS
+from hstree.models import MODELS
+from hstree_cli.main import app
 
 COMMANDS = [
     "vocab",
@@ -20,9 +24,7 @@ COMMANDS = [
     "evaluate",
     "embed",
     "bootstrap",
-    "recommend",
     "compare",
-    "survey",
     "predict",
     "sample",
     "score",
@@ -31,6 +33,7 @@ COMMANDS = [
     "show",
     "convert",
     "demo",
+    "report",
 ]
 
 
@@ -48,7 +51,7 @@ def test_help_lists_the_commands_in_groups(hstree):
     for name, command in (
         ("Start here", "demo"),
         ("Build trees", "build"),
-        ("Train on trees and other output layers", "evaluate"),
+        ("Train", "evaluate"),
         ("Use a trained model", "predict"),
     ):
         assert re.search(rf"^│ {command} ", groups.pop(name), re.M)
@@ -72,36 +75,24 @@ def test_every_command_has_help_with_an_example(command, hstree):
 
 
 @pytest.mark.parametrize("method", builders())
-def test_every_method_has_help_with_its_options(method, hstree):
-    ran = hstree("build", "--method", method, "--help")
+def test_every_method_is_described_with_its_options(method, hstree):
+    ran = hstree("methods", method)
     assert ran.status == 0
     assert max(map(len, ran.out.splitlines())) <= 80
     for option in builders()[method].options:
-        if option.name != "random_state":
-            assert f"--{option.name.replace('_', '-')}" in ran.out
-    assert "With vectors, --vocabulary" in " ".join(ran.out.split())
-    assert f"{method}: " in ran.out
-    assert f"hstree build --method {method} " in ran.out.split("Example")[1]
+        assert f"{option.name}={option.spelled(option.default)}" in ran.out
 
 
-def test_the_help_of_bootstrap_says_what_it_does_and_what_the_method_does(hstree):
-    out = hstree("bootstrap", "--help").out
-    assert "Grow trees from the word vectors of a model" in out
-    assert f"gmm: {builders()['gmm'].summary}" in " ".join(out.split())
-    out = hstree("bootstrap", "-m", "kmeans", "--help").out
-    assert "kmeans: " in out
-    assert "--method kmeans" in out.split("Example")[1]
-
-
-def test_methods_lists_every_method_with_its_options(hstree):
+def test_methods_lists_every_builder_layer_and_model_in_a_line_or_two(hstree):
     ran = hstree("methods")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= 80
-    for name, builder in builders().items():
-        assert f"{name}  takes {builder.takes_text}" in ran.out
-    assert "--arity  [2]" in ran.out
-    assert "--split adaptive|balanced  [adaptive]" in ran.out
-    assert "--shared-variance  [no]" in ran.out
+    for name in (*builders(), *LAYERS.names(), *MODELS.names(), "kn2 to kn7"):
+        assert re.search(rf"^  {name} ", ran.out, re.M)
+
+
+def test_what_methods_does_not_know_is_refused(refused):
+    refused("methods", "hufman", status=2, saying="did you mean 'huffman'?")
 
 
 def test_a_broken_method_of_another_package_is_a_warning(hstree, monkeypatch):
@@ -126,6 +117,16 @@ def test_results_fit_80_columns(hstree, tree, corpus):
         ran = hstree(*arguments)
         assert ran.status == 0
         assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_there_are_at_most_16_commands_and_130_options_none_above_20():
+    commands = [typer.main.get_command(app), *typer.main.get_command(app).commands.values()]
+    counts = [
+        sum(1 for p in command.params if p.param_type_name == "option") for command in commands
+    ]
+    assert len(commands) - 1 <= 16
+    assert sum(counts) <= 130
+    assert max(counts) <= 20
 
 
 def test_wrong_usage_is_2(refused):
@@ -303,7 +304,7 @@ def test_the_number_of_threads_is_limited_and_restored(hstree, monkeypatch, befo
         return ""
 
     monkeypatch.setattr("hstree_cli.commands.methods._description", look)
-    hstree("--threads", "1", "methods")
+    hstree("--threads", "1", "methods", "gmm")
     assert seen[:2] == [("1", 1), {1}]
     assert os.environ.get("OMP_NUM_THREADS") == before
     ran = hstree("--threads", "0", "methods")

@@ -1,21 +1,12 @@
 """Test lines that something has read before are called out, through every file in between."""
 
-import json
-
 import pytest
 
 import hstree as library
 from hstree.experiments import results
-from hstree.report.answer import conditions_of
+from tests.cli.conftest import figures
 
 QUICK = ("--dim", "4", "--epochs", "1", "--batch-size", "64")
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Measure speeds for a moment only, and draw no plots."""
-    monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
-    monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
 
 
 @pytest.fixture
@@ -54,8 +45,17 @@ def test_a_vocabulary_counted_anew_remembers_by_which_lines_it_was_chosen(done, 
     one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
     done("build", "-m", "huffman", "other.txt", "--vocabulary", "v.tsv", "-o", "corpus.json")
     one(done("evaluate", "corpus.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
-    classes = ("build", "-m", "classes", "other.txt", "--vocabulary", "v.tsv", "-o", "c.json")
-    done(*classes, "--n-classes", "2")
+    classes = (
+        "build",
+        "-m",
+        "classes n_classes=2",
+        "other.txt",
+        "--vocabulary",
+        "v.tsv",
+        "-o",
+        "c.json",
+    )
+    done(*classes)
     one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
 
 
@@ -69,38 +69,29 @@ def test_the_first_lines_alone_call_for_no_warning(done, corpus, tmp_path):
 
 
 def test_vectors_remember_the_training_of_their_model(done, corpus):
-    done("embed", corpus, *QUICK, "-o", "v.npy")
+    done("embed", corpus, "--dim", "4", "--epochs", "1", "-o", "v.npy")
     done("build", "-m", "gmm", "v.npy")
     one(done("evaluate", "tree.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
     # Also as the file of an option, beside a corpus that has none of the lines.
-    by_vectors = ("--cluster-by", "vectors", "--n-classes", "3", "--vectors-file", "v.npy")
-    done("build", "-m", "classes", corpus, "--train-split-only", *by_vectors, "-o", "c.json")
+    classes = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
+    done("build", "-m", classes, corpus, "--train-split-only", "-o", "c.json")
     one(done("evaluate", "c.json", corpus, "--epochs", "0"), BY_FILES, "lines 181 to 200")
 
 
 def test_a_model_remembers_its_training_and_so_do_vectors_of_it(done, tree, corpus, tmp_path):
     train = ("evaluate", tree, corpus, *QUICK, "--save", "m", "--vectors-out", "v.npy")
     assert done(*train, "--json", "r.json") == []
-    assert json.loads((tmp_path / "r.json").read_text())["seen"] is None
-    again = done("evaluate", "m", corpus, "--no-train", "--json", "r.json", "--force")
-    one(again, "the model was trained or validated on lines 1 to 180")
-    assert again[0].endswith(json.loads((tmp_path / "r.json").read_text())["seen"])
-    one(done("score", "m", corpus, "-o", "s.txt"), "the model was trained or validated on")
+    assert figures(tmp_path / "r.json")["seen"] is None
+    one(done("score", "m", corpus, "-o", "s.txt"), "trained or validated on lines 1 to 180")
     done("build", "-m", "gmm", "v.npy", "-o", "g.json")
     assert done("evaluate", "g.json", corpus, "--epochs", "0") == []
-    # What the model was trained on stays with vectors that it makes of another text.
-    (tmp_path / "other.txt").write_text("w1 w2 w3 w0\n" * 20)
-    done("evaluate", "m", "other.txt", "--no-train", "--vectors-out", "o.npy")
-    done("build", "-m", "gmm", "o.npy", "-o", "o.json")
-    whole = ("--valid", "other.txt", "--test", corpus, "--epochs", "0")
-    assert any(BY_FILES in said for said in done("evaluate", "o.json", "other.txt", *whole))
 
 
 def test_a_model_of_a_tree_that_saw_the_text_is_called_out(done, corpus, tmp_path):
     (tmp_path / "other.txt").write_text("w1 w2 w3 w0\n" * 20)
     done("build", "-m", "huffman", corpus)
     done("evaluate", "tree.json", "other.txt", "--epochs", "0", "--save", "m")
-    one(done("evaluate", "m", corpus, "--no-train"), "the tree's builder read lines 1 to 200")
+    one(done("score", "m", corpus, "-o", "s.txt"), "the tree's builder read lines 1 to 200")
 
 
 def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path):
@@ -111,8 +102,8 @@ def test_parts_that_share_lines_are_called_out_everywhere(done, corpus, tmp_path
         "lines 1 to 200 of corpus.txt are in the training split and in the validation split",
     ]
     for command in (
-        ("compare", corpus, "-m", "huffman", "--baseline", "kn2", "-o", "c", *QUICK),
-        ("bootstrap", corpus, "--method", "kmeans", "-o", "b", *QUICK),
+        ("compare", corpus, "huffman", "kn2", "-o", "c", *QUICK),
+        ("bootstrap", corpus, "kmeans", "-o", "b", *QUICK),
     ):
         warnings = done(*command, *same)
         assert len(warnings) == 3
@@ -134,31 +125,29 @@ def test_a_row_of_a_comparison_knows_what_its_tree_has_read(done, tree, corpus, 
     given = ("--vocabulary", "w.tsv", "-o", "c", *QUICK)
     # An equal tree that has read none of the test lines is trained first, and its run kept.
     seen.with_meta({}).save(tmp_path / "clean.json")
-    assert done("compare", corpus, "--tree", "clean.json", *given) == []
+    assert done("compare", corpus, "clean.json", *given) == []
     assert [row.seen for row in results.load(tmp_path / "c").rows] == [None]
     (tmp_path / "clean.json").write_bytes((tmp_path / "seen.json").read_bytes())
-    one(done("compare", corpus, "--tree", "clean.json", "--tree", tree, *given), "clean.json: ")
+    one(done("compare", corpus, "clean.json", tree, *given), "clean.json: ")
     rows = results.load(tmp_path / "c").rows
     assert "the tree's builder read lines 181 to 200" in rows[0].seen
     assert rows[1].seen is None
-    expected = [("test lines read before", f"clean.json: {rows[0].seen}")]
-    conditions = conditions_of(results.load(tmp_path / "c"))
-    assert [fact for fact in conditions if "before" in fact[0]] == expected
+    assert results.load(tmp_path / "c").read_before() == [f"clean.json: {rows[0].seen}"]
 
 
 def test_vectors_that_a_method_names_are_called_out_below_the_table(hstree, done, tree, corpus):
     done("evaluate", tree, corpus, "--test", corpus, "--vectors-out", "v.npy", *QUICK)
-    method = "classes --cluster-by vectors --vectors-file v.npy --n-classes 3"
+    row = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
     vocabulary = ("--vocabulary", "v.labels.tsv")
-    compared = hstree("compare", corpus, "-m", method, *vocabulary, "-o", "c", *QUICK)
+    compared = hstree("compare", corpus, row, *vocabulary, "-o", "c", *QUICK)
     assert compared.status == 0, compared.err
-    assert f"read before {method}: {BY_FILES}" in " ".join(compared.out.split())
+    assert f"read before {row}: {BY_FILES}" in " ".join(compared.out.split())
 
 
 def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, tree, corpus, tmp_path):
     done("vocab", corpus, "--max-size", "20", "-o", "v.tsv")
     chosen = "the words of the vocabulary were chosen on lines 181 to 200"
-    compared = done("compare", corpus, "-m", "huffman", "--vocabulary", "v.tsv", "-o", "c", *QUICK)
+    compared = done("compare", corpus, "huffman", "--vocabulary", "v.tsv", "-o", "c", *QUICK)
     one(compared, chosen)
     assert "made from lines 181 to 200" in results.load(tmp_path / "c").rows[0].seen
     one(done("evaluate", tree, corpus, "--vocabulary", "v.tsv", "--epochs", "0"), chosen)
@@ -166,9 +155,9 @@ def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, tree, corpus,
 
 def test_a_bootstrap_records_the_lines_of_all_its_rounds(done, corpus, tmp_path):
     assert done("bootstrap", corpus, "--rounds", "2", "-o", "b", *QUICK) == []
-    read = library.load(tmp_path / "b" / "round-2" / "tree.json").meta["input"]
+    tree = tmp_path / "b" / results.load(tmp_path / "b").rows[-1].tree_file
+    read = library.load(tree).meta["input"]
     assert [text["lines"] for text in read["texts"]] == [[0, 180]]
-    tree = tmp_path / "b" / "round-2" / "tree.json"
     one(
         done("evaluate", tree, corpus, "--test", corpus, "--epochs", "0")[2:],
         f"{BY_FILES} lines 1 to 180",

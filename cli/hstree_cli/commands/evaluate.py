@@ -23,6 +23,7 @@ from hstree_cli.options import (
     Lower,
     MinCount,
     Model,
+    Quiet,
     Seconds,
     Seed,
     Test,
@@ -41,6 +42,7 @@ from hstree_cli.outputs import check_file, check_folder, files_of_rows, written
 from hstree_cli.terminal import INTERRUPTED, showing_progress, warn
 
 if TYPE_CHECKING:
+    from hstree.experiments.compare import Evaluation
     from hstree.models import Model as TrainedModel
 
 
@@ -71,6 +73,7 @@ def evaluate(
     learning_rate: LearningRate = None,
     dropout: Dropout = None,
     weight_decay: WeightDecay = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train a model with one tree or output layer and print its perplexity.
 
@@ -84,11 +87,10 @@ def evaluate(
     from hstree.data.word_files import labels_path
     from hstree.errors import HstreeError
     from hstree.experiments.compare import evaluate as train
-    from hstree.experiments.results import write_struct
     from hstree.experiments.row import Row
     from hstree.models.files import TREE_FILES
     from hstree_cli.commands.compare import trees_of
-    from hstree_cli.inputs import read_splits, read_vocabulary, warn_of_trees
+    from hstree_cli.inputs import limited, read_splits, read_vocabulary, warn_of_trees
     from hstree_cli.results import print_evaluation
 
     refuse_swapped(ctx, Path(row), corpus, lambda path: is_tree(path) or is_model(path))
@@ -122,13 +124,15 @@ def evaluate(
                 trained.save(save)
                 unsaved = None
 
-    with showing_progress():
+    with showing_progress(quiet):
         trees, choice = trees_of([one]), selection(min_count)
         words = read_vocabulary(vocabulary, **choice)
-        splits = read_splits(
-            corpus, valid, test, lower=lower, vocabulary=words, trees=[*trees.values()], **choice
-        )
-        warn_of_trees(trees, splits)
+        if trees:  # whose labels are the vocabulary, also where fewer words are read
+            splits = read_splits(corpus, valid, test, lower=lower, trees=[*trees.values()])
+            splits = limited(splits, words, choice or {"vocabulary": vocabulary})
+            warn_of_trees(dict.fromkeys([""], *trees.values()), splits)
+        else:
+            splits = read_splits(corpus, valid, test, lower=lower, vocabulary=words, **choice)
         texts = [part.record for part in splits.as_dict().values()]
         key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
@@ -136,13 +140,20 @@ def evaluate(
     fitted = evaluation.model
     with written(
         (unsaved, fitted.save),
-        (json, lambda path: write_struct(path, evaluation.comparison)),
+        (json, lambda path: save_figures(evaluation, path)),
         (vectors_out, lambda path: _save_vectors(fitted, splits.train, path)),
     ):
         print_evaluation(evaluation)
     if evaluation.interrupted:
         raise typer.Exit(INTERRUPTED)
     _remove(work)
+
+
+def save_figures(evaluation: Evaluation, path: Path) -> None:
+    """Write the figures of an evaluation: a comparison of one row."""
+    from hstree.experiments.results import FORMAT, VERSION, write_struct
+
+    write_struct(path, evaluation.comparison, format=FORMAT, version=VERSION)
 
 
 def _save_vectors(model: TrainedModel[Any], train: Any, path: Path) -> None:
