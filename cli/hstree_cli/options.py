@@ -225,7 +225,7 @@ class Resuming:
     @contextmanager
     def applied(self, kept: Iterable[Path] = ()) -> Iterator[None]:
         """Train in the body with these options; remove the folders `kept` first to start anew."""
-        from hstree._checkpoints import defaults
+        from hstree.training.checkpoints import defaults
 
         if self.fresh:
             for folder in kept:

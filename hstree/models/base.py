@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from hstree._checkpoints import Checkpoints
 from hstree._compiled import kernels, numpy_alone
 from hstree._files import hash_of
 from hstree._options import Option, Range, check_fields, options_of
@@ -37,6 +36,7 @@ from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import segment_sums
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
+from hstree.training.checkpoints import Checkpoints
 from hstree.training.scoring import ContextModel, in_text_order, score
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree

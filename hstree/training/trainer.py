@@ -21,7 +21,6 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._checkpoints import Checkpoints, State
 from hstree._tables import TextTable, figure
 from hstree._typing import Array, Integer
 from hstree.data.text_score import perplexity
@@ -30,6 +29,7 @@ from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
 from hstree.training.ahead import ahead
+from hstree.training.checkpoints import Checkpoints, State
 from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
