@@ -300,8 +300,8 @@ class Model(Predictor, Generic[M]):
                 "with hstree.load_model"
             )
         new = self.new_context_model(np.random.default_rng([self.random_state, 0]))
-        taken, own = source.context_model.parameters(), new.parameters()
-        sizes, wanted = _sizes(taken), _sizes(own)
+        old_arrays, new_arrays = source.context_model.parameters(), new.parameters()
+        sizes, wanted = _sizes(old_arrays), _sizes(new_arrays)
         if source.name != self.name or sizes != wanted:
             raise OptionError(
                 f"the vectors of {source.name} ({sizes}) cannot begin the training of {self.name} "
@@ -311,11 +311,11 @@ class Model(Predictor, Generic[M]):
         # (V,) number of each word there, -1 where it has none
         there = np.array([number.get(word, -1) for word in self.spec.labels])
         known = there >= 0
-        for name, array in own.items():
+        for name, array in new_arrays.items():
             if name == "embedding":
-                array[known] = taken[name][there[known]]
+                array[known] = old_arrays[name][there[known]]
             else:
-                array[...] = taken[name]
+                array[...] = old_arrays[name]
         self.context_model = new
 
     def _training_key(self, train: Corpus, valid: Corpus | None, is_warm: bool) -> str:

@@ -307,10 +307,10 @@ class Trainer(ABC, Generic[M]):
     def _report(self, epoch: Epoch, history: History) -> None:
         """Report the end of an epoch; the seconds left are those of all epochs, by the last."""
         if self.seconds is None:
-            place, left = f" of {self.epochs}", (self.epochs - epoch.epoch) * epoch.seconds
+            of_all, left = f" of {self.epochs}", (self.epochs - epoch.epoch) * epoch.seconds
         else:
-            place, left = "", max(0.0, self.seconds - history.seconds)
-        text = f"epoch {epoch.epoch}{place}"
+            of_all, left = "", max(0.0, self.seconds - history.seconds)
+        text = f"epoch {epoch.epoch}{of_all}"
         if epoch.valid is not None:
             text += f", validation {epoch.valid:.1f}"
         progress.report(text, 0.0 if history.converged else left)
