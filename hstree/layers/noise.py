@@ -24,7 +24,7 @@ from hstree.layers import kernels
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.proposals import Unigram, proposal_of
+from hstree.layers.proposals import Ids, Rng, Unigram, proposal_of
 
 #: Number of samples by default; a smaller vocabulary is drawn whole.
 SAMPLES = 100
@@ -116,9 +116,7 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         """Whether the labels drawn depend on the words before each target."""
         return self.proposal.needs_contexts
 
-    def draw(
-        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
-    ) -> Noise:
+    def draw(self, hidden: Array, targets: Integer, contexts: Ids, rng: Rng) -> Noise:
         """Draw labels, and compute how often they and the targets are expected."""
         sampling, proposal = self.sampling, self.proposal
         log_prob_of_target = proposal.log_prob(targets, hidden, contexts)
@@ -147,20 +145,12 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         return expected
 
     def loss(
-        self, hidden: Array, targets: Integer, rng: np.random.Generator
+        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
     ) -> tuple[Float64, Gradients]:
-        """Return the losses (B,) against noise from `rng`, and the gradients of their sum."""
-        return self._loss(hidden, targets, None, rng)
+        """Return the losses (B,) against noise from `rng`, and the gradients of their sum.
 
-    def loss_in_context(
-        self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
-    ) -> tuple[Float64, Gradients]:
-        """Return what `loss` does, with noise that may depend on the contexts (B, n)."""
-        return self._loss(hidden, targets, contexts, rng)
-
-    def _loss(
-        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
-    ) -> tuple[Float64, Gradients]:
+        The noise may depend on the contexts (B, n).
+        """
         noise = self.draw(hidden, targets, contexts, rng)
         logits = CandidateLogits(self.weight, self.bias, hidden, targets, noise.labels)
         target = logits.target - noise.log_expected_target.astype(hidden.dtype)
@@ -172,6 +162,12 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         gradients = logits.backward(grad_target, grad_samples)
         of_proposal = self.proposal.gradients(hidden, targets)
         return losses, Gradients(gradients.hidden, [*gradients.parameters, *of_proposal])
+
+    def loss_in_context(
+        self, hidden: Array, targets: Integer, contexts: Integer, rng: Rng
+    ) -> tuple[Float64, Gradients]:
+        """Return what `loss` does in contexts."""
+        return self.loss(hidden, targets, rng, contexts)
 
     def expected_counts(self, share: Array) -> Float64:
         """Return how often each label is expected among the labels drawn for an item (V,).
