@@ -122,7 +122,7 @@ def test_files_are_replaced_only_by_force(hstree, refused, corpus, tmp_path):
 
 
 def test_a_line_for_each_epoch_where_there_is_no_terminal(hstree, corpus, monkeypatch):
-    monkeypatch.setattr("hstree._progress_display.LINE_PATIENCE", 0.0)
+    monkeypatch.setattr("hstree._displays.LINE_PATIENCE", 0.0)
     loud = [option for option in QUICK if option != "--quiet"]
     ran = hstree("compare", corpus, "-m", "huffman", "-o", "out", *loud)
     lines = [line for line in ran.err.splitlines() if "validation" in line]

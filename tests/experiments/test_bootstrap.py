@@ -7,7 +7,7 @@ import pytest
 
 import hstree
 from hstree import progress
-from hstree._progress_display import Lines
+from hstree._displays import Lines
 from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.experiments.bootstrap import bootstrap, plan_of
 from hstree.experiments.entries import Method
@@ -79,7 +79,7 @@ def test_a_warm_run_is_of_the_vectors_that_it_began_with(splits, tmp_path, train
 
 
 def test_the_time_left_is_that_of_all_rounds(splits, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("hstree._progress_display.LINE_PATIENCE", 0.0)
+    monkeypatch.setattr("hstree._displays.LINE_PATIENCE", 0.0)
     given = {"methods": ["gmm", "kmeans"], "planned": lambda plan: None, **SMALL}
     with progress.shown_by(Lines()):
         done = dict(bootstrap(splits, tmp_path / "b", **given))
