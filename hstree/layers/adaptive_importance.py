@@ -109,14 +109,6 @@ class AdaptiveImportanceSampling(ImportanceSampling):
 class NGramMixture(Proposal):
     """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    counts : int array (V,), optional
-        Training counts; those of the vocabulary by default.
-    memory : float
-        As for `AdaptiveImportanceSampling`.
-
     Attributes
     ----------
     weights : float64 array (groups, components)

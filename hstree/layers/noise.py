@@ -51,32 +51,17 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the labels are drawn that a layer compares its targets with.
+    """How the labels are drawn that a layer compares its targets with; see its options.
 
-    Attributes
-    ----------
-    samples : int
-        k, the number of labels drawn.
-    shared : bool
-        Draw them for the whole batch instead of for each item; a proposal that depends on the
-        context always draws for each.
-    unique : bool
-        Different labels: where the batch shares them, draw until there are k, or all V if there are
-        no more; where each item has its own, leave out repeats among k draws. E(w), the expected
-        number of times that a label is drawn, is ``1 - (1 - Q(w))^n`` for n draws, and without
-        `unique` ``k Q(w)``.
-    proposal : str
-        Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
-        training text), or the file of a tree, whose hierarchical softmax is trained beside.
-    alpha : float
-        Power of the counts in the unigram distribution.
+    E(w), the expected number of times that a label is drawn, is ``k Q(w)``, and among different
+    labels ``1 - (1 - Q(w))^n`` for n draws.
     """
 
-    samples: int = SAMPLES
-    shared: bool = True
-    unique: bool = True
+    samples: int = SAMPLES  # k, the number of labels drawn
+    shared: bool = True  # by the batch; proposals that depend on the context draw for each item
+    unique: bool = True  # shared ones until k are different, others k draws without repeats
     proposal: str = "unigram"
-    alpha: float = 1.0
+    alpha: float = 1.0  # power of the counts in the unigram distribution
 
 
 class NoiseLayer(DenseLayer, TrainingHooks):

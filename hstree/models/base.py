@@ -98,17 +98,8 @@ class Predictor(ABC):
     def predict(self, contexts: Contexts, k: int = 10) -> list[list[tuple[str, float]]]:
         """Return the k most probable words of each context and their probabilities, exactly.
 
-        Parameters
-        ----------
-        contexts : list of lists of str, or int array
-            One list of words for each context; a word outside the vocabulary is read as ``<unk>``.
-        k : int, default 10
-            At least 1; more than V means V.
-
-        Returns
-        -------
-        list of lists of (str, float)
-            For each context, most probable first; ties by label id.
+        Contexts are lists of words, or label ids; a word outside the vocabulary is read as
+        ``<unk>``. Most probable first, ties by label id.
 
         Examples
         --------
