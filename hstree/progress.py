@@ -1,7 +1,7 @@
 """Progress reports of long-running work.
 
-The library reports to a sink, which by default shows nothing. `enable` shows progress in notebooks
-and scripts, as the command line does::
+The library reports to a display, which by default shows nothing. `enable` shows progress in
+notebooks and scripts, as the command line does::
 
     hstree.progress.enable()
 
@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
 
 
-class Task(Protocol):
-    """A running task."""
+class Task:
+    """A running task; this one is not shown."""
 
     def advance(self, amount: float = 1) -> None:
         """Report that `amount` more units are done."""
@@ -29,50 +28,33 @@ class Task(Protocol):
         """Show a short text beside the bar, such as a running perplexity."""
 
 
-class Sink(Protocol):
-    """Display of progress."""
+class Display:
+    """Where progress is shown; this one shows nothing."""
 
     def start(self, title: str, total: float | None, unit: str) -> Task:
-        """Start to display a task of `total` units; None if unknown."""
+        """Start to show a task of `total` units; None if unknown."""
+        return Task()
 
     def stop(self, task: Task) -> None:
-        """Stop displaying a task."""
+        """Stop showing a task."""
 
     def report(self, text: str, left: float | None) -> None:
         """Show an event, and the seconds that are left of the work that it is part of, if known."""
 
 
-class _Silent:
-    def start(self, title: str, total: float | None, unit: str) -> Task:
-        return self
-
-    def stop(self, task: Task) -> None:
-        pass
-
-    def report(self, text: str, left: float | None) -> None:
-        pass
-
-    def advance(self, amount: float = 1) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-
-_SILENT = _Silent()
-#: The sink of all threads where no `shown_by` is running.
-_enabled: Sink = _SILENT
-_sink: ContextVar[Sink | None] = ContextVar("hstree progress", default=None)
+#: The display of all threads where no `shown_by` is running.
+_enabled = Display()
+_display: ContextVar[Display | None] = ContextVar("hstree progress", default=None)
 
 
 def enable() -> None:
     """Show the progress of all tasks from now on, until `disable`.
 
-    A notebook shows a bar for each running task below its cell. A script draws them on standard
-    error where that is a terminal; else it writes a line there for each epoch, with the time left,
-    and for each other task that is done. Tasks of less than half a second are not shown.
+    A notebook with ipywidgets shows a bar for each running task below its cell. A script draws them
+    on standard error where that is a terminal; elsewhere there is a line for each epoch, with the
+    time left, and for each other task that is done. Tasks of less than half a second are not shown.
     """
-    from hstree._progress_display import new_display
+    from hstree._displays import new_display
 
     global _enabled
     _enabled = new_display()
@@ -81,33 +63,33 @@ def enable() -> None:
 def disable() -> None:
     """Show no progress; undoes `enable`."""
     global _enabled
-    _enabled = _SILENT
+    _enabled = Display()
 
 
 @contextmanager
 def task(title: str, total: float | None = None, unit: str = "") -> Iterator[Task]:
     """Report a task of `total` units (None if unknown) while the body runs."""
-    sink = _sink.get() or _enabled
-    running = sink.start(title, total, unit)
+    display = _display.get() or _enabled
+    running = display.start(title, total, unit)
     try:
         yield running
     finally:
-        sink.stop(running)
+        display.stop(running)
 
 
 @contextmanager
-def shown_by(sink: Sink) -> Iterator[None]:
-    """Send all progress reports of the body to `sink`."""
-    token = _sink.set(sink)
+def shown_by(display: Display) -> Iterator[None]:
+    """Send all progress reports of the body to a display."""
+    token = _display.set(display)
     try:
         yield
     finally:
-        _sink.reset(token)
+        _display.reset(token)
 
 
 def report(text: str, left: float | None = None) -> None:
     """Report an event, such as the end of an epoch, and the seconds that are left, if known."""
-    (_sink.get() or _enabled).report(text, left)
+    (_display.get() or _enabled).report(text, left)
 
 
 @contextmanager
@@ -122,17 +104,17 @@ def counted(task: Task, total: float, per_token: float) -> Iterator[None]:
     per_token : float
         Units of each token.
     """
-    counting = _Counting((_sink.get() or _enabled), task, total, per_token)
+    counting = _Counting((_display.get() or _enabled), task, total, per_token)
     with shown_by(counting):
         yield
     counting.add(total)
 
 
-class _Counting:
-    """Sink that passes everything on, and adds tokens to a task up to a total."""
+class _Counting(Display):
+    """Display that passes everything on, and adds tokens to a task up to a total."""
 
-    def __init__(self, sink: Sink, task: Task, total: float, per_token: float) -> None:
-        self._sink, self._task, self._left, self._per_token = sink, task, total, per_token
+    def __init__(self, display: Display, task: Task, total: float, per_token: float) -> None:
+        self._shown_by, self._task, self._left, self._per_token = display, task, total, per_token
 
     def add(self, amount: float) -> None:
         amount = min(amount, self._left)
@@ -140,17 +122,17 @@ class _Counting:
         self._task.advance(amount)
 
     def start(self, title: str, total: float | None, unit: str) -> Task:
-        shown = self._sink.start(title, total, unit)
+        shown = self._shown_by.start(title, total, unit)
         return _Counted(shown, self, self._per_token if unit == "tokens" else 0.0)
 
     def stop(self, task: Task) -> None:
-        self._sink.stop(task.shown if isinstance(task, _Counted) else task)
+        self._shown_by.stop(task.shown if isinstance(task, _Counted) else task)
 
     def report(self, text: str, left: float | None) -> None:
-        self._sink.report(text, left)
+        self._shown_by.report(text, left)
 
 
-class _Counted:
+class _Counted(Task):
     """Task whose units are added to another."""
 
     def __init__(self, shown: Task, to: _Counting, per_unit: float) -> None:

@@ -131,15 +131,8 @@ def _shown(quiet: bool) -> Iterator[None]:
     if quiet:
         yield
         return
+    from hstree._displays import new_display
     from hstree.progress import shown_by
 
-    if not sys.stderr.isatty():
-        from hstree._progress_display import Lines
-
-        with shown_by(Lines()):
-            yield
-        return
-    from hstree._progress_bars import ProgressBars
-
-    with ProgressBars(Output(stderr=True)) as bars, shown_by(bars.sink):
+    with shown_by(new_display(Output(stderr=True))):
         yield

@@ -96,10 +96,11 @@ class AdaptiveImportanceSampling(ImportanceSampling):
         """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
         self.proposal.observe(share)
 
-    def _loss(
-        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    def loss(
+        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
     ) -> tuple[Float64, Gradients]:
-        result = super()._loss(hidden, targets, contexts, rng)
+        """Return what `ImportanceSampling.loss` does, then fit the mixture to the samples."""
+        result = super().loss(hidden, targets, rng, contexts)
         # All samples of a batch are of the same mixture.
         self.proposal.update()
         return result
@@ -107,14 +108,6 @@ class AdaptiveImportanceSampling(ImportanceSampling):
 
 class NGramMixture(Proposal):
     """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    counts : int array (V,), optional
-        Training counts; those of the vocabulary by default.
-    memory : float
-        As for `AdaptiveImportanceSampling`.
 
     Attributes
     ----------

@@ -108,7 +108,8 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         self._waiting = np.zeros((), np.int64)
         self._grad_spelled: Array = np.zeros((self.n_labels, dim), dtype)
         self._kept: _Features | None = None
-        self._kept_weight: _Weight | None = None
+        #: features, copies of the correction, and the output vectors made from both
+        self._kept_weight: tuple[_Features, dict[str, Array], Array] | None = None
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -131,16 +132,12 @@ class CnnSoftmax(DenseLayer, TrainingHooks):
         vectors were computed from, which takes far less time than computing the vectors.
         """
         features, kept = self._features(), self._kept_weight
-        if (
-            kept is None
-            or kept.features is not features
-            or not _equal(self._correction, kept.sources)
-        ):
+        if kept is None or kept[0] is not features or not _equal(self._correction, kept[1]):
             weight = features.spelled
             if self._correction:
                 weight = weight + self._correction["correction"] @ self._correction["basis"]
-            kept = self._kept_weight = _Weight(_copies(self._correction), features, weight)
-        return kept.weight
+            kept = self._kept_weight = features, _copies(self._correction), weight
+        return kept[2]
 
     def prepare(self, train: Windows) -> None:
         """Start a training: gradients of an earlier one are dropped."""
@@ -249,15 +246,6 @@ class _Features:
     features: Array  # (V, features)
     source: Int32  # (V, features) n-gram that has the largest value
     spelled: Array  # (V, d) projection of the features
-
-
-@dataclass(frozen=True)
-class _Weight:
-    """Output vectors, and what they were computed from."""
-
-    sources: dict[str, Array]  # copies of the correction's parameters
-    features: _Features
-    weight: Array  # (V, d)
 
 
 def _copies(arrays: dict[str, Array]) -> dict[str, Array]:

@@ -23,7 +23,7 @@ from hstree.layers.noise import (
     Sampling,
     softmax_objective,
 )
-from hstree.layers.proposals import Samples
+from hstree.layers.proposals import Ids, Rng, Samples
 
 
 class ImportanceSampling(NoiseLayer):
@@ -105,9 +105,10 @@ class ImportanceSampling(NoiseLayer):
     def adapt(self, share: Array) -> None:
         """Learn from the normalised weights (B, k) of the first samples of a batch."""
 
-    def _loss(
-        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    def loss(
+        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
     ) -> tuple[Float64, Gradients]:
+        """Return ``ln Z - s_t`` with Z estimated, or computed, and the gradients of the sum."""
         losses, grad_hidden = np.empty(len(targets)), np.zeros_like(hidden)
         parts: list[Sequence[ParameterGradient]] = []
         left = np.arange(len(targets))  # items without an estimate

@@ -18,6 +18,7 @@ from hstree.layers.noise import (
     binary_curvature,
     binary_objective,
 )
+from hstree.layers.proposals import Ids, Rng
 
 
 class NegativeSampling(NoiseLayer):
@@ -77,10 +78,11 @@ class NegativeSampling(NoiseLayer):
         samples[hits] = -np.inf
         return binary_objective(target, samples)
 
-    def _loss(
-        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
+    def loss(
+        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
     ) -> tuple[Float64, Gradients]:
-        losses, gradients = super()._loss(hidden, targets, contexts, rng)
+        """Return the losses against noise, and gradients without those of fixed biases."""
+        losses, gradients = super().loss(hidden, targets, rng, contexts)
         if self.biases:
             return losses, gradients
         trained = [g for g in gradients.parameters if g.name != "bias"]

@@ -79,17 +79,17 @@ class NgramFeatures:
             for length in range(1, min(words, train.context) + 1):
                 known = np.flatnonzero(number >= 0)
                 farthest = _column(train, -length)[known]
-                distinct, place = numbered(number[known] * n_labels + farthest)
-                grams, count = np.unique(place * n_labels + target[known], return_counts=True)
-                place_of_gram, label = np.divmod(grams[count >= min_count], n_labels)
-                used = _first_of_runs(place_of_gram)  # ascending, as the n-grams are
+                distinct, occurrence = numbered(number[known] * n_labels + farthest)
+                grams, count = np.unique(occurrence * n_labels + target[known], return_counts=True)
+                context_of_gram, label = np.divmod(grams[count >= min_count], n_labels)
+                used = _first_of_runs(context_of_gram)  # ascending, as the n-grams are
                 number_of = np.full(len(distinct), -1)
                 number_of[used] = start[-1] + np.arange(len(used))
-                number[known] = number_of[place]
+                number[known] = number_of[occurrence]
                 # whole contexts at a time, so that keys ascend from one part to the next
-                cuts = np.searchsorted(place_of_gram, place_of_gram[SOME::SOME])
+                cuts = np.searchsorted(context_of_gram, context_of_gram[SOME::SOME])
                 for some in map(slice, [0, *cuts], [*cuts, len(label)]):
-                    of_some = number_of[place_of_gram[some]]
+                    of_some = number_of[context_of_gram[some]]
                     keys.append(_keys(of_some, label[some], codes, n_rows))
                 contexts.append(distinct[used])
                 start.append(start[-1] + len(used))
@@ -214,10 +214,10 @@ def _first_of_runs(ascending: Int64) -> Int64:
 
 def summed(index: Int64, values: Array, n_features: int) -> tuple[Int64, Array]:
     """Return the features that occur, ascending, and the sum of the values (P,) of each."""
-    distinct, place = (
+    distinct, slot = (
         touched_rows(index, n_features)
         if n_features < DENSE * len(index)
         else np.unique(index, return_inverse=True)
     )
-    sums: Array = np.bincount(place, weights=values, minlength=len(distinct))
+    sums: Array = np.bincount(slot, weights=values, minlength=len(distinct))
     return distinct, sums.astype(values.dtype)

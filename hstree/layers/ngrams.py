@@ -249,7 +249,7 @@ class FeatureWideNodes(WideNodes):
     def __init__(self, batch: FeaturePass, taken: Decisions) -> None:
         self._batch = batch
         # features of each block, by its first visit
-        self._found: dict[int, list[tuple[Int64, Int64, Int64]]] = {}
+        self._kept: dict[int, list[tuple[Int64, Int64, Int64]]] = {}
         layer = batch.layer
         super().__init__(layer._scratch, layer.weight, layer.bias, batch.hidden, taken)
 
@@ -266,9 +266,9 @@ class FeatureWideNodes(WideNodes):
 
     def _features(self, block: Block) -> list[tuple[Int64, Int64, Int64]]:
         """Return the visits, branches and indices of the features of a block, by their words."""
-        if (found := self._found.get(block.visits.start)) is None:
+        if (features := self._kept.get(block.visits.start)) is None:
             number, rows = self._batch.number[self.item[block.visits]], block.rows
             in_range = self._batch.layer.features.in_range(number, rows.start, rows.stop)
-            found = [(item, row - rows.start, index) for item, row, index in in_range]
-            self._found[block.visits.start] = found
-        return found
+            features = [(item, row - rows.start, index) for item, row, index in in_range]
+            self._kept[block.visits.start] = features
+        return features

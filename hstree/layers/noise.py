@@ -24,7 +24,7 @@ from hstree.layers import kernels
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
 from hstree.layers.hooks import TrainingHooks
-from hstree.layers.proposals import Unigram, proposal_of
+from hstree.layers.proposals import Ids, Rng, Unigram, proposal_of
 
 #: Number of samples by default; a smaller vocabulary is drawn whole.
 SAMPLES = 100
@@ -51,32 +51,17 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the labels are drawn that a layer compares its targets with.
+    """How the labels are drawn that a layer compares its targets with; see its options.
 
-    Attributes
-    ----------
-    samples : int
-        k, the number of labels drawn.
-    shared : bool
-        Draw them for the whole batch instead of for each item; a proposal that depends on the
-        context always draws for each.
-    unique : bool
-        Different labels: where the batch shares them, draw until there are k, or all V if there are
-        no more; where each item has its own, leave out repeats among k draws. E(w), the expected
-        number of times that a label is drawn, is ``1 - (1 - Q(w))^n`` for n draws, and without
-        `unique` ``k Q(w)``.
-    proposal : str
-        Distribution that they are drawn from: "unigram", "uniform", "bigram", "kn" (n-grams of the
-        training text), or the file of a tree, whose hierarchical softmax is trained beside.
-    alpha : float
-        Power of the counts in the unigram distribution.
+    E(w), the expected number of times that a label is drawn, is ``k Q(w)``, and among different
+    labels ``1 - (1 - Q(w))^n`` for n draws.
     """
 
-    samples: int = SAMPLES
-    shared: bool = True
-    unique: bool = True
+    samples: int = SAMPLES  # k, the number of labels drawn
+    shared: bool = True  # by the batch; proposals that depend on the context draw for each item
+    unique: bool = True  # shared ones until k are different, others k draws without repeats
     proposal: str = "unigram"
-    alpha: float = 1.0
+    alpha: float = 1.0  # power of the counts in the unigram distribution
 
 
 class NoiseLayer(DenseLayer, TrainingHooks):
@@ -116,9 +101,7 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         """Whether the labels drawn depend on the words before each target."""
         return self.proposal.needs_contexts
 
-    def draw(
-        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
-    ) -> Noise:
+    def draw(self, hidden: Array, targets: Integer, contexts: Ids, rng: Rng) -> Noise:
         """Draw labels, and compute how often they and the targets are expected."""
         sampling, proposal = self.sampling, self.proposal
         log_prob_of_target = proposal.log_prob(targets, hidden, contexts)
@@ -147,20 +130,12 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         return expected
 
     def loss(
-        self, hidden: Array, targets: Integer, rng: np.random.Generator
+        self, hidden: Array, targets: Integer, rng: Rng, contexts: Ids = None
     ) -> tuple[Float64, Gradients]:
-        """Return the losses (B,) against noise from `rng`, and the gradients of their sum."""
-        return self._loss(hidden, targets, None, rng)
+        """Return the losses (B,) against noise from `rng`, and the gradients of their sum.
 
-    def loss_in_context(
-        self, hidden: Array, targets: Integer, contexts: Integer, rng: np.random.Generator
-    ) -> tuple[Float64, Gradients]:
-        """Return what `loss` does, with noise that may depend on the contexts (B, n)."""
-        return self._loss(hidden, targets, contexts, rng)
-
-    def _loss(
-        self, hidden: Array, targets: Integer, contexts: Integer | None, rng: np.random.Generator
-    ) -> tuple[Float64, Gradients]:
+        The noise may depend on the contexts (B, n).
+        """
         noise = self.draw(hidden, targets, contexts, rng)
         logits = CandidateLogits(self.weight, self.bias, hidden, targets, noise.labels)
         target = logits.target - noise.log_expected_target.astype(hidden.dtype)
@@ -172,6 +147,12 @@ class NoiseLayer(DenseLayer, TrainingHooks):
         gradients = logits.backward(grad_target, grad_samples)
         of_proposal = self.proposal.gradients(hidden, targets)
         return losses, Gradients(gradients.hidden, [*gradients.parameters, *of_proposal])
+
+    def loss_in_context(
+        self, hidden: Array, targets: Integer, contexts: Integer, rng: Rng
+    ) -> tuple[Float64, Gradients]:
+        """Return what `loss` does in contexts."""
+        return self.loss(hidden, targets, rng, contexts)
 
     def expected_counts(self, share: Array) -> Float64:
         """Return how often each label is expected among the labels drawn for an item (V,).

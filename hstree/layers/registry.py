@@ -238,16 +238,7 @@ def _content(value: Any) -> Any:
 
 
 def layer_spec(source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> LayerSpec:
-    """Specify an output layer.
-
-    Parameters
-    ----------
-    source : Tree or Vocabulary
-        Source of the layer: its labels, and a tree's nodes.
-    layer : str, default "tree"
-        Name of a registered layer.
-    **options
-        Those of the layer; the others have their defaults.
+    """Specify an output layer by the name of a registered one; other options have their defaults.
 
     Raises
     ------

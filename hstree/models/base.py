@@ -18,7 +18,6 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from hstree._checkpoints import Checkpoints
 from hstree._compiled import kernels, numpy_alone
 from hstree._files import hash_of
 from hstree._options import Option, Range, check_fields, options_of
@@ -37,6 +36,7 @@ from hstree.layers.hooks import hooks_of
 from hstree.layers.kernels import segment_sums
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
+from hstree.training.checkpoints import Checkpoints
 from hstree.training.scoring import ContextModel, in_text_order, score
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
@@ -98,17 +98,8 @@ class Predictor(ABC):
     def predict(self, contexts: Contexts, k: int = 10) -> list[list[tuple[str, float]]]:
         """Return the k most probable words of each context and their probabilities, exactly.
 
-        Parameters
-        ----------
-        contexts : list of lists of str, or int array
-            One list of words for each context; a word outside the vocabulary is read as ``<unk>``.
-        k : int, default 10
-            At least 1; more than V means V.
-
-        Returns
-        -------
-        list of lists of (str, float)
-            For each context, most probable first; ties by label id.
+        Contexts are lists of words, or label ids; a word outside the vocabulary is read as
+        ``<unk>``. Most probable first, ties by label id.
 
         Examples
         --------
@@ -306,8 +297,8 @@ class Model(Predictor, Generic[M]):
                 "with hstree.load_model"
             )
         new = self.new_context_model(np.random.default_rng([self.random_state, 0]))
-        taken, own = source.context_model.parameters(), new.parameters()
-        sizes, wanted = _sizes(taken), _sizes(own)
+        old_arrays, new_arrays = source.context_model.parameters(), new.parameters()
+        sizes, wanted = _sizes(old_arrays), _sizes(new_arrays)
         if source.name != self.name or sizes != wanted:
             raise OptionError(
                 f"the vectors of {source.name} ({sizes}) cannot begin the training of {self.name} "
@@ -317,11 +308,11 @@ class Model(Predictor, Generic[M]):
         # (V,) number of each word there, -1 where it has none
         there = np.array([number.get(word, -1) for word in self.spec.labels])
         known = there >= 0
-        for name, array in own.items():
+        for name, array in new_arrays.items():
             if name == "embedding":
-                array[known] = taken[name][there[known]]
+                array[known] = old_arrays[name][there[known]]
             else:
-                array[...] = taken[name]
+                array[...] = old_arrays[name]
         self.context_model = new
 
     def _training_key(

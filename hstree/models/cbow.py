@@ -39,14 +39,6 @@ class CBOW(Word2Vec):
 class MeanOfWindow(WindowModel):
     """Mean vectors of the words around a position.
 
-    Parameters
-    ----------
-    words : sequence of str, length V
-        The labels in their order.
-    dim : int
-        d, the length of the vectors.
-    rng : numpy.random.Generator
-
     Attributes
     ----------
     embedding : float32 array (V, d)

@@ -22,7 +22,6 @@ import msgspec
 import numpy as np
 
 from hstree import progress
-from hstree._checkpoints import Checkpoints, State
 from hstree._tables import TextTable, figure
 from hstree._text import plural
 from hstree._typing import Array, Integer
@@ -32,6 +31,7 @@ from hstree.errors import FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.layers.hooks import hooks_of
 from hstree.training.ahead import ahead
+from hstree.training.checkpoints import Checkpoints, State
 from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
@@ -321,10 +321,10 @@ class Trainer(ABC, Generic[M]):
     def _report(self, epoch: Epoch, history: History) -> None:
         """Report the end of an epoch; the seconds left are those of all epochs, by the last."""
         if self.seconds is None:
-            place, left = f" of {self.epochs}", (self.epochs - epoch.epoch) * epoch.seconds
+            of_all, left = f" of {self.epochs}", (self.epochs - epoch.epoch) * epoch.seconds
         else:
-            place, left = "", max(0.0, self.seconds - history.seconds)
-        text = f"epoch {epoch.epoch}{place}"
+            of_all, left = "", max(0.0, self.seconds - history.seconds)
+        text = f"epoch {epoch.epoch}{of_all}"
         if epoch.valid is not None:
             text += f", validation {epoch.valid:.1f}"
         progress.report(text, 0.0 if history.converged else left)

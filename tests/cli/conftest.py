@@ -45,7 +45,7 @@ def hstree(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     # A busy machine would otherwise add lines of progress to standard error.
     for patience in ("LINE_PATIENCE", "LONG_TASK"):
-        monkeypatch.setattr(f"hstree._progress_display.{patience}", float("inf"))
+        monkeypatch.setattr(f"hstree._displays.{patience}", float("inf"))
 
     def run(*arguments):
         capsys.readouterr()

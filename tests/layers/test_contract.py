@@ -23,6 +23,7 @@ from hstree.layers.flat import FlatSoftmax
 from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
 from hstree.tree import Tree
+from tests.layers.gradients import assert_slopes, dense
 from tests.plugins import example_plugins
 from tests.texts import corpus_of, fitted, markov_lines
 
@@ -47,6 +48,8 @@ SOURCES = {
 }
 #: Options with which a layer takes part too, over the first of its sources.
 VARIANTS = {
+    "nce": [{"shared": False}, {"ranking": True, "proposal": "uniform"}],
+    "importance": [{"samples": 5, "limit": 40, "effective": 8}],
     "adaptive": [{"cutoffs": "2,5", "factor": 2.0}],
     "differentiated": [{"bands": "2:2,5:1,*:1", "projected": p} for p in (True, False)],
 }
@@ -152,23 +155,12 @@ def test_gradients_agree_with_finite_differences(spec):
     losses, gradients = loss()
     assert losses.shape == (7,)
     assert gradients.hidden.shape == hidden.shape
-    dense = {"hidden": gradients.hidden} | {
-        name: np.zeros_like(array) for name, array in layer.parameters().items()
-    }
     touched = {name: np.zeros(len(array), int) for name, array in arrays.items()}
     for g in gradients.parameters:
-        dense[g.name][g.rows] += g.values
         touched[g.name][g.rows] += 1
     assert all(times.max(initial=0) <= 1 for times in touched.values())
-    for number, (name, array) in enumerate(arrays.items()):
-        along = 1e-5 * np.random.default_rng(number).standard_normal(array.shape)
-        array += along
-        above = loss()[0].sum()
-        array -= 2 * along
-        below = loss()[0].sum()
-        array += along
-        slope = (dense[name] * along).sum()
-        assert 2 * slope == pytest.approx(above - below, rel=1e-5, abs=1e-9), name
+    slopes = dense(layer, gradients)
+    assert_slopes(arrays, slopes, lambda: loss()[0].sum(), rel=1e-5, abs=1e-9)
 
 
 @every_layer
@@ -258,36 +250,37 @@ def splits(tmp_path_factory):
     return type(splits)(*(part.with_vocabulary(vocabulary) for part in parts))
 
 
+def unigram(splits):
+    return unigram_score(splits.test, splits.train.counts).perplexity
+
+
 def made_over(text, kind):
     return hstree.build("huffman", text) if kind.takes is Tree else text.vocabulary
 
 
-with example_plugins():
-    every_model = pytest.mark.parametrize("model", MODELS.all())
 OPTIONS = {"dim": 8, "epochs": 2, "batch_size": 64}
+with more_layers():
+    #: Every layer under the language model; every other model over a tree and without one.
+    TRAINED = [("lbl", layer) for layer in LAYERS.all()]
+    TRAINED += [(model, layer) for model in MODELS.all() for layer in ("tree", "dense")]
 
 
-@every_model
-@pytest.mark.parametrize("layer", ["tree", "dense"])
-def test_every_model_trains_on_every_layer(layer, model, splits, tmp_path):
+@pytest.mark.parametrize(("model", "layer"), sorted(set(TRAINED)))
+def test_the_same_seed_gives_the_same_bytes_and_they_the_same_model(model, layer, splits, tmp_path):
     spec = layer_spec(made_over(splits.train, LAYERS.get(layer)), layer)
-    options = OPTIONS | {"model": model}
-    untrained = fitted(spec, splits, **options | {"epochs": 0}).perplexity(splits.test)
-    unigram = unigram_score(splits.test, splits.train.counts).perplexity
-    assert untrained == pytest.approx(unigram, rel=1e-4)
+    untrained = new_model(spec, model=model, **OPTIONS | {"epochs": 0}).fit(splits.train)
+    assert untrained.perplexity(splits.test) == pytest.approx(unigram(splits), rel=1e-4)
     for name in ("one", "two"):
-        trained = fitted(spec, splits, **options)
+        trained = new_model(spec, model=model, **OPTIONS).fit(splits.train, splits.valid)
         trained.save(tmp_path / name)
-    assert trained.perplexity(splits.test) < 0.99 * untrained
+    assert trained.perplexity(splits.test) < 0.99 * untrained.perplexity(splits.test)
     for file in ("config.json", spec.file, "weights.safetensors"):
         one, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
         assert one == two
     again = load(tmp_path / "one")
-    assert again.spec.key() == trained.spec.key()
-    assert again.config() == trained.config()
+    assert (again.spec.key(), again.config()) == (trained.spec.key(), trained.config())
     np.testing.assert_array_equal(again.nll(splits.test), trained.nll(splits.test))
-    words = again.predict([["w1", "w2"]], 3)[0]
-    assert words == trained.predict([["w1", "w2"]], 3)[0]
+    assert again.predict([["w1", "w2"]], 3) == trained.predict([["w1", "w2"]], 3)
 
 
 def test_layers_of_other_options_have_other_keys(splits):

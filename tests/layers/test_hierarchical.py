@@ -11,11 +11,11 @@ from scipy.special import log_softmax
 from scipy.stats import chisquare
 
 from hstree.errors import OptionError
-from hstree.layers import hierarchical, kernels, node_groups
+from hstree.layers import hierarchical, node_groups
 from hstree.layers import top_k as search
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from hstree.tree.codes import Codes
+from tests.layers.gradients import assert_slopes, dense
 from tests.strategies import random_children, trees
 
 LITERATURE = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])
@@ -106,57 +106,10 @@ def test_nll_is_minus_log_prob_of_the_target(tree, seed, all_dense):
 def test_gradients_agree_with_finite_differences(tree, seed, all_dense):
     with wide_nodes_dense(all_dense):
         layer, rng = random_layer(tree, seed)
-        check_gradients(layer, rng)
-
-
-def check_gradients(layer, rng, batch=7, step=1e-5):
-    """Compare the gradients with the slope of the loss along a random direction."""
-    hidden = rng.standard_normal((batch, 3))
-    targets = rng.integers(0, layer.tree.n_labels, batch)
-    along_hidden = rng.standard_normal(hidden.shape)
-    along_weight = rng.standard_normal(layer.weight.shape)
-    along_bias = rng.standard_normal(layer.bias.shape)
-    _, gradients = layer.loss(hidden, targets)
-    slope = (gradients.hidden * along_hidden).sum()
-    along = {"node_weight": along_weight, "node_bias": along_bias}
-    times = {name: np.zeros(len(layer.weight), int) for name in along}
-    for g in gradients.parameters:
-        times[g.name][g.rows] += 1
-        slope += (g.values * along[g.name][g.rows]).sum()
-    assert max(of_name.max(initial=0) for of_name in times.values()) <= 1
-    weight, bias = layer.weight, layer.bias
-    ends = []
-    for sign in (step, -step):
-        layer.weight, layer.bias = weight + sign * along_weight, bias + sign * along_bias
-        ends.append(layer.nll(hidden + sign * along_hidden, targets).sum())
-    layer.weight, layer.bias = weight, bias
-    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-6)
-
-
-def test_a_planted_wrong_sign_is_caught(monkeypatch):
-    right = kernels.binary_decision
-    monkeypatch.setattr(
-        kernels, "binary_decision", lambda z, left: (right(z, left)[0], -right(z, left)[1])
-    )
-    layer, rng = random_layer(LITERATURE, 0)
-    with pytest.raises(AssertionError):
-        check_gradients(layer, rng)
-
-
-def test_a_dropped_last_decision_is_caught(monkeypatch):
-    whole = Codes.expand
-
-    def without_last(self, labels):
-        expansion = whole(self, labels)
-        kept = np.ones(len(expansion.edge), bool)
-        kept[expansion.decision_start[1:] - 1] = False
-        start = expansion.decision_start - np.arange(len(expansion.decision_start))
-        return type(expansion)(expansion.code_start, start, expansion.edge[kept])
-
-    monkeypatch.setattr(Codes, "expand", without_last)
-    layer, rng = random_layer(LITERATURE, 0)
-    hidden = np.repeat(rng.standard_normal((1, 3)), 4, axis=0)
-    assert np.exp(-layer.nll(hidden, np.arange(4))).sum() > 1.5
+        hidden, targets = rng.standard_normal((7, 3)), rng.integers(0, tree.n_labels, 7)
+        slopes = dense(layer, layer.loss(hidden, targets)[1])
+        arrays = {"hidden": hidden, **layer.parameters()}
+        assert_slopes(arrays, slopes, lambda: layer.nll(hidden, targets).sum(), rel=1e-5, abs=1e-9)
 
 
 def test_a_product_over_codes_is_not_the_sum():

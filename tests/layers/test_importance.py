@@ -9,6 +9,7 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import SymmetricWindows, Windows
 from hstree.errors import InputError, OptionError
 from hstree.layers.registry import layer_spec
+from tests.layers.gradients import assert_slopes, dense, softmax_gradients
 from tests.texts import corpus_of, markov_lines
 
 COUNTS = np.array([50, 20, 10, 8, 4, 4, 2, 1, 1, 0])
@@ -25,20 +26,6 @@ def new(name="importance", words=WORDS, dtype=np.float64, batch=6, **options):
         parameter[...] = rng.standard_normal(parameter.shape)
     hidden = rng.standard_normal((batch, 3)).astype(dtype)
     return layer, hidden, rng.integers(0, len(words), batch)
-
-
-def dense(layer, gradients):
-    """Return the gradients with respect to the parameters as whole arrays."""
-    result = {name: np.zeros_like(array) for name, array in layer.parameters().items()}
-    for g in gradients.parameters:
-        result[g.name][g.rows] += g.values
-    return result
-
-
-def softmax_gradients(layer, hidden, targets):
-    error = np.exp(layer.log_prob(hidden))
-    error[np.arange(len(targets)), targets] -= 1
-    return {"weight": error.T @ hidden, "bias": error.sum(axis=0)}, error @ layer.weight
 
 
 def as_drawn(monkeypatch, layer):
@@ -104,8 +91,8 @@ def test_samples_are_drawn_until_they_are_worth_enough(name, exact_target, monke
     assert 0 < len(left) < 100
     # The others get the softmax.
     np.testing.assert_allclose(losses[left], layer.nll(hidden[left], targets[left]), rtol=1e-9)
-    _, exact = softmax_gradients(layer, hidden[left], targets[left])
-    np.testing.assert_allclose(gradients.hidden[left], exact, atol=1e-12)
+    exact = softmax_gradients(layer, hidden[left], targets[left])
+    np.testing.assert_allclose(gradients.hidden[left], exact["hidden"], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -115,10 +102,9 @@ def test_without_enough_samples_it_is_the_softmax(name, monkeypatch):
     losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
     expected = -log_softmax(hidden @ layer.weight.T + layer.bias, axis=1)
     np.testing.assert_allclose(losses, expected[np.arange(6), targets], rtol=1e-10)
-    rows, of_hidden = softmax_gradients(layer, hidden, targets)
-    np.testing.assert_allclose(gradients.hidden, of_hidden, atol=1e-12)
-    for parameter, values in dense(layer, gradients).items():
-        np.testing.assert_allclose(values, rows[parameter], atol=1e-12)
+    exact = softmax_gradients(layer, hidden, targets)
+    for name, values in dense(layer, gradients).items():
+        np.testing.assert_allclose(values, exact[name], atol=1e-12)
 
 
 @pytest.mark.parametrize("exact_target", [False, True])
@@ -128,15 +114,13 @@ def test_mean_gradients_approach_those_of_the_softmax(name, exact_target):
     for samples in (20, 10_000):
         options = {"samples": samples, "limit": 1 << 20, "effective": 1}
         layer, hidden, targets = new(name, exact_target=exact_target, **options)
-        rows, of_hidden = softmax_gradients(layer, hidden, targets)
-        total = dict.fromkeys(("weight", "bias", "hidden"), 0)
+        exact = softmax_gradients(layer, hidden, targets)
+        total = dict.fromkeys(exact, 0)
         for seed in range(100):
             _, gradients = layer.loss(hidden, targets, np.random.default_rng(seed))
             for parameter, values in dense(layer, gradients).items():
                 total[parameter] += values / 100
-            total["hidden"] += gradients.hidden / 100
-        rows["hidden"] = of_hidden
-        distance.append(max(np.abs(total[key] - rows[key]).max() for key in rows))
+        distance.append(max(np.abs(total[key] - exact[key]).max() for key in exact))
     assert distance[1] < 0.03
     assert distance[1] < distance[0] / 3
 
@@ -144,20 +128,6 @@ def test_mean_gradients_approach_those_of_the_softmax(name, exact_target):
 def test_a_limit_below_the_first_samples_is_refused():
     with pytest.raises(OptionError, match="limit is 100, below the 101 samples"):
         new(samples=101, limit=100)
-
-
-@pytest.mark.parametrize("options", [{"samples": 5, "limit": 40, "effective": 8}, {}])
-@pytest.mark.parametrize("name", NAMES)
-def test_float32_and_few_words(name, options):
-    one = Vocabulary([EOS], [3])
-    for words in (WORDS, Vocabulary([EOS, "a"], [3, 1]), one):
-        layer, hidden, targets = new(name, words, np.float32, **options)
-        losses, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
-        arrays = [gradients.hidden, *(g.values for g in gradients.parameters)]
-        assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
-        assert np.isfinite(losses).all()
-        assert all(np.isfinite(array).all() for array in arrays)
-    np.testing.assert_allclose(losses, 0, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -180,16 +150,9 @@ def test_gradients_agree_with_finite_differences_in_context(kind, windows):
             layer.proposal._restart()
         return layer.loss_in_context(hidden, targets, contexts, np.random.default_rng(0))
 
-    _, gradients = loss()
-    slopes = {"hidden": gradients.hidden, **dense(layer, gradients)}
-    for number, (parameter, array) in enumerate({"hidden": hidden, **layer.parameters()}.items()):
-        along = 1e-6 * np.random.default_rng(number).standard_normal(array.shape)
-        array += along
-        above = loss()[0].sum()
-        array -= 2 * along
-        below = loss()[0].sum()
-        array += along
-        assert 2 * (slopes[parameter] * along).sum() == pytest.approx(above - below, rel=1e-4)
+    slopes = dense(layer, loss()[1])
+    arrays = {"hidden": hidden, **layer.parameters()}
+    assert_slopes(arrays, slopes, lambda: loss()[0].sum(), size=1e-6, rel=1e-4)
 
 
 def test_a_mixture_without_memory_survives_samples_that_are_all_the_target(windows):
@@ -273,11 +236,11 @@ def test_a_tree_is_a_proposal(tmp_path):
         samples=2000, effective=1, limit=2000, proposal=str(tmp_path / "tree.json")
     )
     layer.check()
-    rows, of_hidden = softmax_gradients(layer, hidden, targets)
+    exact = softmax_gradients(layer, hidden, targets)
     mean = 0
     for seed in range(50):
         _, gradients = layer.loss(hidden, targets, np.random.default_rng(seed))
         mean += gradients.hidden / 50
-    np.testing.assert_allclose(mean, of_hidden, atol=0.1)
+    np.testing.assert_allclose(mean, exact["hidden"], atol=0.1)
     arrays = layer.training_parameters()
-    assert {g.name for g in gradients.parameters} == arrays.keys() > rows.keys()
+    assert {g.name for g in gradients.parameters} == arrays.keys() > {"weight", "bias"}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
-from tests.layers.test_noise import dense, drawn
-from tests.layers.test_sampled import softmax_gradients
+from tests.layers.gradients import dense, softmax_gradients
+from tests.layers.test_noise import drawn
 
 
 def samples_of(layer, hidden, seed):

@@ -7,8 +7,9 @@ from scipy.special import expit
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.proposals import Samples
 from hstree.layers.registry import layer_spec
+from tests.layers.gradients import dense
 from tests.layers.test_nce import samples_of
-from tests.layers.test_noise import dense, drawn
+from tests.layers.test_noise import drawn
 
 
 def step_of_word2vec(vectors, h, target, negatives):

@@ -15,6 +15,7 @@ from hstree.layers.registry import layer_spec
 from hstree.models import load, new_model
 from hstree.tree import Tree
 from hstree.tree.weight_rows import NARROW
+from tests.layers.gradients import assert_slopes, dense
 from tests.needs import NUMBA
 from tests.texts import corpus_of
 
@@ -142,22 +143,10 @@ def test_gradients_in_context_agree_with_finite_differences(text, kind):
     def loss():
         return layer.loss_in_context(hidden, targets, contexts, np.random.default_rng(0))
 
-    _, gradients = loss()
+    slopes = dense(layer, loss()[1])
+    assert np.count_nonzero(slopes["feature_weight"]) > 10
     arrays = {"hidden": hidden, **layer.parameters()}
-    dense = {name: np.zeros_like(array) for name, array in arrays.items()}
-    dense["hidden"] += gradients.hidden
-    for g in gradients.parameters:
-        dense[g.name][g.rows] += g.values
-    assert np.count_nonzero(dense["feature_weight"]) > 10
-    rng, h = np.random.default_rng(2), 1e-6
-    for name, array in arrays.items():
-        direction = rng.standard_normal(array.shape)
-        array += h * direction
-        above = loss()[0].sum()
-        array -= 2 * h * direction
-        below = loss()[0].sum()
-        array += h * direction
-        assert (above - below) / (2 * h) == pytest.approx((dense[name] * direction).sum(), rel=1e-6)
+    assert_slopes(arrays, slopes, lambda: loss()[0].sum(), size=1e-6, rel=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -198,14 +187,9 @@ def check_compiled(layer, windows):
         expected, wanted = after.loss(hidden, targets)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(after.nll(hidden, targets), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(gradients.hidden, wanted.hidden, rtol=1e-4, atol=1e-5)
-    for name, array in layer.parameters().items():
-        both = np.zeros((2, *array.shape))
-        for of_one, some in zip(both, (gradients, wanted), strict=True):
-            for g in some.parameters:
-                if g.name == name:
-                    of_one[g.rows] += g.values
-        np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-5)
+    expected = dense(layer, wanted)
+    for name, array in dense(layer, gradients).items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-5)
     check_search(after, hidden)
 
 

@@ -7,24 +7,10 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import OptionError
 from hstree.layers.noise import CandidateLogits, repeats
 from hstree.layers.registry import layer_spec
-from hstree.models import MODELS
-from tests.texts import fitted
+from tests.layers.gradients import dense
 
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 WORDS = Vocabulary([EOS, *"abcdefg"], COUNTS)
-#: Layers, and options that change what they compute.
-LAYERS = [
-    ("sampled", {}),
-    ("nce", {}),
-    ("nce", {"shared": False}),
-    ("nce", {"samples": 10, "shared": False, "unique": False}),
-    ("nce", {"ranking": True, "proposal": "uniform"}),
-    ("negative", {}),
-    ("negative", {"biases": False}),
-]
-every_layer = pytest.mark.parametrize(
-    ("name", "options"), LAYERS, ids=lambda value: str(value).replace(" ", "")
-)
 
 
 def drawn(name, options, batch=7, dim=4, seed=0):
@@ -35,16 +21,6 @@ def drawn(name, options, batch=7, dim=4, seed=0):
     if options.get("biases", True):
         layer.bias += rng.standard_normal(layer.bias.shape)
     return layer, rng.standard_normal((batch, dim)), rng.integers(0, 8, batch)
-
-
-def dense(layer, gradients):
-    """Return all gradients as arrays of the parameters' shapes."""
-    arrays = {"hidden": gradients.hidden}
-    for name, array in layer.parameters().items():
-        arrays[name] = np.zeros_like(array)
-    for g in gradients.parameters:
-        arrays[g.name][g.rows] += g.values
-    return arrays
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -67,19 +43,6 @@ def test_candidate_logits_are_those_of_all_labels(shared):
     np.testing.assert_allclose(actual["hidden"], of_all @ layer.weight)
     np.testing.assert_allclose(actual["weight"], of_all.T @ hidden)
     np.testing.assert_allclose(actual["bias"], of_all.sum(axis=0))
-
-
-@pytest.mark.slow
-@every_layer
-@pytest.mark.parametrize("model", MODELS.all())
-def test_every_model_learns(name, options, model, zipf_splits):
-    spec = layer_spec(zipf_splits.train.vocabulary, name, **options)
-    fit = {"model": model, "dim": 8, "epochs": 2, "batch_size": 64}
-    untrained, trained = (
-        fitted(spec, zipf_splits, **fit | {"epochs": epochs}).perplexity(zipf_splits.test)
-        for epochs in (0, 2)
-    )
-    assert trained < 0.99 * untrained
 
 
 def test_more_different_samples_than_labels_are_refused_but_the_default():

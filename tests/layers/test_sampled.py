@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from tests.layers.test_noise import dense, drawn
+from tests.layers.gradients import dense, softmax_gradients
+from tests.layers.test_noise import drawn
 
 
 def tensorflow_loss(weight, bias, hidden, targets, labels, expected, expected_target):
@@ -66,14 +67,3 @@ def test_the_mean_gradient_approaches_that_of_the_softmax():
         distance.append(np.linalg.norm(np.mean(means, axis=0) - wanted) / np.linalg.norm(wanted))
     assert distance[0] > 1.5 * distance[1] > 3 * distance[2]
     assert distance[2] < 0.05
-
-
-def softmax_gradients(layer, hidden, targets):
-    """Return the gradients of the summed negative log-likelihood."""
-    error = np.exp(layer.log_prob(hidden))
-    error[np.arange(len(targets)), targets] -= 1
-    return {
-        "hidden": error @ layer.weight,
-        "weight": error.T @ hidden,
-        "bias": error.sum(axis=0),
-    }

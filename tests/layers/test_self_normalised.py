@@ -9,6 +9,7 @@ from hstree.errors import OptionError
 from hstree.layers import dense
 from hstree.layers.registry import layer_spec
 from hstree.training.adagrad import RowAdagrad
+from tests.layers.gradients import dense as gradients_of
 
 WORDS = Vocabulary([f"w{i}" for i in range(9)], [5, 0, 9, 1, 30, 2, 2, 4, 1])
 DIM = 4
@@ -21,14 +22,6 @@ def drawn(name, batch=12, **options):
     for parameter in layer.parameters().values():
         parameter += rng.standard_normal(parameter.shape)
     return layer, rng.standard_normal((batch, DIM)), rng.integers(0, 3, batch)
-
-
-def dense_gradients(layer, gradients):
-    """Return the gradients of all parameters, and with respect to the hidden vectors, as arrays."""
-    arrays = {name: np.zeros_like(array) for name, array in layer.parameters().items()}
-    for g in gradients.parameters:
-        arrays[g.name][g.rows] += g.values
-    return arrays | {"hidden": gradients.hidden}
 
 
 def assert_close(one, two, **tolerance):
@@ -73,7 +66,7 @@ def test_gradients_are_those_of_torch():
     (nll + 0.7 * scores.logsumexp(1).square().sum()).backward()
     _, gradients = layer.loss(hidden, targets, np.random.default_rng(0))
     expected = {name: leaf.grad.numpy() for name, leaf in leaves.items()}
-    assert_close(dense_gradients(layer, gradients), expected, rtol=1e-9, atol=1e-12)
+    assert_close(gradients_of(layer, gradients), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["self-normalised", "infrequent"])
@@ -83,7 +76,7 @@ def test_blocks_of_a_batch_change_nothing(name, monkeypatch):
     monkeypatch.setattr(dense, "TABLE_LIMIT", 5 * len(WORDS))
     in_blocks, some_gradients = layer.loss(hidden, targets, np.random.default_rng(0))
     np.testing.assert_allclose(in_blocks, losses, rtol=1e-12)
-    one, two = (dense_gradients(layer, g) for g in (gradients, some_gradients))
+    one, two = (gradients_of(layer, g) for g in (gradients, some_gradients))
     assert_close(one, two, rtol=1e-12, atol=1e-12)
 
 
@@ -92,7 +85,7 @@ def test_large_scores_do_not_overflow():
     layer.bias += 500
     losses, gradients = layer.loss(np.ones((2, DIM), np.float32), np.array([0, 1]), None)
     np.testing.assert_allclose(losses, -layer.log_prob(np.zeros((1, DIM)))[0, :2] + 25_000, 1e-4)
-    assert all(np.isfinite(a).all() for a in dense_gradients(layer, gradients).values())
+    assert all(np.isfinite(a).all() for a in gradients_of(layer, gradients).values())
 
 
 def test_training_brings_ln_z_to_zero():
@@ -128,7 +121,7 @@ def test_with_all_targets_it_is_self_normalised_around_its_centre():
         some.loss(hidden, targets, np.random.default_rng(0)) for some in (layer, centred)
     )
     np.testing.assert_allclose(losses, expected, rtol=1e-9)
-    one, two = dense_gradients(layer, gradients), dense_gradients(centred, others)
+    one, two = gradients_of(layer, gradients), gradients_of(centred, others)
     assert_close(one, two, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(layer.log_normaliser(hidden), centred.log_normaliser(hidden))
     np.testing.assert_allclose(layer.log_prob(hidden), centred.log_prob(hidden))
@@ -143,8 +136,8 @@ def test_the_mean_over_subsets_is_the_loss_of_all_targets(fraction):
     expected, gradients = every.loss(hidden, targets, rng)
     mean = np.mean([losses for losses, _ in passes], axis=0)
     np.testing.assert_allclose(mean, expected, rtol=0.25)
-    found = [dense_gradients(layer, g) for _, g in passes]
-    for name, array in dense_gradients(every, gradients).items():
+    found = [gradients_of(layer, g) for _, g in passes]
+    for name, array in gradients_of(every, gradients).items():
         values = np.array([some[name] for some in found])
         error = 5 * values.std(axis=0) / np.sqrt(len(values)) + 1e-9
         assert (np.abs(values.mean(axis=0) - array) < error).all(), name

@@ -7,6 +7,7 @@ from scipy.special import log_softmax
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.layers.registry import layer_spec
+from tests.layers.gradients import assert_slopes
 from tests.texts import corpus_of
 
 WORDS = Vocabulary([EOS, *"abcdefghi"], np.array([50, 20, 10, 8, 4, 4, 2, 1, 1, 0]))
@@ -79,14 +80,12 @@ def test_gradients_agree_with_finite_differences():
     for _, _, gradients, _ in partitions(layer, some):
         for g in gradients.parameters:
             dense[g.name][g.rows] += g.values
-    for number, (name, array) in enumerate(arrays.items()):
-        along = 1e-5 * np.random.default_rng(number).standard_normal(array.shape)
-        total = []
-        for step in (1, -2):
-            array += step * along
-            total.append(sum(losses.sum() for _, losses, _, _ in partitions(layer, some)))
-        array += along
-        assert 2 * (dense[name] * along).sum() == pytest.approx(total[0] - total[1], rel=1e-6)
+    assert_slopes(
+        arrays,
+        dense,
+        lambda: sum(losses.sum() for _, losses, _, _ in partitions(layer, some)),
+        rel=1e-6,
+    )
 
 
 def test_the_correction_leaves_the_exact_softmax_in_place(tmp_path):

@@ -87,17 +87,6 @@ def test_the_order_of_labels_changes_nothing(markov):
     assert one == pytest.approx(two, rel=1e-4)
 
 
-def test_the_same_seed_gives_the_same_model(markov, tmp_path):
-    train, valid, _, _ = markov
-    options = {**SMALL, "epochs": 1, "dropout": 0.2}
-    for name in ("one", "two"):
-        LanguageModel(hstree.build("huffman", train), **options).fit(train, valid).save(
-            tmp_path / name
-        )
-    for file in ("config.json", "tree.json", "weights.safetensors"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
 def test_a_warm_start_begins_with_the_vectors_of_the_same_words(markov):
     train, valid, test, _ = markov
     old = LanguageModel(hstree.build("huffman", train), **SMALL).fit(train, valid)

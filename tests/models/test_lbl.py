@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hstree.models.lbl import LogBilinear
-from tests.models.trainers import slope
+from tests.layers.gradients import assert_slopes
 
 
 def random_model(full, n_words=7, dim=4, context=3):
@@ -36,11 +36,10 @@ def test_gradients_agree_with_finite_differences(full):
 
     hidden, vectors = model.forward(contexts)
     words, grad_position = model.backward(contexts, vectors, hidden - target)
-    along_embedding = rng.standard_normal(model.embedding.shape)
-    along = rng.standard_normal(model.position.shape)
-    by_gradient = (words.values * along_embedding[words.rows]).sum() + (grad_position * along).sum()
-    by_difference = slope([model.embedding, model.position], [along_embedding, along], loss)
-    assert by_gradient == pytest.approx(by_difference, rel=1e-6)
+    by_word = np.zeros_like(model.embedding)
+    by_word[words.rows] = words.values
+    arrays = {"embedding": model.embedding, "position": model.position}
+    assert_slopes(arrays, {"embedding": by_word, "position": grad_position}, loss, rel=1e-6)
     assert words.rows.tolist() == np.unique(contexts).tolist()
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.models.lbl import PATIENCE, LanguageModel, LogBilinearTrainer
-from tests.models.trainers import TREE, Noted, random_layer, slope
+from tests.layers.gradients import assert_slopes
+from tests.models.trainers import TREE, Noted, random_layer
 
 DIM = 4
 
@@ -59,20 +60,15 @@ def test_no_dropout_is_the_model_itself():
 def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers, full, dropout):
     training, contexts, targets = trainer(full, dropout=dropout)
     model, layer = training.model, training.layer
-    parameters = [model.embedding, model.position, layer.weight, layer.bias]
-    assert all(o.parameter is p for o, p in zip(optimisers, parameters, strict=True))
+    parameters = dict(enumerate([model.embedding, model.position, layer.weight, layer.bias]))
+    assert all(o.parameter is parameters[i] for i, o in enumerate(optimisers))
 
     def loss():
         training.rng = np.random.default_rng(0)  # the same elements left out
         return training.step(contexts, targets, 0.1)
 
     loss()
-    gradients = [optimiser.gradient for optimiser in optimisers]
-    for i in range(4):  # one parameter at a time, so that a small one counts too
-        along = [np.zeros_like(p) for p in parameters]
-        along[i] = np.random.default_rng(i).standard_normal(parameters[i].shape)
-        expected = (gradients[i] * along[i]).sum()
-        assert slope(parameters, along, loss) == pytest.approx(expected, rel=1e-5)
+    assert_slopes(parameters, [optimiser.gradient for optimiser in optimisers], loss, rel=1e-5)
 
 
 def test_vectors_decay_by_the_tokens_so_far_and_all_rates_are_that_of_the_step(optimisers):

@@ -7,7 +7,8 @@ from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec import Word2VecTrainer
 from hstree.tree.weight_rows import row_curvature
-from tests.models.trainers import TREE, Noted, random_layer, slope
+from tests.layers.gradients import assert_slopes
+from tests.models.trainers import TREE, Noted, random_layer
 
 COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
 CONTEXTS = np.array([[1, 2, 2, -1], [-1, 3, -1, -1], [0, 1, 4, 5], [-1, -1, -1, -1]])
@@ -39,15 +40,12 @@ def trainer(kind=CBOW, epochs=4):
 
 def test_the_gradients_of_a_step_agree_with_finite_differences(optimisers):
     training = trainer()
-    parameters = [training.model.embedding, training.layer.weight, training.layer.bias]
-    assert all(o.parameter is p for o, p in zip(optimisers, parameters, strict=True))
+    model, layer = training.model, training.layer
+    parameters = dict(enumerate([model.embedding, layer.weight, layer.bias]))
+    assert all(o.parameter is parameters[i] for i, o in enumerate(optimisers))
     training.step(CONTEXTS, TARGETS, 0.5)
     gradients = [optimiser.gradient for optimiser in optimisers]
-    for i in range(3):
-        along = [np.zeros_like(p) for p in parameters]
-        along[i] = np.random.default_rng(i).standard_normal(parameters[i].shape)
-        found = slope(parameters, along, lambda: training.step(CONTEXTS, TARGETS, 0.5))
-        assert found == pytest.approx((gradients[i] * along[i]).sum(), rel=1e-5)
+    assert_slopes(parameters, gradients, lambda: training.step(CONTEXTS, TARGETS, 0.5), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", [CBOW, SkipGram])

@@ -47,15 +47,3 @@ def random_layer(rng, dim):
     layer.weight[...] = rng.standard_normal(layer.weight.shape)
     layer.bias[...] = rng.standard_normal(layer.bias.shape)
     return layer
-
-
-def slope(parameters, along, loss, size=1e-5):
-    """Return the central difference of a loss along a direction in all parameters at once."""
-    ends = []
-    for step in (size, -2 * size):
-        for parameter, direction in zip(parameters, along, strict=True):
-            parameter += step * direction
-        ends.append(loss())
-    for parameter, direction in zip(parameters, along, strict=True):
-        parameter += size * direction
-    return (ends[0] - ends[1]) / (2 * size)

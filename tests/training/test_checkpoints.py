@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree import _checkpoints as checkpoints
-from hstree._checkpoints import Checkpoints, State, defaults
 from hstree.data.splits import Splits
 from hstree.layers.registry import LAYERS, layer_spec
 from hstree.models import MODELS, new_model
-from hstree.training import interrupts
+from hstree.training import checkpoints, interrupts
 from hstree.training import trainer as trainer_module
+from hstree.training.checkpoints import Checkpoints, State, defaults
 from hstree.training.interrupts import held_back, telling
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree

@@ -17,10 +17,9 @@ from hstree.builders.shared.binarise import binarise_huffman, binarise_two_means
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import normalised
 from hstree.builders.shared.tfidf import tfidf_vectors
-from hstree.builders.wordnet.database import open_taxonomy
 from hstree.builders.wordnet.hierarchy import Hierarchy, resolve, wide_tree
 from hstree.builders.wordnet.lookup import WordSynsets, look_up
-from hstree.builders.wordnet.taxonomy import POS, Taxonomy
+from hstree.builders.wordnet.taxonomy import POS, Taxonomy, open_taxonomy
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
@@ -59,7 +58,7 @@ def wordnet(
         Number of tokens of a document for tf-idf.
     source : str
         WordNet to use: "builtin", the version 3.0 that is part of hstree; "nltk", NLTK's; or a
-        folder of data and index files, such as /usr/share/wordnet.
+        table of another one, made by scripts/make_wordnet_table.py.
     random_state : int
         Random seed of two-means and of the projection before it.
 
@@ -74,7 +73,9 @@ def wordnet(
     Raises
     ------
     InputError
-        When `source` is not a WordNet.
+        When `source` is missing.
+    FileFormatError
+        When `source` is not a table of WordNet.
 
     Notes
     -----

@@ -6,7 +6,11 @@ artifact) and a word of three senses (cat).
 
 from __future__ import annotations
 
+import lzma
+import runpy
 from pathlib import Path
+
+import pytest
 
 from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
 
@@ -44,6 +48,26 @@ def text_of(synsets, exceptions=EXCEPTIONS):
 
 def taxonomy_of(synsets, exceptions=EXCEPTIONS):
     return Taxonomy(text_of(synsets, exceptions))
+
+
+def write_table(path, synsets=SYNSETS):
+    """Write a table as the script does, and return its name as an option takes it."""
+    Path(path).write_bytes(lzma.compress(text_of(synsets).encode()))
+    return str(path)
+
+
+def script():
+    """Return the functions of the script that reads WordNet's files, by name."""
+    path = Path(__file__).parents[3] / "scripts" / "make_wordnet_table.py"
+    if not path.exists():
+        pytest.skip("no scripts folder: these tests run from an installed package")
+    return runpy.run_path(str(path))
+
+
+def read_files(folder):
+    """Return the table of a folder of WordNet's files."""
+    functions = script()
+    return functions["read_database"](functions["folder_files"](Path(folder)))
 
 
 def write_database(folder, synsets=SYNSETS, order=None, gloss="a gloss"):

@@ -1,19 +1,24 @@
 """Reading WordNet: the table, the database files in any build, words and their lemmas."""
 
-import lzma
-import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hstree.builders.wordnet import Taxonomy, open_taxonomy
-from hstree.builders.wordnet.database import folder_files, read_database
 from hstree.builders.wordnet.lookup import lemmas_of, look_up
 from hstree.errors import FileFormatError, InputError
-from tests.builders.wordnet.small import SYNSETS, taxonomy_of, text_of, write_database
+from tests.builders.wordnet.small import (
+    SYNSETS,
+    read_files,
+    script,
+    taxonomy_of,
+    text_of,
+    write_database,
+    write_table,
+)
+from tests.scripts import run_python
 
 SMALL = taxonomy_of(SYNSETS)
 
@@ -35,46 +40,49 @@ def test_the_files_give_the_table_in_every_build(tmp_path):
     one = write_database(tmp_path / "one")
     two = write_database(tmp_path / "two", order=order, gloss="a longer gloss | with a bar")
     assert (one / "data.noun").read_bytes() != (two / "data.noun").read_bytes()
-    assert read_database(folder_files(one)) == text_of(SYNSETS)
-    assert read_database(folder_files(two)) == text_of(SYNSETS)
-    assert open_taxonomy(str(one)) == open_taxonomy(two) == SMALL
+    assert read_files(one) == read_files(two) == text_of(SYNSETS)
 
 
-def test_the_script_makes_a_table_of_a_folder(tmp_path):
-    folder = write_database(tmp_path / "wordnet")
-    script = Path(__file__).parents[3] / "scripts" / "make_wordnet_table.py"
-    if not script.exists():
-        pytest.skip("no scripts folder: these tests run from an installed package")
-    command = [sys.executable, script, folder, "-o", tmp_path / "out.xz"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=script.parents[1],
-        env={"PYTHONPATH": str(script.parents[1])},
-    )
-    assert done.stdout.startswith("WordNet 9.9: 14 synsets")
-    assert lzma.decompress((tmp_path / "out.xz").read_bytes()).decode() == text_of(SYNSETS)
+def test_the_script_makes_a_table_that_the_source_takes(tmp_path, monkeypatch, capsys):
+    folder, table = write_database(tmp_path / "wordnet"), str(tmp_path / "out.xz")
+    monkeypatch.setattr(sys, "argv", ["make_wordnet_table.py", str(folder), "-o", table])
+    script()["main"]()
+    assert capsys.readouterr().out.startswith("WordNet 9.9: 14 synsets")
+    assert open_taxonomy(table) == SMALL
+
+
+def test_a_source_that_is_no_table_is_said_in_one_line(tmp_path):
+    (tmp_path / "text").write_text("no table")
+    write_table(tmp_path / "whole")
+    (tmp_path / "half").write_bytes((tmp_path / "whole").read_bytes()[:-40])
+    for name, error, message in (
+        ("none", InputError, "No such file"),
+        ("", InputError, "is a folder: make a table of its files with"),
+        ("text", FileFormatError, "not a table of WordNet"),
+        ("half", FileFormatError, "not a table of WordNet"),
+    ):
+        with pytest.raises(error, match=message) as raised:
+            open_taxonomy(str(tmp_path / name))
+        assert "\n" not in str(raised.value)
 
 
 def test_what_is_no_wordnet_is_said_in_one_line(tmp_path):
     for source in (tmp_path / "none", tmp_path):
         with pytest.raises(InputError, match="data") as error:
-            open_taxonomy(source)
+            read_files(source)
         assert "\n" not in str(error.value)
     folder = write_database(tmp_path / "wordnet")
     good = (folder / "data.verb").read_text()
     (folder / "data.verb").write_text(good + "00000042 05 v zz\n")
     with pytest.raises(InputError, match=r"data.verb, line 4: not a line of a WordNet"):
-        open_taxonomy(folder)
+        read_files(folder)
     (folder / "data.verb").write_text(good.split("\n")[0] + "\n")
     with pytest.raises(InputError, match="do not fit together"):
-        open_taxonomy(folder)
+        read_files(folder)
     for file in folder.iterdir():
         file.write_text("")
     with pytest.raises(InputError, match="no synset"):
-        open_taxonomy(folder)
+        read_files(folder)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,7 @@ def test_unknown_kinds_and_pointers_are_no_errors_of_python(tmp_path, name, befo
     assert before in text
     file.write_text(text.replace(before, after))
     with suppress(InputError):
-        open_taxonomy(folder)
+        read_files(folder)
 
 
 @pytest.mark.parametrize(
@@ -151,10 +159,17 @@ def test_the_first_sense_is_the_one_tagged_most():
     assert two.synset.tolist() == [3, 10, 3, 10, 8, 5]
 
 
-def test_nltk_without_its_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
-    import nltk.data
-
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    with pytest.raises(InputError, match=r"nltk.downloader wordnet") as error:
-        open_taxonomy("nltk")
-    assert "\n" not in str(error.value)
+def test_nltk_without_its_wordnet_says_how_to_get_it(tmp_path):
+    program = """
+import nltk.data
+from hstree.builders.wordnet import open_taxonomy
+from hstree.errors import InputError
+nltk.data.path[:] = []
+try:
+    open_taxonomy("nltk")
+except InputError as error:
+    print(error)
+"""
+    said = run_python(["-c", program], tmp_path)  # NLTK reads a corpus once in a process
+    assert "nltk.downloader wordnet" in said
+    assert said.count("\n") == 1

@@ -169,8 +169,8 @@ class Checkpoints:
         """Return the files of checkpoints, the newest first."""
         if not self.folder.is_dir():
             return []
-        found = [file for file in self.folder.iterdir() if _NAME.fullmatch(file.name)]
-        return sorted(found, reverse=True)
+        files = (file for file in self.folder.iterdir() if _NAME.fullmatch(file.name))
+        return sorted(files, reverse=True)
 
 
 def _checksum(*parts: bytes) -> bytes:

@@ -1,0 +1,150 @@
+"""Displays of progress, drawn by Rich: bars in notebooks and on terminals, lines elsewhere.
+
+Any thread may report to them. `hstree.progress` imports this module when it is asked to.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from importlib.util import find_spec
+from threading import RLock
+
+from rich import progress as rich
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Column, Table
+from rich.text import Text
+
+from hstree._tables import in_notebook
+from hstree._text import duration, printable
+from hstree.progress import Display, Task
+
+#: Seconds that a task lasts before it is drawn.
+PATIENCE = 0.5
+#: Seconds between two lines of events, and those of a task whose end gets a line.
+LINE_PATIENCE, LONG_TASK = 2.0, 10.0
+
+
+def new_display(console: Console | None = None) -> Display:
+    """Return a display for the place where this process writes."""
+    if in_notebook():
+        # Rich draws in notebooks through ipywidgets.
+        return Bars(Console(force_jupyter=True)) if find_spec("ipywidgets") else Lines()
+    return Bars(console or Console(stderr=True)) if sys.stderr.isatty() else Lines()
+
+
+class _Running(Task):
+    """A task that Rich counts, with the columns that its bar is drawn from."""
+
+    def __init__(self, bars: rich.Progress, title: str, total: float | None, unit: str) -> None:
+        self.bars = bars
+        self.id = bars.add_task(title, total=total, unit=unit, note="")
+
+    @property
+    def state(self) -> rich.Task:
+        return next(task for task in self.bars.tasks if task.id == self.id)
+
+    def advance(self, amount: float = 1) -> None:
+        self.bars.advance(self.id, amount)
+
+    def note(self, text: str) -> None:
+        self.bars.update(self.id, note=text)
+
+
+class Bars(Display):
+    """Bars of the running tasks; they are gone when all are done."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._lock = console, RLock()
+        self._running: list[_Running] = []
+
+    def start(self, title: str, total: float | None, unit: str) -> Task:
+        """Start to draw a task, with the first also the bars, which are below the present cell."""
+        with self._lock:
+            bars = self._running[0].bars if self._running else _Progress(self._console)
+            self._running.append(_Running(bars, title, total, unit))
+            bars.start()
+            return self._running[-1]
+
+    def stop(self, task: Task) -> None:
+        """Stop drawing a task, with the last also the bars."""
+        if isinstance(task, _Running):
+            with self._lock:
+                self._running.remove(task)
+                task.bars.remove_task(task.id)
+                if not self._running:
+                    task.bars.stop()
+
+
+class _Progress(rich.Progress):
+    """What, how far, how fast, how long still; only of tasks that have lasted long enough."""
+
+    def __init__(self, console: Console) -> None:
+        title = Column(max_width=24, no_wrap=True, overflow="ellipsis")
+        super().__init__(
+            rich.TextColumn("{task.description}", markup=False, table_column=title),
+            rich.BarColumn(bar_width=16),
+            rich.TaskProgressColumn("{task.percentage:>3.0f}%"),
+            _Rate(),
+            rich.TimeRemainingColumn(compact=True),
+            rich.TextColumn("{task.fields[note]}", markup=False),
+            console=console,
+            transient=True,
+            # Rich would send results to where the bars are, whatever standard output is.
+            redirect_stdout=False,
+        )
+
+    def make_tasks_table(self, tasks: Iterable[rich.Task]) -> Table:
+        return super().make_tasks_table([t for t in tasks if (t.elapsed or 0) > PATIENCE])
+
+
+class _Rate(rich.ProgressColumn):
+    """Units per second."""
+
+    def render(self, task: rich.Task) -> Text:
+        speed, unit = task.speed, task.fields["unit"]
+        if not speed or unit in ("", "s"):
+            return Text("")
+        return Text(f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s")
+
+
+class Lines(Display):
+    """Lines on standard error: of each epoch, with the time left, and of each task that is done."""
+
+    def __init__(self) -> None:
+        self._tasks, self._lock = rich.Progress(disable=True), RLock()
+        self._last = time.monotonic()
+
+    def start(self, title: str, total: float | None, unit: str) -> Task:
+        """Start to count a task."""
+        return _Running(self._tasks, title, total, unit)
+
+    def stop(self, task: Task) -> None:
+        """Write the line of a task that took long; those of text have events."""
+        if not isinstance(task, _Running):
+            return
+        with self._lock:
+            state = task.state
+            self._tasks.remove_task(task.id)
+            seconds, unit, note = state.elapsed or 0.0, state.fields["unit"], state.fields["note"]
+            if seconds > LONG_TASK and unit not in ("tokens", "s"):
+                self._print(f"{state.description}: {f'{note}, ' if note else ''}{seconds:.1f} s")
+
+    def report(self, text: str, left: float | None) -> None:
+        """Write the line of an event, unless the last line is newer than `LINE_PATIENCE`."""
+        with self._lock:
+            if time.monotonic() - self._last < LINE_PATIENCE:
+                return
+            planned = [task for task in self._tasks.tasks if task.fields["unit"] == "s"]
+            if planned:  # at the pace so far
+                whole = planned[0]
+                pace = (whole.elapsed or 0.0) / whole.completed if whole.completed else 1.0
+                left = max(whole.remaining or 0.0, 0.0) * pace
+            of_rows = [task.fields["note"] for task in planned if task.fields["note"]]
+            self._print(", ".join([*of_rows, text, *([f"{duration(left)} left"] if left else [])]))
+
+    def _print(self, line: str) -> None:
+        self._last = time.monotonic()
+        print(printable(line), file=sys.stderr, flush=True)

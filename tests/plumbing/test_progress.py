@@ -1,0 +1,192 @@
+"""Progress of the program, of scripts and of notebooks: what, how far, how fast, how long still."""
+
+import io
+import re
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from hstree import _displays, progress
+from hstree_cli.terminal import showing_progress
+
+
+class Terminal(io.StringIO):
+    """A standard error that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Show every task at once; silent again after the test."""
+    monkeypatch.setattr(_displays, "PATIENCE", 0)
+    yield
+    progress.disable()
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Run something with a stream for standard error; return what it wrote there.
+
+    Set inside the test: pytest puts its own standard error back between fixtures and tests.
+    """
+
+    def run(body, stream):
+        with monkeypatch.context() as patch:
+            patch.setenv("COLUMNS", "80")
+            patch.setenv("TERM", "xterm")
+            patch.setattr(sys, "stderr", stream)
+            body()
+        return stream.getvalue()
+
+    return run
+
+
+def lines_of(text):
+    """Return the lines that were on the screen at some time, without colours and movements."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", text)
+    return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+
+
+def work(title="inner"):
+    with progress.task("outer <b>"), progress.task(title, total=4, unit="tokens") as task:
+        for _ in range(3):
+            task.advance()
+            task.note("perplexity < 12")
+            time.sleep(0.15)
+
+
+def program(quiet=False, title="inner"):
+    with showing_progress(quiet):
+        work(title)
+
+
+def script():
+    progress.enable()
+    work()
+
+
+@pytest.mark.parametrize("body", [program, script])
+def test_a_terminal_shows_a_bar_for_each_task(written, body):
+    lines = lines_of(written(body, Terminal()))
+    outer = [line for line in lines if line.startswith("outer <b>")]
+    inner = [line for line in lines if line.startswith("inner")]
+    assert outer
+    assert not any("%" in line for line in outer)  # of unknown length
+    for part in ("75%", "tokens/s", "00:0", "perplexity < 12"):
+        assert part in inner[-1]
+
+
+def test_long_titles_are_cut_to_80_columns(written):
+    lines = lines_of(written(lambda: program(title="a long title " * 10), Terminal()))
+    assert any("a long title" in line and "…" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_bars_start_again(written):
+    def body():
+        progress.enable()
+        for _ in range(2):
+            with progress.task("short", total=2) as task:
+                task.advance()
+                time.sleep(0.15)
+
+    text = written(body, Terminal())
+    assert len([line for line in lines_of(text) if line.startswith("short")]) >= 2
+    assert text.count("\x1b[?25h") == 2  # the cursor is shown again after each
+
+
+def test_what_takes_a_moment_is_not_drawn(written, monkeypatch):
+    monkeypatch.setattr(_displays, "PATIENCE", 60)
+    assert "inner" not in written(program, Terminal())
+
+
+def test_quiet(written):
+    assert written(lambda: program(quiet=True), Terminal()) == ""
+
+
+def test_results_go_to_standard_output_while_bars_are_drawn(written, capsys):
+    def body():
+        with showing_progress(), progress.task("counting"):
+            sys.stdout.write("a result\n")
+
+    assert "a result" not in written(body, Terminal())
+    assert capsys.readouterr().out == "a result\n"
+
+
+@pytest.mark.parametrize("body", [program, script])
+def test_a_log_has_a_line_for_each_long_task_alone(written, monkeypatch, body):
+    assert written(body, io.StringIO()) == ""
+    monkeypatch.setattr(_displays, "LONG_TASK", 0.0)
+    assert re.fullmatch(r"outer <b>: 0\.\d s\n", written(body, io.StringIO()))
+
+
+def test_a_log_has_the_events_with_the_time_left_of_planned_seconds(written, monkeypatch):
+    monkeypatch.setattr(_displays, "LINE_PATIENCE", 0.0)
+
+    def body():
+        with showing_progress():
+            progress.report("epoch 1 of 2", 44.2)
+            with progress.task("all runs", 700.0, "s") as task:
+                task.note("huffman")
+                progress.report("epoch 2 of 2", 1.0)
+
+    said = written(body, io.StringIO())
+    assert said == "epoch 1 of 2, 45 s left\nhuffman, epoch 2 of 2, 12 min left\n"
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    pytest.importorskip("IPython")
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    return monkeypatch
+
+
+def test_a_notebook_without_ipywidgets_has_lines(notebook, written):
+    notebook.setattr(_displays, "find_spec", lambda name: None)
+    notebook.setattr(_displays, "LONG_TASK", 0.0)
+    assert written(script, io.StringIO()).startswith("outer <b>: ")
+
+
+def test_threads_report_too(written, monkeypatch):
+    """Where a context variable would not reach."""
+    monkeypatch.setattr(_displays, "LONG_TASK", 0.0)
+
+    def body():
+        progress.enable()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    assert "outer" in written(body, io.StringIO())
+
+
+def test_a_display_of_the_body_comes_first_and_none_is_silent(capsys):
+    titles = []
+
+    class Titles(progress.Display):
+        def start(self, title, total, unit):
+            titles.append(title)
+            return progress.Task()
+
+    work()
+    progress.enable()
+    with progress.shown_by(Titles()):
+        work()
+    progress.disable()
+    work()
+    assert titles == ["outer <b>", "inner"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_importing_hstree_does_not_import_what_draws():
+    program = "import sys, hstree; print({'rich', 'IPython'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
