@@ -87,11 +87,11 @@ def _can_win(row: RowResult) -> bool:
 
 def _among(comparison: Comparison) -> str:
     """Return how many rows the answer was chosen from; flat is no tree."""
-    rows = choosable(comparison)
-    flat = sum(row.tree is not None and row.tree.nodes <= 1 for row in rows)
-    text = plural(len(rows) - flat, noun_of(comparison.rows))
+    rows, noun = choosable(comparison), noun_of(comparison.rows)
+    flat = sum(row.tree is not None and row.tree.nodes <= 1 for row in rows if noun == "tree")
+    text = plural(len(rows) - flat, noun)
     if flat:
-        text += " and the flat softmax" if flat == 1 else f" and {flat} flat ones"
+        text += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
     compared = sum(map(_can_win, comparison.rows))
     return text if len(rows) == compared else f"{text}, which trained longest of {compared} rows"
 

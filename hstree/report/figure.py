@@ -7,11 +7,10 @@ a table of its data.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
@@ -44,13 +43,14 @@ _OUTLINES = (
 )
 
 
-class Style(NamedTuple):
-    """How a row is drawn, in the table and in every figure; `index` is its position in the table.
+@dataclass(frozen=True)
+class Style:
+    """How a row is drawn, in the table and in every figure; `number` is its position in the table.
 
     `has_epochs` says whether it is one training; n-gram models and several models are not.
     """
 
-    index: int
+    number: int
     name: str
     has_epochs: bool
 
@@ -62,17 +62,17 @@ class Style(NamedTuple):
     @property
     def classes(self) -> str:
         """Classes of whatever is drawn of the row: its number, and its colour."""
-        return f"row-{self.index} c{self.index % COLOURS}"
+        return f"row-{self.number} c{self.number % COLOURS}"
 
     @property
     def line(self) -> str:
         """Class of its lines: dashed without epochs, dotted where colours repeat."""
-        return "dashed" if not self.has_epochs else "dotted" if self.index >= COLOURS else "solid"
+        return "dashed" if not self.has_epochs else "dotted" if self.number >= COLOURS else "solid"
 
     @property
     def outline(self) -> str:
         """Path of its marker."""
-        return _OUTLINES[self.index % len(_OUTLINES)]
+        return _OUTLINES[self.number % len(_OUTLINES)]
 
     @property
     def short(self) -> str:
@@ -122,7 +122,7 @@ class Figure:
         A figure without `y` has a strip for each row instead.
     columns : sequence of str
         Titles of the table of its data.
-    marks : sequence of Mark
+    marks : list of Mark
     level : float or None
         Value of `y` at which a dashed line crosses the figure.
     front : {"right", "left"} or None
@@ -140,7 +140,7 @@ class Figure:
     x: Axis
     y: Axis | None
     columns: Sequence[str]
-    marks: Sequence[Mark]
+    marks: list[Mark]
     level: float | None = None
     front: Side | None = None
     strip: float = 0.0
@@ -183,82 +183,117 @@ def staircase(front: Sequence[Point]) -> list[Point]:
 
 def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
     """Return a figure as an ``svg`` element; rows are drawn in the styles of their numbers."""
-    x_axis, y_axis = figure.x, figure.y
-    y_scale: Scale = "linear" if y_axis is None else y_axis.scale
-    by_row: dict[int, list[Mark]] = defaultdict(list)  # in the units of the axes
-    for mark in figure.marks:
-        points = [(units(a, x_axis.scale), units(b, y_scale)) for a, b in mark.points]
-        by_row[mark.row].append(Mark(mark.row, mark.kind, points, mark.figures))
-    left, right, top, bottom, height = _area(figure, len(by_row))
-    x_range = _range(x_axis, by_row, 0)
-    x = placer(*x_range, left, right)
-    if y_axis is None:
-        step = _NAME + figure.strip + _BELOW
-        tops = [top + step * i + _NAME for i in range(len(by_row))]
-        ys = {
-            row: placer(0, 1, at, at + figure.strip) for row, at in zip(by_row, tops, strict=True)
-        }
-        y_ticks, names = [], {row: (left, at - 5) for row, at in zip(by_row, tops, strict=True)}
-    else:
-        y_range = _range(y_axis, by_row, 1, figure.level)
-        y = placer(*y_range, bottom, top)
-        ys = dict.fromkeys(by_row, y)
-        values = ticks(*y_range, y_axis.scale, bottom - top, vertical=True)
-        y_ticks = [(y(units(value, y_axis.scale)), tick_label(value)) for value in values]
-        ends = {row: _end(marks) for row, marks in by_row.items()}
-        starts = {row: (x(a), min(max(y(b), top), bottom)) for row, (a, b) in ends.items()}
-        order = sorted(by_row, key=lambda row: starts[row][1])
-        moved = spread([starts[row][1] for row in order], LINE, top - 8, bottom)
-        names = {row: (right + 9, at + 4) for row, at in zip(order, moved, strict=True)}
+    by_row = _in_units(figure)
+    area = _area(figure, len(by_row))
+    x_range = _range(figure.x, by_row, 0)
+    x = placer(*x_range, area.left, area.right)
+    y = _strips(figure, by_row, area) if figure.y is None else _plane(figure, by_row, area)
 
     def pixels(points: Iterable[Point], row: int) -> list[Point]:
-        return [(round(x(a), 1), round(ys[row](b), 1)) for a, b in points]
+        return [(round(x(a), 1), round(y.of_row[row](b), 1)) for a, b in points]
 
-    first = next(iter(by_row))
     dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
     front = pareto(dots.values(), figure.front) if figure.front else []
-    level = (
-        [] if figure.level is None else [(edge, units(figure.level, y_scale)) for edge in x_range]
-    )
-    groups: list[dict[str, Any]] = [
+    groups = [
         {
             "style": styles[row],
             "is_beaten": bool(figure.front) and dots[row] not in front,
             "marks": [(m.kind, pixels(m.points, row), m.figures) for m in marks],
-            "name": names[row],
-            "leader": None
-            if y_axis is None
-            else [*pixels([ends[row]], row), (right + 6, names[row][1] - 4)],
+            "name": (area.left if figure.y is None else area.right + 9, y.names[row]),
+            "leader": pixels(y.ends[row], row),
             "end": figure.ends.get(row, ""),
         }
         for row, marks in by_row.items()
     ]
+    first = next(iter(by_row))
     return rendered(
         "figure.svg",
         figure=figure,
-        area=(left, right, top, bottom),
-        size=(WIDTH, height),
-        x_ticks=_x_ticks(x_axis, x_range, left, right),
-        y_ticks=y_ticks,
+        area=area,
+        width=WIDTH,
+        x_ticks=_x_ticks(figure.x, x_range, area),
+        y_ticks=y.ticks,
         groups=groups,
         front=pixels(staircase(front), first),
-        level=pixels(level, first),
-        line=LINE - 2,
+        level=pixels([(edge, level) for edge in x_range for level in y.level], first),
     )
 
 
-def _area(figure: Figure, n_rows: int) -> tuple[float, float, float, float, float]:
-    """Return the left, right, top and bottom edge of the area of the marks, and the height."""
+class _Area(NamedTuple):
+    """Edges of the area of the marks in pixels, and the height of the figure."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    height: float
+
+
+class _Vertical(NamedTuple):
+    """What is where from top to bottom: pixels of the values and the name of each row, and ticks.
+
+    `ends` has the point that the line from a name begins at, `level` that of the dashed line.
+    """
+
+    of_row: Mapping[int, Callable[[float], float]]
+    names: Mapping[int, float]
+    ends: Mapping[int, Sequence[Point]]
+    ticks: Sequence[tuple[float, str]] = ()
+    level: Sequence[float] = ()
+
+
+def _in_units(figure: Figure) -> dict[int, list[Mark]]:
+    """Return the marks of each row, their points in the units of the axes."""
+    x, y = figure.x.scale, "linear" if figure.y is None else figure.y.scale
+    by_row: dict[int, list[Mark]] = {}
+    for mark in figure.marks:
+        points = [(units(a, x), units(b, y)) for a, b in mark.points]
+        by_row.setdefault(mark.row, []).append(replace(mark, points=points))
+    return by_row
+
+
+def _area(figure: Figure, n_rows: int) -> _Area:
     if figure.y is None:
         bottom = 6 + (_NAME + figure.strip + _BELOW) * n_rows
-        return _LEFT - 34, WIDTH - 14, 6, bottom, bottom + _BOTTOM
+        return _Area(_LEFT - 34, WIDTH - 14, 6, bottom, bottom + _BOTTOM)
     below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
     height = max(HEIGHT, _TOP + below + LINE * n_rows)
-    return _LEFT, WIDTH - _RIGHT, _TOP, height - below, height
+    return _Area(_LEFT, WIDTH - _RIGHT, _TOP, height - below, height)
+
+
+def _strips(figure: Figure, by_row: Mapping[int, Sequence[Mark]], area: _Area) -> _Vertical:
+    """Put a strip for each row below its name."""
+    step = _NAME + figure.strip + _BELOW
+    tops = {row: area.top + step * i + _NAME for i, row in enumerate(by_row)}
+    return _Vertical(
+        {row: placer(0, 1, top, top + figure.strip) for row, top in tops.items()},
+        {row: top - 5 for row, top in tops.items()},
+        dict.fromkeys(by_row, ()),
+    )
+
+
+def _plane(figure: Figure, by_row: Mapping[int, Sequence[Mark]], area: _Area) -> _Vertical:
+    """Put all rows on one axis, and their names beside where they end, apart from another."""
+    axis, level = figure.y or Axis(""), [] if figure.level is None else [figure.level]
+    level = [units(value, axis.scale) for value in level]
+    low, high = _range(axis, by_row, 1, level)
+    y = placer(low, high, area.bottom, area.top)
+    values = ticks(low, high, axis.scale, area.bottom - area.top, vertical=True)
+    ends = {row: _end(marks) for row, marks in by_row.items()}
+    pixels = {row: min(max(y(end[1]), area.top), area.bottom) for row, end in ends.items()}
+    order = sorted(by_row, key=pixels.__getitem__)
+    moved = spread([pixels[row] for row in order], LINE, area.top - 8, area.bottom)
+    return _Vertical(
+        dict.fromkeys(by_row, y),
+        {row: at + 4 for row, at in zip(order, moved, strict=True)},
+        {row: [end] for row, end in ends.items()},
+        [(y(units(value, axis.scale)), tick_label(value)) for value in values],
+        level,
+    )
 
 
 def _range(
-    axis: Axis, by_row: Mapping[int, Sequence[Mark]], side: int, level: float | None = None
+    axis: Axis, by_row: Mapping[int, Sequence[Mark]], side: int, level: Sequence[float] = ()
 ) -> tuple[float, float]:
     """Return the range of an axis in its units; `side` is its position in a point."""
     if axis.names:
@@ -267,19 +302,15 @@ def _range(
     low, high = min(map(min, values)), max(map(max, values))
     if axis.cap is not None:
         high = max(min(high, low + units(axis.cap, axis.scale)), max(map(min, values)))
-    if level is not None:
-        low, high = min(low, units(level, axis.scale)), max(high, units(level, axis.scale))
-    return extent(low, high, axis.scale)
+    return extent(min([low, *level]), max([high, *level]), axis.scale)
 
 
-def _x_ticks(
-    axis: Axis, limits: tuple[float, float], left: float, right: float
-) -> list[tuple[float, list[str]]]:
+def _x_ticks(axis: Axis, limits: tuple[float, float], area: _Area) -> list[tuple[float, list[str]]]:
     """Return the pixel and the lines of text of each tick."""
-    x = placer(*limits, left, right)
+    x = placer(*limits, area.left, area.right)
     if axis.names:
         return [(x(i), name.split("\n")) for i, name in enumerate(axis.names)]
-    values = ticks(*limits, axis.scale, right - left)
+    values = ticks(*limits, axis.scale, area.right - area.left)
     return [(x(units(value, axis.scale)), [tick_label(value)]) for value in values]
 
 

@@ -225,7 +225,7 @@ def _code_lengths(rows: Sequence[RowResult]) -> Figure | None:
 def _bars(lengths: Sequence[LengthCount], end: int, width: int) -> tuple[Int64, Float64, Float64]:
     """Return the first length of each bar up to `end`, and the codes and tokens in it."""
     shown = [entry for entry in lengths if entry.length <= end]
-    bar = np.array([entry.length - 1 for entry in shown], np.int64) // width
+    bar = np.array([max(entry.length, 1) - 1 for entry in shown], np.int64) // width
     filled = np.unique(bar)
     codes, tokens = (
         np.bincount(bar, weights)[filled].astype(np.float64)
@@ -271,16 +271,16 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band], level: RowResult 
             level=1.0,
         )  # fmt: skip
     divisors = [1.0] * len(bands) if level is None else level.by_band
-    for number_of_row, row in enumerate(rows):
+    for i_row, row in enumerate(rows):
         dots = []
         for position, (i, band) in enumerate(shown):
             value, divisor = row.by_band[i], divisors[i]
             if value and divisor:
-                figures = (row.name, _band_name(band), number(band.words), number(band.tokens),
-                           perplexity(value), f"{value / divisor:.3f}")[: len(figure.columns)]  # fmt: skip
-                point = (float(position), value / divisor)
-                dots.append(Mark(number_of_row, "dot", [point], figures))
-        line = Mark(number_of_row, "line", [dot.points[0] for dot in dots])
+                ratio, words, tokens = value / divisor, number(band.words), number(band.tokens)
+                texts = (row.name, _band_name(band), words, tokens, perplexity(value))
+                more = () if level is None else (f"{ratio:.3f}",)
+                dots.append(Mark(i_row, "dot", [(float(position), ratio)], texts + more))
+        line = Mark(i_row, "line", [dot.points[0] for dot in dots])
         figure.marks.extend([line, *dots] if dots else [])
     return figure
 

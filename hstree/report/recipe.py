@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hstree._options import spelled
 from hstree.builders import builder
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.errors import HstreeError
 from hstree.experiments.results import WORDS, Comparison, Epochs, RowResult, Seconds
-from hstree.experiments.row import BuilderRow, Row, Several, TreeRow, spelled
+from hstree.experiments.row import BuilderRow, Row, Several, TreeRow
 from hstree.models import kind_of
 from hstree.models.base import DEFAULT_MODEL
 
@@ -86,10 +87,8 @@ def how_made(figures: RowResult) -> str:
     except HstreeError:  # a builder or layer that is not installed here
         return figures.summary
     if isinstance(row, TreeRow):
-        options = [
-            f"{name}={value}" for name, value in figures.options.items() if value is not None
-        ]
-        return f"{figures.summary} With {', '.join(options)}." if options else figures.summary
+        options = ", ".join(f"{name}={value}" for name, value in figures.options.items())
+        return f"{figures.summary} With {options}." if options else figures.summary
     if row.source is None:
         return figures.summary
     return (

@@ -171,7 +171,7 @@ _COLUMNS = [
            f"its context, {_AS_FLAT}", partial(_speed, "nll")),
     Column("top 10", "times flat", "speed of a trained model for the ten most probable words of a "
            f"context, {_AS_FLAT}", partial(_speed, "top_k")),
-    Column("one score", "times flat", "speed of one word\u2019s unnormalised score, for layers that are "
+    Column("one score", "times flat", "unnormalised score of one word, for layers that are "
            "trained to have ln Z at 0, as a multiple of flat\u2019s for one word; and words/s",
            partial(_speed, "unnormalised")),
     Column("with n-grams", "perplexity", "of the mixture with the n-gram model of the table on the "
