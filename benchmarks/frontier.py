@@ -22,7 +22,7 @@ from benchmarks.morin_bengio import brown_splits
 from hstree.errors import HstreeError
 from hstree.experiments.evaluation import Splits
 from hstree.experiments.results import Comparison
-from hstree.report.charts import pareto
+from hstree.report.figure import pareto
 from hstree_cli.method_strings import parse_entries
 from hstree_cli.result_tables import ratio_text
 
