@@ -23,11 +23,11 @@ from benchmarks.layer import Step, take_turns
 from hstree.data.corpus import Corpus
 from hstree.data.encoding import EncodedText
 from hstree.data.vocabulary import EOS, Vocabulary
-from hstree.experiments.throughput import endless_batches
+from hstree.experiments.row import Row
+from hstree.experiments.speed import endless_batches
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
 from hstree.models import new_model
-from hstree_cli.method_strings import parse_layer
 
 #: Tokens of the text that is trained on.
 TOKENS = 200_000
@@ -60,8 +60,8 @@ def compare(
     words = corpus.vocabulary
     specs = {"huffman": layer_spec(hstree.build("huffman", words))}
     for text in dict.fromkeys(["flat", *layers]):
-        kind, options, name = parse_layer(text)
-        specs[name] = layer_spec(words, kind.name, **options)
+        row = Row.parse(text)
+        specs[str(row)] = row.spec(words, hstree.build("flat", words))
     steps = {name: steps_of(spec, corpus, dim, batch_size) for name, spec in specs.items()}
     # {what is measured: {layer: seconds of each round}}
     seconds = {
@@ -70,13 +70,13 @@ def compare(
     }
     sizes = {name: n_parameters(spec, dim) for name, spec in specs.items()}
     for name in specs:
-        row: dict[str, object] = {"words": n_words, "layer": name}
+        figures: dict[str, object] = {"words": n_words, "layer": name}
         for task, taken in seconds.items():
             ratios = [a / b for a, b in zip(taken["flat"], taken[name], strict=True)]
-            row[f"{task}, ms"] = 1e3 * statistics.median(taken[name])
-            row[f"{task}, times flat"] = statistics.median(ratios)
-        row["parameters, % of flat"] = 100 * sizes[name] / sizes["flat"]
-        yield row
+            figures[f"{task}, ms"] = 1e3 * statistics.median(taken[name])
+            figures[f"{task}, times flat"] = statistics.median(ratios)
+        figures["parameters, % of flat"] = 100 * sizes[name] / sizes["flat"]
+        yield figures
 
 
 def zipf_corpus(n_words: int) -> Corpus:

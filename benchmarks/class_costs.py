@@ -23,7 +23,7 @@ from benchmarks import table
 from hstree._typing import Int64
 from hstree.builders.word_classes.costs import BATCH, class_cost, work_of
 from hstree.data.vocabulary import Vocabulary
-from hstree.experiments.throughput import throughput
+from hstree.experiments.speed import training_turn
 from hstree.tree import Tree
 
 LISTS, CLASSES = (0, 250, 1000, 2500), (25, 60, 150, 400)
@@ -44,7 +44,10 @@ def measured(corpus: hstree.Corpus, rounds: int) -> Iterator[dict[str, Any]]:
     most = len(words) // 3
     shapes = [(n, c) for n, c in product(LISTS, CLASSES) if n <= most and c <= most]
     trees = {f"{n} {c}": drawn_classes(words, n, c) for n, c in shapes}
-    speeds = throughput(trees, corpus, rounds=rounds, batch_size=BATCH)
+    speeds: dict[str, list[float]] = {name: [] for name in trees}
+    for _ in range(rounds):
+        for name, tree in trees.items():
+            speeds[name].append(training_turn(tree, corpus, batch_size=BATCH))
     seconds = np.array([BATCH / statistics.median(speeds[name]) for name in trees])
     counts = np.sort(words.counts)[::-1]
     work = np.array([batch_work(counts, n, c) for n, c in shapes])

@@ -20,10 +20,8 @@ import hstree
 from benchmarks import table
 from benchmarks.layer import Step, take_turns, tree_step
 from hstree import progress
-from hstree.experiments import compare
-from hstree.experiments.entries import Entry
-from hstree.experiments.evaluation import Splits
-from hstree.experiments.results import Comparison, Row
+from hstree.data.splits import Splits
+from hstree.experiments.results import Comparison, RowResult, Scored
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 #: Targets of one call where more than one word is scored.
@@ -32,22 +30,15 @@ MANY = 1024
 
 def parser(
     description: str | None,
-    entries: Sequence[Entry],
+    rows: Sequence[str],
     folder: str,
     seeds: int = 1,
     epochs: int = 12,
-    *,
-    others: bool = False,
 ) -> argparse.ArgumentParser:
-    """Return the command line: folder, rows, random states and epochs.
-
-    With `others`, rows may be of any name.
-    """
+    """Return the command line: folder, rows as `hstree compare` takes them, seeds and epochs."""
     command = table.parser(description)
-    names = [entry.name for entry in entries]
     command.add_argument("--folder", type=Path, default=Path(folder), help="where runs are kept")
-    choices = None if others else names
-    command.add_argument("--rows", nargs="+", choices=choices, default=names, metavar="ROW")
+    command.add_argument("--rows", nargs="+", default=list(rows), metavar="ROW")
     command.add_argument("--seeds", type=int, default=seeds, help="number of random states")
     command.add_argument("--epochs", type=int, default=epochs)
     return command
@@ -68,21 +59,17 @@ def ptb_splits(folder: Path | None) -> Splits:
     )
 
 
-def compared(entries: Sequence[Entry], splits: Splits, options: argparse.Namespace) -> Comparison:
-    """Train the rows that the command line names."""
-    return trained([entry for entry in entries if entry.name in options.rows], splits, options)
-
-
-def trained(entries: Sequence[Entry], splits: Splits, options: argparse.Namespace) -> Comparison:
-    """Train rows with the folder, random states and epochs of the command line."""
+def compared(splits: Splits, options: argparse.Namespace) -> Comparison:
+    """Train the rows, with the folder, seeds and epochs, of the command line."""
     progress.enable()
-    return compare(
-        splits, entries, options.folder, seeds=options.seeds, epochs=options.epochs, only=True
+    stop = hstree.Epochs(options.epochs)
+    return hstree.compare(
+        splits, options.rows, options.folder, stop=stop, seeds=options.seeds, only=True
     )
 
 
-def costs(row: Row, wordnet: bool = False) -> dict[str, Any]:
-    """Return the columns of a tree's costs and perplexities; a baseline has no costs.
+def costs(row: RowResult, wordnet: bool = False) -> dict[str, Any]:
+    """Return the columns of a tree's costs and perplexities; an n-gram model has no costs.
 
     `wordnet` adds the share of the training tokens that WordNet has.
 
@@ -101,18 +88,17 @@ def costs(row: Row, wordnet: bool = False) -> dict[str, Any]:
             columns["in WordNet"] = None if row.in_wordnet is None else f"{row.in_wordnet:.0%}"
     columns |= {"valid": _spread(row, "valid"), "test": _spread(row, "test")}
     if row.tree is not None:
-        epochs = max(len(run.epochs or []) for run in row.runs)
+        epochs = max(len(job.epochs) for job in row.jobs)
         mark = "*" if row.at_epoch_limit else ""
         columns |= {"n": row.perplexity["test"].n, "epochs": f"{epochs}{mark}"}
     return columns
 
 
-def seconds_from_text(row: Row) -> dict[str, float | None]:
+def seconds_from_text(row: RowResult) -> dict[str, float | None]:
     """Return the columns of the seconds from the text to the trained model."""
-    cost = row.from_text
     return {
-        "s from text": cost.seconds if cost else None,
-        "from text, times flat": cost.speed_up if cost else None,
+        "s from text": row.steps.total,
+        "from text, times flat": row.from_text_times_flat,
     }
 
 
@@ -195,11 +181,11 @@ def _scoring(layer: HierarchicalSoftmax, hidden: Any, targets: Any, n: int) -> S
     return step
 
 
-def _spread(row: Row, split: Any) -> str:
+def _spread(row: RowResult, split: Scored) -> str:
     """Return the mean over random states, with the standard deviation where there are several."""
     spread = row.perplexity[split]
     return f"{spread.mean:.1f}" + ("" if spread.sd is None else f" ± {spread.sd:.1f}")
 
 
-def _test(row: Row) -> float:
+def _test(row: RowResult) -> float:
     return row.perplexity["test"].mean or float("nan")

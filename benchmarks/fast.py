@@ -40,7 +40,7 @@ from hstree.data.encoding import encode
 from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.experiments.throughput import endless_batches
+from hstree.experiments.speed import endless_batches
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.layers.hooks import hooks_of
 from hstree.models import new_model

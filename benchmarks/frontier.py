@@ -3,7 +3,7 @@
 Every row is trained until validation stops, or for 40 epochs, and every finished run is kept in the
 folder, so that a repeated command continues. Ratios to flat have intervals over blocks of test
 tokens. Rows that another beats in seconds from the text and in test perplexity are not on the
-frontier. ``--rows`` takes any method, written as for ``hstree compare -m``.
+frontier. ``--rows`` takes any row, written as for ``hstree compare``.
 
     python -m benchmarks.frontier [--corpus brown] [--rows ROW ...] [--seeds 3] [--json FILE]
     python -m benchmarks.frontier --text train.txt valid.txt test.txt [--words 10000] ...
@@ -17,37 +17,34 @@ from typing import Any
 
 import hstree
 from benchmarks import table
-from benchmarks.compared import add_ptb, costs, parser, ptb_splits, seconds_from_text, trained
+from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, seconds_from_text
 from benchmarks.morin_bengio import brown_splits
-from hstree.errors import HstreeError
-from hstree.experiments.evaluation import Splits
+from hstree.data.splits import Splits
 from hstree.experiments.results import Comparison
-from hstree.report.figure import pareto
-from hstree_cli.method_strings import parse_entries
-from hstree_cli.result_tables import ratio_text
+from hstree_cli.results import ratio_text
 
-_THREE = "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors + ngrams"
-_NAMES = (
+_THREE = "classes short_list=250 n_classes=60 trees=3 cluster_by=vectors + ngrams"
+ROWS = (
     "semantic",
     "gmm",
-    "gmm --epsilon 0.4 --trees 4",
+    "gmm epsilon=0.4 trees=4",
     "classes",
-    "classes --cluster-by vectors",
-    "classes --short-list 1000 --n-classes 50",
-    "classes --short-list 1000 --n-classes 50 --cluster-by vectors",
-    "classes --short-list 1000 --n-classes 60 --trees 4 --shared-list --cluster-by vectors",
-    "classes --short-list 1000 --n-classes 50 --trees 2 --cluster-by vectors",
-    "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors",
-    "classes --short-list 250 --n-classes 60 --trees 3 --cluster-by vectors",
-    "classes --short-list 250 --n-classes 60 --trees 8 --cluster-by vectors",
+    "classes cluster_by=vectors",
+    "classes short_list=1000 n_classes=50",
+    "classes short_list=1000 n_classes=50 cluster_by=vectors",
+    "classes short_list=1000 n_classes=60 trees=4 shared_list=true cluster_by=vectors",
+    "classes short_list=1000 n_classes=50 trees=2 cluster_by=vectors",
+    "classes short_list=500 n_classes=60 trees=4 cluster_by=vectors",
+    "classes short_list=250 n_classes=60 trees=3 cluster_by=vectors",
+    "classes short_list=250 n_classes=60 trees=8 cluster_by=vectors",
     "huffman + ngrams",
     "semantic + ngrams",
     "gmm + ngrams",
     "classes + ngrams",
-    "classes + ngrams --min-count 1",
+    "classes + ngrams min_count=1",
     _THREE,
-    "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams",
-    "classes --short-list 500 --n-classes 60 --trees 4 --cluster-by vectors + ngrams --min-count 1",
+    "classes short_list=500 n_classes=60 trees=4 cluster_by=vectors + ngrams",
+    "classes short_list=500 n_classes=60 trees=4 cluster_by=vectors + ngrams min_count=1",
     "2 x classes + ngrams",
     "3 x gmm + ngrams",
     f"2 x {_THREE}",
@@ -57,11 +54,10 @@ _NAMES = (
     "flat + ngrams",
     "3 x flat",
 )
-ROWS, _ = parse_entries(_NAMES, ())
 
 
 def main() -> None:
-    command = parser(__doc__, ROWS, "runs/frontier", epochs=40, others=True)
+    command = parser(__doc__, ROWS, "runs/frontier", epochs=40)
     add_ptb(command)
     command.add_argument("--corpus", choices=("ptb", "brown"), default="ptb")
     command.add_argument(
@@ -69,15 +65,11 @@ def main() -> None:
     )
     command.add_argument("--words", type=int, help="with --text: number of words, others <unk>")
     options = command.parse_args()
-    try:
-        entries, _ = parse_entries(options.rows, ())
-    except HstreeError as error:
-        command.error(str(error))
     if options.text is not None:
         splits = splits_of(options.text, options.words)
     else:
         splits = brown_splits() if options.corpus == "brown" else ptb_splits(options.ptb)
-    table.report("frontier", rows(trained(entries, splits, options)), options.json)
+    table.report("frontier", rows(compared(splits, options)), options.json)
 
 
 def splits_of(files: list[Path], words: int | None) -> Splits:
@@ -94,12 +86,12 @@ def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
         for row in comparison.rows
     }
     known = [(x, y) for x, y in place.values() if x is not None and y is not None]
-    front = pareto(known, "left")
+    front = [(x, y) for x, y in known if not any(a <= x and b < y for a, b in known)]
     for row in comparison.rows:
         columns = {
             "ratio to flat": ratio_text(row.to_flat),
             "on the frontier": "yes" if place[row.name] in front else "no",
-            "tokens/s": row.tokens_per_second,
+            "tokens/s": row.training and row.training.median,
         }
         yield costs(row) | columns | seconds_from_text(row)
 

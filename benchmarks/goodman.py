@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from benchmarks import table
 from benchmarks.compared import add_ptb, beside_flat, compared, parser, ptb_splits
-from hstree.experiments.entries import Method
 
 ROWS = (
-    Method("random"),
-    Method("huffman"),
-    Method("gmm"),
-    Method("classes", {"cluster_by": "frequency"}, "classes frequency"),
-    Method("classes", {"cluster_by": "sqrt-frequency"}, "classes sqrt-frequency"),
-    Method("classes", {"cluster_by": "vectors"}, "classes vectors"),
-    Method("classes", {"cluster_by": "adaptive"}, "classes adaptive"),
-    Method("classes", {}, "classes exchange"),
-    Method("classes", {"levels": 3}, "classes exchange, 3 levels"),
-    Method("classes", {"binary": True}, "classes exchange, binary"),
-    Method("classes", {"cluster_by": "brown"}, "classes brown"),
-    Method("flat"),
+    "random",
+    "huffman",
+    "gmm",
+    "classes cluster_by=frequency",
+    "classes cluster_by=sqrt-frequency",
+    "classes cluster_by=vectors",
+    "classes cluster_by=adaptive",
+    "classes",
+    "classes levels=3",
+    "classes binary=true",
+    "classes cluster_by=brown",
+    "flat",
 )
 
 
@@ -33,7 +32,7 @@ def main() -> None:
     add_ptb(command)
     options = command.parse_args()
     splits = ptb_splits(options.ptb)
-    comparison = compared(ROWS, splits, options)
+    comparison = compared(splits, options)
     table.report("goodman", beside_flat(comparison, splits, options.folder), options.json)
 
 

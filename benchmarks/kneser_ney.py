@@ -18,7 +18,7 @@ from typing import Any, Literal
 from benchmarks import table
 from benchmarks.compared import add_ptb, ptb_splits
 from benchmarks.fresh import measured
-from hstree.experiments.evaluation import Splits
+from hstree.data.splits import Splits
 from hstree.ngrams.kneser_ney import KneserNey
 
 Discount = Literal["modified"] | float

@@ -15,30 +15,28 @@ import numpy as np
 import hstree
 from benchmarks import table
 from benchmarks.compared import beside_flat, compared, parser
-from hstree.experiments.entries import Baseline, Method
-from hstree.experiments.evaluation import Splits
+from hstree.data.splits import Splits
 
 ROWS = (
-    Method("random"),
-    Method("huffman"),
-    Method("wordnet", {}, "wordnet first, tfidf"),
-    Method("wordnet", {"binarise": "huffman"}, "wordnet first, huffman"),
-    Method("wordnet", {"binarise": "none"}, "wordnet first, none"),
-    Method("wordnet", {"senses": "all"}, "wordnet all, tfidf"),
-    Method("wordnet", {"senses": "all", "binarise": "huffman"}, "wordnet all, huffman"),
-    Method("wordnet", {"senses": "all", "binarise": "none"}, "wordnet all, none"),
-    Method("gmm"),
-    Method("gmm", {"epsilon": 0.4, "trees": 4}, "gmm --epsilon 0.4 --trees 4"),
-    Method("classes", {}, "classes exchange"),
-    Method("classes", {"levels": 3}, "classes exchange, 3 levels"),
-    Method("classes", {"binary": True}, "classes exchange, binary"),
-    Method("classes", {"cluster_by": "brown"}, "classes brown"),
-    Method("classes", {"cluster_by": "frequency"}, "classes frequency"),
-    Method("classes", {"cluster_by": "sqrt-frequency"}, "classes sqrt-frequency"),
-    Method("classes", {"cluster_by": "vectors"}, "classes vectors"),
-    Method("classes", {"cluster_by": "adaptive"}, "classes adaptive"),
-    Method("flat"),
-    Baseline("Kneser-Ney trigram", 3),
+    "random",
+    "huffman",
+    *(
+        f"wordnet{senses}{binarise}"
+        for senses in ("", " senses=all")
+        for binarise in ("", " binarise=huffman", " binarise=none")
+    ),
+    "gmm",
+    "gmm epsilon=0.4 trees=4",
+    "classes",
+    "classes levels=3",
+    "classes binary=true",
+    "classes cluster_by=brown",
+    "classes cluster_by=frequency",
+    "classes cluster_by=sqrt-frequency",
+    "classes cluster_by=vectors",
+    "classes cluster_by=adaptive",
+    "flat",
+    "kn3",
 )
 
 #: Tokens after which the training and the validation split end.
@@ -49,7 +47,7 @@ N_WORDS = 10_000
 def main() -> None:
     options = parser(__doc__, ROWS, "runs/morin_bengio").parse_args()
     splits = brown_splits()
-    comparison = compared(ROWS, splits, options)
+    comparison = compared(splits, options)
     table.report("morin_bengio", beside_flat(comparison, splits, options.folder), options.json)
 
 

@@ -8,7 +8,7 @@ folder `which`, of which `hstree report which` makes a page.
 
 import hstree
 
-TREES = ["huffman", ("huffman", {"arity": 4}), "classes", "flat"]
+TREES = ["huffman", "huffman arity=4", "classes", "flat"]
 
 
 def main() -> None:
@@ -16,16 +16,13 @@ def main() -> None:
     train, _, _ = hstree.Corpus.read("builtin:networkx").splits()
     words = train.select_vocabulary(min_count=50)
     text = hstree.Corpus.read("builtin:networkx", vocabulary=words)
-    comparison = hstree.compare(text, [*TREES, "kn3"], "which", dim=20, context=3, epochs=1)
+    stop = hstree.Epochs(1)
+    comparison = hstree.compare(text, [*TREES, "kn3"], "which", stop=stop, dim=20, context=3)
 
-    print(f"{'row':<18}{'scores/target':>14}{'perplexity':>12}{'seconds/epoch':>15}")
+    print(f"{'row':<18}{'scores/target':>14}{'perplexity':>12}{'seconds':>15}")
     for row in comparison.rows:
-        perplexity = row.perplexity["test"].mean
-        if row.tree is None:  # a Kneser-Ney baseline
-            print(f"{row.name:<18}{'':>14}{perplexity:>12.1f}")
-        else:
-            scores, seconds = row.tree.scores_per_target, row.seconds_per_epoch
-            print(f"{row.name:<18}{scores:>14.1f}{perplexity:>12.1f}{seconds:>15.2f}")
+        scores = f"{row.tree.scores_per_target:.1f}" if row.tree else ""  # an n-gram model has none
+        print(f"{row.name:<18}{scores:>14}{row.test:>12.1f}{row.steps.total:>15.2f}")
     print(f"best by validation perplexity: {comparison.choice.best}")
 
 

@@ -687,7 +687,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         """
         pandas: Any = require("pandas", "notebook")
         lines = [csv_line(row) for row in self.rows]
-        return pandas.DataFrame(lines).set_index("name")
+        return pandas.DataFrame(lines)
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the page of the comparison: one file, which needs no network.
