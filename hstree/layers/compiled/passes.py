@@ -143,26 +143,26 @@ def _share_codes(log_prob, code_start, first, stop, error, of_code):
 @jit
 def _add_to_scores(features, begin, end, logits):
     """Add the features of the scores from `begin` to `end`."""
-    if len(features.weight) > 0:
+    start, feature, feature_weight = features
+    if len(feature_weight) > 0:
         for s in range(begin, end):
-            for p in range(features.start[s], features.start[s + 1]):
-                logits[s] += features.weight[features.feature[p]]
+            for p in range(start[s], start[s + 1]):
+                logits[s] += feature_weight[feature[p]]
 
 
 @jit
-def _block(weight, bias, hidden, first, stop, plan, buffers):
+def _block(weight, bias, hidden, first, stop, scores, features, of_items):
     """Write the losses of some items, errors of their scores, and the gradients if wanted."""
-    item_start, code_start, row, sign, width, branch = plan.scores
-    error, log_prob, of_code = buffers.error, buffers.log_prob, buffers.of_code
-    grad_hidden = buffers.grad_hidden
+    item_start, code_start, row, sign, width, branch = scores
+    losses, error, log_prob, of_code, grad_hidden = of_items
     for b in range(first, stop):
         begin, end = code_start[item_start[b]], code_start[item_start[b + 1]]
         dot_rows(weight, bias, row, begin, end, hidden[b], error)
-        _add_to_scores(plan.features, begin, end, error)
-    scores = slice(code_start[item_start[first]], code_start[item_start[stop]])
-    _decide(error[scores], sign[scores], width[scores], branch[scores], log_prob[scores])
+        _add_to_scores(features, begin, end, error)
+    some = slice(code_start[item_start[first]], code_start[item_start[stop]])
+    _decide(error[some], sign[some], width[some], branch[some], log_prob[some])
     for b in range(first, stop):
-        buffers.losses[b] = _share_codes(
+        losses[b] = _share_codes(
             log_prob, code_start, item_start[b], item_start[b + 1], error, of_code
         )
         if len(grad_hidden) > 0:
@@ -174,8 +174,13 @@ def _block(weight, bias, hidden, first, stop, plan, buffers):
 @jit
 def _some_items(first, stop, weight, bias, hidden, plan, buffers):
     """Do `_block` for the items from `first` to `stop`."""
+    # taken out of the plan once: numba counts references to the arrays that a field holds
+    scores, features = plan.scores, plan.features
+    losses, error, log_prob, of_code, grad_hidden, _, _, _ = buffers
+    of_items = losses, error, log_prob, of_code, grad_hidden
     for a in range(first, stop, BLOCK):
-        _block(weight, bias, hidden, a, min(a + BLOCK, stop), plan, buffers)
+        last = min(a + BLOCK, stop)
+        _block(weight, bias, hidden, a, last, scores, features, of_items)
 
 
 @jit
