@@ -1,13 +1,11 @@
-"""Compiled twins of array functions, by numba, where the extra `fast` is installed.
+"""Choice of the backend: array functions by NumPy, or compiled by numba (the extra `fast`).
 
-A room of the house keeps its twins in a module ``compiled``, under the names of the functions in
-NumPy that they replace. That module, and numba with it, is imported when the first twin is asked
-for. The environment variable ``HSTREE_FAST=0`` and `numpy_alone` switch twins off.
+A package keeps its compiled functions in a module ``compiled``, under the names of the functions in
+NumPy that they replace, which are marked by `twin`. That module, and numba with it, is imported
+when the first of them is called. ``HSTREE_FAST=0`` and `numpy_alone` switch them off.
 
-Machine code is kept in the folder of `cache_folder`, so that a function is compiled once for each
-version of numba and kind of processor; where nothing can be written there, once in each process.
-numba compiles a function anew when its own file changes; a folder for each state of all files makes
-it do so when functions and constants of other files change, which its machine code holds, too.
+numba keeps machine code in a folder for each state of the sources that it is compiled from, since
+it looks for changes in a function's own file alone.
 """
 
 from __future__ import annotations
@@ -18,9 +16,7 @@ import hashlib
 import importlib
 import os
 import re
-import shutil
 import threading
-import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -36,22 +32,18 @@ import numpy as np
 from hstree import progress
 from hstree._files import cache_folder, is_writable
 from hstree._optional import require
-from hstree._typing import Bool, Int32
+from hstree._typing import Array, Bool
 
 T = TypeVar("T")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Environment variable that switches twins off when it is 0.
+#: Environment variable that switches compiled functions off when it is 0.
 VARIABLE = "HSTREE_FAST"
 #: Oldest numba that is used.
-OLDEST = (0, 61)
-_OLDEST_TEXT = ".".join(map(str, OLDEST))
+OLDEST = "0.61"
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
 FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
-
-#: Days after which machine code that no process used is removed.
-UNUSED_DAYS = 30
 
 #: Numbers that are not parted, so that vectorised loops begin at the same places.
 STEP = 64
@@ -63,7 +55,7 @@ _alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
 
 @contextmanager
 def numpy_alone(alone: bool = True) -> Iterator[None]:
-    """Compute without compiled twins while the body runs; `alone` False changes nothing."""
+    """Compute without compiled functions while the body runs; `alone` False changes nothing."""
     token = _alone.set(alone or _alone.get())
     try:
         yield
@@ -131,16 +123,18 @@ def in_threads(
         _stop.set(stop)
         return function(item)
 
+    def first() -> tuple[T, R]:
+        item, result = waiting.popleft()
+        return item, result.result()
+
     with ThreadPoolExecutor(n) as pool:
         try:
             for item in items:
                 waiting.append((item, pool.submit(contextvars.copy_context().run, run, item)))
                 if len(waiting) > most:
-                    first, result = waiting.popleft()
-                    yield first, result.result()
+                    yield first()
             while waiting:
-                first, result = waiting.popleft()
-                yield first, result.result()
+                yield first()
         finally:
             stop[0] = True
             pool.shutdown(cancel_futures=True)
@@ -154,38 +148,33 @@ def stop_flag() -> Bool:
     return _stop.get(_go_on)
 
 
-def twins(room: str) -> Any:
-    """Return the module of a room's twins ("layers"); None where NumPy computes alone."""
-    return None if _is_off() else _twins(room)
+def backend(package: str) -> Any:
+    """Return the module of a package's compiled functions ("layers"); None where NumPy computes."""
+    return None if _is_off() else _module(package)
 
 
 def twin(reference: F) -> F:
-    """Decorate a function in NumPy so that its twin, of the same name, is called where there is."""
-    room, name = reference.__module__.split(".")[1], reference.__name__
+    """Decorate a function in NumPy so that its compiled twin, of the same name, goes before it.
+
+    A twin that is not for its arguments returns NotImplemented, and the reference is called.
+    """
+    package, name = reference.__module__.split(".")[1], reference.__name__
 
     @functools.wraps(reference)
     def either(*args: Any) -> Any:
-        module = twins(room)
-        if module is None or not takes(*args):
-            return reference(*args)
-        return getattr(module, name)(*args)
+        module = backend(package)
+        result = NotImplemented if module is None else getattr(module, name)(*args)
+        return reference(*args) if result is NotImplemented else result
 
     return either  # type: ignore[return-value]
 
 
-def takes(*args: Any) -> bool:
-    """Return whether twins take these arguments: floats are C-contiguous arrays of float32.
+def takes(*arrays: Array) -> bool:
+    """Return whether arrays are what most kernels are compiled for: C-contiguous float32.
 
     The float32 is the machine's own: in its byte order.
     """
-    for arg in args:
-        if (
-            isinstance(arg, np.ndarray)
-            and arg.dtype.kind == "f"
-            and not (arg.dtype == np.float32 and arg.flags.c_contiguous)
-        ):
-            return False
-    return True
+    return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)
 
 
 def jit(function: F) -> F:
@@ -199,19 +188,12 @@ def jit_exact(function: F) -> F:
 
 
 def _njit(function: F, **options: Any) -> F:
-    numba = _numba() or require("numba", "fast", at_least=_OLDEST_TEXT)
-    of_others = numba.config.CACHE_DIR
-    folder = _folder()
+    numba = _numba() or require("numba", "fast", at_least=OLDEST)
+    of_others, folder = numba.config.CACHE_DIR, _folder()
     numba.config.CACHE_DIR = str(folder or "")
     try:
-        compiled = numba.njit(
-            function,
-            nogil=True,
-            error_model="numpy",
-            cache=folder is not None,
-            forceinline=True,
-            **options,
-        )
+        options |= {"nogil": True, "error_model": "numpy", "forceinline": True}
+        compiled = numba.njit(function, cache=folder is not None, **options)
     finally:
         numba.config.CACHE_DIR = of_others
     if folder is not None:
@@ -228,8 +210,7 @@ def _mend(cache: Any) -> None:
         try:
             return load(*args)
         except Exception:  # what unpickling raises
-            cache.flush()
-            return None
+            return cache.flush()
 
     def save_or_not(*args: Any) -> None:
         with suppress(OSError):  # a full disk, say
@@ -238,18 +219,31 @@ def _mend(cache: Any) -> None:
     cache.load_overload, cache.save_overload = load_or_forget, save_or_not
 
 
+@functools.cache
+def _folder() -> Path | None:
+    """Return the folder of machine code; None where it cannot be kept.
+
+    It is inside NUMBA_CACHE_DIR where that is set, and named by numba's version and by the modules
+    ``compiled`` and those that they import constants from.
+    """
+    numba, package = _numba(), Path(__file__).parent
+    compiled = [*package.glob("*/compiled.py"), *package.glob("*/compiled/*.py")]
+    sources = "".join(path.read_text("utf-8") for path in sorted(compiled))
+    for name in sorted(set(re.findall(r"^from hstree\.(\S+) import", sources, re.M))):
+        if (path := package / f"{name.replace('.', '/')}.py").is_file():
+            sources += path.read_text("utf-8")
+    digest = hashlib.sha256(f"{numba.__version__} {sources}".encode()).hexdigest()[:16]
+    folder = Path(numba.config.CACHE_DIR or cache_folder() / "kernels") / f"hstree-{digest}"
+    return folder if is_writable(folder) else None
+
+
 def _is_off() -> bool:
-    return _alone.get() or not _is_wanted()
+    return _alone.get() or os.environ.get(VARIABLE) == "0"
 
 
 @functools.cache
-def _is_wanted() -> bool:
-    return os.environ.get(VARIABLE) != "0"
-
-
-@functools.cache
-def _twins(room: str) -> ModuleType | None:
-    return None if _numba() is None else importlib.import_module(f"hstree.{room}.compiled")
+def _module(package: str) -> ModuleType | None:
+    return None if _numba() is None else importlib.import_module(f"hstree.{package}.compiled")
 
 
 @functools.cache
@@ -264,10 +258,10 @@ def _numba() -> Any:
     except Exception as error:  # it refuses some versions of NumPy
         why = str(error)
     else:
-        if numba.version_info[:2] >= OLDEST:
-            _watch(numba.core.event)
+        if numba.version_info[:2] >= tuple(map(int, OLDEST.split("."))):
+            _report_compilations(numba.core.event)
             return numba
-        why = f"version {numba.__version__} is older than {_OLDEST_TEXT}"
+        why = f"version {numba.__version__} is older than {OLDEST}"
     warnings.warn(
         f"numba is installed but not used: {why}; upgrade it, or set {VARIABLE}=0",
         RuntimeWarning,
@@ -276,81 +270,26 @@ def _numba() -> Any:
     return None
 
 
-def _watch(events: Any) -> None:
-    """Report compilations to `hstree.progress`; `events` is numba's module of that."""
+def _report_compilations(events: Any) -> None:
+    """Show one task while functions of hstree are compiled, which call each other."""
     running = threading.local()
 
     class Compilations(events.Listener):  # type: ignore[misc]
-        """Shows one task while functions of hstree are compiled, which call each other."""
-
         def on_start(self, event: Any) -> None:
-            if _is_ours(event):
-                running.depth = getattr(running, "depth", 0) + 1
-                if running.depth == 1:
-                    running.task = progress.task("compiling kernels, once for this machine")
-                    running.task.__enter__()
+            self.step(event, 1)
 
         def on_end(self, event: Any) -> None:
-            if _is_ours(event):
-                running.depth -= 1
-                if running.depth == 0:
-                    running.task.__exit__(None, None, None)
+            self.step(event, -1)
+
+        def step(self, event: Any, change: int) -> None:
+            function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
+            if not getattr(function, "__module__", "").startswith("hstree."):
+                return
+            depth = running.depth = getattr(running, "depth", 0) + change
+            if depth == 1 and change == 1:
+                running.task = progress.task("compiling kernels, once for this machine")
+                running.task.__enter__()
+            elif depth == 0:
+                running.task.__exit__(None, None, None)
 
     events.register("numba:compile", Compilations())
-
-
-def _is_ours(event: Any) -> bool:
-    function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
-    return str(getattr(function, "__module__", "")).startswith("hstree.")
-
-
-@functools.cache
-def _folder() -> Path | None:
-    """Return the folder of machine code; None where it cannot be kept.
-
-    It is inside NUMBA_CACHE_DIR where that is set. Those of other states are removed when they have
-    not been used for `UNUSED_DAYS`.
-    """
-    base = Path(_numba().config.CACHE_DIR or cache_folder() / "kernels")
-    folder = base / f"hstree-{_digest(Path(__file__).parent)}"
-    if not is_writable(folder):
-        return None
-    with suppress(OSError):
-        os.utime(folder)  # the last time that it was used
-        for other in base.iterdir():
-            is_ours = re.fullmatch(r"hstree-[0-9a-f]{16}", other.name) is not None
-            if is_ours and other.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
-                shutil.rmtree(other, ignore_errors=True)
-    return folder
-
-
-def _digest(package: Path) -> str:
-    """Return a hash of the modules `compiled` of a package, and of those that they import from."""
-    rooms = sorted(package.glob("*/compiled.py"))
-    imports = re.findall(
-        r"^from hstree\.(\S+) import", "".join(file.read_text("utf-8") for file in rooms), re.M
-    )
-    others = (package / f"{name.replace('.', '/')}.py" for name in sorted(set(imports)))
-    digest = hashlib.sha256()
-    for file in (*rooms, *others):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-class Slots(threading.local):
-    """Table of -1 of each thread, in which twins number the rows they touch.
-
-    A function that takes one leaves it as it found it, which is faster than a new one.
-    """
-
-    def __init__(self) -> None:
-        self._table: Int32 = np.empty(0, np.int32)
-
-    def of(self, length: int) -> Int32:
-        """Return a table (length,) of this thread."""
-        if len(self._table) < length:
-            self._table = np.full(length, -1, np.int32)
-        return self._table[:length]
-
-
-SLOTS = Slots()

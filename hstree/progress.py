@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 
 
 class Task:
@@ -54,10 +55,8 @@ def enable() -> None:
     on standard error where that is a terminal; elsewhere there is a line for each epoch, with the
     time left, and for each other task that is done. Tasks of less than half a second are not shown.
     """
-    from hstree._displays import new_display
-
     global _enabled
-    _enabled = new_display()
+    _enabled = import_module("hstree._displays").new_display()  # which loads Rich
 
 
 def disable() -> None:
@@ -90,57 +89,3 @@ def shown_by(display: Display) -> Iterator[None]:
 def report(text: str, left: float | None = None) -> None:
     """Report an event, such as the end of an epoch, and the seconds that are left, if known."""
     (_display.get() or _enabled).report(text, left)
-
-
-@contextmanager
-def counted(task: Task, total: float, per_token: float) -> Iterator[None]:
-    """Advance a task with the tokens that tasks of the body report.
-
-    Parameters
-    ----------
-    task : Task
-    total : float
-        Units that the body adds to `task`; what is left of them is added at its end.
-    per_token : float
-        Units of each token.
-    """
-    counting = _Counting((_display.get() or _enabled), task, total, per_token)
-    with shown_by(counting):
-        yield
-    counting.add(total)
-
-
-class _Counting(Display):
-    """Display that passes everything on, and adds tokens to a task up to a total."""
-
-    def __init__(self, display: Display, task: Task, total: float, per_token: float) -> None:
-        self._shown_by, self._task, self._left, self._per_token = display, task, total, per_token
-
-    def add(self, amount: float) -> None:
-        amount = min(amount, self._left)
-        self._left -= amount
-        self._task.advance(amount)
-
-    def start(self, title: str, total: float | None, unit: str) -> Task:
-        shown = self._shown_by.start(title, total, unit)
-        return _Counted(shown, self, self._per_token if unit == "tokens" else 0.0)
-
-    def stop(self, task: Task) -> None:
-        self._shown_by.stop(task.shown if isinstance(task, _Counted) else task)
-
-    def report(self, text: str, left: float | None) -> None:
-        self._shown_by.report(text, left)
-
-
-class _Counted(Task):
-    """Task whose units are added to another."""
-
-    def __init__(self, shown: Task, to: _Counting, per_unit: float) -> None:
-        self.shown, self._to, self._per_unit = shown, to, per_unit
-
-    def advance(self, amount: float = 1) -> None:
-        self.shown.advance(amount)
-        self._to.add(amount * self._per_unit)
-
-    def note(self, text: str) -> None:
-        self.shown.note(text)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from hstree._compiled import jit, jit_exact
+from hstree._compiled import jit, jit_exact, stop_flag, takes
+from hstree._typing import Array, Bool, Float64, Int64
 from hstree.builders.gmm import LEAST_SHARE, LEAST_VARIANCE, VARIANCE_FLOOR
+from hstree.builders.shared.nodes import Nodes
 
 #: Rows that are summed in float32; sums of such pieces are float64.
 PIECE = 256
@@ -18,26 +21,21 @@ def _x_log_x(x):
     return x * np.log(x) if x > 1 else 0.0
 
 
-@jit_exact
-def move_words(
-    words,
-    start,
-    context,
-    count,
-    x_log_x,
-    table,
-    of_class,
-    of_word,
-    class_of,
-    size,
-    price,
-    least,
-    rows,
-):
-    """Move words to their best classes, one after the other, as `bigrams._Counts.move` does.
+def move_words(counts: Any, words: Int64, rows: int) -> tuple[float, int]:
+    """Twin of `bigrams.move_words`: sums are added in its order."""
+    pairs = counts.start, counts.context, counts.count, counts.x_log_x
+    classes = counts.table, counts.of_class, counts.of_word, counts.class_of, counts.size
+    moved: tuple[float, int] = _move_words(
+        words, pairs, classes, counts.price, counts.least_gain, rows
+    )
+    return moved
 
-    Sums are added in its order: `rows` contexts at a time. Returns the gain, and how many moved.
-    """
+
+@jit_exact
+def _move_words(words, pairs, classes, price, least, rows):
+    """Move words; return the gain, and how many moved."""
+    start, context, count, x_log_x = pairs
+    table, of_class, of_word, class_of, size = classes
     n_classes = len(of_class)
     gain, part = np.empty(n_classes), np.empty(n_classes)
     total, moves = 0.0, 0
@@ -130,12 +128,17 @@ def _sums(X, rows, square, weight, odds, sign, piece, total):
     return light, light_spread
 
 
-@jit
-def log_odds(start, X, second, weight, iterations, shared_variance, stop):
-    """Fit a mixture to each node, and return the log-odds, as `hstree.builders.gmm.log_odds` does.
+def log_odds(
+    nodes: Nodes, X: Array, second: Bool, weight: Float64, iterations: int, shared_variance: bool
+) -> Any:
+    """Twin of `gmm.log_odds`; ends, without a result, when it is to stop."""
+    if not takes(X):
+        return NotImplemented
+    return _log_odds(nodes.start, X, second, weight, iterations, shared_variance, stop_flag())
 
-    `start` (S + 1,) are the offsets of the nodes. Ends, without a result, when `stop` (1,) is set.
-    """
+
+@jit
+def _log_odds(start, X, second, weight, iterations, shared_variance, stop):
     n, d = X.shape
     odds, square = np.where(second, np.inf, -np.inf), np.empty(n)
     # sums over the rows of the lighter component: of the present piece, and of all before it
@@ -195,13 +198,16 @@ def log_odds(start, X, second, weight, iterations, shared_variance, stop):
     return odds
 
 
-@jit
-def cluster(start, X, centres, iterations, stop):
-    """Return the cluster (n,) of each row, by Lloyd's algorithm in each node.
+def clusters(nodes: Nodes, X: Array, centres: list[Array], balanced: bool, iterations: int) -> Any:
+    """Twin of `kmeans.clusters`; ends, without a result, when it is to stop."""
+    if balanced or not takes(X):
+        return NotImplemented
+    return _clusters(nodes.start, X, np.stack(centres), iterations, stop_flag())
 
-    `centres` (k, S, d) are the first ones, which are changed. A centre without rows stays. Ends,
-    without a result, when `stop` (1,) is set.
-    """
+
+@jit
+def _clusters(start, X, centres, iterations, stop):
+    """Return the cluster (n,) of each row; `centres` (k, S, d), without rows, stay."""
     (n, d), k = X.shape, len(centres)
     branch, square = np.full(n, -1), np.empty(k)
     pieces, totals, size = np.zeros((k, d), np.float32), np.empty((k, d)), np.empty(k, np.int64)

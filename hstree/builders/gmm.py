@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from hstree import progress
-from hstree._compiled import stop_flag, twins
+from hstree._compiled import twin
 from hstree._options import RandomState, Range, checked_options
 from hstree._typing import Bool, Float64, Floating, Int64
 from hstree.builders.shared.divisive import divide
@@ -172,6 +172,7 @@ def _surest(nodes: Nodes, branch: Int64, odds: Float64) -> Bool:
     return surest
 
 
+@twin
 def log_odds(
     nodes: Nodes, X: Floating, second: Bool, weight: Float64, iterations: int, shared_variance: bool
 ) -> Float64:
@@ -186,12 +187,6 @@ def log_odds(
     lighter component give those of the other, and one dot product per row gives both distances,
     ``4 n d`` operations per round. Summing the lighter one loses no digits in the differences.
     """
-    module = twins("builders")
-    if module is not None and X.dtype == np.float32:
-        odds: Float64 = module.log_odds(
-            nodes.start, X, second, weight, iterations, shared_variance, stop_flag()
-        )
-        return odds
     d = X.shape[1]
     square = np.vecdot(X, X).astype(np.float64)
     mass = nodes.total(weight)

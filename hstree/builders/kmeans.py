@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import stop_flag, twins
+from hstree._compiled import stop_flag, twin
 from hstree._options import RandomState, Range, checked_options
 from hstree._ragged import offsets
 from hstree._typing import Bool, Float64, Floating, Int64
@@ -104,11 +104,14 @@ def kmeans_split(vectors: Floating, balanced: bool = False, *, iterations: int) 
 
 def _cluster(nodes: Nodes, X: Floating, balanced: bool, iterations: int, noise: Float64) -> Int64:
     """Return the cluster of each row, by Lloyd's algorithm in all nodes at once."""
-    centres = _first_centres(nodes, X, noise)
-    module, k = twins("builders"), len(noise)
-    if module is not None and X.dtype == np.float32 and not balanced:
-        found: Int64 = module.cluster(nodes.start, X, np.stack(centres), iterations, stop_flag())
-        return found
+    return clusters(nodes, X, _first_centres(nodes, X, noise), balanced, iterations)
+
+
+@twin
+def clusters(
+    nodes: Nodes, X: Floating, centres: list[Floating], balanced: bool, iterations: int
+) -> Int64:
+    """Return the cluster (n,) of each row, from first centres (S, d) that are changed."""
     branch = np.full(len(X), -1)
     for _ in range(iterations):
         distance = np.stack([_distance(nodes, X, centre) for centre in centres])
@@ -116,7 +119,7 @@ def _cluster(nodes: Nodes, X: Floating, balanced: bool, iterations: int, noise: 
         if np.array_equal(nearest, branch):
             break
         branch = nearest
-        for j in range(k):
+        for j in range(len(centres)):
             centres[j] = _mean(nodes, X, branch == j, centres[j])
     return branch
 

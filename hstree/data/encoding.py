@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hstree._compiled import twins
+from hstree._compiled import backend
 from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
 from hstree._npy_format import write_array
 from hstree._typing import Array, Int32, Int64
@@ -163,10 +163,9 @@ class _Encoder:
         self._ends_a_line = data.endswith(b"\n") if data else self._ends_a_line
         if self._lower:
             data = text.lower().encode()
-        if self._offset > LARGE and isinstance(self._numbers, _WordNumbers):
-            module = twins("data")
-            if module is not None:
-                self._numbers = module.WordNumbers(word.encode() for word in self.types())
+        is_large = self._offset > LARGE and isinstance(self._numbers, _WordNumbers)
+        if is_large and (module := backend("data")) is not None:
+            self._numbers = module.WordNumbers(word.encode() for word in self.types())
         ids: Int32
         ids, ends = self._numbers.ids(data)
         self.line_starts.append(self.n_tokens + ends)

@@ -11,7 +11,7 @@ import numpy as np
 
 from hstree._compiled import in_parts, jit_exact
 from hstree._typing import Array, Int64
-from hstree.layers.kernels import TINY
+from hstree.training.adagrad import TINY
 
 
 @jit_exact
@@ -50,7 +50,7 @@ def _move_block(first, stop, table, squares, paid, a, b, grad, rates):
 
 
 def add_products(logits: Array, X: Any, table: Array, item: Int64, row: Int64) -> None:
-    """Twin of `sklearn.linear._add_products`."""
+    """Twin of `sklearn.linear.add_products`."""
     in_parts(len(item), _add_products, X.indptr, X.indices, X.data, table, item, row, logits)
 
 
@@ -62,7 +62,7 @@ def move(
     grad: Array,
     rates: Any,
 ) -> None:
-    """Twin of `sklearn.solvers._move`."""
+    """Twin of `sklearn.solvers.move`."""
     learning_rate, penalty, n_steps = rates
     number = table.dtype.type
     numbers = number(learning_rate), number(penalty), number(TINY), n_steps

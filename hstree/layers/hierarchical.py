@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import takes, twins
+from hstree._compiled import twin
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.dense import batch_blocks, forward, log_sum_exp, row_chunks
 from hstree.layers.hooks import TrainingHooks
+from hstree.layers.ngram_features import Features
 from hstree.layers.node_groups import (
     CROWDED,
     Backward,
@@ -37,8 +38,6 @@ from hstree.tree.weight_rows import NARROW, row_curvature, unigram_bias
 
 #: Elements of the (E, batch) table of edge log-probabilities that `log_prob` holds at a time.
 TABLE_LIMIT = 1 << 24
-#: Scores of a batch that a compiled pass keeps.
-MOST_SCORES = 1 << 26
 
 
 class HierarchicalSoftmax(OutputLayer, TrainingHooks):
@@ -68,15 +67,10 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         self.bias: Array = bias.astype(dtype)
         # (E,) group of the node that each edge leaves: 0 binary, 1 narrow, 2 wide
         self._edge_group = np.digitize(tree.edge_width, (3, NARROW + 1)).astype(np.int8)
-        self._tree_pass: Any = None
         self._scratch = Scratch()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the compiled pass out of copies, which may be read where no numba is."""
-        return {**vars(self), "_tree_pass": None}
-
     @property
-    def _is_one_softmax(self) -> bool:
+    def is_one_softmax(self) -> bool:
         """Whether all labels are under a root that is wide, each once."""
         tree = self.tree
         return tree.n_nodes == 1 and tree.has_single_codes and tree.n_labels > 2
@@ -98,56 +92,33 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
 
     def nll(self, hidden: Array, targets: Integer) -> Float64:
         """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
-        if self._is_one_softmax:
+        if self.is_one_softmax and self.bound_features() is None:
             columns, nll = self.codes.leaf_edge[targets], np.empty(len(targets))
             for some in batch_blocks(len(targets), self.n_labels):
                 chunks = row_chunks(hidden[some], self.weight, self.bias)
                 log_z, logit, _ = forward(chunks, columns[some], self._scratch)
                 nll[some] = log_z - logit
             return nll
-        if (compiled := self.compiled(len(hidden), hidden)) is not None:
-            losses: Float64 = compiled.losses(self.weight, self.bias, hidden, targets)
-            return losses
-        return Pass(self, hidden, targets).nll
+        return batch_nll(self, hidden, targets)
 
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
     ) -> tuple[Float64, Gradients]:
         """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
-        if (compiled := self.compiled(len(hidden), hidden)) is not None:
-            losses, grad_hidden, *gradient = compiled.gradients(
-                self.weight, self.bias, hidden, targets
-            )
-            return losses, Gradients(grad_hidden, of_rows(*gradient))
-        forward = Pass(self, hidden, targets)
-        return forward.nll, forward.gradients()
+        return batch_loss(self, hidden, targets)
 
-    def compiled(self, n_items: int, *arrays: Array) -> Any:
-        """Return the compiled pass of a batch of `n_items`; None where it is NumPy's to compute.
+    def pass_of_batch(self, hidden: Array, targets: Integer) -> Pass:
+        """Return the pass of a batch by NumPy."""
+        return Pass(self, hidden, targets)
 
-        That is where no numba is, where it does not take the arrays, for one softmax over all
-        labels, and where the scores of a batch need too much memory.
-        """
-        if (module := self._twins(*arrays)) is None:
-            return None
-        if self._tree_pass is None:
-            self._tree_pass = module.TreePass(self.codes)
-        return self._tree_pass if n_items * self._tree_pass.most_scores <= MOST_SCORES else None
-
-    def _twins(self, *arrays: Array) -> Any:
-        """Return the compiled twins, or None where these arrays are NumPy's to compute with."""
-        module = twins("layers")
-        if module is None or self.tree.n_nodes == 0 or self._is_one_softmax:
-            return None
-        if not takes(self.weight, self.bias, *arrays) or any(a.dtype.kind != "f" for a in arrays):
-            return None
-        return module
+    def bound_features(self) -> Features | None:
+        """Return the direct features of the contexts that the layer is bound to; None has none."""
+        return None
 
     @property
     def scores_in_threads(self) -> bool:
         """Whether several threads may call `nll` at once: compiled, over nodes of few children."""
-        compiled = self.compiled(1)
-        return compiled is not None and bool(compiled.is_narrow)
+        return scores_in_threads(self)
 
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
@@ -155,32 +126,24 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         One dense product for all logits, then one pass per level: O(B (R d + E)).
         """
         result = np.empty((len(hidden), self.n_labels))
-        if self._is_one_softmax:
+        if self.is_one_softmax:
             columns = self.codes.leaf_edge
             in_order = bool((columns == np.arange(self.n_labels)).all())
             for some in batch_blocks(len(hidden), self.n_labels):
                 # (b, V) logits of the root's children
                 logits = hidden[some] @ self.weight.T
                 logits += self.bias
-                self._add_to_logits(logits, some)
+                self.add_to_logits(logits, some)
                 result[some] = logits if in_order else logits[:, columns]
             result -= log_sum_exp(result)[:, None]
             return result
         step = max(1, TABLE_LIMIT // max(1, len(self.tree.child)))
-        module = self._twins(hidden)
         for a in range(0, len(hidden), step):
             some = slice(a, a + step)
-            if module is not None:
-                logits = kernels.block_logits(self.weight, self.bias, hidden[some])
-                self._add_to_logits(logits, some)
-                result[some] = module.log_prob_of_logits(self.tree, logits)
-            else:
-                logits = self.weight @ hidden[some].T + self.bias[:, None]
-                self._add_to_logits(logits.T, some)
-                result[some] = self.log_prob_of_logits(logits)
+            result[some] = log_prob_of_items(self, hidden, some)
         return result
 
-    def _add_to_logits(self, logits: Array, some: slice) -> None:
+    def add_to_logits(self, logits: Array, some: slice) -> None:
         """Add what a subclass adds to the logits (b, R) of some items."""
 
     def log_prob_of_logits(self, logits: Array) -> Float64:
@@ -220,37 +183,64 @@ class HierarchicalSoftmax(OutputLayer, TrainingHooks):
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
         while item.size:
-            branch = self._branches(hidden, item, node, rng.random(len(item)))
+            branch = drawn_branches(self, hidden, item, node, rng.random(len(item)))
             child = tree.child[tree.child_start[node] + branch]
             arrived = child < 0
             label[item[arrived]] = ~child[arrived]
             item, node = item[~arrived], child[~arrived]
         return label
 
-    def _branches(self, hidden: Array, item: Int64, node: Int64, uniform: Float64) -> Int64:
-        """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
-        weight, bias = self.weight, self.bias
-        if (module := self._twins(hidden)) is not None:
-            given = weight, bias, hidden, item, node, uniform
-            drawn: Int64 = module.drawn_branches(self.tree, *given)
-            return drawn
-        branch = np.zeros(len(item), np.int64)
-        row, fan_out = self.tree.row_start[node], self.tree.fan_out[node]
-        binary = np.flatnonzero(fan_out == 2)
-        z = kernels.gather_dot(weight, bias, hidden, item[binary], row[binary])
-        branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z.astype(np.float64))
-        for i in np.flatnonzero(fan_out > 2):
-            rows = slice(int(row[i]), int(row[i] + fan_out[i]))
-            z = (weight[rows] @ hidden[item[i]] + bias[rows]).astype(np.float64)
-            cumulative = np.cumsum(np.exp(z - z.max()))
-            at = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
-            branch[i] = min(int(at), len(z) - 1)
-        return branch
+
+# What compiled functions of the same names do in place of these, where they take the arrays.
 
 
-def compiled_pass(layer: OutputLayer, n_items: int, *arrays: Array) -> Any:
-    """Return `HierarchicalSoftmax.compiled`; None for other layers, subclasses among them."""
-    return layer.compiled(n_items, *arrays) if type(layer) is HierarchicalSoftmax else None
+@twin
+def batch_nll(layer: HierarchicalSoftmax, hidden: Array, targets: Integer) -> Float64:
+    """Return the negative log-likelihoods of targets (B,)."""
+    return layer.pass_of_batch(hidden, targets).nll
+
+
+@twin
+def batch_loss(
+    layer: HierarchicalSoftmax, hidden: Array, targets: Integer
+) -> tuple[Float64, Gradients]:
+    """Return the negative log-likelihoods of targets (B,), and the gradients of their sum."""
+    forward = layer.pass_of_batch(hidden, targets)
+    return forward.nll, forward.gradients()
+
+
+@twin
+def scores_in_threads(layer: HierarchicalSoftmax) -> bool:
+    """Return whether several threads may call `nll` at once: products use all threads here."""
+    return False
+
+
+@twin
+def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Float64:
+    """Return the log-probabilities (b, V) of all labels for some of the hidden vectors."""
+    logits = layer.weight @ hidden[some].T + layer.bias[:, None]
+    layer.add_to_logits(logits.T, some)
+    return layer.log_prob_of_logits(logits)
+
+
+@twin
+def drawn_branches(
+    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, uniform: Float64
+) -> Int64:
+    """Return the branches (n,) that items take at their nodes, by numbers between 0 and 1."""
+    weight, bias, tree = layer.weight, layer.bias, layer.tree
+    branch = np.zeros(len(item), np.int64)
+    row, fan_out = tree.row_start[node], tree.fan_out[node]
+    binary = np.flatnonzero(fan_out == 2)
+    z = kernels.gather_dot(weight, bias, hidden, item[binary], row[binary])
+    branch[binary] = np.log(uniform[binary]) >= kernels.log_sigmoid(z.astype(np.float64))
+    for i in np.flatnonzero(fan_out > 2):
+        rows = slice(int(row[i]), int(row[i] + fan_out[i]))
+        z = (weight[rows] @ hidden[item[i]] + bias[rows]).astype(np.float64)
+        cumulative = np.cumsum(np.exp(z - z.max()))
+        at = np.searchsorted(cumulative, uniform[i] * cumulative[-1], "right")
+        branch[i] = min(int(at), len(z) - 1)
+    return branch
 
 
 class Pass:

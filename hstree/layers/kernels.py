@@ -1,9 +1,9 @@
 """Array kernels: the functions in which training, scoring and search spend their time.
 
-Each is a function of plain, contiguous arrays, without trees or layers, so that a compiled version
-can replace it: the function of the same name in `hstree.layers.compiled`, of those that are marked
-as twins. They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or tables
-of the sigmoid. "Error" is the gradient of ``-log_prob`` with respect to the logits.
+Each is a function of plain, contiguous arrays, without trees or layers, so that it can be replaced
+without reading anything else. They use NumPy and SciPy, without padded tables, ``np.add.at``,
+clipping or tables of the sigmoid. "Error" is the gradient of ``-log_prob`` with respect to the
+logits.
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from hstree._compiled import twin
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int32, Int64, Integer
 
 #: Pairs scored at a time by `gather_dot`: two gathered blocks of this many rows stay in cache.
 PAIRS = 2048
-#: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.
-MOVED = 1 << 16
-#: Keeps a step of Adagrad finite where the first gradient of a row is zero.
-TINY = 1e-10
 
 
 # Log-probabilities and errors of decisions.
@@ -210,47 +205,6 @@ def segment_sums(values: Array, index: Integer, start: Int64) -> Array:
     return total
 
 
-# Sums of the vectors of windows, each times a vector of its position.
-
-
-@twin
-def window_sum(embedding: Array, position: Array, contexts: Integer) -> tuple[Array, Array]:
-    """Return ``sum_i position[i] * embedding[contexts[:, i]]``, a float array (B, d).
-
-    Parameters
-    ----------
-    embedding : float array (V, d)
-    position : float array (n, d)
-    contexts : int array (B, n)
-
-    Returns
-    -------
-    hidden : float array (B, d)
-    vectors : float array
-        For `window_sum_backward`.
-    """
-    vectors = embedding.take(contexts, axis=0)
-    return np.einsum("bnd,nd->bd", vectors, position), vectors
-
-
-@twin
-def window_sum_backward(
-    embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
-) -> tuple[Int64, Array, Array]:
-    """Gradients through `window_sum`.
-
-    Returns
-    -------
-    words : int64 array (w,)
-        The words that occur, each once.
-    grad_words : float array (w, d)
-    grad_position : float array (n, d)
-    """
-    grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
-    words, grad_words = sum_by_word(contexts, grad_hidden[:, None] * position, len(embedding))
-    return words, grad_words, grad_position
-
-
 def sum_by_word(contexts: Integer, vectors: Array, n_words: int) -> tuple[Int64, Array]:
     """Return the words (w,) that occur in contexts (B, n), and the sums (w, d) of their vectors.
 
@@ -311,48 +265,3 @@ def block_softmax_backward(
     else:
         np.matmul(error.T, hidden, out=grad_weight)
         np.add.reduce(error, axis=0, out=grad_bias)
-
-
-# Updates of rows.
-
-
-@twin
-def adagrad_rows(
-    parameter: Array,
-    squares: Array,
-    rows: Int64 | slice,
-    gradient: Array,
-    learning_rate: float,
-    owed: Array | None = None,
-) -> None:
-    """Step of Adagrad with one learning rate a row, in place.
-
-    Parameters
-    ----------
-    parameter : float array (R,) or (R, ...)
-    squares : float array (R,)
-        Sum of the mean squared gradients of each row so far.
-    rows : int64 array (r,) without repeats, or slice
-    gradient : float array (r, ...)
-    learning_rate : float
-    owed : float array (r,), optional
-        Decoupled weight decay: before it moves, a row is multiplied by ``exp(-rate * owed)``, with
-        its own rate.
-    """
-    step = max(1, MOVED // max(1, parameter[:1].size))
-    per_row = (-1, *[1] * (gradient.ndim - 1))  # shape of a value per row
-    first = rows.indices(len(parameter))[0] if isinstance(rows, slice) else 0
-    for a in range(0, len(gradient), step):
-        some = gradient[a : a + step]
-        if isinstance(rows, slice):
-            here: Int64 | slice = slice(first + a, first + a + len(some))
-        else:
-            here = rows[a : a + step]
-        flat = some.reshape(len(some), -1)
-        total = squares[here] + np.vecdot(flat, flat) / flat.shape[1]
-        squares[here] = total
-        rate = learning_rate / np.sqrt(total + TINY)
-        values = parameter[here]
-        if owed is not None:
-            values = values * np.exp(-rate * owed[a : a + step]).reshape(per_row)
-        parameter[here] = values - some * rate.reshape(per_row)

@@ -17,7 +17,7 @@ from hstree.layers.base import (
     OutputLayer,
     ParameterGradient,
 )
-from hstree.layers.hierarchical import HierarchicalSoftmax, Pass, of_rows
+from hstree.layers.hierarchical import HierarchicalSoftmax, Pass
 from hstree.layers.ngram_features import Features, NgramFeatures, summed
 from hstree.layers.node_groups import Block, Decisions, Gradient, WideNodes
 from hstree.layers.top_k import top_k
@@ -131,44 +131,24 @@ class NgramSoftmax(HierarchicalSoftmax):
 
     def in_context(self, contexts: Integer) -> Self:
         """Return the layer after contexts (B, n), whose features its methods take."""
-        self.compiled(len(contexts))  # which copies share then
         bound = copy.copy(self)
-        bound._tree_pass, bound._scratch = self._tree_pass, self._scratch
         bound._number = self.features.numbers(contexts)
         return bound
 
-    def nll(self, hidden: Array, targets: Integer) -> Float64:
-        """Return the negative log-likelihoods of targets (B,) in nats, a float64 array (B,)."""
+    def pass_of_batch(self, hidden: Array, targets: Integer) -> Pass:
+        """Return the pass of a batch by NumPy."""
         if self._number is None:
-            return super().nll(hidden, targets)
-        if (compiled := self.compiled(len(hidden), hidden)) is not None:
-            losses: Float64 = compiled.losses_with(
-                self.weight, self.bias, hidden, targets, self._of_contexts(self._number)
-            )
-            return losses
-        return FeaturePass(self, self._number, hidden, targets).nll
+            return super().pass_of_batch(hidden, targets)
+        return FeaturePass(self, self._number, hidden, targets)
 
-    def loss(
-        self, hidden: Array, targets: Integer, rng: np.random.Generator | None = None
-    ) -> tuple[Float64, Gradients]:
-        """Return what `nll` does, and the gradients of the sum; `rng` is not used."""
-        if self._number is None:
-            return super().loss(hidden, targets, rng)
-        if (compiled := self.compiled(len(hidden), hidden)) is not None:
-            of_tree, rows, values = compiled.gradients_with(
-                self.weight, self.bias, hidden, targets, self._of_contexts(self._number)
-            )
-            losses, grad_hidden, *gradient = of_tree
-            of_features = ParameterGradient("feature_weight", rows, values)
-            return losses, Gradients(grad_hidden, [*of_rows(*gradient), of_features])
-        forward = FeaturePass(self, self._number, hidden, targets)
-        return forward.nll, forward.gradients()
-
-    def _of_contexts(self, number: Int64) -> Features:
-        """Return what compiled passes take of the features, for contexts by number (B, n)."""
+    def bound_features(self) -> Features | None:
+        """Return the direct features of the contexts that the layer is bound to; None has none."""
+        if (number := self._number) is None:
+            return None
         return number, self.features.context_start, self.features.rows, self.feature_weight
 
-    def _add_to_logits(self, logits: Array, some: slice) -> None:
+    def add_to_logits(self, logits: Array, some: slice) -> None:
+        """Add the features of the contexts that the layer is bound to."""
         if self._number is not None:
             in_range = self.features.in_range(self._number[some], 0, len(self.bias))
             for item, row, index in in_range:
@@ -179,12 +159,12 @@ class NgramSoftmax(HierarchicalSoftmax):
         if (number := self._number) is None:
             return super().top_k(hidden, k)
 
-        def log_prob(some: slice) -> Float64:
+        def log_prob(some: Int64) -> Float64:
             bound = copy.copy(self)
             bound._number = number[some]
             return bound.log_prob(hidden[some])
 
-        features = self._of_contexts(number)
+        features = self.bound_features()
         return top_k(self.codes, self.weight, self.bias, hidden, k, log_prob, features)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:

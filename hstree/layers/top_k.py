@@ -12,11 +12,12 @@ import heapq
 import math
 from bisect import insort
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
-from hstree._compiled import takes, twins
+from hstree._compiled import twin
 from hstree._ragged import offsets, ranges
 from hstree._typing import Array, Bool, Float64, Int64
 from hstree.layers import kernels
@@ -64,52 +65,30 @@ def top_k(
     bias: Array,
     hidden: Array,
     k: int,
-    log_prob: Callable[[slice], Float64],
+    log_prob: Callable[[Int64], Float64],
     features: Features | None = None,
 ) -> tuple[Int64, Float64]:
     """Search for `HierarchicalSoftmax.top_k`.
 
-    `log_prob` returns that of all labels for some items (b, V): scores with `features` have to do
-    with it where no compiled search is.
-
-    Where labels have one code each they leave the heap in order. Where they have several, the
-    whole probability of a label is computed when its first code leaves the heap. The search ends
-    when no other label can be among the k best: its probability is at most what the labels met so
-    far leave over, and at most the highest number of codes times the likeliest edge. A search that
-    reaches a large share of the tree gives way to `log_prob`, so that it takes at most about twice
-    as long.
+    `log_prob` returns that of all labels for some items (b, V). A search that reaches a large share
+    of the tree gives way to it, so that it takes at most about twice as long.
     """
     check_k(k)
     tree = codes.tree
     k = min(k, tree.n_labels)
-    if tree.n_nodes == 0:  # one label
-        return np.zeros((len(hidden), 1), np.int64), np.zeros((len(hidden), 1))
-    labels = np.empty((len(hidden), k), np.int64)
-    values = np.empty((len(hidden), k))
-    module = twins("layers")
-    is_compiled = module is not None and tree.has_single_codes and takes(weight, bias, hidden)
-    if tree.n_nodes == 1 or (features is not None and not is_compiled):  # no search
+    if tree.n_nodes < 2:  # one label, or one softmax: no search
         return top_k_of_all(len(hidden), tree.n_labels, k, log_prob)
-    if is_compiled:
-        n_edges = len(tree.child)
-        patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
-        given = weight, bias, hidden, k, patience, features
-        labels, values, found = module.search_all(tree, *given)
-        for i in np.flatnonzero(~found).tolist():
-            labels[i], values[i] = _first_of_all(-log_prob(slice(i, i + 1))[0], k)
-        return labels, values
-    most_codes = int(tree.codes_per_label.max())
-    for i in range(len(hidden)):
-        paths = _PathCosts(codes, weight, bias, hidden[i])
-        try:
-            labels[i], values[i] = _search(paths, k, most_codes)
-        except _OutOfPatienceError:
-            labels[i], values[i] = _first_of_all(-log_prob(slice(i, i + 1))[0], k)
+    labels, values, is_done = search_all(codes, weight, bias, hidden, k, features)
+    others = np.flatnonzero(~is_done)
+    if others.size:
+        labels[others], values[others] = top_k_of_all(
+            len(others), tree.n_labels, k, lambda some: log_prob(others[some])
+        )
     return labels, values
 
 
 def top_k_of_all(
-    n_items: int, n_labels: int, k: int, log_prob: Callable[[slice], Float64]
+    n_items: int, n_labels: int, k: int, log_prob: Callable[[Int64], Float64]
 ) -> tuple[Int64, Float64]:
     """Return the k most probable of all labels, whose `log_prob` (b, V) is that of some items."""
     check_k(k)
@@ -117,9 +96,35 @@ def top_k_of_all(
     labels, values = np.empty((n_items, k), np.int64), np.empty((n_items, k))
     step = max(1, TABLE // n_labels)
     for a in range(0, n_items, step):
-        for i, cost in enumerate(-log_prob(slice(a, a + step)), a):
+        some = np.arange(a, min(a + step, n_items))
+        for i, cost in enumerate(-log_prob(some), a):
             labels[i], values[i] = _first_of_all(cost, k)
     return labels, values
+
+
+@twin
+def search_all(
+    codes: Codes, weight: Array, bias: Array, hidden: Array, k: int, features: Features | None
+) -> tuple[Int64, Float64, Bool]:
+    """Search the k most probable labels of hidden vectors (B, d).
+
+    Returns labels and log-probabilities (B, k), and whether each search was done before it ran out
+    of patience (B,); otherwise its row has no meaning. Scores with features are not searched here.
+
+    Where labels have one code each they leave the heap in order. Where they have several, the
+    whole probability of a label is computed when its first code leaves the heap. The search ends
+    when no other label can be among the k best: its probability is at most what the labels met so
+    far leave over, and at most the highest number of codes times the likeliest edge.
+    """
+    shape = (len(hidden), k)
+    labels, values, is_done = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape[0], bool)
+    most_codes = int(codes.tree.codes_per_label.max())
+    for i in range(len(hidden) if features is None else 0):
+        paths = _PathCosts(codes, weight, bias, hidden[i])
+        with suppress(_OutOfPatienceError):
+            labels[i], values[i] = _search(paths, k, most_codes)
+            is_done[i] = True
+    return labels, values, is_done
 
 
 def _search(paths: _PathCosts, k: int, most_codes: int) -> tuple[Int64, Float64]:

@@ -8,56 +8,181 @@ threads share; the pieces, and so the results, do not depend on the number of th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hstree._compiled import SLOTS, in_parts, jit
+from hstree._compiled import in_parts, jit, takes
 from hstree._typing import Array, Float32, Float64, Int32, Int64, Integer
-from hstree.layers.compiled import (
+from hstree.layers.base import OutputLayer
+from hstree.layers.compiled.arithmetic import (
     ONE,
-    PARTS,
-    TINY32,
+    SLOTS,
     ZERO,
-    TreePass,
-    adagrad_row,
-    add_places,
     add_rows,
-    add_wide,
-    add_window,
+    check_shape,
     checked_ids,
     dot_rows,
     exp,
     group,
-    item_losses,
     log1p,
-    new_pass,
+)
+from hstree.layers.compiled.passes import (
+    TreePass,
+    add_wide,
+    new_buffers,
     pass_in_threads,
+    pass_of_batch,
+    pass_of_items,
     tree_pass,
     wide_gradient,
 )
+from hstree.layers.compiled.plans import PARTS, Plan
+from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.training.adagrad import RowAdagrad
+from hstree.training.compiled import TINY32, adagrad_row
 from hstree.training.sgd import DampedSGD
 
-Plan = tuple[Any, Any, Any, Any, Any]
+# Sums over windows, each vector times that of its position.
+
+
+@jit
+def add_window(embedding, position, words, total):
+    """Add the vectors of words (n,), each times that of its position, to `total` (d,)."""
+    n = len(words)
+    for i in range(0, n - n % 4, 4):
+        a, b = np.uint64(words[i]), np.uint64(words[i + 1])
+        c, d = np.uint64(words[i + 2]), np.uint64(words[i + 3])
+        for j in range(len(total)):
+            total[j] += (
+                position[i, j] * embedding[a, j]
+                + position[i + 1, j] * embedding[b, j]
+                + position[i + 2, j] * embedding[c, j]
+                + position[i + 3, j] * embedding[d, j]
+            )
+    for i in range(n - n % 4, n):
+        a = np.uint64(words[i])
+        for j in range(len(total)):
+            total[j] += position[i, j] * embedding[a, j]
+
+
+@jit
+def _window_sum(embedding, position, contexts, hidden):
+    for b in range(len(contexts)):
+        hidden[b] = 0
+        add_window(embedding, position, contexts[b], hidden[b])
+
+
+@jit
+def add_places(embedding, position, grad_hidden, word, place, grad, grad_position):
+    """Add the gradients through the places of a word, each b n + i, to those of both."""
+    n, d = position.shape
+    for p in place:
+        b, i = np.uint64(p // n), np.uint64(p % n)
+        for j in range(d):
+            grad[j] += grad_hidden[b, j] * position[i, j]
+            grad_position[i, j] += grad_hidden[b, j] * embedding[word, j]
+
+
+@jit
+def _window_sum_backward(embedding, position, contexts, grad_hidden, slot_of):
+    words, start, place = group(contexts.ravel(), slot_of)
+    grad_words = np.zeros((len(words), embedding.shape[1]), np.float32)
+    grad_position = np.zeros(position.shape, np.float32)
+    for w in range(len(words)):
+        places = place[start[w] : start[w + 1]]
+        add_places(embedding, position, grad_hidden, words[w], places, grad_words[w], grad_position)
+    return words, grad_words, grad_position
+
+
+def window_sum(embedding: Array, position: Array, contexts: Integer) -> Any:
+    """Twin of `window_sums.window_sum`."""
+    if not takes(embedding, position):
+        return NotImplemented
+    ids = checked_ids(contexts, len(embedding))
+    check_shape("contexts", ids.shape, (len(ids), len(position)))
+    hidden = np.empty((len(ids), embedding.shape[1]), np.float32)
+    _window_sum(embedding, position, ids, hidden)
+    return hidden, hidden
+
+
+def window_sum_backward(
+    embedding: Array, position: Array, contexts: Integer, vectors: Array, grad_hidden: Array
+) -> Any:
+    """Twin of `window_sums.window_sum_backward`."""
+    if not takes(embedding, position, grad_hidden):
+        return NotImplemented
+    ids = checked_ids(contexts, len(embedding))
+    check_shape("contexts", ids.shape, (len(ids), len(position)))
+    check_shape("gradients", grad_hidden.shape, (len(ids), embedding.shape[1]))
+    return _window_sum_backward(embedding, position, ids, grad_hidden, SLOTS.of(len(embedding)))
+
+
+def plain_pass(layer: OutputLayer, n_items: int, *arrays: Array) -> TreePass | None:
+    """Return the pass of a layer that is a tree's softmax and no more; None for others."""
+    return tree_pass(layer, n_items, *arrays) if type(layer) is HierarchicalSoftmax else None
+
+
+# The log-bilinear model.
+
+
+class ByWord(NamedTuple):
+    """The places of a batch's contexts by their words."""
+
+    words: Int64  # (w,) the words that occur, each once
+    start: Int64  # (w + 1,) offsets of the words in `place`
+    place: Int32  # places b n + i, ascending for each word
+
+
+class LogBilinearPlan(NamedTuple):
+    """What a step of the log-bilinear model needs to know of a batch."""
+
+    contexts: Int32  # (B, n)
+    by_word: ByWord
+    tree: Plan
+
+
+class NodeSums(NamedTuple):
+    """Sums of squares of nodes and their biases, and tokens up to which the nodes decayed."""
+
+    squares: Array
+    squares_of_bias: Array
+    decayed: Array
+
+
+class WordSums(NamedTuple):
+    """Sums of squares of words and positions, and tokens up to which words decayed."""
+
+    squares: Array
+    squares_of_position: Array
+    decayed: Array
+
+
+class Moves(NamedTuple):
+    """How far a step moves."""
+
+    rate: np.float32
+    decay_of_words: float
+    decay_of_nodes: float
+    tokens: int  # trained on so far
 
 
 @jit
 def _group_words(contexts, slot_of):
-    """Return the words (w,) of contexts (B, n), the offsets of each (w + 1,), and its places."""
-    return group(contexts.ravel(), slot_of)
+    words, start, place = group(contexts.ravel(), slot_of)
+    return ByWord(words, start, place)
 
 
 @jit
 def _begin(words, keep, plan):
-    """Return the hidden vectors, with dropout, and room for a pass of the tree."""
+    """Return the hidden vectors, with dropout, and buffers for a pass of the tree."""
     embedding, position = words
     hidden = np.zeros(keep.shape, np.float32)
     for b in range(len(hidden)):
-        add_window(embedding, position, plan[0][b], hidden[b])
+        add_window(embedding, position, plan.contexts[b], hidden[b])
         for j in range(hidden.shape[1]):
             hidden[b, j] *= keep[b, j]
-    return hidden, new_pass(hidden, plan[2], plan[4], True)
+    return hidden, new_buffers(hidden, plan.tree, True)
 
 
 @jit
@@ -71,101 +196,112 @@ def _owed(decayed, row, decay, tokens):
 
 
 @jit
-def _update_node(parameters, sums, row, grad, grad_bias, rate, decay, tokens):
+def _update_node(nodes, sums, row, grad, grad_bias, moves):
     """Update the weights and the bias of a row."""
-    weight, bias = parameters
-    squares, squares_of_bias, decayed = sums
-    adagrad_row(weight, squares, row, grad, rate, _owed(decayed, row, decay, tokens))
-    squares_of_bias[row] += grad_bias * grad_bias
-    bias[row] -= rate / np.sqrt(squares_of_bias[row] + TINY32) * grad_bias
+    weight, bias = nodes
+    owed = _owed(sums.decayed, row, moves.decay_of_nodes, moves.tokens)
+    adagrad_row(weight, sums.squares, row, grad, moves.rate, owed)
+    sums.squares_of_bias[row] += grad_bias * grad_bias
+    bias[row] -= moves.rate / np.sqrt(sums.squares_of_bias[row] + TINY32) * grad_bias
 
 
 @jit
-def _update_wide(first, stop, nodes, sums, hidden, by_node, room, moves):
+def _update_wide(first, stop, nodes, sums, hidden, plan, buffers, moves):
     """Update weight rows of wide nodes, and write gradients through them, of some parts."""
-    (rate, _, decay, tokens), parts = moves, by_node[9]
-    for piece in range(parts[1, first], parts[1, stop]):
-        row, of_weight, of_bias = wide_gradient(piece, nodes[0], hidden, by_node, room)
+    for piece in range(plan.wide.row_parts[first], plan.wide.row_parts[stop]):
+        row, of_weight, of_bias = wide_gradient(piece, nodes[0], hidden, plan, buffers)
         for j in range(len(of_bias)):
-            grad = of_weight[j]
-            _update_node(nodes, sums, row + j, grad, of_bias[j], rate, decay, tokens)
+            _update_node(nodes, sums, row + j, of_weight[j], of_bias[j], moves)
 
 
 @jit
 def _update_narrow(nodes, sums, hidden, by_row, error, moves):
     """Update the weight rows of narrow nodes."""
-    rate, _, decay, tokens = moves
-    rows, row_start, score, item = by_row
-    grad, error = np.empty(hidden.shape[1], np.float32), error[score]
-    for i in range(len(rows)):
+    grad, error = np.empty(hidden.shape[1], np.float32), error[by_row.score]
+    for i in range(len(by_row.rows)):
         grad[:] = 0
-        add_rows(hidden, item, error, row_start[i], row_start[i + 1], grad)
+        add_rows(hidden, by_row.item, error, by_row.start[i], by_row.start[i + 1], grad)
         grad_bias = ZERO
-        for p in range(row_start[i], row_start[i + 1]):
+        for p in range(by_row.start[i], by_row.start[i + 1]):
             grad_bias += error[p]
-        _update_node(nodes, sums, rows[i], grad, grad_bias, rate, decay, tokens)
+        _update_node(nodes, sums, by_row.rows[i], grad, grad_bias, moves)
 
 
 @jit
 def _update_words(words, sums, by_word, grad_hidden, moves):
-    (embedding, position), (squares, decayed, squares_of_position) = words, sums
-    (rate, decay, _, tokens), (of_words, start, place) = moves, by_word
+    embedding, position = words
     grad, grad_position = np.empty(position.shape[1], np.float32), np.zeros_like(position)
-    for w in range(len(of_words)):
-        word, places = of_words[w], place[start[w] : start[w + 1]]
+    for w in range(len(by_word.words)):
+        word, places = by_word.words[w], by_word.place[by_word.start[w] : by_word.start[w + 1]]
         grad[:] = 0
         add_places(embedding, position, grad_hidden, word, places, grad, grad_position)
-        owed = _owed(decayed, word, decay, tokens)
-        adagrad_row(embedding, squares, word, grad, rate, owed)
+        owed = _owed(sums.decayed, word, moves.decay_of_words, moves.tokens)
+        adagrad_row(embedding, sums.squares, word, grad, moves.rate, owed)
     for i in range(len(position)):
-        adagrad_row(position, squares_of_position, i, grad_position[i], rate, ZERO)
+        adagrad_row(position, sums.squares_of_position, i, grad_position[i], moves.rate, ZERO)
 
 
 @jit
-def _finish(words, nodes, sums, keep, hidden, plan, room, moves):
+def _finish(words, nodes, sums, keep, hidden, plan, buffers, moves):
     """Update all but the rows of wide nodes; return the loss of the batch."""
-    losses, error, _, _, grad_hidden = room[0]
-    _update_narrow(nodes, sums[1], hidden, plan[3], error, moves)
-    add_wide(plan[4], room)
+    of_words, of_nodes = sums
+    _update_narrow(nodes, of_nodes, hidden, plan.tree.by_row, buffers.error, moves)
+    add_wide(plan.tree, buffers)
+    grad_hidden = buffers.grad_hidden
     for b in range(len(keep)):
         for j in range(keep.shape[1]):
             grad_hidden[b, j] *= keep[b, j]
-    _update_words(words, sums[0], plan[1], grad_hidden, moves)
-    return losses.sum()
+    _update_words(words, of_words, plan.by_word, grad_hidden, moves)
+    return buffers.losses.sum()
 
 
 @jit
 def _narrow_step(words, nodes, sums, keep, plan, moves):
     """Do a whole step over a tree without wide nodes; return the loss of the batch."""
-    hidden, room = _begin(words, keep, plan)
-    item_losses(nodes[0], nodes[1], hidden, plan[2], plan[4], room)
-    return _finish(words, nodes, sums, keep, hidden, plan, room, moves)
+    hidden, buffers = _begin(words, keep, plan)
+    pass_of_items(nodes[0], nodes[1], hidden, plan.tree, buffers)
+    return _finish(words, nodes, sums, keep, hidden, plan, buffers, moves)
 
 
 # word2vec: hidden vectors are means over windows, steps are those of damped gradient descent.
 
 
+class Windows(NamedTuple):
+    """The words of each prediction's context, with weights that sum to 1, and their transpose."""
+
+    start: Int64  # (P + 1,) offsets of the predictions
+    word: Int32
+    share: Float32
+    words: Int64  # (w,) the words that occur, each once
+    word_start: Int64  # (w + 1,) offsets of the words
+    item: Int32  # predictions, ascending for each word
+    share_of_item: Float32
+
+
+class WindowPlan(NamedTuple):
+    """What a step of CBOW or skip-gram needs to know of its predictions."""
+
+    windows: Windows
+    tree: Plan
+
+
 @jit
 def _plan_windows(contexts, slot_of):
-    """Return the words of each context, -1 left out, as a sparse matrix and its transpose.
-
-    Every item has weights that sum to 1, over its words; no words, no weights. Both matrices are
-    tuples: offsets of their rows, columns, and weights. The rows of the transpose are `words` (w,).
-    """
+    """Return the words of contexts (P, n), -1 left out; no words, no weights."""
     n_items, n = contexts.shape
-    start, column = np.zeros(n_items + 1, np.int64), np.empty(n_items * n, np.int32)
+    start, word = np.zeros(n_items + 1, np.int64), np.empty(n_items * n, np.int32)
     item, share = np.empty(n_items * n, np.int32), np.empty(n_items * n, np.float32)
     p = 0
     for b in range(n_items):
         for i in range(n):
             if contexts[b, i] >= 0:
-                column[p], item[p] = contexts[b, i], b
+                word[p], item[p] = contexts[b, i], b
                 p += 1
         start[b + 1] = p
         for q in range(start[b], p):
             share[q] = np.float32(1) / np.float32(p - start[b])
-    words, word_start, place = group(column[:p], slot_of)
-    return (start, column[:p], share[:p]), (words, word_start, item[place], share[place])
+    words, word_start, place = group(word[:p], slot_of)
+    return Windows(start, word[:p], share[:p], words, word_start, item[place], share[place])
 
 
 @jit
@@ -193,47 +329,46 @@ def _window_step(parameters, curvatures, plan, rate):
     """Train on a batch; return the losses of its predictions."""
     embedding, weight, bias = parameters
     of_words, of_nodes, of_biases = curvatures
-    (start, column, share), by_word, by_item, by_row, by_node = plan
-    n_items, d = len(start) - 1, embedding.shape[1]
+    windows, by_row, wide = plan.windows, plan.tree.by_row, plan.tree.wide
+    n_items, d = len(windows.start) - 1, embedding.shape[1]
     hidden, squares = np.zeros((n_items, d), np.float32), 0.0
     for b in range(n_items):
-        add_rows(embedding, column, share, start[b], start[b + 1], hidden[b])
+        begin, end = windows.start[b], windows.start[b + 1]
+        add_rows(embedding, windows.word, windows.share, begin, end, hidden[b])
         squares += _squared_length(hidden[b])
-    shares = _squared_length(share)
-    room = new_pass(hidden, by_item, by_node, True)
-    tree_pass(weight, bias, hidden, by_item, by_node, room)
-    losses, error, _, _, grad_hidden = room[0]
-    rows, row_start, score, item = by_row
+    shares = _squared_length(windows.share)
+    buffers = new_buffers(hidden, plan.tree, True)
+    pass_of_batch(weight, bias, hidden, plan.tree, buffers)
     curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
-    for row in rows:
+    for row in by_row.rows:
         curvature += of_nodes[row] * _squared_length(weight[row])
-    for i in range(len(by_node[0])):
-        for row in range(by_node[0][i], by_node[0][i] + by_node[1][i]):
+    for i in range(len(wide.rows)):
+        for row in range(wide.rows[i], wide.rows[i] + wide.width[i]):
             curvature += of_nodes[row] * _squared_length(weight[row])
-    grad, error = np.empty(d, np.float32), error[score]
-    for i in range(len(rows)):
-        row = rows[i]
+    grad, error = np.empty(d, np.float32), buffers.error[by_row.score]
+    for i in range(len(by_row.rows)):
+        row, begin, end = by_row.rows[i], by_row.start[i], by_row.start[i + 1]
         grad[:] = 0
-        add_rows(hidden, item, error, row_start[i], row_start[i + 1], grad)
+        add_rows(hidden, by_row.item, error, begin, end, grad)
         _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad)
         of_bias = ZERO
-        for p in range(row_start[i], row_start[i + 1]):
+        for p in range(begin, end):
             of_bias += error[p]
         bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * of_bias
-    for piece in range(len(by_node[8])):
-        first, grad_weight, grad_bias = wide_gradient(piece, weight, hidden, by_node, room)
+    for piece in range(len(wide.row_pieces)):
+        first, grad_weight, grad_bias = wide_gradient(piece, weight, hidden, plan.tree, buffers)
         for j in range(len(grad_bias)):
             row = first + j
             _descend(weight[row], _damped(rate, rate * squares * of_nodes[row]), grad_weight[j])
             bias[row] -= _damped(rate, rate * n_items * of_biases[row]) * grad_bias[j]
-    add_wide(by_node, room)
-    words, word_start, item, share_of_item = by_word
-    for w in range(len(words)):
-        word = words[w]
+    add_wide(plan.tree, buffers)
+    for w in range(len(windows.words)):
+        word, begin, end = windows.words[w], windows.word_start[w], windows.word_start[w + 1]
         grad[:] = 0
-        add_rows(grad_hidden, item, share_of_item, word_start[w], word_start[w + 1], grad)
+        item, share_of_item = windows.item, windows.share_of_item
+        add_rows(buffers.grad_hidden, item, share_of_item, begin, end, grad)
         _descend(embedding[word], _damped(rate, rate * shares * curvature * of_words[word]), grad)
-    return losses
+    return buffers.losses
 
 
 # word2vec, word by word: each moves the weights before the next one.
@@ -368,31 +503,21 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
 
 
 class WindowStep:
-    """Training step of CBOW or skip-gram over a tree.
+    """Training step of CBOW or skip-gram over a tree, as `word2vec.window_step` returns it."""
 
-    Parameters
-    ----------
-    tree : TreePass
-    embedding, weight, bias : DampedSGD
-        Optimisers of the word vectors, the node vectors and the biases.
-    """
-
-    def __init__(
-        self, tree: TreePass, embedding: DampedSGD, weight: DampedSGD, bias: DampedSGD
-    ) -> None:
+    def __init__(self, tree: TreePass, optimisers: tuple[DampedSGD, ...]) -> None:
         self._tree = tree
-        optimisers = (embedding, weight, bias)
         self._parameters = tuple(o.parameter for o in optimisers)
         self._curvatures = tuple(o.curvature for o in optimisers)
 
-    def plan(self, contexts: Integer, targets: Integer) -> Any:
+    def plan(self, contexts: Integer, targets: Integer) -> WindowPlan:
         """Return what a step needs to know of predictions, which depends on no parameter."""
         embedding, weight, _ = self._parameters
         ids = checked_ids(contexts, len(embedding), -1)
         windows = _plan_windows(ids, SLOTS.of(len(embedding)))
-        return (*windows, *self._tree.plan(targets, len(weight)))
+        return WindowPlan(windows, self._tree.plan(targets, len(weight)))
 
-    def __call__(self, plan: Any, learning_rate: float) -> Float64:
+    def __call__(self, plan: WindowPlan, learning_rate: float) -> Float64:
         """Train on a batch; return the losses of its predictions."""
         with self._tree.one_thread():
             losses: Float64 = _window_step(
@@ -401,17 +526,17 @@ class WindowStep:
         return losses
 
 
-class LogBilinearStep:
-    """Training step of a log-bilinear model over a tree.
+def window_step(
+    layer: OutputLayer, n_items: int, embedding: DampedSGD, output: dict[str, DampedSGD]
+) -> Any:
+    """Twin of `word2vec.window_step`."""
+    if (tree := plain_pass(layer, n_items, embedding.parameter)) is None:
+        return NotImplemented
+    return WindowStep(tree, (embedding, *output.values()))
 
-    Parameters
-    ----------
-    tree : TreePass
-    embedding, position : RowAdagrad
-        Optimisers of the word vectors and the diagonal position matrices.
-    weight, bias : RowAdagrad
-        Optimisers of the node vectors and biases.
-    """
+
+class LogBilinearStep:
+    """Training step of a log-bilinear model over a tree, as `lbl.log_bilinear_step` returns it."""
 
     def __init__(
         self,
@@ -425,34 +550,48 @@ class LogBilinearStep:
         self._words = embedding.parameter, position.parameter
         self._nodes = weight.parameter, bias.parameter
         self._sums = (
-            (embedding.squares, embedding.decayed, position.squares),
-            (weight.squares, bias.squares, weight.decayed),
+            WordSums(embedding.squares, position.squares, embedding.decayed),
+            NodeSums(weight.squares, bias.squares, weight.decayed),
         )
-        self._decays = (embedding.weight_decay, weight.weight_decay)
+        self._decays = embedding.weight_decay, weight.weight_decay
 
-    def plan(self, contexts: Integer, targets: Integer) -> Plan:
+    def plan(self, contexts: Integer, targets: Integer) -> LogBilinearPlan:
         """Return what a step needs to know of a batch, which depends on no parameter."""
         ids = checked_ids(contexts, len(self._words[0]))
         by_word = _group_words(ids, SLOTS.of(len(self._words[0])))
-        by_item, by_row, by_node = self._tree.plan(targets, len(self._nodes[0]))
-        return ids, by_word, by_item, by_row, by_node
+        return LogBilinearPlan(ids, by_word, self._tree.plan(targets, len(self._nodes[0])))
 
-    def __call__(self, plan: Plan, keep: Array, learning_rate: float, tokens: int) -> float:
+    def __call__(
+        self, plan: LogBilinearPlan, keep: Array, learning_rate: float, tokens: int
+    ) -> float:
         """Train on a batch; return its summed loss.
 
         `keep` (B, d) is the scale of each element of the hidden vectors.
         """
         words, nodes, sums = self._words, self._nodes, self._sums
-        moves = np.float32(learning_rate), *self._decays, tokens
+        moves = Moves(np.float32(learning_rate), *self._decays, tokens)
         loss: float
         if self._tree.is_narrow:
             loss = _narrow_step(words, nodes, sums, keep, plan, moves)
             return loss
-        _, _, by_item, _, by_node = plan
-        hidden, room = _begin(words, keep, plan)
+        hidden, buffers = _begin(words, keep, plan)
         with self._tree.one_thread():
-            pass_in_threads(*nodes, hidden, by_item, by_node, room)
-            of_nodes = nodes, sums[1], hidden, by_node, room, moves
+            pass_in_threads(*nodes, hidden, plan.tree, buffers)
+            of_nodes = nodes, sums[1], hidden, plan.tree, buffers, moves
             in_parts(PARTS, _update_wide, *of_nodes, step=1)
-        loss = _finish(words, nodes, sums, keep, hidden, plan, room, moves)
+        loss = _finish(words, nodes, sums, keep, hidden, plan, buffers, moves)
         return loss
+
+
+def log_bilinear_step(
+    layer: OutputLayer,
+    n_items: int,
+    embedding: RowAdagrad,
+    position: RowAdagrad,
+    output: dict[str, RowAdagrad],
+) -> Any:
+    """Twin of `lbl.log_bilinear_step`."""
+    tree = plain_pass(layer, n_items, embedding.parameter)
+    if tree is None or position.parameter.ndim > 2:
+        return NotImplemented
+    return LogBilinearStep(tree, embedding, position, *output.values())

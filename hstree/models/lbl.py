@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from hstree import progress
-from hstree._compiled import takes, twins
+from hstree._compiled import kernels, twin
 from hstree._options import RandomState, Range, check_value
 from hstree._text import plural
 from hstree._typing import Array, Int64, Integer
@@ -23,10 +23,9 @@ from hstree.data.contexts import Contexts, ids_before
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, Windows
 from hstree.errors import OptionError
-from hstree.layers.base import ParameterGradient
-from hstree.layers.hierarchical import compiled_pass
+from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.hooks import hooks_of
-from hstree.layers.kernels import sum_by_word, window_sum, window_sum_backward
+from hstree.layers.kernels import sum_by_word
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -39,6 +38,7 @@ from hstree.models.base import (
     in_sorted_order,
     limits,
 )
+from hstree.models.window_sums import window_sum, window_sum_backward
 from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
@@ -231,6 +231,21 @@ class LogBilinear(ContextModel):
         return ParameterGradient("embedding", words, grad_words), grad_position
 
 
+@twin
+def log_bilinear_step(
+    layer: OutputLayer,
+    n_items: int,
+    embedding: RowAdagrad,
+    position: RowAdagrad,
+    output: Mapping[str, RowAdagrad],
+) -> Any:
+    """Return the compiled step of batches of `n_items`; None where NumPy trains.
+
+    The optimisers are those of the word vectors, the position matrices and the output layer.
+    """
+    return None
+
+
 class LogBilinearTrainer(Trainer[LogBilinear]):
     """Trains a log-bilinear model and its output layer, in place."""
 
@@ -259,21 +274,15 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             **self.output,
         }
         self._tokens = 0
-        self._compiled = self._compiled_step(model.batch_size)
+        self._compiled = log_bilinear_step(
+            self.layer, model.batch_size, self.embedding, self.position, self.output
+        )
         self._compile(model.context, is_over_tree=model.spec.tree is not None)
         self._rate, self._since_best = model.learning_rate, 0
 
-    def _compiled_step(self, n_items: int) -> Any:
-        """Return the compiled step of batches of `n_items`; None where there is none."""
-        module = None if self.model.full else twins("models")
-        tree = compiled_pass(self.layer, n_items, self.model.embedding)
-        if module is None or tree is None:
-            return None
-        return module.LogBilinearStep(tree, self.embedding, self.position, *self.output.values())
-
     def _compile(self, context: int, *, is_over_tree: bool) -> None:
         """Compile what steps call, on a batch of nothing: no epoch's seconds are of that then."""
-        if twins("models") is None or not takes(self.model.embedding):
+        if kernels() == "numpy":
             return
         contexts, targets = np.empty((0, context), np.int32), np.empty(0, np.int32)
         if self._compiled is not None:

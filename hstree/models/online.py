@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._compiled import twins
+from hstree._compiled import backend
 from hstree._optional import require
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int32, Int64
@@ -67,7 +67,7 @@ class OnlineTrainer(Trainer[ContextModel]):
             seconds=seconds,
             random_state=model.random_state,
         )
-        module = twins("models")
+        module = backend("models")
         if module is None:
             require("numba", "fast")
             reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from hstree._compiled import twins
+from hstree._compiled import twin
 from hstree._options import RandomState, Range
 from hstree._text import plural
 from hstree._typing import Array, Float64, Int64, Integer
@@ -23,7 +23,6 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, SymmetricWindows, Windows
 from hstree.errors import InputError
 from hstree.layers.base import OutputLayer, ParameterGradient
-from hstree.layers.hierarchical import compiled_pass
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
@@ -173,6 +172,17 @@ def mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:
     return mean
 
 
+@twin
+def window_step(
+    layer: OutputLayer, n_items: int, embedding: DampedSGD, output: Mapping[str, DampedSGD]
+) -> Any:
+    """Return the compiled step of at most `n_items` predictions; None where NumPy trains.
+
+    The optimisers are those of the word vectors and the output layer.
+    """
+    return None
+
+
 class Word2VecTrainer(Trainer[WindowModel]):
     """Trains CBOW or skip-gram and its output layer, in place.
 
@@ -198,21 +208,13 @@ class Word2VecTrainer(Trainer[WindowModel]):
             name: DampedSGD(array, curvature[name])
             for name, array in self.hooks.training_parameters().items()
         }
-        self._compiled = self._compiled_step(model.window)
+        most = self._batch_size * self.model.most_predictions(model.window)
+        self._compiled = window_step(self.layer, most, self.embedding, self.output)
         if self._compiled is not None:
             # Compiled now, on a batch of nothing, so that no epoch's seconds are of that.
             contexts = np.empty((0, 2 * model.window), np.int32)
             _, plan = self.prepare(contexts, contexts[:, 0].copy())
             self._compiled(plan, 0.0)
-
-    def _compiled_step(self, window: int) -> Any:
-        """Return the compiled step; None where there is none."""
-        module = twins("models")
-        most = self._batch_size * self.model.most_predictions(window)
-        tree = compiled_pass(self.layer, most, self.model.embedding)
-        if module is None or tree is None:
-            return None
-        return module.WindowStep(tree, self.embedding, *self.output.values())
 
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""

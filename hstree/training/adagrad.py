@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from hstree._compiled import twin
 from hstree._typing import Array, Int64
-from hstree.layers.kernels import adagrad_rows
+
+#: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.
+MOVED = 1 << 16
+#: Keeps a step of Adagrad finite where the first gradient of a row is zero.
+TINY = 1e-10
 
 
 class RowAdagrad:
@@ -67,3 +72,45 @@ class RowAdagrad:
             owed = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
             self.decayed[rows] = tokens
         adagrad_rows(self.parameter, self.squares, rows, gradient, self.rate * learning_rate, owed)
+
+
+@twin
+def adagrad_rows(
+    parameter: Array,
+    squares: Array,
+    rows: Int64 | slice,
+    gradient: Array,
+    learning_rate: float,
+    owed: Array | None = None,
+) -> None:
+    """Step of Adagrad with one learning rate a row, in place.
+
+    Parameters
+    ----------
+    parameter : float array (R,) or (R, ...)
+    squares : float array (R,)
+        Sum of the mean squared gradients of each row so far.
+    rows : int64 array (r,) without repeats, or slice
+    gradient : float array (r, ...)
+    learning_rate : float
+    owed : float array (r,), optional
+        Decoupled weight decay: before it moves, a row is multiplied by ``exp(-rate * owed)``, with
+        its own rate.
+    """
+    step = max(1, MOVED // max(1, parameter[:1].size))
+    per_row = (-1, *[1] * (gradient.ndim - 1))  # shape of a value per row
+    first = rows.indices(len(parameter))[0] if isinstance(rows, slice) else 0
+    for a in range(0, len(gradient), step):
+        some = gradient[a : a + step]
+        if isinstance(rows, slice):
+            here: Int64 | slice = slice(first + a, first + a + len(some))
+        else:
+            here = rows[a : a + step]
+        flat = some.reshape(len(some), -1)
+        total = squares[here] + np.vecdot(flat, flat) / flat.shape[1]
+        squares[here] = total
+        rate = learning_rate / np.sqrt(total + TINY)
+        values = parameter[here]
+        if owed is not None:
+            values = values * np.exp(-rate * owed[a : a + step]).reshape(per_row)
+        parameter[here] = values - some * rate.reshape(per_row)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree._compiled import numpy_alone, twins
+from hstree._compiled import kernels, numpy_alone
 from hstree.data.vocabulary import Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import FileFormatError, InputError
@@ -164,7 +164,7 @@ def forest(tmp_path_factory):
 def test_wide_nodes_have_features_in_both_passes(forest):
     text, tree = forest
     layer, windows = prepared(text, tree, np.float32)
-    assert layer.compiled(1) is None or not layer.compiled(1).is_narrow
+    assert not layer.scores_in_threads
     check_compiled(layer, windows)
     hidden, targets, contexts = batch_of(layer, windows, dtype=np.float32)
     after = layer.in_context(contexts)
@@ -178,7 +178,7 @@ def test_compiled_passes_are_those_of_numpy(text, kind):
 
 
 def check_compiled(layer, windows):
-    if twins("layers") is None:
+    if kernels() == "numpy":
         pytest.skip(NUMBA)
     hidden, targets, contexts = batch_of(layer, windows, dtype=np.float32)
     after = layer.in_context(contexts)

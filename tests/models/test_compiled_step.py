@@ -1,5 +1,6 @@
 """Compiled training steps against those in NumPy: parameters, losses, perplexity, bytes."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -18,10 +19,10 @@ from hstree.tree import Tree
 from tests.layers.test_compiled import wide_tree
 from tests.needs import NUMBA
 from tests.texts import corpus_of
+from tests.threads import use_threads
 
 numba = pytest.importorskip("numba", reason=NUMBA)
-compiled = pytest.importorskip("hstree.models.compiled")
-layers = pytest.importorskip("hstree.layers.compiled")
+plans = pytest.importorskip("hstree.layers.compiled.plans")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def tree(kind, corpus):
     vocabulary = corpus.vocabulary
     if kind in ("wide", "in pieces"):
         rng = np.random.default_rng(0)
-        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, layers.ROWS + 10)
+        drawn = wide_tree(rng) if kind == "wide" else wide_tree(rng, plans.ROWS + 10)
         assert drawn.n_labels >= len(vocabulary)
         labels = [*vocabulary.words, *(f"other{i}" for i in range(drawn.n_labels))]
         return Tree(labels[: drawn.n_labels], drawn.child_start, drawn.child)
@@ -73,9 +74,7 @@ def trained(corpus, kind, *, steps=5, fast=True, of=LanguageModel, batch_size=50
     At weights of zero a forest's gate has a gradient of rounding errors alone, which Adagrad turns
     into steps.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        if not fast:
-            patch.setattr("hstree._compiled._is_wanted", lambda: False)
+    with numpy_alone(not fast):
         model = of(tree(kind, corpus), dim=13, batch_size=batch_size, **options)
         for parameter in model.layer.parameters().values():
             parameter += np.random.default_rng(0).normal(0, 0.1, parameter.shape)
@@ -130,21 +129,20 @@ def test_a_training_reaches_the_perplexity_of_numpy(corpus, kind):
 def test_the_number_of_threads_changes_no_bit(corpus, kind, monkeypatch):
     results = []
     for threads in (1, 2, 3):
-        for where in ("hstree.training.ahead.n_threads", "hstree._compiled.n_threads"):
-            monkeypatch.setattr(where, lambda n=threads: n)
+        use_threads(monkeypatch, threads)
         parameters, losses = trained(corpus, kind, steps=40, batch_size=100)
         results.append((losses, {name: array.tobytes() for name, array in parameters.items()}))
     assert results[0] == results[1] == results[2]
 
 
-def test_without_kernels_a_fit_has_the_bytes_of_numpy(corpus):
-    models = [LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus, fast=False)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hstree._compiled._is_wanted", lambda: False)
-        models.append(LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus))
-    models.append(LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus))
-    one, same, fast = (model.context_model.embedding.tobytes() for model in models)
-    assert one == same != fast
+def test_without_kernels_a_fit_has_the_bytes_of_numpy(corpus, monkeypatch):
+    def embedding(**options):
+        model = LanguageModel(tree("huffman", corpus), dim=5, epochs=1).fit(corpus, **options)
+        return model.context_model.embedding.tobytes()
+
+    by_option, fast = embedding(fast=False), embedding()
+    monkeypatch.setenv("HSTREE_FAST", "0")
+    assert by_option == embedding() != fast
 
 
 def test_a_batch_that_was_not_announced_is_trained_on_too(corpus):
@@ -193,7 +191,7 @@ def test_layers_and_matrices_without_a_compiled_step_train_by_their_own(corpus):
 
 def test_results_say_what_computed_them(monkeypatch):
     assert versions()["kernels"] == f"numba {numba.__version__}"
-    monkeypatch.setattr("hstree._compiled._is_wanted", lambda: False)
+    monkeypatch.setenv("HSTREE_FAST", "0")
     assert versions()["kernels"] == "numpy"
 
 
@@ -248,10 +246,15 @@ def test_a_trainer_compiles_before_its_first_step_and_moves_nothing(corpus, of):
     trainer = model.trainer(windows)
     for name, array in model.parameters().items():
         np.testing.assert_array_equal(array, before[name])
-    names = ("_begin", "item_losses", "_update_wide", "_finish", "_narrow_step")
-    names += ("_window_step", "_group_words")
-    functions = [layers._wide_parts, *(getattr(compiled, name) for name in names)]
-    n_signatures = [len(function.signatures) for function in functions]
+    before = n_compiled()
     for contexts, targets, _ in islice(trainer.epoch_batches(windows), 3):
         trainer.step(contexts, targets, 0.1)
-    assert [len(function.signatures) for function in functions] == n_signatures
+    assert n_compiled() == before > 0
+
+
+def n_compiled():
+    """Return the number of functions in machine code, for each of their signatures."""
+    names = ("models.compiled", "layers.compiled.passes", "layers.compiled.plans")
+    modules = [importlib.import_module(f"hstree.{name}") for name in names]
+    functions = {id(f): f for module in modules for f in vars(module).values()}
+    return sum(len(getattr(f, "signatures", ())) for f in functions.values())

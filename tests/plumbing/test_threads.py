@@ -10,16 +10,17 @@ import time
 import numpy as np
 import pytest
 
-from hstree import _compiled, build
-from hstree._compiled import in_threads, numpy_alone, twins
+from hstree import build
+from hstree._compiled import STEP, in_parts, in_threads, kernels, numpy_alone
 from hstree.data.vectors import WordVectors
 from tests.needs import NUMBA
+from tests.threads import use_threads
 
 
 @pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
 def cores(request, monkeypatch):
-    monkeypatch.setattr(_compiled, "kernels", lambda: "numba 1")
-    monkeypatch.setattr(_compiled, "n_threads", lambda: request.param)
+    pytest.importorskip("numba", reason=NUMBA)
+    use_threads(monkeypatch, request.param)
     return request.param
 
 
@@ -57,8 +58,8 @@ def test_an_error_of_the_function_is_raised(cores):
 
 def test_kernels_that_are_off_stay_off_in_threads(cores):
     with numpy_alone():
-        found = dict(in_threads(lambda _: twins("layers"), iter(range(9))))
-    assert set(found.values()) == {None}
+        found = dict(in_threads(lambda _: kernels(), iter(range(9))))
+    assert set(found.values()) == {"numpy"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals to threads")
@@ -66,7 +67,7 @@ def test_kernels_that_are_off_stay_off_in_threads(cores):
 @pytest.mark.parametrize("number", [1, 2])
 def test_an_interrupt_ends_the_building_of_a_large_node(name, number, monkeypatch):
     pytest.importorskip("numba", reason=NUMBA)
-    monkeypatch.setattr(_compiled, "n_threads", lambda: number)
+    use_threads(monkeypatch, number)
     drawn = np.random.default_rng(0).standard_normal((60_000, 20)).astype(np.float32)
     words = [f"w{i}" for i in range(len(drawn))]
     # rounds that would take minutes
@@ -87,20 +88,43 @@ def test_threads_build_the_same_tree(monkeypatch):
     vectors = WordVectors([f"w{i}" for i in range(9_000)], rng.standard_normal((9_000, 3)))
     built = []
     for number in (1, 3):
-        monkeypatch.setattr(_compiled, "n_threads", lambda number=number: number)
+        use_threads(monkeypatch, number)
         built.append(build("gmm", vectors, epsilon=0.1, max_codes=2))
     np.testing.assert_array_equal(built[0].child, built[1].child)
     np.testing.assert_array_equal(built[0].child_start, built[1].child_start)
+
+
+def test_parts_cover_a_range_once(monkeypatch):
+    for threads in (1, 2, 5):
+        use_threads(monkeypatch, threads)
+        for n in (0, 1, STEP, 10 * STEP + 3):
+            parts = []
+            in_parts(n, lambda *part, parts=parts: parts.append(part), "given")
+            covered = [i for first, stop, _ in sorted(parts) for i in range(first, stop)]
+            assert covered == list(range(n))
+            assert len(parts) <= threads
+            assert {given for _, _, given in parts} == {"given"}
+
+
+def test_an_error_in_a_part_is_raised(monkeypatch):
+    use_threads(monkeypatch, 2)
+
+    def faulty(first, stop):
+        if first == 0:
+            raise ValueError("first part")
+
+    with pytest.raises(ValueError, match="first part"):
+        in_parts(2 * STEP, faulty)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_starts_threads_of_its_own():
     code = """
 import os, signal
-from hstree import _compiled
-_compiled.n_threads = lambda: 2
+from hstree._compiled import in_parts
+os.sched_getaffinity = lambda _: range(2)
 def work():
-    _compiled.in_parts(1000, lambda first, stop: None)
+    in_parts(1000, lambda first, stop: None)
 work()
 if (child := os.fork()) == 0:
     signal.alarm(10)
@@ -108,5 +132,8 @@ if (child := os.fork()) == 0:
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 """
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
     assert (answer.stdout, answer.stderr) == ("0\n", "")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from hstree import progress
-from hstree._compiled import twins
+from hstree._compiled import twin
 from hstree._ragged import batches, offsets
 from hstree._typing import Float64, Int64, Integer
 from hstree.data.corpus import Corpus
@@ -223,16 +223,7 @@ class _Counts:
 
     def move_all(self, words: Int64) -> tuple[float, int]:
         """Move words one after the other; return the gain, and how many moved."""
-        if (module := twins("builders")) is not None:
-            rows = max(1, _BLOCK_ENTRIES // self.table.shape[1])
-            arrays = (self.start, self.context, self.count, self.x_log_x, self.table)
-            counts = (self.of_class, self.of_word, self.class_of, self.size)
-            moved: tuple[float, int] = module.move_words(
-                words, *arrays, *counts, self.price, self.least_gain, rows
-            )
-            return moved
-        gains = [self.move(word) for word in words.tolist()]
-        return sum(gains), sum(gain > 0 for gain in gains)
+        return move_words(self, words, max(1, _BLOCK_ENTRIES // self.table.shape[1]))
 
     def move(self, word: int) -> float:
         """Move a word to its best class; return the gain, 0 if it stays."""
@@ -264,6 +255,13 @@ class _Counts:
             block += count[start : start + rows, None]
             gain += (self.x_log_x.take(block) - without).sum(axis=0)
         return gain
+
+
+@twin
+def move_words(counts: _Counts, words: Int64, rows: int) -> tuple[float, int]:
+    """Move words one after the other, by the gains of some rows of the table at a time."""
+    gains = [counts.move(word) for word in words.tolist()]
+    return sum(gains), sum(gain > 0 for gain in gains)
 
 
 def merge_by_information(pairs: Integer) -> Int64:

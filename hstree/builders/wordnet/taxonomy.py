@@ -178,35 +178,11 @@ class Taxonomy:
 def built_in() -> Taxonomy:
     """Return the WordNet 3.0 that is part of hstree; read once, in about a second."""
     with as_file(files("hstree.builders.wordnet").joinpath("wordnet30.tsv.xz")) as path:
-        return _read_table(path)
+        return read_table(path)
 
 
-def open_taxonomy(source: str = "builtin") -> Taxonomy:
-    """Read a WordNet; each source of the same WordNet gives the same taxonomy.
-
-    Parameters
-    ----------
-    source : str
-        ``"builtin"``, the WordNet 3.0 that is part of hstree; ``"nltk"``, NLTK's corpus
-        ``wordnet`` in NLTK's data path; or a table that ``scripts/make_wordnet_table.py`` made.
-
-    Raises
-    ------
-    InputError
-        When the source is missing.
-    FileFormatError
-        When it is not a table.
-    """
-    if source == "builtin":
-        return built_in()
-    if source == "nltk":
-        from hstree.builders.wordnet.from_nltk import nltk_table
-
-        return Taxonomy(nltk_table())
-    return _read_table(Path(source))
-
-
-def _read_table(path: Path) -> Taxonomy:
+def read_table(path: Path) -> Taxonomy:
+    """Read a table; raises as `open_taxonomy`."""
     if path.is_dir():
         raise InputError(
             f"{path} is a folder: make a table of its files with scripts/make_wordnet_table.py and "

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from hstree._compiled import twins
+from hstree._compiled import twin
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.layers import kernels
@@ -184,8 +184,6 @@ class LinearTree:
         if not self.sparse:
             return kernels.gather_dot(self.table, self.bias, X, item, row)
         logits: Array = self.bias[row]
-        compiled = twins("interop")
-        add_products = compiled.add_products if compiled else _add_products
         add_products(logits, X, self.table, item, row)
         return logits
 
@@ -234,7 +232,8 @@ def _wide(model: LinearTree, X: Rows, taken: Decisions) -> Passed[Iterable[Gradi
     return log_prob, backward
 
 
-def _add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) -> None:
+@twin
+def add_products(logits: Array, X: Rows, table: Array, item: Int64, row: Int64) -> None:
     """Add the products (P,) of pairs of a sparse sample and a column of `table`."""
     stored = np.diff(X.indptr)[item]
     step = max(1, PRODUCTS // max(1, int(stored.max(initial=1))))

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.optimize
 
 from hstree import progress
-from hstree._compiled import twins
+from hstree._compiled import twin
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.interop.sklearn.linear import (
     Gradient,
@@ -27,6 +27,7 @@ from hstree.interop.sklearn.linear import (
     without_empty_columns,
 )
 from hstree.layers import kernels
+from hstree.training.adagrad import TINY, adagrad_rows
 
 #: Returns a value and its gradient (n,).
 Objective = Callable[[Float64], tuple[float, Float64]]
@@ -204,19 +205,18 @@ class Adagrad:
             for gradient in gradients:
                 self._step(gradient, learning_rate, penalty * len(batch))
             total += float(weight @ nll)
-        return total / max(float(sample_weight.sum()), kernels.TINY)
+        return total / max(float(sample_weight.sum()), TINY)
 
     def _step(self, gradient: Gradient, learning_rate: float, penalty: float) -> None:
-        compiled = twins("interop")
-        move = compiled.move if compiled else _move
         rates = Rates(learning_rate, penalty, self._steps)
         move(self.model.table, self._squares, self._paid, gradient.index, gradient.weight, rates)
-        kernels.adagrad_rows(
+        adagrad_rows(
             self.model.bias, self._bias_squares, gradient.rows, gradient.bias, learning_rate
         )
 
 
-def _move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, rates: Rates) -> None:
+@twin
+def move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, rates: Rates) -> None:
     """Move the weights ``table[index]``, with few copies: memory bounds wide nodes."""
     number = table.dtype.type
     weight = table[index]
@@ -229,7 +229,7 @@ def _move(table: Array, squares: Array, paid: Array, index: Any, grad: Array, ra
     moved = squares[index]
     moved += step * step
     squares[index] = moved
-    step /= np.sqrt(moved + number(kernels.TINY))  # not in place: `moved` may be a view
+    step /= np.sqrt(moved + number(TINY))  # not in place: `moved` may be a view
     step *= number(rates.learning_rate)
     weight -= step
     table[index] = weight

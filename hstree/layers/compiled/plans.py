@@ -1,0 +1,301 @@
+"""Decisions of a batch, laid out for a compiled pass: by items, by weight rows, by wide nodes.
+
+Decisions at nodes of at most `NARROW` children are sets of scores, each with a weight row: one at a
+binary node, k at a node of k children. Those at wide nodes are grouped by their nodes; the codes of
+an item that pass through a node share a visit, which is scored once. Work at wide nodes is cut into
+pieces that write to different places and depend on the batch alone, as threads share them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hstree._compiled import jit
+from hstree._typing import Array, Float32, Int32, Int64
+from hstree.layers.compiled.arithmetic import group
+from hstree.tree.weight_rows import NARROW
+
+#: Least work at a wide node that is a piece by itself: visits of its scores, rows of its gradients.
+VISITS, ROWS = 64, 256
+#: Parts of the pieces of wide nodes, of about the same work: the most threads that share them.
+PARTS = 8
+#: Work of a row's update, in visits that its products take as long for.
+PER_ROW = 32
+
+
+class TreeCodes(NamedTuple):
+    """Codes of all labels, as the last of their edges, and what is above each edge."""
+
+    label_start: Int64  # (V + 1,) offsets of the labels among the codes
+    leaf_edge: Int64  # (C,)
+    #: (E, 4) the edge above each or -1, the first weight row of its node, its branch, and the
+    #: node's number of children
+    edges: Int32
+
+
+class Scores(NamedTuple):
+    """Scores at narrow nodes, by the codes of the batch's items."""
+
+    item_start: Int64  # (B + 1,) offsets of the items among the codes
+    code_start: Int64  # (C + 1,) offsets of the codes among the scores
+    row: Int32  # (S,) weight row of each score
+    #: (S,) 1 where the first child of a binary node is taken, -1 where the second is, 0 elsewhere
+    sign: Float32
+    #: (S,) number of children of another node, at the first score of its decision; 0 elsewhere
+    width: Int32
+    branch: Int32  # (S,) the branch taken there
+
+
+class Rows(NamedTuple):
+    """The same scores by their weight rows: none where no gradients are wanted."""
+
+    rows: Int64  # (R,) the rows that occur, each once
+    start: Int64  # (R + 1,) offsets of the rows among the scores
+    score: Int32  # (S,) scores of one row after another, each in the order of the batch
+    item: Int32  # (S,) their items
+
+
+class WideNodes(NamedTuple):
+    """Visits of wide nodes, and the decisions at each visit."""
+
+    rows: Int64  # (N,) first weight row of each node
+    width: Int64  # (N,) number of children
+    start: Int64  # (N + 1,) offsets of the nodes among the visits
+    score_start: Int64  # (N + 1,) offsets of the nodes among the scores of all visits
+    item: Int32  # (V,) item of each visit, ascending at a node
+    decision_start: Int64  # (V + 1,) offsets of the visits among the decisions
+    code: Int32  # (D,) code of each decision
+    branch: Int32  # (D,) the branch taken
+    #: (P, 4) node, first and last of a piece, and number of visits in the pieces before it: pieces
+    #: of visits, and pieces of weight rows
+    pieces: Int64
+    row_pieces: Int64
+    #: (PARTS + 1,) offsets of the parts among the pieces of both kinds
+    parts: Int64
+    row_parts: Int64
+
+
+class FeaturesOfScores(NamedTuple):
+    """Features that are added to scores at narrow nodes."""
+
+    start: Int64  # (S + 1,) offsets of the scores in `feature`
+    feature: Int64  # (P,) features, as indices into all
+    weight: Array  # (F,) weights of all features; none where no score has any
+
+
+class FeaturesOfVisits(NamedTuple):
+    """Features that are added to scores of wide nodes."""
+
+    #: (V, n, 2) first and last of the features of each visit, by the lengths of its contexts
+    ranges: Int64
+    row: Int32  # (F,) weight rows of all features
+    weight: Array  # (F,) their weights
+
+
+class Plan(NamedTuple):
+    """What a pass needs to know of a batch's targets."""
+
+    scores: Scores
+    by_row: Rows
+    wide: WideNodes
+    features: FeaturesOfScores
+    wide_features: FeaturesOfVisits
+
+
+@jit
+def lay_out(targets, codes, features, slot_of, with_rows):
+    """Return the plan of a batch's targets; weight rows only `with_rows`, which gradients need."""
+    label_start, leaf_edge, edges = codes
+    n_codes = n_scores = n_wide = 0
+    for target in targets:
+        n_codes += label_start[target + 1] - label_start[target]
+        for code in range(label_start[target], label_start[target + 1]):
+            edge = leaf_edge[code]
+            while edge >= 0:
+                k = edges[edge, 3]
+                if k > NARROW:
+                    n_wide += 1
+                else:
+                    n_scores += 1 if k == 2 else k
+                edge = edges[edge, 0]
+    item_start = np.empty(len(targets) + 1, np.int64)
+    code_start = np.empty(n_codes + 1, np.int64)
+    row, item = np.empty(n_scores, np.int32), np.empty(n_scores, np.int32)
+    sign = np.zeros(n_scores, np.float32)
+    width, branch = np.zeros(n_scores, np.int32), np.zeros(n_scores, np.int32)
+    # of each decision at a wide node: its first row, number of children, code, item and branch
+    wide = np.empty((5, n_wide), np.int32)
+    c = s = w = 0
+    for b in range(len(targets)):
+        item_start[b] = c
+        for code in range(label_start[targets[b]], label_start[targets[b] + 1]):
+            code_start[c] = s
+            edge = leaf_edge[code]
+            while edge >= 0:
+                first, k = edges[edge, 1], edges[edge, 3]
+                if k > NARROW:
+                    wide[0, w], wide[1, w], wide[2, w] = first, k, c
+                    wide[3, w], wide[4, w] = b, edges[edge, 2]
+                    w += 1
+                    k = 0
+                elif k == 2:
+                    sign[s] = 1 - 2 * edges[edge, 2]
+                    k = 1
+                else:
+                    width[s], branch[s] = k, edges[edge, 2]
+                for r in range(first, first + k):
+                    row[s], item[s] = r, b
+                    s += 1
+                edge = edges[edge, 0]
+            c += 1
+    item_start[len(targets)], code_start[n_codes] = n_codes, n_scores
+    rows, row_start, score = group(row[: n_scores if with_rows else 0], slot_of)
+    of_codes = Scores(item_start, code_start, row, sign, width, branch)
+    of_nodes = _by_node(wide, slot_of)
+    return Plan(
+        of_codes,
+        Rows(rows, row_start, score, item[score]),
+        of_nodes,
+        _features_of_scores(of_codes, features),
+        _features_of_visits(of_nodes, features),
+    )
+
+
+@jit
+def _by_node(wide, slot_of):
+    """Group decisions (5, D) by their nodes, and those of a node by their items, which ascend."""
+    nodes, of_decisions, decision = group(wide[0], slot_of)
+    width = wide[1][decision[of_decisions[:-1]]].astype(np.int64)
+    item = wide[3][decision]
+    start = np.zeros(len(of_decisions), np.int64)
+    visited, decision_start = np.empty(len(item), np.int32), np.empty(len(item) + 1, np.int64)
+    n = 0
+    for i in range(len(nodes)):
+        for d in range(of_decisions[i], of_decisions[i + 1]):
+            if d == of_decisions[i] or item[d] != item[d - 1]:
+                visited[n], decision_start[n] = item[d], d
+                n += 1
+        start[i + 1] = n
+    decision_start[n] = len(item)
+    score_start = np.zeros(len(nodes) + 1, np.int64)
+    score_start[1:] = np.cumsum(np.diff(start) * width)
+    pieces, row_pieces = _pieces(np.diff(start), start, VISITS), _pieces(width, start, ROWS)
+    node, row_node = pieces[:, 0], row_pieces[:, 0]
+    per_row = start[row_node + 1] - start[row_node] + PER_ROW
+    return WideNodes(
+        nodes,
+        width,
+        start,
+        score_start,
+        visited[:n],
+        decision_start[: n + 1],
+        wide[2][decision],
+        wide[4][decision],
+        pieces,
+        row_pieces,
+        _even_parts((pieces[:, 2] - pieces[:, 1]) * width[node]),
+        _even_parts((row_pieces[:, 2] - row_pieces[:, 1]) * per_row),
+    )
+
+
+@jit
+def _pieces(length, start, least):
+    """Cut the lengths (N,) of wide nodes into eighths, or into pieces of `least` if that is more.
+
+    Returns the pieces (P, 4) of `WideNodes`; `start` are its offsets of visits.
+    """
+    size = np.empty(len(length), np.int64)
+    n = before = 0
+    for i in range(len(length)):
+        size[i] = max(least, (length[i] + 7) // 8)
+        n += (length[i] + size[i] - 1) // size[i]
+    pieces = np.empty((n, 4), np.int64)
+    n = 0
+    for i in range(len(length)):
+        for first in range(0, length[i], size[i]):
+            pieces[n, 0], pieces[n, 1], pieces[n, 3] = i, first, before
+            pieces[n, 2] = min(first + size[i], length[i])
+            before += start[i + 1] - start[i]
+            n += 1
+    return pieces
+
+
+@jit
+def _even_parts(work):
+    """Cut pieces into parts of about the same work (n,), in order; return offsets (PARTS + 1,)."""
+    offsets = np.zeros(PARTS + 1, np.int64)
+    total, piece, so_far = work.sum(), 0, 0
+    for part in range(1, PARTS):
+        while piece < len(work) and (so_far + work[piece]) * PARTS <= total * part:
+            so_far += work[piece]
+            piece += 1
+        offsets[part] = piece
+    offsets[PARTS] = len(work)
+    return offsets
+
+
+# Direct features: weights that are added where an item's contexts have some (`NgramFeatures`).
+
+
+def no_features(n_items: int) -> tuple[Int64, Int64, Int32, Float32]:
+    """Return the `Features` of a batch whose scores have none."""
+    number, context_start = np.empty((n_items, 0), np.int64), np.zeros(1, np.int64)
+    return number, context_start, np.empty(0, np.int32), np.empty(0, np.float32)
+
+
+@jit
+def first_from(row, begin, end, wanted):
+    """Return the first place from `begin` to `end` whose row is `wanted` or more, else `end`."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if row[middle] < wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@jit
+def _features_of_scores(scores, features):
+    number, context_start, feature_row, weight = features
+    n_lengths, n = number.shape[1], 0
+    if n_lengths == 0:
+        return FeaturesOfScores(np.empty(0, np.int64), np.empty(0, np.int64), weight[:0])
+    start = np.empty(len(scores.row) + 1, np.int64)
+    index = np.empty(len(scores.row) * n_lengths, np.int64)
+    for b in range(len(scores.item_start) - 1):
+        first, stop = scores.item_start[b], scores.item_start[b + 1]
+        for s in range(scores.code_start[first], scores.code_start[stop]):
+            start[s] = n
+            for i in range(n_lengths):
+                context = number[b, i]
+                if context >= 0:
+                    end = context_start[context + 1]
+                    f = first_from(feature_row, context_start[context], end, scores.row[s])
+                    if f < end and feature_row[f] == scores.row[s]:
+                        index[n] = f
+                        n += 1
+    start[len(scores.row)] = n
+    return FeaturesOfScores(start, index[:n], weight)
+
+
+@jit
+def _features_of_visits(wide, features):
+    number, context_start, feature_row, weight = features
+    n_lengths = number.shape[1]
+    if n_lengths == 0:
+        return FeaturesOfVisits(np.empty((0, 0, 2), np.int64), feature_row[:0], weight[:0])
+    ranges = np.zeros((len(wide.item), n_lengths, 2), np.int64)
+    for node in range(len(wide.rows)):
+        row = wide.rows[node]
+        for v in range(wide.start[node], wide.start[node + 1]):
+            for i in range(n_lengths):
+                context = number[wide.item[v], i]
+                if context >= 0:
+                    end = context_start[context + 1]
+                    first = first_from(feature_row, context_start[context], end, row)
+                    ranges[v, i, 0] = first
+                    ranges[v, i, 1] = first_from(feature_row, first, end, row + wide.width[node])
+    return FeaturesOfVisits(ranges, feature_row, weight)

@@ -1,0 +1,255 @@
+"""All labels of a tree: their log-probabilities, draws from them, and the most probable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hstree._compiled import in_parts, jit, jit_exact, takes
+from hstree._typing import Array, Float64, Int64
+from hstree.layers import kernels
+from hstree.layers.compiled.arithmetic import check_shape, dot
+from hstree.layers.compiled.passes import checked_features, is_for_tree
+from hstree.layers.compiled.plans import first_from
+from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.ngram_features import Features
+from hstree.layers.top_k import COMPILED_PATIENCE, LEAST_PATIENCE, MASS_MARGIN, TIE
+from hstree.tree.arrays import TreeArrays
+from hstree.tree.codes import Codes
+
+# Log-probabilities of all labels.
+
+
+@jit_exact
+def _log_prob_items(first, stop, logits, child_start, children, row_start, single, out):
+    """Write the log-probabilities (V,) of all labels, for the items from `first` to `stop`.
+
+    Nodes come after their parents, so that one pass over them knows the path to each.
+    """
+    path = np.zeros(len(child_start) - 1)
+    for b in range(first, stop):
+        of_item = out[b]
+        of_item[:] = -np.inf
+        for node in range(len(child_start) - 1):
+            begin, end, row = child_start[node], child_start[node + 1], row_start[node]
+            if end - begin == 2:
+                z = np.float64(logits[b, row])
+                tail = np.log1p(np.exp(-abs(z)))
+                shift, low = path[node] - tail, min(z, 0.0)
+                _arrive(children[begin], shift + low, path, of_item, single)
+                _arrive(children[begin + 1], shift + min(-z, 0.0), path, of_item, single)
+                continue
+            largest = logits[b, row]
+            for i in range(1, end - begin):
+                largest = max(largest, logits[b, row + i])
+            total = 0.0
+            for i in range(end - begin):
+                total += np.exp(np.float64(logits[b, row + i]) - largest)
+            shift = path[node] - np.log(total) - largest
+            for i in range(end - begin):
+                log_prob = shift + np.float64(logits[b, row + i])
+                _arrive(children[begin + i], log_prob, path, of_item, single)
+
+
+@jit_exact
+def _arrive(child, log_prob, path, of_item, single):
+    """Note the log-probability of the path to a child, or add it to that of a label."""
+    if child >= 0:
+        path[child] = log_prob
+    elif single:
+        of_item[~child] = log_prob
+    else:
+        of_item[~child] = np.logaddexp(of_item[~child], log_prob)
+
+
+def log_prob_of_logits(tree: TreeArrays, logits: Array) -> Float64:
+    """Return the log-probabilities (B, V) of all labels from the logits (B, R) of all rows."""
+    check_shape("logits", logits.shape, (len(logits), int(tree.row_start[-1])))
+    out = np.empty((len(logits), tree.n_labels))
+    arrays = tree.child_start, tree.child, tree.row_start
+    in_parts(len(logits), _log_prob_items, logits, *arrays, tree.has_single_codes, out, step=1)
+    return out
+
+
+def log_prob_of_items(layer: HierarchicalSoftmax, hidden: Array, some: slice) -> Any:
+    """Twin of `hierarchical.log_prob_of_items`."""
+    if not is_for_tree(layer, hidden):
+        return NotImplemented
+    logits = kernels.block_logits(layer.weight, layer.bias, hidden[some])
+    layer.add_to_logits(logits, some)
+    return log_prob_of_logits(layer.tree, logits)
+
+
+# Sampling.
+
+
+@jit_exact
+def _drawn_branches(first, stop, weight, bias, hidden, item, node, uniform, arrays, branch):
+    """Write the branches that some items take, of those from `first` to `stop`."""
+    child_start, row_start = arrays
+    for i in range(first, stop):
+        width = child_start[node[i] + 1] - child_start[node[i]]
+        row, vector, u = row_start[node[i]], hidden[item[i]], uniform[i]
+        if width == 2:
+            z = np.float64(dot(weight, row, vector) + bias[row])
+            branch[i] = np.log(u) >= min(z, 0.0) - np.log1p(np.exp(-abs(z)))
+            continue
+        logits = np.empty(width)
+        for j in range(width):
+            logits[j] = dot(weight, row + j, vector) + bias[row + j]
+        largest, total = logits.max(), 0.0
+        for j in range(width):
+            total += np.exp(logits[j] - largest)
+            logits[j] = total
+        j = 0
+        while j < width - 1 and logits[j] <= u * total:
+            j += 1
+        branch[i] = j
+
+
+def drawn_branches(
+    layer: HierarchicalSoftmax, hidden: Array, item: Int64, node: Int64, uniform: Float64
+) -> Any:
+    """Twin of `hierarchical.drawn_branches`."""
+    if not is_for_tree(layer, hidden):
+        return NotImplemented
+    branch, arrays = np.empty(len(item), np.int64), (layer.tree.child_start, layer.tree.row_start)
+    products = layer.weight, layer.bias, hidden, item, node, uniform
+    in_parts(len(item), _drawn_branches, *products, arrays, branch)
+    return branch
+
+
+# The most probable labels, in trees with one code a label.
+
+
+@jit
+def _push(cost, child, n, new_cost, new_child):
+    """Add an entry to a heap of n, whose least cost is first."""
+    at = n
+    while at > 0 and cost[(at - 1) // 2] > new_cost:
+        above = (at - 1) // 2
+        cost[at], child[at] = cost[above], child[above]
+        at = above
+    cost[at], child[at] = new_cost, new_child
+
+
+@jit
+def _pop(cost, child, n):
+    """Take the first entry out of a heap of n; return it."""
+    first_cost, first_child = cost[0], child[0]
+    last_cost, last_child = cost[n - 1], child[n - 1]
+    at = 0
+    while 2 * at + 1 < n - 1:
+        below = 2 * at + 1
+        if below + 1 < n - 1 and cost[below + 1] < cost[below]:
+            below += 1
+        if cost[below] >= last_cost:
+            break
+        cost[at], child[at] = cost[below], child[below]
+        at = below
+    cost[at], child[at] = last_cost, last_child
+    return first_cost, first_child
+
+
+@jit
+def _is_apart(cost, higher):
+    return higher - cost > TIE * max(1.0, higher)
+
+
+@jit
+def _add_features(number, table, first_row, logits):
+    """Add the features that a node's rows have after an item's contexts (n,) to its logits.
+
+    `table` is what `Features` has beside the numbers of contexts.
+    """
+    context_start, feature_row, feature_weight = table
+    for context in number:
+        if context >= 0:
+            end = context_start[context + 1]
+            f = first_from(feature_row, context_start[context], end, first_row)
+            while f < end and feature_row[f] < first_row + len(logits):
+                logits[feature_row[f] - first_row] += feature_weight[f]
+                f += 1
+
+
+@jit
+def _search(weight, bias, hidden, k, tree, patience, number, table, labels, values):
+    """Write the k most probable labels of a hidden vector; return whether patience sufficed."""
+    child_start, children, row_start = tree
+    cost, child = np.empty(patience + 1), np.empty(patience + 1, np.int64)
+    best, label = np.empty(patience + 1), np.empty(patience + 1, np.int64)
+    scores = np.empty(patience)
+    cost[0], child[0] = 0.0, 0
+    n, n_best, left_over, spent, last = 1, 0, 1.0, 0, k
+    while n > 0:
+        if n_best >= k:
+            while last < n_best and not _is_apart(best[last - 1], best[last]):
+                last += 1
+            least = max(cost[0], -np.log(max(left_over, 0.0) + MASS_MARGIN))
+            if _is_apart(best[k - 1], least) and _is_apart(best[last - 1], least):
+                break
+        path, node = _pop(cost, child, n)
+        n -= 1
+        if node < 0:
+            best[n_best], label[n_best] = path, ~node
+            n_best += 1
+            left_over -= np.exp(-path)
+            continue
+        first, width = child_start[node], child_start[node + 1] - child_start[node]
+        spent += width
+        if spent > patience:
+            return False
+        row, logits = row_start[node], scores[: 1 if width == 2 else width]
+        for i in range(len(logits)):
+            logits[i] = dot(weight, row + i, hidden) + bias[row + i]
+        _add_features(number, table, row, logits)
+        if width == 2:
+            likelier = path + np.log1p(np.exp(-abs(logits[0])))
+            _push(cost, child, n, likelier + max(-logits[0], 0.0), children[first])
+            _push(cost, child, n + 1, likelier + max(logits[0], 0.0), children[first + 1])
+            n += 2
+            continue
+        largest = logits.max()
+        log_z = np.log(np.exp(logits - largest).sum()) + largest
+        for i in range(width):
+            _push(cost, child, n, path + log_z - logits[i], children[first + i])
+            n += 1
+    # labels that tie are in the order of their ids; only whole groups of ties are sorted
+    first = 0
+    while first < k:
+        stop = first + 1
+        while stop < n_best and not _is_apart(best[stop - 1], best[stop]):
+            stop += 1
+        order = np.argsort(label[first:stop])
+        for i in range(first, min(stop, k)):
+            labels[i], values[i] = label[first + order[i - first]], -best[first + order[i - first]]
+        first = stop
+    return True
+
+
+@jit
+def _search_all(weight, bias, hidden, k, tree, patience, features):
+    number, context_start, feature_row, feature_weight = features
+    labels, values = np.empty((len(hidden), k), np.int64), np.empty((len(hidden), k))
+    is_done = np.empty(len(hidden), np.bool_)
+    table = context_start, feature_row, feature_weight
+    for b in range(len(hidden)):
+        is_done[b] = _search(
+            weight, bias, hidden[b], k, tree, patience, number[b], table, labels[b], values[b]
+        )
+    return labels, values, is_done
+
+
+def search_all(
+    codes: Codes, weight: Array, bias: Array, hidden: Array, k: int, features: Features | None
+) -> Any:
+    """Twin of `top_k.search_all`."""
+    tree = codes.tree
+    if not (tree.has_single_codes and takes(weight, bias, hidden)):
+        return NotImplemented
+    check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
+    arrays, n_edges = (tree.child_start, tree.child, tree.row_start), len(tree.child)
+    patience = int(np.clip(LEAST_PATIENCE + COMPILED_PATIENCE * n_edges, 0, n_edges))
+    table = checked_features(features, len(hidden))
+    return _search_all(weight, bias, hidden, k, arrays, patience, table)
