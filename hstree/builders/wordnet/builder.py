@@ -19,7 +19,8 @@ from hstree.builders.shared.nodes import normalised
 from hstree.builders.shared.tfidf import tfidf_vectors
 from hstree.builders.wordnet.hierarchy import Hierarchy, resolve, wide_tree
 from hstree.builders.wordnet.lookup import WordSynsets, look_up
-from hstree.builders.wordnet.taxonomy import POS, Taxonomy, open_taxonomy
+from hstree.builders.wordnet.sources import open_taxonomy
+from hstree.builders.wordnet.taxonomy import POS, Taxonomy
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary

@@ -1,14 +1,75 @@
-"""The table of NLTK's WordNet, equal to that of the database files that NLTK reads."""
+"""Sources of WordNet: the table that is part of hstree, NLTK's corpus, or another table.
+
+All of them give the same taxonomy of the same WordNet.
+"""
 
 from __future__ import annotations
 
+import lzma
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
-from hstree.builders.wordnet.taxonomy import POS, TableSynset, table_text
-from hstree.errors import InputError
+from hstree._files import read_regular, reading
+from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
+from hstree.errors import FileFormatError, InputError
 
+#: Limit of an unpacked table; that of WordNet 3.0 has 5 MB.
+MAX_BYTES = 1 << 26
 _EXCEPTIONS = {"n": "noun.exc", "v": "verb.exc", "a": "adj.exc", "r": "adv.exc"}
 _KIND_OF_KEY = dict(zip("12345", "nvars", strict=True))
+
+
+@cache
+def built_in() -> Taxonomy:
+    """Return the WordNet 3.0 that is part of hstree; read once, in about a second."""
+    with as_file(files("hstree.builders.wordnet").joinpath("wordnet30.tsv.xz")) as path:
+        return _read_table(path)
+
+
+def open_taxonomy(source: str = "builtin") -> Taxonomy:
+    """Read a WordNet; each source of the same WordNet gives the same taxonomy.
+
+    Parameters
+    ----------
+    source : str
+        ``"builtin"``, the WordNet 3.0 that is part of hstree; ``"nltk"``, NLTK's corpus
+        ``wordnet`` in NLTK's data path; or a table that ``scripts/make_wordnet_table.py`` made.
+
+    Raises
+    ------
+    InputError
+        When the source is missing.
+    FileFormatError
+        When it is not a table.
+    """
+    if source == "builtin":
+        return built_in()
+    if source == "nltk":
+        return Taxonomy(nltk_table())
+    return _read_table(Path(source))
+
+
+def _read_table(path: Path) -> Taxonomy:
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder: make a table of its files with scripts/make_wordnet_table.py and "
+            "give that, or give 'nltk' or 'builtin'"
+        )
+    with reading(path):
+        packed = read_regular(path)
+    unpacker = lzma.LZMADecompressor()
+    try:
+        text = unpacker.decompress(packed, MAX_BYTES).decode("utf-8")
+        reason = "" if unpacker.eof else f"it is cut, or has more than {MAX_BYTES:,} bytes"
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        reason = str(error)
+    if reason:
+        raise FileFormatError(
+            f"{path}: not a table of WordNet: {reason}; make it with scripts/make_wordnet_table.py"
+        )
+    return Taxonomy(text)
 
 
 def nltk_table() -> str:
