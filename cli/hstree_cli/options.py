@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 #: version of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
-CORPUS_KINDS = (
-    "a text file (.txt, .txt.gz), nltk:NAME or builtin:NAME (python, stdlib, networkx, ...)"
-)
+CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
 
 
 def flag(name: str) -> str:

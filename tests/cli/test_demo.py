@@ -10,7 +10,6 @@ from hstree_cli.commands import demo
 @pytest.fixture
 def small(corpus, monkeypatch):
     monkeypatch.setattr(demo, "CORPUS", str(corpus))
-    monkeypatch.setattr(demo, "LINES", 100)
     monkeypatch.setattr(demo, "EPOCHS", 1)
     monkeypatch.setattr("hstree.experiments.throughput.TURN", 0.001)
     monkeypatch.setattr("hstree.report.write", lambda folder: folder / "report.html")
@@ -23,8 +22,8 @@ def test_it_compares_trees_and_leaves_them_behind(hstree, tmp_path):
     assert max(map(len, ran.out.splitlines())) <= 80
     found = results.load(tmp_path / "out" / "demo")
     assert [row.name for row in found.rows] == list(demo.ENTRIES)
-    assert found.corpus["train"]["lines"] == [0, 80]
-    assert found.tokens == {"train": 80 * 9, "valid": 10 * 9, "test": 10 * 9}
+    assert found.corpus["train"]["lines"] == [0, 160]
+    assert found.tokens == {"train": 160 * 9, "valid": 20 * 9, "test": 20 * 9}
     for row in found.rows:
         of_row = [line for line in ran.out.splitlines() if line.split()[:1] == [row.name]]
         line = of_row[1]  # below that of the plan
