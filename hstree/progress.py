@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Protocol
 
 
-class Task:
-    """A running task; this one is not shown."""
+class Task(Protocol):
+    """A running task."""
 
     def advance(self, amount: float = 1) -> None:
         """Report that `amount` more units are done."""
@@ -28,12 +29,11 @@ class Task:
         """Show a short text beside the bar, such as a running perplexity."""
 
 
-class Display:
-    """Where progress is shown; this one shows nothing."""
+class Display(Protocol):
+    """Where progress is shown."""
 
     def start(self, title: str, total: float | None, unit: str) -> Task:
         """Start to show a task of `total` units; None if unknown."""
-        return Task()
 
     def stop(self, task: Task) -> None:
         """Stop showing a task."""
@@ -42,8 +42,27 @@ class Display:
         """Show an event, and the seconds that are left of the work that it is part of, if known."""
 
 
+class _Silent:
+    """A display that shows nothing, and its task."""
+
+    def start(self, title: str, total: float | None, unit: str) -> Task:
+        return self
+
+    def stop(self, task: Task) -> None:
+        pass
+
+    def report(self, text: str, left: float | None) -> None:
+        pass
+
+    def advance(self, amount: float = 1) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
 #: The display of all threads where no `shown_by` is running.
-_enabled = Display()
+_enabled: Display = _Silent()
 _display: ContextVar[Display | None] = ContextVar("hstree progress", default=None)
 
 
@@ -63,7 +82,7 @@ def enable() -> None:
 def disable() -> None:
     """Show no progress; undoes `enable`."""
     global _enabled
-    _enabled = Display()
+    _enabled = _Silent()
 
 
 @contextmanager
@@ -110,7 +129,7 @@ def counted(task: Task, total: float, per_token: float) -> Iterator[None]:
     counting.add(total)
 
 
-class _Counting(Display):
+class _Counting:
     """Display that passes everything on, and adds tokens to a task up to a total."""
 
     def __init__(self, display: Display, task: Task, total: float, per_token: float) -> None:
@@ -132,7 +151,7 @@ class _Counting(Display):
         self._shown_by.report(text, left)
 
 
-class _Counted(Task):
+class _Counted:
     """Task whose units are added to another."""
 
     def __init__(self, shown: Task, to: _Counting, per_unit: float) -> None:
