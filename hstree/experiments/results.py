@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from reprlib import repr as brief
 from types import NoneType
@@ -31,9 +32,8 @@ from typing import (
     get_type_hints,
 )
 
-from hstree import _pages
 from hstree._files import DEEPEST, nested_too_deep, read_json, replacing, write_json
-from hstree._optional import require
+from hstree._plugins import require
 from hstree._tables import TextTable, figure, show
 from hstree._text import plural
 from hstree.data.text_score import LogNormaliser
@@ -600,7 +600,9 @@ class Comparison:
             raise InputError(
                 "this comparison has no folder, where its trees are; name it with in_folder(...)"
             )
-        return _pages.write(self, self.folder, path)
+        report = import_module("hstree.report")  # it draws what this package makes
+        written: Path = report.write_comparison(self, self.folder, path)
+        return written
 
     def _table(self) -> TextTable:
         """Return the main figures of each row, and which row to use."""

@@ -21,8 +21,14 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from hstree._compiled import kernels, n_threads
-from hstree._files import hash_of, make_folder, replacing, replacing_together, write_json
-from hstree._npy_format import write_array
+from hstree._files import (
+    hash_of,
+    make_folder,
+    replacing,
+    replacing_together,
+    write_array,
+    write_json,
+)
 from hstree._typing import Float64, Int64
 from hstree._version import __version__
 from hstree.builders import BuilderInput, build

@@ -118,7 +118,7 @@ def embed(
 def _require_gensim(output: Path) -> None:
     """Refuse a file that gensim must write if gensim is missing, before the training."""
     if output.suffix == ".kv":
-        from hstree._optional import require
+        from hstree._plugins import require
         from hstree.interop.gensim import OLDEST
 
         require("gensim.models", "gensim", at_least=OLDEST)
