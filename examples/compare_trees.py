@@ -1,6 +1,6 @@
 """Build trees by several methods, train the same model on each, and print costs and perplexities.
 
-The text is the docstrings of networkx, which every installation has. The results are kept in the
+The text is Python's own documentation, which every installation has. The results are kept in the
 folder `which`, of which `hstree report which` makes a page.
 
     python examples/compare_trees.py
@@ -13,9 +13,9 @@ TREES = ["huffman", "huffman arity=4", "classes", "flat"]
 
 def main() -> None:
     """Print a row per tree, then the best one."""
-    train, _, _ = hstree.Corpus.read("builtin:networkx").splits()
+    train, _, _ = hstree.Corpus.read("builtin:python").splits()
     words = train.select_vocabulary(min_count=50)
-    text = hstree.Corpus.read("builtin:networkx", vocabulary=words)
+    text = hstree.Corpus.read("builtin:python", vocabulary=words)
     stop = hstree.Epochs(1)
     comparison = hstree.compare(text, [*TREES, "kn3"], "which", stop=stop, dim=20, context=3)
 

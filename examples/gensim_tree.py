@@ -1,6 +1,6 @@
 """gensim on a tree of ours: one model on gensim's Huffman tree, one on what the first one learned.
 
-The text is the docstrings of NumPy, which every installation has.
+The text is Python's own documentation, which every installation has.
 
     python examples/gensim_tree.py
 """
@@ -37,7 +37,7 @@ def main() -> None:
 
 def sentences() -> list[list[str]]:
     """Return the built-in text as gensim wants it, a list of words for each line."""
-    corpus = hstree.Corpus.read("builtin:numpy", lower=True)
+    corpus = hstree.Corpus.read("builtin:python", lower=True)
     words = corpus.words(slice(0, int(corpus.line_start[LINES])))
     start = corpus.line_start[: LINES + 1].tolist()
     return [words[a : b - 1] for a, b in pairwise(start)]  # without <eos>

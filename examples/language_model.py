@@ -1,6 +1,6 @@
 """Train a language model on Huffman's tree; score a text, predict, write, save and load.
 
-The text is the docstrings of networkx, which every installation has.
+The text is Python's own documentation, which every installation has.
 
     python examples/language_model.py
 """
@@ -12,7 +12,7 @@ CONTEXT = ["return", "the"]
 
 def main() -> None:
     """Print perplexities, the most probable next words and some text."""
-    train, valid, test = hstree.Corpus.read("builtin:networkx").splits()
+    train, valid, test = hstree.Corpus.read("builtin:python").splits()
     tree = hstree.build("huffman", train.select_vocabulary(min_count=5))
     model = hstree.LanguageModel(tree, dim=50, context=3, epochs=2).fit(train, valid)
 

@@ -63,7 +63,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("corpus", nargs="?", default="builtin:networkx", help="text, one line each")
+    parser.add_argument("corpus", nargs="?", default="builtin:python", help="text, one line each")
     parser.add_argument("--tree", default="huffman", help="a tree's file, or a method")
     parser.add_argument("--linear", action="store_true", help="a flat softmax by nn.Linear")
     parser.add_argument("--dense", action="store_true", help="dense gradients, as torchrun has")

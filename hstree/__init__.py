@@ -6,7 +6,6 @@ Models, experiments and the packages that need them are imported when their name
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hstree import _pages
 from hstree._version import __version__
 from hstree.builders import build, builders
 from hstree.data.corpus import Corpus
@@ -64,8 +63,6 @@ _LAZY = {
 _PACKAGES = {
     *("experiments", "formats", "interop", "layers", "models", "ngrams", "report", "training")
 }
-
-_pages.written_by("hstree.report:write_comparison")
 
 
 def __getattr__(name: str) -> object:

@@ -31,7 +31,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._files import cache_folder, is_writable
-from hstree._optional import require
+from hstree._plugins import require
 from hstree._typing import Array, Bool
 
 T = TypeVar("T")

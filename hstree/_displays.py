@@ -1,6 +1,7 @@
 """Displays of progress, drawn by Rich: bars in notebooks and on terminals, lines elsewhere.
 
-Any thread may report to them. `hstree.progress` imports this module when it is asked to.
+Any thread may report to them. They have the methods of the protocols of `hstree.progress`, which
+imports this module when it is asked to.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from rich.text import Text
 
 from hstree._tables import in_notebook
 from hstree._text import duration, printable
-from hstree.progress import Display, Task
 
 #: Seconds that a task lasts before it is drawn.
 PATIENCE = 0.5
@@ -27,7 +27,7 @@ PATIENCE = 0.5
 LINE_PATIENCE, LONG_TASK = 2.0, 10.0
 
 
-def new_display(console: Console | None = None) -> Display:
+def new_display(console: Console | None = None) -> Bars | Lines:
     """Return a display for the place where this process writes."""
     if in_notebook():
         # Rich draws in notebooks through ipywidgets.
@@ -35,7 +35,7 @@ def new_display(console: Console | None = None) -> Display:
     return Bars(console or Console(stderr=True)) if sys.stderr.isatty() else Lines()
 
 
-class _Running(Task):
+class _Running:
     """A task that Rich counts, with the columns that its bar is drawn from."""
 
     def __init__(self, bars: rich.Progress, title: str, total: float | None, unit: str) -> None:
@@ -53,14 +53,14 @@ class _Running(Task):
         self.bars.update(self.id, note=text)
 
 
-class Bars(Display):
+class Bars:
     """Bars of the running tasks; they are gone when all are done."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._lock = console, RLock()
         self._running: list[_Running] = []
 
-    def start(self, title: str, total: float | None, unit: str) -> Task:
+    def start(self, title: str, total: float | None, unit: str) -> _Running:
         """Start to draw a task, with the first also the bars, which are below the present cell."""
         with self._lock:
             bars = self._running[0].bars if self._running else _Progress(self._console)
@@ -68,7 +68,7 @@ class Bars(Display):
             bars.start()
             return self._running[-1]
 
-    def stop(self, task: Task) -> None:
+    def stop(self, task: object) -> None:
         """Stop drawing a task, with the last also the bars."""
         if isinstance(task, _Running):
             with self._lock:
@@ -76,6 +76,9 @@ class Bars(Display):
                 task.bars.remove_task(task.id)
                 if not self._running:
                     task.bars.stop()
+
+    def report(self, text: str, left: float | None) -> None:
+        """Show nothing: the bars tell as much."""
 
 
 class _Progress(rich.Progress):
@@ -110,18 +113,18 @@ class _Rate(rich.ProgressColumn):
         return Text(f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s")
 
 
-class Lines(Display):
+class Lines:
     """Lines on standard error: of each epoch, with the time left, and of each task that is done."""
 
     def __init__(self) -> None:
         self._tasks, self._lock = rich.Progress(disable=True), RLock()
         self._last = time.monotonic()
 
-    def start(self, title: str, total: float | None, unit: str) -> Task:
+    def start(self, title: str, total: float | None, unit: str) -> _Running:
         """Start to count a task."""
         return _Running(self._tasks, title, total, unit)
 
-    def stop(self, task: Task) -> None:
+    def stop(self, task: object) -> None:
         """Write the line of a task that took long; those of text have events."""
         if not isinstance(task, _Running):
             return

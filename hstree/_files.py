@@ -29,6 +29,9 @@ from pathlib import Path
 from reprlib import repr as brief
 from typing import Any, BinaryIO, NoReturn
 
+import numpy as np
+
+from hstree._typing import Array
 from hstree.errors import FileFormatError, HstreeError, InputError
 
 #: Environment variable that names the folder of what can be computed again.
@@ -277,6 +280,55 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+# Arrays
+
+NPY_MAGIC = np.lib.format.MAGIC_PREFIX
+_NPY_VERSIONS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    (3, 0): np.lib.format.read_array_header_2_0,  # for names in UTF-8, which numbers have none of
+}
+
+
+def write_array(file: BinaryIO, array: Array) -> None:
+    """Write a C-contiguous array as ``.npy``; unlike `numpy.save`, say when the disk is full."""
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    file.write(array.data)
+
+
+def read_array(file: BinaryIO, size: int) -> Array:
+    """Read a ``.npy`` of real numbers from a file of `size` bytes, open at its beginning.
+
+    The size that the header announces is compared with that of the file before anything is
+    allocated. Returns a read-only array in the byte order of the file. Raises FileFormatError when
+    it is no such file, or of another size; the message does not name the file.
+    """
+    try:
+        version = np.lib.format.read_magic(file)
+        shape, is_fortran, dtype = _NPY_VERSIONS[version](file)
+        if len(shape) > 32 or min(shape, default=0) < 0:
+            raise ValueError("a shape that no array has")
+    except Exception as error:  # a damaged header raises errors of many kinds
+        remedy = "it is not a readable .npy file; write one with numpy.save"
+        raise FileFormatError(remedy) from error
+    if dtype.hasobject:
+        what = "Python objects, which are never loaded"
+        raise FileFormatError(f"it holds {what}; save numbers (float32)")
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise FileFormatError(f"it holds {dtype.str!r}, not real numbers of up to 64 bits")
+    expected, available = math.prod(shape) * dtype.itemsize, size - file.tell()
+    # An axis may be longer than the file where another one is 0.
+    if expected > available or max(shape, default=0) > size:
+        raise FileFormatError("it ends too early; make or fetch it again")
+    if expected < available:
+        wrong = f"its header announces {expected} bytes of numbers and {available} follow"
+        raise FileFormatError(f"{wrong}; make or fetch it again")
+    data = file.read(expected)
+    if len(data) != expected:
+        raise FileFormatError("it ends too early; make or fetch it again")
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
 # Writing

@@ -1,4 +1,4 @@
-"""Registries of named objects: hstree's own, imported when asked for, and other packages'."""
+"""Other packages: registries of named objects, hstree's own among them, and optional imports."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from hstree._options import suggestion
-from hstree._text import named_error
-from hstree.errors import HstreeError, OptionError, PluginError
+from hstree._text import named_error, one_line
+from hstree.errors import HstreeError, MissingExtraError, OptionError, PluginError
 
 #: Package of the objects that are part of hstree.
 PACKAGE = "hstree"
@@ -115,3 +116,31 @@ def references_of(target: Callable[..., Any]) -> str:
     section = r"^References\n-+\n(.*?)(?=\n\n|\Z)"
     match = re.search(section, inspect.getdoc(target) or "", re.M | re.S)
     return " ".join(match[1].split()).replace("`", "") if match else ""
+
+
+def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleType:
+    """Import an optional module ("gensim.models"), which the extra `extra` of hstree installs.
+
+    Raises MissingExtraError when it is missing, cannot be imported, or its package is older than
+    `at_least` ("4.4"); the message gives the command that installs it.
+    """
+    package = module.partition(".")[0]
+    command = f"pip install --upgrade 'hstree[{extra}]'"
+    try:
+        imported = import_module(module)
+    except ImportError as error:
+        wrong = f"installed but cannot be imported ({one_line(error)}); try `{command}`"
+        if isinstance(error, ModuleNotFoundError) and error.name == package:
+            wrong = f"not installed; get it with `pip install 'hstree[{extra}]'`"
+        raise MissingExtraError(f"{package} is {wrong}") from error
+    version = str(getattr(import_module(package), "__version__", ""))
+    if at_least is not None and _numbers(version) < _numbers(at_least):
+        remedy = f"get {at_least} or newer with `{command}`"
+        raise MissingExtraError(f"{package} {version} is too old; {remedy}")
+    return imported
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the release of a version as numbers: "2.13.0+cpu" is (2, 13, 0)."""
+    release = re.match(r"[0-9]+(\.[0-9]+)*", version)
+    return tuple(map(int, release[0].split("."))) if release else ()

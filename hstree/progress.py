@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
+from typing import Protocol
 
 
-class Task:
-    """A running task; this one is not shown."""
+class Task(Protocol):
+    """A running task."""
 
     def advance(self, amount: float = 1) -> None:
         """Report that `amount` more units are done."""
@@ -29,12 +29,11 @@ class Task:
         """Show a short text beside the bar, such as a running perplexity."""
 
 
-class Display:
-    """Where progress is shown; this one shows nothing."""
+class Display(Protocol):
+    """Where progress is shown."""
 
     def start(self, title: str, total: float | None, unit: str) -> Task:
         """Start to show a task of `total` units; None if unknown."""
-        return Task()
 
     def stop(self, task: Task) -> None:
         """Stop showing a task."""
@@ -43,8 +42,27 @@ class Display:
         """Show an event, and the seconds that are left of the work that it is part of, if known."""
 
 
+class _Silent:
+    """A display that shows nothing, and its task."""
+
+    def start(self, title: str, total: float | None, unit: str) -> Task:
+        return self
+
+    def stop(self, task: Task) -> None:
+        pass
+
+    def report(self, text: str, left: float | None) -> None:
+        pass
+
+    def advance(self, amount: float = 1) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
 #: The display of all threads where no `shown_by` is running.
-_enabled = Display()
+_enabled: Display = _Silent()
 _display: ContextVar[Display | None] = ContextVar("hstree progress", default=None)
 
 
@@ -55,14 +73,16 @@ def enable() -> None:
     on standard error where that is a terminal; elsewhere there is a line for each epoch, with the
     time left, and for each other task that is done. Tasks of less than half a second are not shown.
     """
+    from hstree._displays import new_display
+
     global _enabled
-    _enabled = import_module("hstree._displays").new_display()  # which loads Rich
+    _enabled = new_display()
 
 
 def disable() -> None:
     """Show no progress; undoes `enable`."""
     global _enabled
-    _enabled = Display()
+    _enabled = _Silent()
 
 
 @contextmanager

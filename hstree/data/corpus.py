@@ -92,8 +92,7 @@ class Corpus:
         ----------
         source : str or Path
             A text file, gzipped if its name ends in ``.gz``; ``nltk:NAME``, an NLTK corpus with
-            sentences; ``builtin:python``, the docstrings of the installation, or those of one
-            package (``builtin:stdlib``, ``builtin:numpy``, ...; see `docstrings`).
+            sentences; ``builtin:python``, the documentation of this Python.
         vocabulary : Vocabulary, optional
             The vocabulary (default: chosen from all lines by the next three options).
         min_count, max_size, unk

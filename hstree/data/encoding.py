@@ -27,8 +27,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hstree._compiled import backend
-from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
-from hstree._npy_format import write_array
+from hstree._files import (
+    CACHE_VARIABLE,
+    cache_folder,
+    is_writable,
+    replacing,
+    strict_text,
+    write_array,
+)
 from hstree._typing import Array, Int32, Int64
 from hstree.data.sources import BLOCK_BYTES, Source
 from hstree.data.vocabulary import EOS

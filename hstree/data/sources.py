@@ -1,4 +1,4 @@
-"""Sources of text: files, NLTK corpora and the built-in docstrings.
+"""Sources of text: files, NLTK corpora and the built-in text.
 
 A source yields the bytes of a text, and a key that changes whenever the text may have changed.
 `encoding` turns the bytes into words.
@@ -20,13 +20,13 @@ from typing import Any, Protocol
 from hstree import progress
 from hstree._files import BYTE_ORDER_MARK, recorded_name
 from hstree._text import named_error
-from hstree.data.docstrings import Docstrings
+from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
 from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 _BLOCK_LINES = 4096
-_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:NAME (python, stdlib, networkx, ...)"
+_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
 _VECTORS = ("word vectors", "vectors are for builders such as gmm and kmeans")
 _TREE = ("a tree", "trees are for `hstree.load`")
 #: Endings of files that are not texts: what they are, and what to do with them.
@@ -59,7 +59,9 @@ def open_source(source: str | Path) -> Source:
     if isinstance(source, str) and source.startswith("nltk:"):
         return NltkCorpus(source)
     if isinstance(source, str) and source.startswith("builtin:"):
-        return BuiltIn(source)
+        if source != PythonDocs.name:
+            raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
+        return PythonDocs()
     return TextFile(Path(source))
 
 
@@ -180,18 +182,6 @@ class NltkCorpus:
                     f"{resource}`, or set NLTK_DATA to the folder that holds it"
                 ) from error
             raise InputError(f"{self.name} cannot be read: {named_error(error)}") from error
-
-
-class BuiltIn(Docstrings):
-    """The docstrings of the installation."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(source.removeprefix("builtin:"))
-        self.name = source
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the sentences, one per line."""
-        return (block for block, _ in _blocks(self.lines()))
 
 
 def _sha256(blocks: Iterable[bytes]) -> str:

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hstree import progress
-from hstree._files import open_gzip, open_regular, reading, replacing
-from hstree._npy_format import MAGIC, read_array
+from hstree._files import NPY_MAGIC, open_gzip, open_regular, read_array, reading, replacing
 from hstree._typing import Array, Float32
 from hstree.errors import FileFormatError, InputError
 
@@ -44,7 +43,7 @@ def is_npy(name: str) -> bool:
     Raises InputError when it cannot be opened.
     """
     with reading(f"the vectors {name}"), open_regular(name) as file:
-        return file.read(len(MAGIC)) == MAGIC or name.endswith(".npy")
+        return file.read(len(NPY_MAGIC)) == NPY_MAGIC or name.endswith(".npy")
 
 
 def read_npy(name: str, what: str = "vectors") -> Array:

@@ -15,8 +15,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._files import naming
-from hstree._npy_format import write_array
+from hstree._files import naming, write_array
 from hstree._text import quoted
 from hstree._typing import Array, Float32, Int64
 from hstree.data.provenance import texts

@@ -14,15 +14,15 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
-from hstree import _pages
 from hstree._files import read_regular, reading, replacing
-from hstree._optional import require
+from hstree._plugins import require
 from hstree._tables import TextTable, figure, show
 from hstree._text import one_line, plural
 from hstree.data.splits import Split
@@ -699,7 +699,9 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
             raise InputError(
                 "this comparison has no folder, where its trees are; name it with in_folder(...)"
             )
-        return _pages.write(self, self.folder, path)
+        report = import_module("hstree.report")  # it draws what this package makes
+        written: Path = report.write_comparison(self, self.folder, path)
+        return written
 
     def table(self) -> TextTable:
         """Return the main figures of each row, and which row to use."""

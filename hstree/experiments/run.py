@@ -26,7 +26,6 @@ from safetensors import safe_open
 from hstree import progress
 from hstree._compiled import kernels, n_threads
 from hstree._files import hash_of, make_folder, read_regular, reading, replacing
-from hstree._npy_format import write_array
 from hstree._typing import Float64
 from hstree._version import __version__
 from hstree.data.provenance import texts
@@ -411,7 +410,7 @@ class Runner:
         for split, score in scores.items():
             if score.of_tokens is not None:
                 with replacing(folder / NLL[split]) as file:
-                    write_array(file, score.of_tokens)
+                    np.save(file, score.of_tokens, allow_pickle=False)
         write_struct(folder / RESULT, result)
         if model is not None:
             model.remove_checkpoints()

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hstree._files import naming
-from hstree._npy_format import write_array
+from hstree._files import naming, write_array
 from hstree._typing import Float64
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vector_files import read_npy

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hstree._optional import require
+from hstree._plugins import require
 from hstree._ragged import offsets
 from hstree._typing import Int64
 from hstree.data.vectors import WordVectors, counts_of

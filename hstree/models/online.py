@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hstree._compiled import backend
-from hstree._optional import require
+from hstree._plugins import require
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int32, Int64
 from hstree.data.windows import Batch, Windows

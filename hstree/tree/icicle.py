@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hstree._optional import require
+from hstree._plugins import require
 from hstree._typing import Float64, Int64
 from hstree.errors import OptionError
 from hstree.tree.arrays import TreeArrays

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hstree._npy_format import read_array
+from hstree._files import read_array
 from hstree._text import one_line
 from hstree._typing import Array
 from hstree.errors import FileFormatError

@@ -85,7 +85,7 @@ def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, mon
     def missing(*_, **__):
         raise MissingExtraError("gensim is not installed; get it with `pip install`")
 
-    monkeypatch.setattr("hstree._optional.require", missing)
+    monkeypatch.setattr("hstree._plugins.require", missing)
     refused("embed", corpus, "-o", "v.kv", saying="pip install")
 
 

@@ -93,7 +93,7 @@ def test_a_path_is_always_a_file(tmp_path, monkeypatch):
         ("nltk:nope", "NLTK knows no corpus 'nope'; try nltk:brown"),
         ("nltk:__doc__", "NLTK knows no corpus"),
         ("nltk:reader", "NLTK knows no corpus"),
-        ("builtin:perl", "builtin:perl: no such built-in corpus; there are builtin:python, "),
+        ("builtin:perl", "builtin:perl: no such built-in text; there is builtin:python"),
     ],
 )
 def test_what_is_not_there_is_said_in_one_line(source, message):

@@ -269,7 +269,7 @@ def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, end):
         (np.array(5.0), "shape"),
         (np.empty((0, 4)), "shape"),
         (np.array([["a", "b"]]), "real numbers"),
-        (np.zeros(3, [("x", "f4")]), "not a readable .npy"),
+        (np.zeros(3, [("x", "f4")]), "not real numbers"),
     ],
     ids=str,
 )

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from hstree._optional import require
+from hstree._plugins import require
 from hstree.errors import MissingExtraError
 
 

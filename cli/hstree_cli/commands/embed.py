@@ -167,7 +167,7 @@ def _write(vectors: WordVectors, output: Path) -> None:
 def _require_gensim(output: Path) -> None:
     """Refuse a file that gensim must write if gensim is missing, before the training."""
     if output.suffix == ".kv":
-        from hstree._optional import require
+        from hstree._plugins import require
         from hstree.interop.gensim import OLDEST
 
         require("gensim.models", "gensim", at_least=OLDEST)

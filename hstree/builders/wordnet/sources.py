@@ -1,11 +1,31 @@
-"""Sources of WordNet: the one that is part of hstree, NLTK's corpus, and tables."""
+"""Sources of WordNet: the table that is part of hstree, NLTK's corpus, or another table.
+
+All of them give the same taxonomy of the same WordNet.
+"""
 
 from __future__ import annotations
 
+import lzma
+from functools import cache
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
-from hstree.builders.wordnet.from_nltk import nltk_table
-from hstree.builders.wordnet.taxonomy import Taxonomy, built_in, read_table
+from hstree._files import read_regular, reading
+from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
+from hstree.errors import FileFormatError, InputError
+
+#: Limit of an unpacked table; that of WordNet 3.0 has 5 MB.
+MAX_BYTES = 1 << 26
+_EXCEPTIONS = {"n": "noun.exc", "v": "verb.exc", "a": "adj.exc", "r": "adv.exc"}
+_KIND_OF_KEY = dict(zip("12345", "nvars", strict=True))
+
+
+@cache
+def built_in() -> Taxonomy:
+    """Return the WordNet 3.0 that is part of hstree; read once, in about a second."""
+    with as_file(files("hstree.builders.wordnet").joinpath("wordnet30.tsv.xz")) as path:
+        return _read_table(path)
 
 
 def open_taxonomy(source: str = "builtin") -> Taxonomy:
@@ -28,4 +48,93 @@ def open_taxonomy(source: str = "builtin") -> Taxonomy:
         return built_in()
     if source == "nltk":
         return Taxonomy(nltk_table())
-    return read_table(Path(source))
+    return _read_table(Path(source))
+
+
+def _read_table(path: Path) -> Taxonomy:
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder: make a table of its files with scripts/make_wordnet_table.py and "
+            "give that, or give 'nltk' or 'builtin'"
+        )
+    with reading(path):
+        packed = read_regular(path)
+    unpacker = lzma.LZMADecompressor()
+    try:
+        text = unpacker.decompress(packed, MAX_BYTES).decode("utf-8")
+        reason = "" if unpacker.eof else f"it is cut, or has more than {MAX_BYTES:,} bytes"
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        reason = str(error)
+    if reason:
+        raise FileFormatError(
+            f"{path}: not a table of WordNet: {reason}; make it with scripts/make_wordnet_table.py"
+        )
+    return Taxonomy(text)
+
+
+def nltk_table() -> str:
+    """Return the text of the WordNet in NLTK's data path, in the format of `taxonomy`.
+
+    About 6 s. Raises InputError where NLTK does not have it.
+    """
+    from nltk.corpus import wordnet  # takes over a second to import
+
+    try:
+        wordnet.ensure_loaded()
+        sense_number, tag_count = _senses(wordnet)
+        exceptions = {pos: _exceptions(wordnet, name) for pos, name in _EXCEPTIONS.items()}
+        synsets = [(pos, synset) for pos in POS for synset in wordnet.all_synsets(pos)]
+    except (LookupError, OSError) as error:
+        raise InputError(
+            "NLTK's wordnet is not installed, or not whole: get it with `python -m "
+            "nltk.downloader wordnet`, set NLTK_DATA to the folder that holds it, or use 'builtin'"
+        ) from error
+    # The key of a sense does not depend on the build of WordNet, as byte offsets do.
+    synsets.sort(key=lambda entry: (POS.index(entry[0]), entry[1].lemmas()[0].key()))
+    number = {synset: i for i, (_, synset) in enumerate(synsets)}
+    rows = []
+    for _, synset in synsets:
+        senses: dict[str, tuple[int, int]] = {}
+        for word in synset.lemmas():  # tag counts of spellings by case add up
+            lemma = word.name().lower()
+            _, before = senses.get(lemma, (0, 0))
+            sense = sense_number[synset.pos(), lemma, synset.offset()]
+            senses[lemma] = sense, before + tag_count.get(word.key(), 0)
+        # NLTK's order of parents changes from run to run.
+        parents = sorted({(number[parent], symbol) for symbol, parent in _parents(synset)})
+        rows.append(TableSynset(synset.pos(), parents, senses))
+    return table_text(rows, exceptions, wordnet.get_version())
+
+
+def _senses(wordnet: Any) -> tuple[dict[tuple[str, str, int], int], dict[str, int]]:
+    """Return the number of each lemma among its senses, by synset, and tag counts by sense key.
+
+    They are those of ``index.sense``: NLTK gives no numbers, and misses the tags of satellites.
+    """
+    numbers, counts = {}, {}
+    with wordnet.open("index.sense") as file:
+        for line in file:
+            key, offset, number, tagged = line.split()
+            lemma, _, rest = key.partition("%")
+            numbers[_KIND_OF_KEY[rest[0]], lemma, int(offset)] = int(number)
+            counts[key] = int(tagged)
+    return numbers, counts
+
+
+def _exceptions(wordnet: Any, name: str) -> dict[str, list[str]]:
+    with wordnet.open(name) as file:
+        return {form: lemmas for form, *lemmas in (line.split() for line in file if line.strip())}
+
+
+def _parents(synset: Any) -> list[tuple[str, Any]]:
+    """Return what is above a synset, with its pointer symbols."""
+    match synset.pos():
+        case "n" | "v":
+            up = [("@", parent) for parent in synset.hypernyms()]
+            return up + [("@i", parent) for parent in synset.instance_hypernyms()]
+        case "s":
+            return [("&", head) for head in synset.similar_tos()]
+        case "r":
+            words = [word for lemma in synset.lemmas() for word in lemma.pertainyms()]
+            return [("\\", word.synset()) for word in words if word.synset().pos() in "as"]
+    return []

@@ -15,24 +15,18 @@ a parent is a pointer symbol (``@`` hypernym, ``@i`` instance hypernym, ``&`` he
 from __future__ import annotations
 
 import hashlib
-import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import as_file, files
-from pathlib import Path
+from functools import cached_property
 
 import numpy as np
 
-from hstree._files import read_regular, reading
 from hstree._ragged import offsets
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import FileFormatError
 
 #: Parts of speech in the order of their synsets; a satellite is an adjective.
 POS = "nvar"
 
-#: Limit of an unpacked table; that of WordNet 3.0 has 5 MB.
-MAX_BYTES = 1 << 26
 #: Start of a table; a tab and the version follow.
 FIRST_LINE = "hstree wordnet 1"
 
@@ -172,32 +166,3 @@ class Taxonomy:
             }
             for p, of_pos in senses_of.items()
         }
-
-
-@cache
-def built_in() -> Taxonomy:
-    """Return the WordNet 3.0 that is part of hstree; read once, in about a second."""
-    with as_file(files("hstree.builders.wordnet").joinpath("wordnet30.tsv.xz")) as path:
-        return read_table(path)
-
-
-def read_table(path: Path) -> Taxonomy:
-    """Read a table; raises as `open_taxonomy`."""
-    if path.is_dir():
-        raise InputError(
-            f"{path} is a folder: make a table of its files with scripts/make_wordnet_table.py and "
-            "give that, or give 'nltk' or 'builtin'"
-        )
-    with reading(path):
-        packed = read_regular(path)
-    unpacker = lzma.LZMADecompressor()
-    try:
-        text = unpacker.decompress(packed, MAX_BYTES).decode("utf-8")
-        reason = "" if unpacker.eof else f"it is cut, or has more than {MAX_BYTES:,} bytes"
-    except (lzma.LZMAError, UnicodeDecodeError) as error:
-        reason = str(error)
-    if reason:
-        raise FileFormatError(
-            f"{path}: not a table of WordNet: {reason}; make it with scripts/make_wordnet_table.py"
-        )
-    return Taxonomy(text)

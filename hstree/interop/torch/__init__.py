@@ -6,7 +6,7 @@ the weights, on any device of torch.
 """
 
 # ruff: noqa: E402 - `require` comes first, so that a missing torch is one clear line
-from hstree._optional import require
+from hstree._plugins import require
 
 require("torch", "torch", at_least="2.3")
 

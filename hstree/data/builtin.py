@@ -1,0 +1,96 @@
+"""The built-in text: English of Python's own documentation, which every CPython has.
+
+It is the topics of ``help()`` (``pydoc_data``) and the docstrings of the standard library's modules
+without its packages: with Python 3.11, 182,000 tokens (``<eos>`` included) and 2,450 words that
+occur five times or more. It depends on the version of Python, so that figures do not compare
+between versions.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import platform
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from hstree import progress
+from hstree.errors import InputError
+
+#: Part of the key; increased whenever the same files give another text.
+_RULES_VERSION = 4
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+")
+_TOKEN = re.compile(r"\w+(?:[-'.]\w+)*|[^\w\s]")
+#: What code, tables, headings and addresses have, and paragraphs of prose have not.
+_NO_PROSE = ("***", "===", "---", "~~~", "://", "\\", "|")
+
+
+class PythonDocs:
+    """The documentation of this Python, as sentences; InputError where its source is missing."""
+
+    name = "builtin:python"
+
+    def __init__(self) -> None:
+        root = Path(sysconfig.get_path("stdlib"))
+        self._files = [root / "pydoc_data" / "topics.py", *sorted(root.glob("*.py"))]
+        self.versions = {"python": platform.python_version()}
+        if not all(file.is_file() for file in self._files) or len(self._files) == 1:
+            raise InputError(
+                f"{self.name} reads the source files of Python's standard library, and they are "
+                f"not in {root}; give a text file instead"
+            )
+
+    def key(self) -> str:
+        """Return a hash of the files and of how they are read."""
+        digest = hashlib.sha256(f"{_RULES_VERSION} {self.versions}".encode())
+        for file in self._files:
+            content = file.read_bytes()
+            digest.update(f"\n{file.name} {len(content)}\n".encode() + content)
+        return digest.hexdigest()
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the sentences of each file, one per line, lower-cased and split into tokens.
+
+        A paragraph that occurs several times is read once.
+        """
+        read: set[str] = set()
+        with progress.task("reading Python's documentation", len(self._files), "files") as task:
+            for file in self._files:
+                for text in _texts(file):
+                    new = [p for p in dict.fromkeys(text.split("\n\n")) if p not in read]
+                    read.update(new)
+                    lines = (line for paragraph in new for line in sentences(paragraph))
+                    yield "".join(f"{line}\n" for line in lines).encode()
+                task.advance()
+
+
+def _texts(file: Path) -> Iterator[str]:
+    """Yield the topics or the docstrings of a source file, without running it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = ast.parse(file.read_bytes())
+    for node in ast.walk(module):
+        if file.name == "topics.py":
+            if isinstance(node, ast.Constant) and "\n" in str(node.value):
+                yield str(node.value)
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def sentences(paragraph: str) -> Iterator[str]:
+    """Yield the sentences of a paragraph as tokens and spaces; nothing of code and headings.
+
+    Examples
+    --------
+    >>> list(sentences("Return the mean.  It isn't robust."))
+    ['return the mean .', "it isn't robust ."]
+    """
+    if not paragraph[:1].strip(" >") or any(sign in paragraph for sign in _NO_PROSE):
+        return
+    for sentence in _SENTENCE_END.split(paragraph.replace("\u2019", "'")):
+        tokens = _TOKEN.findall(sentence.lower())
+        if sum(token[0].isalpha() for token in tokens) >= max(3, len(tokens) / 2):
+            yield " ".join(tokens)

@@ -1,0 +1,94 @@
+"""The built-in text: English prose, read without importing, reproducibly."""
+
+import ast
+import platform
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+from hstree.data.builtin import PythonDocs, sentences
+from hstree.data.corpus import Corpus
+from hstree.errors import InputError
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A standard library of two modules and two topics."""
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    (tmp_path / "pydoc_data").mkdir()
+    topics = 'topics = {"a": "A title\\n*******\\n\\nWhat it\\n" "is about.\\n", "b": "b"}\n'
+    (tmp_path / "pydoc_data" / "topics.py").write_text(topics)
+    (tmp_path / "b.py").write_text('"""The second module here."""\n')
+    (tmp_path / "a.py").write_text(
+        '"""The first module here."""\nimport nothing_such\nraise SystemExit\nclass A:\n'
+        '    """Text of a class.\n\n    >>> print("code of the class")\n    """\n'
+        '    def f(self):\n        "The second module here."\n'
+    )
+    return tmp_path
+
+
+def text():
+    return b"".join(PythonDocs().blocks()).decode().splitlines()
+
+
+def test_topics_come_first_then_docstrings_by_file_each_paragraph_once(library):
+    said = ["what it is about .", "the first module here .", "text of a class ."]
+    assert text() == [*said, "the second module here ."]
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "lines"),
+    [
+        ("One  sentence\nof words. And: its end!", ["one sentence of words ."]),
+        ("It isn\u2019t 0.5 or so.", ["it isn't 0.5 or so ."]),
+        ("    indented = code(of, a, block)", []),
+        (">>> a doctest of words", []),
+        ("A heading of words\n------------------", []),
+        ("x = y + z[0] ** 2 (a formula)", []),
+        ("See it at https://example.org for more", []),
+        ("Two words.", []),
+        ("", []),
+    ],
+)
+def test_sentences_of_prose_alone(paragraph, lines):
+    assert list(sentences(paragraph)) == lines
+
+
+def test_the_key_follows_the_files(library):
+    keys = [PythonDocs().key(), PythonDocs().key()]
+    (library / "b.py").write_text('"""Another text than before."""\n')
+    keys.append(PythonDocs().key())
+    (library / "b.py").rename(library / "c.py")
+    keys.append(PythonDocs().key())
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+def test_a_python_without_source_files_says_so(library):
+    for file in library.glob("*.py"):
+        file.unlink()
+    with pytest.raises(InputError, match=r"source files.*give a text file"):
+        PythonDocs()
+
+
+def test_it_is_english_of_this_python(tmp_path):
+    corpus = Corpus.read("builtin:python", cache=tmp_path)
+    assert len(corpus) > 150_000
+    assert (corpus.vocabulary.counts >= 5).sum() > 2_000
+    assert corpus.versions == {"python": platform.python_version()}
+    words = corpus.vocabulary.words
+    assert {"the", "of", "to", "is", "a"} < set(words[:12])
+    said = [words[i] for i in corpus.ids(slice(None))]
+    lines = [" ".join(said[a:b]) for a, b in pairwise(corpus.line_start)]
+    assert len(set(lines)) > 0.9 * len(lines)
+
+
+def test_nothing_is_imported():
+    code = (
+        "import sys; from hstree.data.builtin import PythonDocs; before = set(sys.modules); "
+        "list(PythonDocs().blocks()); print(set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"antigravity", "this", "pydoc_data"} & ast.literal_eval(done.stdout)
