@@ -673,7 +673,7 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     def in_folder(self, folder: str | os.PathLike[str]) -> Self:
         """Return the same figures with the folder that their trees are in."""
         copy = msgspec.structs.replace(self)
-        copy.__dict__["folder_"] = Path(folder)
+        copy.__dict__["folder_"] = Path(folder).absolute()
         return copy
 
     def show(self) -> None:
@@ -981,7 +981,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
         raise FileFormatError(f"{file} is not what `hstree.compare` leaves")
     if header.version != VERSION:
         raise FileFormatError(
-            f"{file}: version {header.version!r}; this hstree reads version {VERSION}; compare "
+            f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; compare "
             "again"
         )
     return read_struct(file, Comparison, "compare again").in_folder(file.parent)

@@ -48,17 +48,6 @@ def test_a_page_of_another_ending_is_refused(refused, comparison):
     refused("report", "compared", "-o", "page.pdf", status=2, saying=".html")
 
 
-def test_a_missing_tree_is_named(refused, comparison):
-    (comparison / "runs/row-0/seed-0/tree.json").unlink()
-    refused("report", "compared", saying="runs/row-0/seed-0/tree.json")
-
-
-def test_another_tree_than_the_compared_one_is_refused(refused, comparison):
-    build("random", Vocabulary(["a", "b", "c"], [1, 1, 1])).save(
-        comparison / "runs/row-0/seed-0/tree.json"
-    )
-    refused("report", "compared", saying="is not the tree that the results name")
-
 
 def test_the_page_follows_a_comparison_until_no_row_is_pending(hstree, comparison, monkeypatch):
     file = comparison / "results.json"

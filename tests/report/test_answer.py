@@ -1,155 +1,135 @@
 """The answer in words: it says what the results say, and no more than they tell."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
-from hstree.experiments.results import Choice, SecondsFromText, Spread, VocabularyFigures
+from hstree.experiments.results import Halving, Steps
 from hstree.experiments.significance import Ratio
-from hstree.report.answer import answers_of
-from hstree.report.table import change, rows_of
-from tests.experiments.made_up import a_comparison, a_row, a_tree
+from hstree.report.answer import answer_of, conditions_of
+from hstree.report.formats import change
+from tests.report.comparison import a_comparison, a_row, chosen
+
+FLAT = a_row("flat", test=100.0, speed=100.0, to_flat=Ratio(1, 1, 1, None, 82))
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
-def row(name, test, speed, *, valid=None, sd=0.1, n=3, nodes=99, to_flat=None, codes=1.0):
-    means = {
-        "valid": 1.1 * test if valid is None else valid,
-        "test": test,
-        "test_without_oov": test,
-    }
-    tree = a_tree(
-        nodes=nodes, codes_per_label=codes, scores_per_target=12.0, uniform=13.0, weighted=12.0
-    )
-    return a_row(
-        name=name, method="gmm", tree=tree, to_flat=to_flat, parameters=1000,
-        perplexity={part: Spread(mean=mean, sd=sd, n=n) for part, mean in means.items()},
-        seconds_per_epoch=5.0, tokens_per_second=speed, speed_up=speed / 100,
-    )  # fmt: skip
+def said(comparison):
+    """The answers by their questions, without markup."""
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", answer_of(comparison), re.S)
+    return {q: " ".join(re.sub("<[^>]+>", "", text).split()) for q, text in pairs}
 
 
-FLAT = row("flat", 100.0, 100, nodes=1, to_flat=Ratio(1, 1, 1, None, 82))
-
-
-def results(*rows, best, chosen, **changed):
-    choice = Choice(
-        **{"by": "valid", "among": len(rows), "within": 0.03, "tied": []} | changed,
-        best=best, chosen=chosen,
-    )  # fmt: skip
-    return a_comparison(
-        *rows, vocabulary=VocabularyFigures(size=10_000, sha256="ab"), choice=choice
-    )
-
-
-def said(found):
-    return {
-        answer.question: re.sub("<[^>]+>", "", answer.text)
-        for answer in answers_of(found, rows_of(found))
-    }
+def near(**changed):
+    return a_row("near", **{"test": 101.0, "speed": 900.0} | changed)
 
 
 def test_the_fastest_tree_near_the_best_is_the_answer():
-    near = row("near", 101.0, 900, to_flat=Ratio(1.01, 1.005, 1.02, 0.01, 82))
-    quick = row("quick", 130.0, 2_000)
-    answer = said(results(FLAT, near, quick, best="flat", chosen="near"))
-    assert answer["Which tree?"].startswith(
-        "Use near: test perplexity 101.0, chosen from 2 trees and the flat softmax by validation "
-        "perplexity: with 111.1 the fastest of those within 3% of the lowest, 110.0 by flat. That "
-        "is 1.0% higher than the flat softmax (95% interval +0.5% to +2.0%)."
+    row = near(to_flat=Ratio(1.01, 1.005, 1.02, 0.01, 82))
+    answer = said(a_comparison(FLAT, row, a_row("quick", test=130.0, speed=2_000)))
+    assert answer["Which tree?"] == (
+        "Use near: test perplexity 101.0, chosen by validation perplexity from 2 trees and the "
+        "flat softmax: with 111.1 the fastest of those within 3% of the lowest, 110.0 by flat. "
+        "That is 1.0% higher than the flat softmax (95% interval +0.5% to +2.0%)."
     )
-    assert (
-        "12.0 node scores for each word predicted, where a flat softmax takes 10,000"
-        in (answer["What does it cost?"])
-    )
-    assert "9.00\N{MULTIPLICATION SIGN} the flat softmax" in answer["What does it cost?"]
     assert answer["And if only perplexity counts?"].startswith(
         "flat has the lowest validation perplexity, 110.0; its test perplexity, 100.0, is 1.0% "
-        "lower than that of near"
+        "lower than that of near, at 0.11"
     )
-    assert answer["And if only speed counts?"].startswith("quick: 2,000 tokens/s, 2.22")
-
-
-def test_an_interval_around_one_is_no_difference():
-    near = row("near", 101.0, 900, to_flat=Ratio(1.01, 0.99, 1.03, 0.3, 82))
-    answer = said(results(FLAT, near, best="flat", chosen="near"))
-    assert (
-        "differ significantly from the flat softmax (+1.0%; 95% interval \N{MINUS SIGN}1.0% to"
-        in (answer["Which tree?"])
+    assert answer["And if only speed counts?"].startswith(
+        f"quick: 2,000 words/s in training (2.22{TIMES} that of near), 2,000 words/s for the"
     )
+    assert answer["And if only speed counts?"].endswith("; its test perplexity is 28.7% higher.")
 
 
-def test_a_short_test_text_has_no_interval():
-    near = row("near", 101.0, 900, to_flat=Ratio(1.01, None, None, None, 8))
-    answer = said(results(FLAT, near, best="flat", chosen="near"))["Which tree?"]
-    assert (
-        "The test text is too short to tell whether its ratio to the flat softmax, +1.0%" in answer
-    )
-    assert "interval" not in answer
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [
+        (
+            Ratio(1.01, 0.99, 1.03, 0.3, 82),
+            "does not differ significantly from the flat softmax (+1",
+        ),
+        (
+            Ratio(1.01, None, None, None, 8),
+            "too short to tell whether its ratio to the flat softmax",
+        ),
+        (None, "The flat softmax was not compared."),
+    ],
+)
+def test_a_ratio_says_what_its_interval_tells(ratio, expected):
+    assert expected in said(a_comparison(FLAT, near(to_flat=ratio)))["Which tree?"]
 
 
-def test_the_rival_is_reported_by_test():
-    lucky = row("lucky", 90.0, 900, valid=130.0)
-    steady = row("steady", 103.0, 800, valid=111.0)
-    answer = said(
-        results(row("a", 100.0, 900), lucky, steady, best="a", chosen="a", rival="steady")
-    )
-    assert (
-        "The best of the other trees, steady, has a test perplexity 3.0% higher"
-        in (answer["How sure is that?"])
-    )
+def test_a_row_with_a_layer_is_compared_with_flat_of_the_same_layer():
+    row = a_row("near + ngrams", test=90.0, speed=900.0, like="flat + ngrams",
+                to_like=Ratio(0.98, 0.97, 0.99, 0.01, 82))  # fmt: skip
+    answer = said(a_comparison(FLAT, row))["Which tree?"]
+    assert "Like for like: That is 2.0% lower than flat + ngrams (95% interval" in answer
 
 
 def test_the_cost_counts_from_the_text():
-    seconds = SecondsFromText(
-        seconds=1213.0, vectors=331.0, tree=2.0, training=880.0, speed_up=0.57
-    )
-    near = replace(row("near", 101.0, 900), from_text=seconds)
-    answer = said(results(FLAT, near, best="flat", chosen="near"))["What does it cost?"]
+    row = near(steps=Steps(vectors=331.0, tree=2.0, training=880.0), from_text_times_flat=0.57)
+    answer = said(a_comparison(FLAT, row))["What does it cost?"]
+    assert "node scores for each word predicted, where a flat softmax takes 10,000" in answer
+    assert f"9.00{TIMES} the flat softmax\u2019s speed" in answer
     assert "1,213 seconds from the text to the model, 331 of them for the vectors" in answer
-    assert "0.57\N{MULTIPLICATION SIGN} flat\u2019s speed" in answer
+    assert f"(0.57{TIMES} flat\u2019s speed)" in answer
 
 
 def test_where_no_tree_is_near_the_flat_softmax_is_the_answer():
-    far = row("far", 120.0, 900)
-    answer = said(results(FLAT, far, best="flat", chosen="flat"))
-    assert answer["Which tree?"].startswith("None: use the flat softmax")
-    assert (
-        "chosen from 1 tree and the flat softmax by validation perplexity" in answer["Which tree?"]
-    )
-    assert "far, has a test perplexity 20.0% higher" in answer["Which tree?"]
+    answer = said(a_comparison(FLAT, a_row("far", test=120.0)))["Which tree?"]
+    assert answer.startswith("None: use the flat softmax")
+    assert "from 1 tree and the flat softmax: no tree" in answer
+    assert "The nearest, far, has a test perplexity 20.0% higher" in answer
+
+
+def test_after_a_halving_the_answer_is_of_those_that_trained_longest():
+    rows = [a_row(f"row{i}", test=100.0 + i) for i in range(4)]
+    choice = chosen("row0", rival="row1")
+    answer = said(a_comparison(*rows, choice=choice, stop=Halving(1.0)))["Which tree?"]
+    assert "from 2 trees, which trained longest of 4 rows: the lowest" in answer
+
+
+def test_the_answer_may_be_a_layer():
+    layer = a_row("fast", kind="layer", speed=100.0)
+    answer = said(a_comparison(a_row("tree", test=120.0, speed=50.0), layer))
+    assert answer["Which output layer?"].startswith("Use fast: test perplexity")
+    assert "from 2 output layers:" in answer["Which output layer?"]
+    assert answer["What does it cost?"].startswith("No tree; 100 tokens/s in training")
+    assert answer["And if only speed counts?"].startswith("The same: 100 words/s in training")
+    assert "The best of the other output layers, tree" in answer["How sure is that?"]
 
 
 @pytest.mark.parametrize(
     ("sd", "n", "expected"),
     [
-        (None, 1, "no tree was trained with several seeds, so it is not known"),
+        (None, 1, "no row was trained with several seeds, so it is not known"),
         (0.1, 3, "more than the spread over seeds explains"),
         (5.0, 3, "no more than the spread over seeds explains"),
     ],
 )
 def test_how_sure_it_is_follows_the_spread_over_seeds(sd, n, expected):
-    trees = [row("a", 100.0, 900, sd=sd, n=n), row("b", 102.0, 800, sd=sd, n=n)]
-    answer = said(results(*trees, best="a", chosen="a", rival="b"))
-    assert expected in answer["How sure is that?"]
+    rows = [a_row("a", test=100.0, sd=sd, n=n), a_row("b", test=102.0, speed=500.0, sd=sd, n=n)]
+    assert expected in said(a_comparison(*rows))["How sure is that?"]
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"), [(0.9, 1.1, "does not tell them apart"), (0.9, 0.95, "tells them")]
+    ("high", "expected"), [(1.1, "does not tell them apart"), (0.95, "tells them apart")]
 )
-def test_the_interval_against_the_rival_says_whether_it_tells_them_apart(low, high, expected):
-    trees, ratio = [row("a", 100.0, 900), row("b", 102.0, 800)], Ratio(0.94, low, high, 0.1, 82)
-    answer = said(results(*trees, best="a", chosen="a", rival="b", to_rival=ratio))
-    assert expected in answer["How sure is that?"]
+def test_the_interval_against_the_rival_says_whether_it_tells_them_apart(high, expected):
+    choice = chosen("a", rival="b", to_rival=Ratio(0.94, 0.9, high, 0.1, 82))
+    rows = [a_row("a"), a_row("b", test=102.0)]
+    assert expected in said(a_comparison(*rows, choice=choice))["How sure is that?"]
 
 
 def test_rows_as_fast_are_named():
-    trees = [row("a", 100.0, 900), row("b", 102.0, 890)]
-    answer = said(results(*trees, best="a", chosen="a", tied=["b"]))["Which tree?"]
+    rows = [a_row("a"), a_row("b", test=102.0)]
+    answer = said(a_comparison(*rows, choice=chosen("a", tied=["b"])))["Which tree?"]
     assert "As fast, within the spread of the rounds of the measurement: b." in answer
 
 
 def test_where_all_have_read_the_test_part_none_is_named():
-    assert "has read the test part" in said(a_comparison(row("a", 100.0, 900)))["Which tree?"]
+    assert "has read the test part" in said(a_comparison(a_row("a", seen="all")))["Which tree?"]
 
 
 def test_without_any_tree_none_is_named():
@@ -157,10 +137,13 @@ def test_without_any_tree_none_is_named():
 
 
 def test_a_name_is_text_in_the_answer():
-    bad = "<b>bold</b>"
-    compared = results(row(bad, 100.0, 900), best=bad, chosen=bad)
-    (answer, *_) = answers_of(compared, rows_of(compared))
-    assert "&lt;b&gt;bold" in answer.text
+    assert "<strong>&lt;b&gt;bold</strong>" in answer_of(a_comparison(a_row("<b>bold")))
+
+
+def test_the_conditions_have_the_rule_and_the_sizes_of_the_samples():
+    text = re.sub("<[^>]+>", "", conditions_of(a_comparison(a_row("a", at_epoch_limit=1))))
+    for part in ("at most 6 epochs", "test 8,243", "lines 1 to 1,000", "1 of 1 tree, marked *"):
+        assert part in text
 
 
 @pytest.mark.parametrize(

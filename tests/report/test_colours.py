@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from hstree.report.table import COLOURS
+from hstree.report.figure import COLOURS
 
 CSS = (files("hstree.report") / "assets" / "page.css").read_text()
 

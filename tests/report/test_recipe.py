@@ -3,101 +3,97 @@
 import shlex
 
 import pytest
-from hstree.experiments.entries import Method
-from hstree.experiments.evaluation import corpus_splits
 
 import hstree
-from hstree.experiments import compare, results, words
+from hstree.experiments import compare as comparing
+from hstree.experiments.results import Halving, Seconds
 from hstree.report.recipe import recipe_of
-from hstree.report.table import row_named, rows_of
 from hstree_cli.main import exit_status
+from tests.report.comparison import a_comparison, a_row
 from tests.texts import corpus_of, markov_lines
 
-OVER = Method("huffman", {"arity": 4}, layer="ngrams", layer_options={"words": 2})
-ROWS = ["huffman", ("gmm", {"epsilon": 0.4}), ("classes", {"levels": 3}), "flat", "adaptive", OVER]
+OVER = "huffman arity=4 + ngrams words=2"
+TREES = ("huffman", "gmm epsilon=0.4", "classes levels=3", "classes cluster_by=vectors", "flat")
+ROWS = (*TREES, "adaptive", OVER, "2 x huffman")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def compared(tmp_path_factory):
     home = tmp_path_factory.mktemp("compared")
-    patch = pytest.MonkeyPatch()
-    patch.setattr("hstree.experiments.throughput.TURN", 0.001)
-    patch.setattr("hstree.experiments.throughput.TESTING_TURN", 0.001)
-    text = corpus_splits(corpus_of(home, markov_lines(4_000, 0, n_words=60)[0]))
-    compare(text, ROWS, home, dim=8, context=2, epochs=1, batch_size=64)
-    patch.undo()
-    return home
+    text = corpus_of(home, markov_lines(4_000, 0, n_words=60)[0])
+    options = {"dim": 8, "context": 2, "batch_size": 64}
+    return comparing.compare(text, ROWS, home, stop=hstree.Epochs(1), speed_rounds=0, **options)
 
 
-def split(command):
+def recipe(compared, name):
+    return recipe_of(compared.row(name), compared, compared.folder)
+
+
+def words_of(command):
     """The words of a command, as a shell has them: it joins lines that end in a backslash."""
     return shlex.split(command.replace("\\\n", ""))
 
 
-def recipe(folder, name):
-    found = results.load(folder)
-    row = row_named(rows_of(found), name)
-    return row, recipe_of(row, found, folder)
-
-
-@pytest.mark.parametrize("name", ["huffman", "gmm epsilon=0.4", "classes levels=3", "flat"])
-def test_the_command_builds_the_same_tree(folder, monkeypatch, name):
-    row, found = recipe(folder, name)
-    assert (folder / found.tree_file).exists()
-    assert (folder / found.model).is_dir()
-    program, *typed = split(found.command)
+@pytest.mark.parametrize("name", TREES)
+def test_the_command_builds_the_same_tree(compared, monkeypatch, name):
+    program, *typed = words_of(recipe(compared, name).command)
     assert program == "hstree"
-    monkeypatch.chdir(folder)
-    assert exit_status([*typed, "--quiet"]) == 0
-    assert hstree.load(folder / "tree.json").sha256 == row.tree.sha256
-    (folder / "tree.json").unlink()
+    monkeypatch.chdir(compared.folder)
+    assert exit_status([*typed, "--force", "--quiet"]) == 0
+    assert hstree.load("tree.json").sha256 == compared.row(name).tree.sha256
 
 
-def test_the_command_of_a_layer_trains_it_with_the_same_budget(folder):
-    _, found = recipe(folder, "adaptive")
-    typed = split(found.command)
-    assert typed[:5] == ["hstree", "evaluate", "--layer", "adaptive", "text.txt"]
-    for option, value in {"--dim": "8", "--context": "2", "--epochs": "1"}.items():
-        assert typed[typed.index(option) + 1] == value
-    assert found.tree_file is None
-    assert (folder / found.model).is_dir()
+def test_the_command_of_a_layer_trains_it_with_the_same_options(compared):
+    assert words_of(recipe(compared, "adaptive").command) == [
+        *("hstree", "evaluate", "adaptive", "text.txt", "--vocabulary", "words.tsv", "--dim", "8"),
+        *("--context", "2", "--batch-size", "64", "--epochs", "1", "--save", "model"),
+    ]
 
 
-def test_the_commands_of_a_layer_over_a_tree_build_it_and_train(folder, monkeypatch):
-    row, found = recipe(folder, OVER.name)
-    assert not row.is_flat
-    assert "Over it: Hierarchical softmax with direct connections" in found.sentence
-    assert "words 2" in found.sentence
-    build, train = found.command.replace("\\\n", "").split("\n")
-    monkeypatch.chdir(folder)
-    assert exit_status([*shlex.split(build)[1:], "--quiet"]) == 0
-    assert hstree.load("tree.json").sha256 == row.tree.sha256
-    assert exit_status([*shlex.split(train)[1:], "--quiet", "--save", "again"]) == 0
-    again, kept = hstree.load_model("again"), hstree.load_model(found.model)
-    assert again.spec.config() == kept.spec.config()
-    assert again.config() == kept.config()
-    assert "load_model" in found.python
+def test_the_commands_of_a_layer_over_a_tree_build_it_and_train(compared):
+    build, train = recipe(compared, OVER).command.replace("\\\n", "").split("\n")
+    assert shlex.split(build)[:4] == ["hstree", "build", "--method", "huffman arity=4"]
+    assert shlex.split(train)[:3] == ["hstree", "evaluate", "tree.json + ngrams words=2"]
 
 
-def test_the_lines_of_python_make_a_layer(folder, monkeypatch):
+def test_several_models_are_trained_by_a_comparison(compared):
+    found = recipe(compared, "2 x huffman")
+    assert words_of(found.command)[:4] == ["hstree", "compare", "text.txt", "2 x huffman"]
+    assert len(found.models) == 2
+    assert "hstree.Ensemble(" in found.python
+
+
+@pytest.mark.parametrize("name", ["2 x huffman", OVER, "adaptive"])
+def test_the_lines_of_python_load_what_was_trained(compared, monkeypatch, name):
+    monkeypatch.chdir(compared.folder)
+    names = {}
+    exec(recipe(compared, name).python, names)
+    assert names["model"].dim == 8 if name != "2 x huffman" else len(names["model"].models) == 2
+
+
+@pytest.mark.parametrize(("name", "kind"), [("huffman", "HierarchicalSoftmax"), ("flat", "Linear")])
+def test_the_lines_of_python_make_a_layer_in_torch(compared, monkeypatch, name, kind):
     pytest.importorskip("torch", reason="needs torch: pip install 'hstree[torch]'")
-    monkeypatch.chdir(folder)
-    for name, kind in (("huffman", "HierarchicalSoftmax"), ("flat", "Linear")):
-        names = {"d": 4}
-        exec(recipe(folder, name)[1].python, names)
-        assert type(names["layer"]).__name__ == kind
+    monkeypatch.chdir(compared.folder)
+    names = {"d": 4}
+    exec(recipe(compared, name).python, names)
+    assert type(names["layer"]).__name__ == kind
 
 
-def test_a_method_is_said_in_a_sentence(folder):
-    assert "random tree" in recipe(folder, "gmm epsilon=0.4")[1].sentence
-    assert "epsilon 0.4" in recipe(folder, "gmm epsilon=0.4")[1].sentence
-    assert recipe(folder, "adaptive")[1].sentence.endswith(".")
+@pytest.mark.parametrize(("stop", "seconds"), [(Seconds(12.5), "12.5"), (Halving(1.0), "70")])
+def test_a_bounded_time_is_in_the_command(tmp_path, stop, seconds):
+    """Under halving, that of the row: 30 seconds before its training, which takes 40."""
+    (tmp_path / "words.tsv").write_text("a\t1\n")
+    row = a_row("sampled", kind="layer")
+    command = recipe_of(row, a_comparison(row, stop=stop), tmp_path).command
+    typed = words_of(command)
+    assert typed[typed.index("--seconds") + 1] == seconds
 
 
-def test_a_comparison_leaves_the_words_of_every_row(folder):
-    found = results.load(folder)
-    tables = words.load(folder).tables
-    assert (tables[0].row, tables[0].against) == (found.choice.chosen, found.choice.rival)
-    against_flat = {table.row for table in tables if table.against == "flat"}
-    assert against_flat == {row.name for row in found.rows} - {"flat"}
-    assert all(table.helped and table.hurt for table in tables)
+def test_other_options_of_a_model_are_in_its_spelling(tmp_path):
+    (tmp_path / "words.tsv").write_text("a\t1\n")
+    row = a_row("sampled", kind="layer")
+    options = {"model": "cbow", "dim": 50, "window": 3}
+    typed = words_of(recipe_of(row, a_comparison(row, options=options), tmp_path).command)
+    assert typed[typed.index("--model") + 1] == "cbow window=3"
+    assert typed[typed.index("--dim") + 1] == "50"

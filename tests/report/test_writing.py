@@ -2,19 +2,28 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from hstree.experiments.words import Context, WordFigures, WordTable
+from msgspec.structs import replace
 
 from hstree import report
 from hstree.builders import build
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.experiments import results, words
+from hstree.experiments import results
+from hstree.experiments.results import (
+    Context,
+    Mixture,
+    NormaliserFigures,
+    Published,
+    Speed,
+    WordFigures,
+    WordTable,
+)
+from hstree.report.table import table_of
 from hstree.tree import Tree
-from tests.report.comparison import leave
+from tests.report.comparison import a_row, chosen, leave
 
 
 def trees(words=("the", "of", "bank")):
@@ -27,15 +36,19 @@ def folder(tmp_path):
     return leave(tmp_path / "compared", trees())
 
 
-def own(page):
+def markup(page):
     """The page without its scripts."""
     return re.sub(r"<script>.*?</script>", "", page.read_text(), flags=re.DOTALL)
 
 
+def packed_trees(page):
+    packed = re.search(r'id="packed-trees"[^>]*>(.*?)</script>', page.read_text(), flags=re.DOTALL)
+    return json.loads(packed[1])
+
+
 def test_the_same_folder_gives_the_same_page(folder, tmp_path):
     first = report.write(folder).read_bytes()
-    again = report.write(folder, tmp_path / "again.html").read_bytes()
-    assert first == again
+    assert first == report.write(folder, tmp_path / "again.html").read_bytes()
 
 
 def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monkeypatch):
@@ -50,15 +63,15 @@ def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monke
 
 
 def test_nothing_is_fetched(folder):
-    page = own(report.write(folder))
+    page = markup(report.write(folder))
     assert re.findall(r"""(?:src|href)=["'](?!#|data:)[^"']*""", page) == []
     assert "http://" not in page
     assert "https://" not in page
     assert "default-src &#39;none&#39;" in page
 
 
-def test_every_row_and_every_column_has_its_figures(folder):
-    page = own(report.write(folder))
+def test_every_row_has_its_figures(folder):
+    page = markup(report.write(folder))
     for name in ("huffman", "flat", "kn3"):
         assert f"<bdi>{name}</bdi>" in page
     assert "4a8199434a819943" in page  # the vocabulary's hash
@@ -66,24 +79,45 @@ def test_every_row_and_every_column_has_its_figures(folder):
     assert "NaN" not in page
 
 
-def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path):
+def test_columns_appear_when_a_row_has_them():
+    plain = [a_row("huffman"), a_row("flat")]
+    speed = Speed(rounds=[960.0], times_flat=9.6, low=9.0, high=10.0)
+    own = a_row(
+        "own", kind="layer", unnormalised=speed, mixture=Mixture(weight=0.25, valid=1.0, test=87.5),
+        log_normaliser=NormaliserFigures(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
+        published=Published(low=0.99, high=1.02, source="Somebody 2017"),
+    )  # fmt: skip
+    before = {column.title for column in table_of(plain, oov=False).columns}
+    table = table_of([*plain, own], oov=True)
+    cells = dict(zip((c.title for c in table.columns), table.cells[2], strict=True))
+    assert {"test", "training", "trained", "valid"} <= before
+    assert cells.keys() - before == {
+        *("one score", "with n-grams", "ln Z", "unnormalised", "published", "no OOV"),
+    }
+    texts = {title: (cell.text, cell.note) for title, cell in cells.items()}
+    assert texts["one score"] == ("9.60\N{MULTIPLICATION SIGN}", "9.00\N{EN DASH}10.0\n960/s")
+    assert texts["with n-grams"] == ("87.50", "weight 0.25")
+    assert texts["ln Z"] == ("\N{MINUS SIGN}0.034", "± 0.100")
+    assert texts["published"] == ("\N{MINUS SIGN}1.0% to +2.0%", "Somebody 2017")
+
+
+def test_a_tree_of_vectors_says_which_where_the_comparison_made_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     draw = np.random.default_rng(0).normal(size=(3, 2))
     gmm = build("gmm", WordVectors(["the", "of", "bank"], draw))
-    compared = {"gmm --trees 1": gmm, "mine.json": gmm, **trees()}
-    page = report.write(leave(tmp_path / "compared", compared)).read_text()
-    packed = re.search(r'id="packed-trees"[^>]*>(.*?)</script>', page, flags=re.DOTALL)
-    made = {tree["name"]: tree["made"] for tree in json.loads(packed[1])["trees"]}
-    grown = {name for name, said in made.items() if "mean predicted vector" in said}
-    assert grown == {"gmm --trees 1"}
+    gmm.save("mine.json")
+    page = report.write(leave(tmp_path / "c", {"gmm trees=1": gmm, "mine.json": gmm, **trees()}))
+    made = {tree["name"]: tree["made"] for tree in packed_trees(page)["trees"]}
+    assert {n for n, how in made.items() if "mean predicted vector" in how} == {"gmm trees=1"}
 
 
-@pytest.mark.parametrize("changes", [{"seeds": (0,)}, {"baselines": ()}, {"oov": 0}, {"bands": []}])
+@pytest.mark.parametrize("changes", [{"seeds": (0,)}, {"ngrams": ()}, {"oov": 0}, {"bands": []}])
 def test_a_comparison_may_lack_what_it_will(tmp_path, changes):
     assert report.write(leave(tmp_path / "compared", trees(), **changes)).exists()
 
 
 def test_a_comparison_without_flat_takes_the_best_tree_for_its_level(tmp_path):
-    page = report.write(leave(tmp_path / "compared", {"huffman": trees()["huffman"]}))
+    page = report.write(leave(tmp_path / "compared", {"huffman": trees()["huffman"]}, ngrams=()))
     assert "as a multiple of huffman" in page.read_text()
 
 
@@ -92,13 +126,35 @@ def test_one_word_alone(tmp_path):
     assert report.write(leave(tmp_path / "compared", one)).exists()
 
 
+def test_a_page_of_layers_alone_has_no_explorer(folder):
+    comparison = results.load(folder)
+    layers = replace(comparison, rows=[a_row("sampled", kind="layer")],
+                                     choice=chosen("sampled"), bands=[])  # fmt: skip
+    page = markup(report.write_comparison(layers, folder, folder / "page.html"))
+    assert 'id="explorer"' not in page
+    assert "<title>Which output layer for made up?</title>" in page
+
+
+@pytest.mark.parametrize("damage", ["missing", "another", "broken"])
+def test_a_row_whose_tree_is_lost_is_shown_without_it(folder, damage):
+    file = folder / results.load(folder).rows[0].tree_file
+    file.unlink()
+    if damage == "another":
+        build("random", Vocabulary(["a", "b", "c"], [1, 1, 1])).save(file)
+    if damage == "broken":
+        file.write_text("{")
+    page = report.write(folder)
+    assert "Not shown, huffman: " in markup(page)
+    assert "<bdi>huffman</bdi>" in markup(page)
+    assert [tree["name"] for tree in packed_trees(page)["trees"]] == ["flat"]
+
+
 def test_a_row_that_has_read_the_test_part_is_named_in_a_warning(folder):
-    path = folder / "results.json"
-    results = json.loads(path.read_text())
-    results["rows"][1]["seen"] = "read 9 lines of the test part"
-    results["choice"] = {**results["choice"], "best": "huffman", "chosen": "huffman", "among": 1}
-    path.write_text(json.dumps(results))
-    page = own(report.write(folder))
+    comparison = results.load(folder)
+    huffman, flat, kn3 = comparison.rows
+    rows = [huffman, replace(flat, seen="read 9 lines of the test part"), kn3]
+    results.save(replace(comparison, rows=rows, choice=results.choose(rows, 0.03)), folder)
+    page = markup(report.write(folder))
     warning = page[page.index('class="warning"') : page.index('id="answer"')]
     assert "flat: read 9 lines of the test part" in warning
     assert "has read the test part" in page[page.index('id="rows"') :]
@@ -107,22 +163,21 @@ def test_a_row_that_has_read_the_test_part_is_named_in_a_warning(folder):
 
 
 def test_without_a_warning_there_is_no_box_for_one(folder):
-    assert 'class="warning"' not in own(report.write(folder))
+    assert 'class="warning"' not in markup(report.write(folder))
 
 
 def test_the_words_of_the_comparison_are_on_the_page(folder):
+    comparison = results.load(folder)
+    assert 'id="words"' not in markup(report.write(folder))
     context = Context(before="on the <b>", word="bank", gained=0.5)
     helped = WordFigures(word="bank", count=2, gained=0.25, share=0.75, contexts=[context])
-    hurt = replace(helped, word="of", gained=-0.25)
-    table = WordTable(row="flat", against="huffman", gained=2.0, lost=1.0, helped=[helped],
-                      hurt=[hurt])  # fmt: skip
-    gone = replace(table, row="another")
-    words.save(words.Words(tables=[gone, table]), folder)
-    page = own(report.write(folder))
+    hurt = WordFigures(word="of", count=2, gained=-0.25, share=0.75, contexts=[context])
+    table = WordTable(
+        row="flat", against="huffman", gained=2.0, lost=1.0, helped=[helped], hurt=[hurt]
+    )
+    results.save(replace(comparison, words=[table]), folder)
+    page = markup(report.write(folder))
     section = page[page.index('id="words"') : page.index('id="explorer"')]
-    assert section.count("<details") == 1
     assert "on the &lt;b&gt; <mark>bank</mark>" in section
     for text in ("+0.25", "75.0%", "\N{MINUS SIGN}0.25", "Helped most", "Hurt most"):
         assert text in section
-    (folder / words.JSON).unlink()
-    assert 'id="words"' not in own(report.write(folder))
