@@ -981,7 +981,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
         raise FileFormatError(f"{file} is not what `hstree.compare` leaves")
     if header.version != VERSION:
         raise FileFormatError(
-            f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; compare "
-            "again"
+            f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; "
+            "compare again"
         )
     return read_struct(file, Comparison, "compare again").in_folder(file.parent)
