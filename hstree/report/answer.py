@@ -13,7 +13,7 @@ from markupsafe import Markup
 from scipy.stats import ttest_ind_from_stats
 
 from hstree._text import plural
-from hstree.experiments.results import Comparison, RowResult
+from hstree.experiments.results import Choice, Comparison, RowResult
 from hstree.models import config_of, describe
 from hstree.report.templates import rendered
 
@@ -41,27 +41,13 @@ def choosable(comparison: Comparison) -> list[RowResult]:
 
 def answer_of(comparison: Comparison) -> Markup:
     """Return the questions that the results can answer, the main one first."""
-    rows = comparison.rows
-    noun, trained = noun_of(rows), [row for row in rows if row.is_trained]
-    if (choice := comparison.choice) is None:
-        return rendered("answer.html", noun=noun, choice=None, trained=trained)
-    chosen = comparison.row(choice.chosen)
-    rival = None if choice.rival is None else comparison.row(choice.rival)
-    others = [row for row in trained if not row.is_flat]
     return rendered(
         "answer.html",
-        noun=noun,
-        choice=choice,
-        trained=trained,
-        chosen=chosen,
-        best=comparison.row(choice.best),
-        rival=rival,
-        p=None if rival is None else _p_over_seeds(chosen, rival),
-        nearest=min(others, key=lambda row: row.valid, default=None),
+        comparison=comparison,
+        noun=noun_of(comparison.rows),
         among=_among(comparison),
-        fastest=_fastest(rows, chosen),
-        ngrams=[row for row in rows if not row.is_trained],
-        size=comparison.vocabulary.size,
+        fastest=_fastest(comparison),
+        p=_p_over_seeds(comparison.choice, comparison),
     )
 
 
@@ -69,15 +55,10 @@ def conditions_of(comparison: Comparison) -> Markup:
     """Return what all figures depend on: text, model, rule, machine."""
     options = config_of(comparison.options) | {"epochs": comparison.stop.max_epochs}
     model, training = describe(options)
-    trained = [row for row in comparison.rows if row.is_trained]
+    training = training.partition(", ")[2]  # without the limit, which the rule is
+    noun = noun_of(comparison.rows)
     return rendered(
-        "conditions.html",
-        comparison=comparison,
-        noun=noun_of(comparison.rows),
-        model=model,
-        training=training.partition(", ")[2],  # without the limit, which the rule is
-        trained=trained,
-        limited=sum(bool(row.at_epoch_limit) for row in trained),
+        "conditions.html", comparison=comparison, noun=noun, model=model, training=training
     )
 
 
@@ -96,24 +77,23 @@ def _among(comparison: Comparison) -> str:
     return text if len(rows) == compared else f"{text}, which trained longest of {compared} rows"
 
 
-def _fastest(
-    rows: Sequence[RowResult], chosen: RowResult
-) -> list[tuple[RowResult, list[tuple[str, float, Any]]]]:
+def _fastest(comparison: Comparison) -> list[tuple[RowResult, list[tuple[str, float, Any]]]]:
     """Return the fastest rows; for each what is fast, its words/s, and these over the chosen's."""
     fastest: dict[str, list[tuple[str, float, Any]]] = {}
     for name, what in _SPEEDS.items():
-        speeds = [(speed.median, row) for row in rows if (speed := getattr(row, name)) is not None]
-        if speeds:
-            best, row = max(speeds, key=lambda pair: pair[0])
-            own = getattr(chosen, name)
-            ratio = None if own is None or row is chosen else best / own.median
-            fastest.setdefault(row.name, []).append((what, best, ratio))
-    return [(row, fastest[row.name]) for row in rows if row.name in fastest]
+        speeds = {row.name: s.median for row in comparison.rows if (s := getattr(row, name))}
+        if speeds and comparison.best is not None:
+            best, own = max(speeds, key=speeds.__getitem__), speeds.get(comparison.best.name)
+            ratio = None if own is None else speeds[best] / own
+            fastest.setdefault(best, []).append((what, speeds[best], ratio))
+    return [(row, fastest[row.name]) for row in comparison.rows if row.name in fastest]
 
 
-def _p_over_seeds(a: RowResult, b: RowResult) -> float | None:
-    """Return the p value of two rows' difference over seeds; None where a spread is not known."""
-    one, other = (row.perplexity["test"] for row in (a, b))
+def _p_over_seeds(choice: Choice | None, comparison: Comparison) -> float | None:
+    """Return the p value of the answer's difference from its rival over seeds, if it is known."""
+    if choice is None or choice.rival is None:
+        return None
+    one, other = (comparison.row(name).perplexity["test"] for name in (choice.chosen, choice.rival))
     if not (one.mean and one.sd and other.mean and other.sd):
         return None
     welch: Any = ttest_ind_from_stats(

@@ -1,6 +1,6 @@
 """Data of the page's tree explorer: the trees, compressed, and how each was made.
 
-All trees share one numbering of the words, the most frequent first. The browser (``treedata.js``)
+All trees share one numbering of the words, the most frequent first. The browser (``trees.js``)
 computes the mass, the leaves and the words of every branch.
 """
 
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from hstree import progress
 from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.experiments.results import Comparison
@@ -57,29 +56,20 @@ def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
         counts = _compressed(counted.counts[order].astype("<f8").tobytes())
     number = {word: i for i, word in enumerate(words)}
     packed = []
-    with progress.task("packing trees", total=len(trees), unit="") as task:
-        for name, tree in trees.items():
-            if number.keys() != set(tree.labels):
-                raise InputError(
-                    f"the trees of {first!r} and {name!r} are not over the same words; "
-                    "compare them again, in one comparison"
-                )
-            packed.append({"name": name, **_packed(tree, number)})
-            task.advance()
+    for name, tree in trees.items():
+        if number.keys() != set(tree.labels):
+            raise InputError(
+                f"the trees of {first!r} and {name!r} are not over the same words; compare them "
+                "again, in one comparison"
+            )
+        # (V,) number of each label; (E,) child of each edge, a word as the complement of its number
+        word = np.array([number[label] for label in tree.labels], np.int64)
+        child, is_label = tree.child.copy(), tree.child < 0
+        child[is_label] = ~word[~child[is_label]]
+        names = None if tree.names is None else _json(tree.names)
+        arrays = {"fan_out": _integers(tree.fan_out), "child": _integers(child)}
+        packed.append({"name": name, **arrays, "names": names})
     return {"words": _json(words), "counts": counts, "trees": packed}
-
-
-def _packed(tree: Tree, number: Mapping[str, int]) -> dict[str, Any]:
-    # (V,) number of each label; (E,) child of each edge, a word as the complement of its number
-    word = np.array([number[label] for label in tree.labels], np.int64)
-    child = tree.child.copy()
-    is_label = child < 0
-    child[is_label] = ~word[~child[is_label]]
-    return {
-        "fan_out": _integers(tree.fan_out),
-        "child": _integers(child),
-        "names": None if tree.names is None else _json(tree.names),
-    }
 
 
 def _integers(values: Int64) -> str:

@@ -7,14 +7,13 @@ a table of its data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from hstree._text import plural
 from hstree.experiments.results import RowResult
 from hstree.report.scales import LINE, Scale, extent, placer, spread, tick_label, ticks, units
 from hstree.report.templates import rendered
@@ -151,17 +150,6 @@ class Figure:
         """Lines of the table of its data."""
         return [mark.figures for mark in self.marks if mark.figures]
 
-    @property
-    def alt(self) -> str:
-        """What it shows, in words."""
-        rows = plural(len({mark.row for mark in self.marks}), "row")
-        if self.y is None:
-            return f"{self.title}: {self.x.title}, for {rows}."
-        dots = [mark for mark in self.marks if mark.kind == "dot"]
-        lowest = min(dots, key=lambda mark: mark.points[0][1])
-        said = "; ".join(map(": ".join, zip(self.columns, lowest.figures, strict=True)))
-        return f"{self.y.title} over {self.x.title}, for {rows}. The lowest is {said}."
-
 
 def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
     """Return the points that none beats in being low and far to a side, from that side."""
@@ -185,37 +173,40 @@ def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
     """Return a figure as an ``svg`` element; rows are drawn in the styles of their numbers."""
     by_row = _in_units(figure)
     area = _area(figure, len(by_row))
+    level = [] if figure.level is None else [figure.level]
     x_range = _range(figure.x, by_row, 0)
-    x = placer(*x_range, area.left, area.right)
-    y = _strips(figure, by_row, area) if figure.y is None else _plane(figure, by_row, area)
+    # Strips are numbered from the top; other values rise.
+    y_range = (float(len(by_row)), 0.0) if figure.y is None else _range(figure.y, by_row, 1, level)
+    x, y = placer(*x_range, area.left, area.right), placer(*y_range, area.bottom, area.top)
 
-    def pixels(points: Iterable[Point], row: int) -> list[Point]:
-        return [(round(x(a), 1), round(y.of_row[row](b), 1)) for a, b in points]
+    def pixels(points: Iterable[Point]) -> list[Point]:
+        return [(round(x(a), 1), round(y(b), 1)) for a, b in points]
 
     dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
     front = pareto(dots.values(), figure.front) if figure.front else []
+    ends = {} if figure.y is None else {row: _end(marks) for row, marks in by_row.items()}
+    names = _names(pixels(ends.values()), area) if ends else [y(i) + 12 for i in range(len(by_row))]
     groups = [
         {
             "style": styles[row],
             "is_beaten": bool(figure.front) and dots[row] not in front,
-            "marks": [(m.kind, pixels(m.points, row), m.figures) for m in marks],
-            "name": (area.left if figure.y is None else area.right + 9, y.names[row]),
-            "leader": pixels(y.ends[row], row),
+            "marks": [(mark.kind, pixels(mark.points), mark.figures) for mark in marks],
+            "name": (area.right + 9 if ends else area.left, name),
+            "leader": pixels([ends[row]]) if ends else [],
             "end": figure.ends.get(row, ""),
         }
-        for row, marks in by_row.items()
+        for (row, marks), name in zip(by_row.items(), names, strict=True)
     ]
-    first = next(iter(by_row))
     return rendered(
         "figure.svg",
         figure=figure,
         area=area,
         width=WIDTH,
-        x_ticks=_x_ticks(figure.x, x_range, area),
-        y_ticks=y.ticks,
+        x_ticks=_ticks(figure.x, x_range, area.left, area.right),
+        y_ticks=[] if figure.y is None else _ticks(figure.y, y_range, area.bottom, area.top),
         groups=groups,
-        front=pixels(staircase(front), first),
-        level=pixels([(edge, level) for edge in x_range for level in y.level], first),
+        front=pixels(staircase(front)),
+        level=pixels([(edge, value) for edge in x_range for value in level]),
     )
 
 
@@ -229,67 +220,44 @@ class _Area(NamedTuple):
     height: float
 
 
-class _Vertical(NamedTuple):
-    """What is where from top to bottom: pixels of the values and the name of each row, and ticks.
-
-    `ends` has the point that the line from a name begins at, `level` that of the dashed line.
-    """
-
-    of_row: Mapping[int, Callable[[float], float]]
-    names: Mapping[int, float]
-    ends: Mapping[int, Sequence[Point]]
-    ticks: Sequence[tuple[float, str]] = ()
-    level: Sequence[float] = ()
-
-
-def _in_units(figure: Figure) -> dict[int, list[Mark]]:
-    """Return the marks of each row, their points in the units of the axes."""
-    x, y = figure.x.scale, "linear" if figure.y is None else figure.y.scale
-    by_row: dict[int, list[Mark]] = {}
-    for mark in figure.marks:
-        points = [(units(a, x), units(b, y)) for a, b in mark.points]
-        by_row.setdefault(mark.row, []).append(replace(mark, points=points))
-    return by_row
-
-
 def _area(figure: Figure, n_rows: int) -> _Area:
     if figure.y is None:
-        bottom = 6 + (_NAME + figure.strip + _BELOW) * n_rows
+        bottom = 6 + _step(figure) * n_rows
         return _Area(_LEFT - 34, WIDTH - 14, 6, bottom, bottom + _BOTTOM)
     below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
     height = max(HEIGHT, _TOP + below + LINE * n_rows)
     return _Area(_LEFT, WIDTH - _RIGHT, _TOP, height - below, height)
 
 
-def _strips(figure: Figure, by_row: Mapping[int, Sequence[Mark]], area: _Area) -> _Vertical:
-    """Put a strip for each row below its name."""
-    step = _NAME + figure.strip + _BELOW
-    tops = {row: area.top + step * i + _NAME for i, row in enumerate(by_row)}
-    return _Vertical(
-        {row: placer(0, 1, top, top + figure.strip) for row, top in tops.items()},
-        {row: top - 5 for row, top in tops.items()},
-        dict.fromkeys(by_row, ()),
-    )
+def _step(figure: Figure) -> float:
+    """Return the pixels from a strip to the next."""
+    return _NAME + figure.strip + _BELOW
 
 
-def _plane(figure: Figure, by_row: Mapping[int, Sequence[Mark]], area: _Area) -> _Vertical:
-    """Put all rows on one axis, and their names beside where they end, apart from another."""
-    axis, level = figure.y or Axis(""), [] if figure.level is None else [figure.level]
-    level = [units(value, axis.scale) for value in level]
-    low, high = _range(axis, by_row, 1, level)
-    y = placer(low, high, area.bottom, area.top)
-    values = ticks(low, high, axis.scale, area.bottom - area.top, vertical=True)
-    ends = {row: _end(marks) for row, marks in by_row.items()}
-    pixels = {row: min(max(y(end[1]), area.top), area.bottom) for row, end in ends.items()}
-    order = sorted(by_row, key=pixels.__getitem__)
-    moved = spread([pixels[row] for row in order], LINE, area.top - 8, area.bottom)
-    return _Vertical(
-        dict.fromkeys(by_row, y),
-        {row: at + 4 for row, at in zip(order, moved, strict=True)},
-        {row: [end] for row, end in ends.items()},
-        [(y(units(value, axis.scale)), tick_label(value)) for value in values],
-        level,
-    )
+def _in_units(figure: Figure) -> dict[int, list[Mark]]:
+    """Return the marks of each row, their points in the units of the axes, or in strips."""
+    by_row: dict[int, list[Mark]] = {}
+    for mark in figure.marks:
+        by_row.setdefault(mark.row, []).append(mark)
+
+    def of(point: Point, strip: int) -> Point:
+        x = units(point[0], figure.x.scale)
+        if figure.y is None:
+            return x, strip + (_NAME + point[1] * figure.strip) / _step(figure)
+        return x, units(point[1], figure.y.scale)
+
+    return {
+        row: [replace(mark, points=[of(point, i) for point in mark.points]) for mark in marks]
+        for i, (row, marks) in enumerate(by_row.items())
+    }
+
+
+def _names(ends: Sequence[Point], area: _Area) -> list[float]:
+    """Return the pixels of names beside where their rows end, apart from another."""
+    pixels = [min(max(y, area.top), area.bottom) for _, y in ends]
+    order = sorted(range(len(ends)), key=pixels.__getitem__)
+    moved = spread([pixels[i] for i in order], LINE, area.top - 8, area.bottom)
+    return [at + 4 for _, at in sorted(zip(order, moved, strict=True))]
 
 
 def _range(
@@ -305,13 +273,15 @@ def _range(
     return extent(min([low, *level]), max([high, *level]), axis.scale)
 
 
-def _x_ticks(axis: Axis, limits: tuple[float, float], area: _Area) -> list[tuple[float, list[str]]]:
-    """Return the pixel and the lines of text of each tick."""
-    x = placer(*limits, area.left, area.right)
+def _ticks(
+    axis: Axis, limits: tuple[float, float], start: float, end: float
+) -> list[tuple[float, str]]:
+    """Return the pixel and the text of each tick of an axis, which is vertical where it rises."""
+    pixel = placer(*limits, start, end)
     if axis.names:
-        return [(x(i), name.split("\n")) for i, name in enumerate(axis.names)]
-    values = ticks(*limits, axis.scale, area.right - area.left)
-    return [(x(units(value, axis.scale)), [tick_label(value)]) for value in values]
+        return [(pixel(i), name) for i, name in enumerate(axis.names)]
+    values = ticks(*limits, axis.scale, abs(end - start), vertical=start > end)
+    return [(pixel(units(value, axis.scale)), tick_label(value)) for value in values]
 
 
 def _end(marks: Sequence[Mark]) -> Point:

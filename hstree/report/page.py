@@ -62,6 +62,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     styles = Style.of_all(rows)
     trees, lacking = _trees(comparison, folder)
     offers = _offers(comparison, folder)
+    columns, cells = table_of(rows, oov=bool(comparison.oov["test"]))
     within = 0.0 if choice is None else choice.within
     scripts = [asset(name) for name in _SCRIPTS]
     return rendered(
@@ -78,7 +79,8 @@ def page_of(comparison: Comparison, folder: Path) -> str:
         offered=max((i for i, offer in enumerate(offers) if offer.within <= within), default=0),
         slider=None if choice is None else {"value": within, "max": FURTHEST, "step": STEP},
         styles=styles,
-        table=table_of(rows, oov=bool(comparison.oov["test"])),
+        columns=columns,
+        cells=cells,
         conditions=conditions_of(comparison),
         plots=[(figure, draw(figure, styles)) for figure in plots_of(comparison)],
         words=sorted(comparison.words, key=lambda t: choice is None or t.row != choice.chosen),

@@ -236,13 +236,10 @@ def _bars(lengths: Sequence[LengthCount], end: int, width: int) -> tuple[Int64, 
 
 def _last_shown(lengths: Sequence[LengthCount]) -> int:
     """Return the length beyond which there is only a tail."""
-    ends = []
-    for amount in ([float(entry.codes) for entry in lengths], [entry.tokens for entry in lengths]):
-        beyond = np.cumsum(amount[::-1])[::-1]
-        ends += [
-            e.length for e, left in zip(lengths, beyond, strict=True) if left >= _TAIL * beyond[0]
-        ]
-    return int(max(ends))
+    # (lengths, 2) codes and tokens of this length or a longer one
+    beyond = np.array([(e.codes, e.tokens) for e in lengths], float)[::-1].cumsum(0)[::-1]
+    last = int(np.flatnonzero((beyond >= _TAIL * beyond[0]).any(1))[-1])
+    return lengths[last].length
 
 
 # Frequency bands
@@ -255,42 +252,33 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band], level: RowResult 
     names = [f"{_short_band(b)}\n{_per_cent(b.tokens / total)}" for _, b in shown]
     x = Axis("training count of the word; share of the test tokens", names=names)
     columns = ("row", "training count", "words", "test tokens", "test perplexity")
-    if level is None:
-        figure = Figure(
-            "plot-bands", "Perplexity by word frequency",
-            "Test perplexity over the targets of each band alone, by how often the training text "
-            "has the word (10+ is 10 to 99, and so on; OOV is out of vocabulary).",
-            x, Axis("test perplexity (log scale)", "log"), columns, [],
-        )  # fmt: skip
-    else:
-        figure = Figure(
-            "plot-bands-level", "Which words each row helps",
-            f"The same as a multiple of {level.name}, the dashed line: below it a row predicts the "
-            "words of a band better, above it worse.",
-            x, Axis(f"test perplexity / that of {level.name}"), (*columns, f"/ {level.name}"), [],
-            level=1.0,
-        )  # fmt: skip
     divisors = [1.0] * len(bands) if level is None else level.by_band
+    marks: list[Mark] = []
     for i_row, row in enumerate(rows):
         dots = []
         for position, (i, band) in enumerate(shown):
             value, divisor = row.by_band[i], divisors[i]
             if value and divisor:
                 ratio, words, tokens = value / divisor, number(band.words), number(band.tokens)
-                texts = (row.name, _band_name(band), words, tokens, perplexity(value))
+                texts = (row.name, _short_band(band), words, tokens, perplexity(value))
                 more = () if level is None else (f"{ratio:.3f}",)
                 dots.append(Mark(i_row, "dot", [(float(position), ratio)], texts + more))
         line = Mark(i_row, "line", [dot.points[0] for dot in dots])
-        figure.marks.extend([line, *dots] if dots else [])
-    return figure
-
-
-def _band_name(band: Band) -> str:
-    if band.least is None or band.most is None:
-        return "out of vocabulary"
-    if band.most == 0:
-        return "never"
-    return f"{band.least:,}\N{EN DASH}{band.most:,}"
+        marks += [line, *dots] if dots else []
+    if level is None:
+        return Figure(
+            "plot-bands", "Perplexity by word frequency",
+            "Test perplexity over the targets of each band alone, by how often the training text "
+            "has the word (10+ is 10 to 99, and so on; OOV is out of vocabulary).",
+            x, Axis("test perplexity (log scale)", "log"), columns, marks,
+        )  # fmt: skip
+    return Figure(
+        "plot-bands-level", "Which words each row helps",
+        f"The same as a multiple of {level.name}, the dashed line: below it a row predicts the "
+        "words of a band better, above it worse.",
+        x, Axis(f"test perplexity / that of {level.name}"), (*columns, f"/ {level.name}"), marks,
+        level=1.0,
+    )  # fmt: skip
 
 
 def _short_band(band: Band) -> str:

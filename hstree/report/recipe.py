@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hstree._options import spelled
 from hstree.builders import builder
@@ -28,29 +28,14 @@ _SHARED = {
 _IN_NUMPY = "# the trained model, in NumPy\n"
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What somebody needs who wants to use a row.
+class Recipe(NamedTuple):
+    """What somebody needs who wants to use a row."""
 
-    Attributes
-    ----------
-    sentence : str
-        What the row is.
-    command : str or None
-        Shell command that makes it, in the comparison's folder; None where it is not known.
-    tree_file : str or None
-        Path of the tree in the comparison's folder; None for a layer without one.
-    models : sequence of str
-        Paths of the trained models' folders.
-    python : str
-        Lines of Python that put it into a PyTorch model, or load what was trained.
-    """
-
-    sentence: str
-    command: str | None
-    tree_file: str | None
-    models: Sequence[str]
-    python: str
+    sentence: str  #: what the row is
+    command: str | None  #: shell command that makes it, in the comparison's folder, where known
+    tree_file: str | None  #: path of its tree in that folder
+    models: Sequence[str]  #: paths of the folders of its trained models
+    python: str  #: lines that put it into a PyTorch model, or load what was trained
 
 
 def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
 #: ``log`` is in powers of ten, ``count`` has whole numbers from 0 on, ``zero`` begins at 0.
@@ -33,36 +34,25 @@ def extent(low: float, high: float, scale: Scale) -> tuple[float, float]:
 def ticks(
     low: float, high: float, scale: Scale, length: float, *, vertical: bool = False
 ) -> list[float]:
-    """Return the values of an axis's ticks, two or more, whose labels have room beside another.
+    """Return two or more ascending values of ticks, whose labels have room beside another.
 
-    Parameters
-    ----------
-    low, high : float
-        Range of the axis in its units.
-    scale : Scale
-    length : float
-        Pixels of the axis.
-    vertical : bool, default False
-        Whether labels are one above the other.
-
-    Returns
-    -------
-    list of float
-        Values, ascending.
+    `low` and `high` are in the units of the axis, `length` in pixels; labels of a `vertical` axis
+    are one above the other. Where no choice has room, the ends of the coarsest are left.
     """
     best: list[float] = []
-    ends: list[float] = []  # of the coarsest choice, where no choice has room
     for candidate in _candidates(low, high, scale):
-        ends = ends or [candidate[0], candidate[-1]]
+        best = best or [candidate[0], candidate[-1]]
         pixels = [(units(value, scale) - low) / (high - low) * length for value in candidate]
         widths = [LINE if vertical else CHARACTER * len(tick_label(v)) for v in candidate]
         has_room = all(
-            pixels[i + 1] - pixels[i] >= (widths[i] + widths[i + 1]) / 2 + (not vertical) * _APART
-            for i in range(len(pixels) - 1)
+            after - before >= (one + other) / 2 + (not vertical) * _APART
+            for (before, after), (one, other) in zip(
+                pairwise(pixels), pairwise(widths), strict=True
+            )
         )
-        if (len(candidate) <= 2 and not best) or (has_room and len(candidate) <= _MOST_TICKS):
+        if has_room and len(candidate) <= _MOST_TICKS:
             best = candidate
-    return best or ends
+    return best
 
 
 def _candidates(low: float, high: float, scale: Scale) -> Iterator[list[float]]:

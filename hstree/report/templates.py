@@ -31,15 +31,7 @@ def _environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     own = (formats.number, formats.three_digits, formats.perplexity, formats.times, formats.change,
-           formats.signed, formats.signed_number, plural, _lines)  # fmt: skip
-    environment.filters |= {filter.__name__.strip("_"): filter for filter in own}
+           formats.signed, formats.signed_number, plural)  # fmt: skip
+    environment.filters |= {filter.__name__: filter for filter in own}
     environment.filters["or_infinite"] = lambda value: math.inf if value is None else value
     return environment
-
-
-def _lines(lines: Any) -> str:
-    """Format the first line of a text and the one after its last, both from 0."""
-    match lines:
-        case [int(first), int(end)]:
-            return f"{first + 1:,} to {end:,}"
-    return formats.DASH

@@ -103,7 +103,7 @@ def test_every_figure_is_well_formed_and_has_words_and_data(n):
         root = drawn(figure, rows)
         for axis in ("x", "y") if figure.y else ("x",):
             assert len(root.findall(f".//{{s}}g[@class='{axis} ticks']/{{s}}g")) >= 2, figure.id
-        assert figure.alt
+        assert root.find("{s}desc").text
         assert figure.lines
         assert all(len(line) == len(figure.columns) for line in figure.lines)
 

@@ -87,9 +87,9 @@ def test_columns_appear_when_a_row_has_them():
         log_normaliser=NormaliserFigures(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
         published=Published(low=0.99, high=1.02, source="Somebody 2017"),
     )  # fmt: skip
-    before = {column.title for column in table_of(plain, oov=False).columns}
-    table = table_of([*plain, own], oov=True)
-    cells = dict(zip((c.title for c in table.columns), table.cells[2], strict=True))
+    before = {column.title for column in table_of(plain, oov=False)[0]}
+    columns, rows = table_of([*plain, own], oov=True)
+    cells = dict(zip((column.title for column in columns), rows[2], strict=True))
     assert {"test", "training", "trained", "valid"} <= before
     assert cells.keys() - before == {
         *("one score", "with n-grams", "ln Z", "unnormalised", "published", "no OOV"),
