@@ -32,7 +32,8 @@ def noun_of(rows: Sequence[RowResult]) -> str:
 
 def choosable(comparison: Comparison) -> list[RowResult]:
     """Return the rows that the answer was chosen from: of a halving, those that trained longest."""
-    rows, choice = [row for row in comparison.rows if _can_win(row)], comparison.choice
+    rows = [row for row in comparison.rows if row.is_trained and row.seen is None]
+    choice = comparison.choice
     if choice is None or len(rows) == choice.among:
         return rows
     named = {choice.chosen, choice.best, choice.rival, *choice.tied}
@@ -62,10 +63,6 @@ def conditions_of(comparison: Comparison) -> Markup:
     )
 
 
-def _can_win(row: RowResult) -> bool:
-    return row.is_trained and row.seen is None
-
-
 def _among(comparison: Comparison) -> str:
     """Return how many rows the answer was chosen from; flat is no tree."""
     rows, noun = choosable(comparison), noun_of(comparison.rows)
@@ -73,7 +70,7 @@ def _among(comparison: Comparison) -> str:
     text = plural(len(rows) - flat, noun)
     if flat:
         text += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
-    compared = sum(map(_can_win, comparison.rows))
+    compared = sum(row.is_trained and row.seen is None for row in comparison.rows)
     return text if len(rows) == compared else f"{text}, which trained longest of {compared} rows"
 
 

@@ -222,16 +222,11 @@ class _Area(NamedTuple):
 
 def _area(figure: Figure, n_rows: int) -> _Area:
     if figure.y is None:
-        bottom = 6 + _step(figure) * n_rows
+        bottom = 6 + (_NAME + figure.strip + _BELOW) * n_rows
         return _Area(_LEFT - 34, WIDTH - 14, 6, bottom, bottom + _BOTTOM)
     below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
     height = max(HEIGHT, _TOP + below + LINE * n_rows)
     return _Area(_LEFT, WIDTH - _RIGHT, _TOP, height - below, height)
-
-
-def _step(figure: Figure) -> float:
-    """Return the pixels from a strip to the next."""
-    return _NAME + figure.strip + _BELOW
 
 
 def _in_units(figure: Figure) -> dict[int, list[Mark]]:
@@ -243,7 +238,8 @@ def _in_units(figure: Figure) -> dict[int, list[Mark]]:
     def of(point: Point, strip: int) -> Point:
         x = units(point[0], figure.x.scale)
         if figure.y is None:
-            return x, strip + (_NAME + point[1] * figure.strip) / _step(figure)
+            pixels = _NAME + point[1] * figure.strip
+            return x, strip + pixels / (_NAME + figure.strip + _BELOW)
         return x, units(point[1], figure.y.scale)
 
     return {
@@ -262,7 +258,7 @@ def _names(ends: Sequence[Point], area: _Area) -> list[float]:
 
 def _range(
     axis: Axis, by_row: Mapping[int, Sequence[Mark]], side: int, level: Sequence[float] = ()
-) -> tuple[float, float]:
+) -> Point:
     """Return the range of an axis in its units; `side` is its position in a point."""
     if axis.names:
         return -0.4, len(axis.names) - 0.6
@@ -273,9 +269,7 @@ def _range(
     return extent(min([low, *level]), max([high, *level]), axis.scale)
 
 
-def _ticks(
-    axis: Axis, limits: tuple[float, float], start: float, end: float
-) -> list[tuple[float, str]]:
+def _ticks(axis: Axis, limits: Point, start: float, end: float) -> list[tuple[float, str]]:
     """Return the pixel and the text of each tick of an axis, which is vertical where it rises."""
     pixel = placer(*limits, start, end)
     if axis.names:

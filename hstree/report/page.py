@@ -61,6 +61,7 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     rows, choice = comparison.rows, comparison.choice
     styles = Style.of_all(rows)
     trees, lacking = _trees(comparison, folder)
+    explorer = explorer_of(comparison, trees) if trees else None
     offers = _offers(comparison, folder)
     columns, cells = table_of(rows, oov=bool(comparison.oov["test"]))
     within = 0.0 if choice is None else choice.within
@@ -86,7 +87,8 @@ def page_of(comparison: Comparison, folder: Path) -> str:
         words=sorted(comparison.words, key=lambda t: choice is None or t.row != choice.chosen),
         lacking=lacking,
         has_explorer=bool(trees),
-        explorer=_embedded(explorer_of(comparison, trees) if trees else None),
+        # as JSON that no word in it can end
+        explorer=Markup(json.dumps(explorer).replace("<", "\\u003c")),
     )
 
 
@@ -154,11 +156,6 @@ def _trees(comparison: Comparison, folder: Path) -> tuple[dict[str, Tree], list[
         else:
             trees[row.name] = tree
     return trees, lacking
-
-
-def _embedded(value: object) -> Markup:
-    """Return a value as JSON that no word in it can end."""
-    return Markup(json.dumps(value).replace("<", "\\u003c"))
 
 
 def _policy(scripts: Sequence[str]) -> str:

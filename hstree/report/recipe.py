@@ -18,14 +18,8 @@ from hstree.experiments.row import BuilderRow, Row, Several, TreeRow
 from hstree.models import kind_of
 from hstree.models.base import DEFAULT_MODEL
 
-#: Options that all models share, and how the commands name them.
-_SHARED = {
-    **{name: name.replace("_", "-") for name in ("dim", "context", "batch_size", "learning_rate")},
-    "dropout": "dropout",
-    "weight_decay": "weight-decay",
-    "random_state": "seed",
-}
-_IN_NUMPY = "# the trained model, in NumPy\n"
+#: Options of a model that are options of the commands, too.
+_SHARED = ("dim", "context", "batch_size", "learning_rate", "dropout", "weight_decay")
 
 
 class Recipe(NamedTuple):
@@ -58,7 +52,7 @@ def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:
             "layer = HierarchicalSoftmax(tree, in_features=d)"
         )
     else:
-        python = f"{_IN_NUMPY}import hstree\nmodel = hstree.load_model({models[0]!r})"
+        python = f"import hstree\nmodel = hstree.load_model({models[0]!r})  # in NumPy"
     command = None
     with suppress(HstreeError):  # a builder or layer that is not installed here
         command = _command(Row.parse(row.name), row, comparison, folder)
@@ -129,17 +123,17 @@ def _training(figures: RowResult, comparison: Comparison) -> list[str]:
     for split in ("valid", "test"):
         if sources[split].get("sha256") != sources["train"].get("sha256"):
             typed += [f"--{split}", str(sources[split].get("name"))]
-    options = {**comparison.options, "random_state": comparison.seeds[0]}
-    kind = kind_of(options)
+    kind, seed = kind_of(comparison.options), comparison.seeds[0]
     own = [option for option in kind.options if option.name not in _SHARED]
-    values = {name: value for name, value in options.items() if value is not None}
+    values = {name: value for name, value in comparison.options.items() if value is not None}
     model = spelled(kind.name, own, values)
     if model != DEFAULT_MODEL:
         typed += ["--model", model]
     for option in kind.options:
         value = values.get(option.name, option.default)
         if option.name in _SHARED and value != option.default:
-            typed += [f"--{_SHARED[option.name]}", str(value)]
+            typed += [f"--{option.name.replace('_', '-')}", str(value)]
+    typed += ["--seed", str(seed)] if seed else []
     match comparison.stop:
         case Epochs(epochs=epochs):
             return typed if epochs == Epochs().epochs else [*typed, "--epochs", str(epochs)]

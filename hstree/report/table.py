@@ -88,12 +88,9 @@ def _speed(name: str, row: RowResult) -> Cell:
     each = f"{short_number(speed.median)}/s"
     if speed.times_flat is None:
         return Cell(each, speed.median)
-    return Cell(times(speed.times_flat), speed.times_flat,
-                each if row.is_flat else f"{_bounds(speed.low, speed.high)}\n{each}")  # fmt: skip
-
-
-def _bounds(low: float | None, high: float | None) -> str:
-    return f"{three_digits(low)}\N{EN DASH}{three_digits(high)}"
+    bounds = f"{three_digits(speed.low)}\N{EN DASH}{three_digits(speed.high)}\n"
+    note = each if row.is_flat else bounds + each
+    return Cell(times(speed.times_flat), speed.times_flat, note)
 
 
 def _ratio(ratio: Ratio | None) -> Cell:
