@@ -2,9 +2,9 @@
 
 Input files are regular files, and gzip may unpack only to a bounded multiple of its size; texts
 and JSON are checked strictly. Corpora are streamed instead (`hstree.data.sources`). An output file
-is written beside the old one, flushed, then renamed, which only works for regular files.
-A temporary file is locked while its writer lives, so that the next writer in the same folder can
-remove what a killed one left there.
+is written in a temporary folder beside the old one, flushed, then renamed, which only works for
+regular files. The folder is locked while its writer lives, so that the next writer in the same
+place can remove what a killed one left there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ import stat
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from io import BufferedReader
-from itertools import chain
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any, BinaryIO, NoReturn
@@ -52,7 +50,7 @@ ALWAYS = 1 << 24
 DEEPEST = 100
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-#: Prefix and suffix of temporary files and folders.
+#: Prefix and suffix of temporary folders.
 PREFIX, SUFFIX = ".hstree-", ".tmp"
 #: Folder, inside the one that is written, of complete files that are still to be moved.
 _COMPLETE = ".hstree-new"
@@ -151,18 +149,6 @@ def largest_unpacked(size: int) -> int:
     return max(ALWAYS, MAX_RATIO * size)
 
 
-def open_gzip(file: BinaryIO) -> Unpacked:
-    """Return the content of a gzip file, after unpacking it once to check its size.
-
-    For files that are read in blocks. Raises OSError as `Unpacked.read`.
-    """
-    checked = Unpacked(file)
-    while checked.read(1 << 20):
-        pass
-    file.seek(0)
-    return Unpacked(file)
-
-
 class Unpacked:
     """Unpacked content of a gzip file on disk, up to `MAX_RATIO` times its size."""
 
@@ -243,16 +229,12 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise FileFormatError(f"holds {constant}, which is not a number in JSON")
 
 
-def nested_too_deep(value: Any) -> bool:
-    """Return whether lists and objects are nested more than `DEEPEST` deep in a JSON value."""
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [outer for outer in level if isinstance(outer, Mapping | list | tuple)]
-        inner = (outer.values() if isinstance(outer, Mapping) else outer for outer in level)
-        if not level:
-            return False
-        level = list(chain.from_iterable(inner))
-    return True
+def nested_too_deep(value: Any, most: int = DEEPEST) -> bool:
+    """Return whether lists and objects are nested more than `most` deep in a JSON value."""
+    if not isinstance(value, Mapping | list | tuple):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return most == 0 or any(nested_too_deep(one, most - 1) for one in inner)
 
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
@@ -348,20 +330,21 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path` that replaces it on success.
+    """Open a new file that replaces `path` on success.
 
     The content is flushed to disk before the rename, so that a reader never sees half a file.
-    When the body raises, the temporary file is removed and `path` stays as it was. Where `path`
+    When the body raises, the new file is removed and `path` stays as it was. Where `path`
     is a symbolic link, the file that it leads to is replaced. Raises FileFormatError when the
     folder is missing or read-only, the disk is full, or `path` is not a regular file.
     """
     target = resolved(path)
-    with _writing(path), _temporary(target.parent, _make_file) as temporary:
-        with temporary.open("wb") as file:
+    with _writing(path), _temporary(target.parent) as folder:
+        with (folder / target.name).open("xb") as file:
             yield file
             flush_to_disk(file)
-        os.chmod(temporary, _mode_of_new_file(target))
-        os.replace(temporary, target)
+        if target.exists():
+            shutil.copymode(target, folder / target.name)
+        os.replace(folder / target.name, target)
 
 
 @contextmanager
@@ -375,12 +358,13 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """
     home = Path(folder)
     make_folder(home)
-    with _writing(home), _temporary(home, _make_folder) as temporary:
+    with _writing(home), _temporary(home) as temporary:
         yield temporary
         for new in temporary.iterdir():
             with new.open("rb+") as file:
                 flush_to_disk(file)
-            new.chmod(_mode_of_new_file(resolved(home / new.name)))
+            if (old := resolved(home / new.name)).exists():
+                shutil.copymode(old, new)
         temporary.chmod(home.stat().st_mode & 0o777)
         _move_complete(home)  # those of a process that was killed
         temporary.rename(home / _COMPLETE)
@@ -393,7 +377,7 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
 
     Those of processes that were killed are removed first.
     """
-    with _temporary(parent or Path(tempfile.gettempdir()), _make_folder) as folder:
+    with _temporary(parent or Path(tempfile.gettempdir())) as folder:
         yield folder
 
 
@@ -439,44 +423,33 @@ def _writing(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _temporary(folder: Path, make: Callable[[Path], str]) -> Iterator[Path]:
-    """Make a temporary file or folder that is removed after the body, unless it was renamed."""
-    _remove_abandoned(folder)
+def _temporary(parent: Path) -> Iterator[Path]:
+    """Make a temporary folder that is removed after the body, unless it was renamed.
+
+    Those that no living process has locked are removed first.
+    """
+    with suppress(OSError):  # nothing to remove in a folder that is missing or unreadable
+        for name in os.listdir(parent):
+            if name.startswith(PREFIX) and name.endswith(SUFFIX):
+                lock = _lock(path := os.path.join(parent, name), wait=False)
+                if lock is not None:
+                    shutil.rmtree(path, ignore_errors=True)
+                    os.close(lock)
     while True:
-        name = make(folder)
-        lock = _lock(name, wait=True)
-        if os.path.exists(name):  # else another process removed it before it was locked
+        folder = tempfile.mkdtemp(SUFFIX, PREFIX, parent)
+        lock = _lock(folder, wait=True)
+        if os.path.exists(folder):  # else another process removed it before it was locked
             break
         _unlock(lock)
     try:
-        yield Path(name)
+        yield Path(folder)
     finally:
-        _remove(name)
+        shutil.rmtree(folder, ignore_errors=True)
         _unlock(lock)
 
 
-_make_folder = partial(tempfile.mkdtemp, SUFFIX, PREFIX)
-
-
-def _make_file(folder: Path) -> str:
-    handle, name = tempfile.mkstemp(SUFFIX, PREFIX, folder)
-    os.close(handle)
-    return name
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files that no living process has locked."""
-    with suppress(OSError):  # nothing to remove in a folder that is missing or unreadable
-        for name in os.listdir(folder):
-            if name.startswith(PREFIX) and name.endswith(SUFFIX):
-                path = os.path.join(folder, name)
-                if (lock := _lock(path, wait=False)) is not None:
-                    _remove(path)
-                    _unlock(lock)
-
-
 def _lock(path: str, *, wait: bool) -> int | None:
-    """Lock a file or folder for this process; None if another has it, or there are no locks."""
+    """Lock a folder for this process; None if another has it, or there are no locks."""
     if fcntl is None:
         return None
     descriptor = None
@@ -494,14 +467,6 @@ def _unlock(descriptor: int | None) -> None:
         os.close(descriptor)
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            os.unlink(path)
-
-
 def _move_complete(folder: Path) -> None:
     """Move complete files from `_COMPLETE` into the folder."""
     complete = folder / _COMPLETE
@@ -516,12 +481,3 @@ def flush_to_disk(file: BinaryIO) -> None:
     """Write what is buffered of an open file to the disk."""
     file.flush()
     os.fsync(file.fileno())
-
-
-def _mode_of_new_file(target: Path) -> int:
-    """Return the permissions that `open(target, "w")` would have left."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

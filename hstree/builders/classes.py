@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -149,24 +149,18 @@ def classes(
     .. [2] Z. Yang, Z. Dai, R. Salakhutdinov & W. Cohen, "Breaking the softmax bottleneck", ICLR
        2018.
     """
+    by_file = classes_file is not None
+    wrong = _misfits(
+        len(corpus.vocabulary), cluster_by, n_classes, levels, short_list, scores, trees,
+        shared_list, binary, price, vectors_file is not None, by_file,
+    )  # fmt: skip
+    for option, reason in wrong:
+        raise OptionError.about(option, reason)
     n_words = len(corpus.vocabulary)
-    _check_together(cluster_by, n_classes, levels, vectors_file, classes_file, n_words)
     by_frequency = np.argsort(-corpus.counts, kind="stable")
-    if short_list == "auto":
-        if scores is None:
-            reason = "'auto' needs scores, the wanted cost of a target, such as 500"
-            raise OptionError.about("short_list", reason)
-        _check_auto(cluster_by, levels, binary, classes_file)
+    if short_list == "auto" and scores is not None:
         ranked = corpus.counts[by_frequency]
         short_list, n_classes = longest_list(ranked, scores, trees, n_classes, shared=shared_list)
-    elif scores is not None:
-        raise OptionError.about("scores", "is for short_list 'auto'; give that too, or drop it")
-    if price and (cluster_by != "exchange" or classes_file is not None):
-        raise OptionError.about("price", "is for cluster_by 'exchange'; drop it")
-    _check_lists(cluster_by, short_list, trees, classes_file, n_words)
-    if shared_list and not (short_list and trees > 1):
-        reason = "is for several trees with a short list; give trees and short_list, or drop it"
-        raise OptionError.about("shared_list", reason)
     listed, others = by_frequency[:short_list], by_frequency[short_list:]
     text = ClusteredText(corpus, bigram_counts(corpus), others)
     arrange = huffman_shape if binary else lambda weights: wide(len(weights))
@@ -275,75 +269,53 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> _Clusters:
     return _Clusters(shapes, class_of)
 
 
-def _way(cluster_by: str, classes_file: Path | None) -> str:
-    """Return how classes are found, for messages."""
-    return "a file of classes" if classes_file is not None else f"cluster_by {cluster_by!r}"
-
-
-def _check_auto(cluster_by: str, levels: int, binary: bool, classes_file: Path | None) -> None:
-    """Refuse to choose a short list for trees whose cost is not known."""
-    if levels == 3 or binary:
-        reason = "'auto' is for two levels of wide nodes; give a number of words"
-    elif classes_file is not None or cluster_by in ("brown", "adaptive"):
-        method = _way(cluster_by, classes_file)
-        reason = f"'auto' chooses a number of classes, which does not go with {method}"
-    else:
-        return
-    raise OptionError.about("short_list", reason)
-
-
-def _check_lists(
-    cluster_by: str,
-    short_list: int,
-    trees: int,
-    classes_file: Path | None,
+def _misfits(
     n_words: int,
-) -> None:
-    """Refuse a short list or a number of trees that the other options leave no room for."""
-    method = _way(cluster_by, classes_file)
-    if short_list and cluster_by == "adaptive":
-        option, reason = "short_list", "does not go with cluster_by 'adaptive', which chooses it"
-    elif short_list >= n_words:
-        reason = f"is {short_list}, which leaves none of the {n_words} words; give fewer"
-        option = "short_list"
-    elif trees > 1 and (
-        classes_file is not None or cluster_by not in ("exchange", "brown", "vectors")
-    ):
-        reason = f"is {trees}, and {method} gives them all the same classes; take exchange"
-        option = "trees"
-    else:
-        return
-    raise OptionError.about(option, reason)
-
-
-def _check_together(
     cluster_by: str,
     n_classes: int | None,
     levels: int,
-    vectors_file: Path | None,
-    classes_file: Path | None,
-    n_words: int,
-) -> None:
-    """Refuse options that do not go together."""
-    by_file = classes_file is not None
-    method = _way(cluster_by, classes_file)
+    short_list: int | Literal["auto"],
+    scores: float | None,
+    trees: int,
+    shared_list: bool,
+    binary: bool,
+    price: float,
+    by_vectors: bool,
+    by_file: bool,
+) -> Iterator[tuple[str, str]]:
+    """Yield the options that do not go with others, each with what is wrong."""
+    way = "a file of classes" if by_file else f"cluster_by {cluster_by!r}"
+    is_auto, is_nested = short_list == "auto", by_file or cluster_by in ("brown", "adaptive")
     if by_file and cluster_by != "exchange":
         way_out = f"drop cluster_by {cluster_by!r}, or the file"
-        option, reason = "classes_file", f"names the classes, so there are none to find: {way_out}"
-    elif cluster_by == "vectors" and vectors_file is None:
-        reason = "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
-        option = "cluster_by"
-    elif vectors_file is not None and cluster_by != "vectors":
-        option, reason = (
-            "vectors_file",
-            "is for cluster_by 'vectors'; give that too, or drop the file",
-        )
-    elif levels == 3 and (by_file or cluster_by in ("brown", "adaptive")):
-        option, reason = "levels", f"3 does not go with {method}, which determines the levels"
-    elif n_classes is not None and (by_file or cluster_by == "adaptive"):
-        option, reason = "n_classes", f"does not go with {method}, which determines it"
-    elif n_classes is not None and n_classes > n_words:
-        option, reason = "n_classes", f"is {n_classes}, more than the {n_words} words; give fewer"
-    else:
-        return
-    raise OptionError.about(option, reason)
+        yield "classes_file", f"names the classes, so there are none to find: {way_out}"
+    if cluster_by == "vectors" and not by_vectors:
+        yield "cluster_by", "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
+    if by_vectors and cluster_by != "vectors":
+        yield "vectors_file", "is for cluster_by 'vectors'; give that too, or drop the file"
+    if levels == 3 and is_nested:
+        yield "levels", f"3 does not go with {way}, which determines the levels"
+    if n_classes is not None and (by_file or cluster_by == "adaptive"):
+        yield "n_classes", f"does not go with {way}, which determines it"
+    if n_classes is not None and n_classes > n_words:
+        yield "n_classes", f"is {n_classes}, more than the {n_words} words; give fewer"
+    if is_auto and scores is None:
+        yield "short_list", "'auto' needs scores, the wanted cost of a target, such as 500"
+    if is_auto and (levels == 3 or binary):
+        yield "short_list", "'auto' is for two levels of wide nodes; give a number of words"
+    if is_auto and is_nested:
+        yield "short_list", f"'auto' chooses a number of classes, which does not go with {way}"
+    if scores is not None and not is_auto:
+        yield "scores", "is for short_list 'auto'; give that too, or drop it"
+    if price and (by_file or cluster_by != "exchange"):
+        yield "price", "is for cluster_by 'exchange'; drop it"
+    if short_list and cluster_by == "adaptive":
+        yield "short_list", "does not go with cluster_by 'adaptive', which chooses it"
+    if isinstance(short_list, int) and short_list >= n_words:
+        reason = f"is {short_list}, which leaves none of the {n_words} words; give fewer"
+        yield "short_list", reason
+    if trees > 1 and (by_file or cluster_by not in ("exchange", "brown", "vectors")):
+        yield "trees", f"is {trees}, and {way} gives them all the same classes; take exchange"
+    if shared_list and not (short_list and trees > 1):
+        reason = "is for several trees with a short list; give trees and short_list, or drop it"
+        yield "shared_list", reason

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hstree import progress
-from hstree._files import NPY_MAGIC, open_gzip, open_regular, read_array, reading, replacing
+from hstree._files import NPY_MAGIC, Unpacked, open_regular, read_array, reading, replacing
 from hstree._typing import Array, Float32
 from hstree.errors import FileFormatError, InputError
 
@@ -94,7 +94,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
     ):
         zipped = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
-        stream = open_gzip(raw) if zipped else raw
+        stream = Unpacked(raw) if zipped else raw
 
         def read_block() -> bytes:
             before = raw.tell()
