@@ -48,7 +48,6 @@ def test_a_page_of_another_ending_is_refused(refused, comparison):
     refused("report", "compared", "-o", "page.pdf", status=2, saying=".html")
 
 
-
 def test_the_page_follows_a_comparison_until_no_row_is_pending(hstree, comparison, monkeypatch):
     file = comparison / "results.json"
     whole = json.loads(file.read_bytes())
