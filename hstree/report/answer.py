@@ -80,8 +80,8 @@ def _fastest(comparison: Comparison) -> list[tuple[RowResult, list[tuple[str, fl
     for name, what in _SPEEDS.items():
         speeds = {row.name: s.median for row in comparison.rows if (s := getattr(row, name))}
         if speeds and comparison.best is not None:
-            best, own = max(speeds, key=speeds.__getitem__), speeds.get(comparison.best.name)
-            ratio = None if own is None else speeds[best] / own
+            best, chosen = max(speeds, key=speeds.__getitem__), speeds.get(comparison.best.name)
+            ratio = None if chosen is None else speeds[best] / chosen
             fastest.setdefault(best, []).append((what, speeds[best], ratio))
     return [(row, fastest[row.name]) for row in comparison.rows if row.name in fastest]
 

@@ -124,9 +124,9 @@ def _training(figures: RowResult, comparison: Comparison) -> list[str]:
         if sources[split].get("sha256") != sources["train"].get("sha256"):
             typed += [f"--{split}", str(sources[split].get("name"))]
     kind, seed = kind_of(comparison.options), comparison.seeds[0]
-    own = [option for option in kind.options if option.name not in _SHARED]
+    others = [option for option in kind.options if option.name not in _SHARED]
     values = {name: value for name, value in comparison.options.items() if value is not None}
-    model = spelled(kind.name, own, values)
+    model = spelled(kind.name, others, values)
     if model != DEFAULT_MODEL:
         typed += ["--model", model]
     for option in kind.options:

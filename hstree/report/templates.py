@@ -30,8 +30,7 @@ def _environment() -> Environment:
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    own = (formats.number, formats.three_digits, formats.perplexity, formats.times, formats.change,
-           formats.signed, formats.signed_number, plural)  # fmt: skip
-    environment.filters |= {filter.__name__: filter for filter in own}
+    names = ("number", "three_digits", "perplexity", "times", "change", "signed", "signed_number")
+    environment.filters |= {name: getattr(formats, name) for name in names} | {"plural": plural}
     environment.filters["or_infinite"] = lambda value: math.inf if value is None else value
     return environment

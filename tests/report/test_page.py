@@ -237,9 +237,9 @@ def test_the_decisions_give_shares_and_what_the_other_branch_holds(opened):
 
 def test_a_slip_is_offered_what_is_near(opened):
     opened.search("bnak")
-    assert "bnak is not one of the" in opened.one("#found").text
-    opened.one("#found button").click()
-    assert opened.one("#found strong").text == "bank"
+    assert "bnak is not one of the" in opened.one("#said").text
+    opened.one("#said button").click()
+    assert opened.one("#said strong").text == "bank"
 
 
 def test_words_are_completed_as_they_are_typed(opened):
@@ -309,7 +309,7 @@ def test_a_neighbour_is_a_link_that_searches_it(opened):
     link = opened.one(".company a[data-word=river]")
     assert "word=river" in link.get_attribute("href")
     link.click()
-    assert opened.one("#found strong").text == "river"
+    assert opened.one("#said strong").text == "river"
     assert opened.address()["word"] == "river"
 
 
@@ -323,7 +323,7 @@ def test_the_address_keeps_what_is_shown(opened):
     browser.wait(opened.driver)
     state = {"tree": "senses </script>", "node": "1", "other": "flat", "word": "bank"}
     assert opened.address() == state
-    assert opened.one("#found strong").text == "bank"
+    assert opened.one("#said strong").text == "bank"
     assert "shore.n.01" in opened.blocks()[0][3]
     assert [title.text for title in opened.all(".pane h3")] == ["senses </script>", "flat"]
 
@@ -357,7 +357,7 @@ def test_two_trees_are_shown_side_by_side(opened):
 @pytest.mark.parametrize("word", HOSTILE)
 def test_a_word_is_only_ever_text(opened, word):
     opened.search(word)
-    assert opened.run("return document.querySelector('#found strong').textContent") == word
+    assert opened.run("return document.querySelector('#said strong').textContent") == word
     assert opened.driver.title == "Which tree for made up?"
     assert opened.all("img") == []
 

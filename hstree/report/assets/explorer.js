@@ -223,13 +223,13 @@ class Icicle {
     const { tree } = this, blocks = [], edges = node >= 0 ? tree.branches(node) : [];
     let at = left;
     for (const [i, edge] of edges.entries()) {
-      const own = width * tree.shareHere(edge), rest = left + width - at;
-      if (own >= SLIVER) blocks.push({ edge, child: tree.child[edge], left: at, width: own });
+      const here = width * tree.shareHere(edge), rest = left + width - at;
+      if (here >= SLIVER) blocks.push({ edge, child: tree.child[edge], left: at, width: here });
       else if (edges.length > 2) {
         if (rest >= SLIVER) blocks.push({ edge: -1, child: -1, left: at, width: rest, more: edges.length - i });
         break;
       }
-      at += own;
+      at += here;
     }
     return blocks;
   }
@@ -393,7 +393,7 @@ class Explorer {
 
   constructor(data, words) {
     Object.assign(this, { words, word: null, first: data.first, isApplying: false });
-    this.found = document.getElementById("found");
+    this.said = document.getElementById("said");
     this.field = document.getElementById("word");
     this.agreement = element("div", { class: "both" });
     this.panes = ["tree-a", "tree-b"].map((id) => new Pane(id, data.trees, words, this));
@@ -458,9 +458,9 @@ class Explorer {
     const { text, counts } = this.words;
     this.word = word;
     this.field.value = word === null ? "" : text[word];
-    this.found.replaceChildren();
+    this.said.replaceChildren();
     if (word !== null) {
-      this.found.append(element("strong", {}, wordElement(text[word])),
+      this.said.append(element("strong", {}, wordElement(text[word])),
         counts === null ? "" : `: number ${grouped(word + 1)} of ${grouped(text.length)} words by frequency, `
           + `${plural(counts[word], "time")} in the training text.`);
     }
@@ -471,7 +471,7 @@ class Explorer {
   #missed(query) {
     const near = this.words.complete(query, 5).flatMap((word, i) => [
       i === 0 ? " Did you mean " : ", ", quietButton(wordElement(this.words.text[word]), {}, () => this.show(word))]);
-    this.found.replaceChildren(wordElement(query), ` is not one of the ${grouped(this.words.text.length)} words.`,
+    this.said.replaceChildren(wordElement(query), ` is not one of the ${grouped(this.words.text.length)} words.`,
       ...near, near.length === 0 ? "" : "?");
   }
 }

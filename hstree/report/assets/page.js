@@ -48,7 +48,7 @@ async function start() {
   const packed = data("packed-trees");
   if (packed !== null) {
     if ("DecompressionStream" in window) await Explorer.start(packed);
-    else document.getElementById("found").textContent =
+    else document.getElementById("said").textContent =
       "This browser is too old for the tree explorer: any of 2023 or later will do.";
   }
   document.documentElement.dataset.ready = "";

@@ -40,8 +40,8 @@ class Words {
   /* The word as typed, or else the most frequent one that differs only in case. */
   find(query) {
     const folded = () => this.folded.indexOf(query.toLowerCase());
-    const found = this.number.get(query) ?? folded();
-    return found < 0 ? null : found;
+    const number = this.number.get(query) ?? folded();
+    return number < 0 ? null : number;
   }
 
   /* Words that begin with the query, then words that contain it, then words at most two edits away. */
@@ -54,8 +54,8 @@ class Words {
       if (position === 0) begins.push(i);
       else if (position > 0 && holds.length < limit) holds.push(i);
     }
-    const found = [...new Set([...begins, ...holds])].slice(0, limit);
-    return found.length > 0 ? found : this.#near(folded, limit);
+    const matches = [...new Set([...begins, ...holds])].slice(0, limit);
+    return matches.length > 0 ? matches : this.#near(folded, limit);
   }
 
   #near(folded, limit) {
