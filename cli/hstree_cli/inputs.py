@@ -1,35 +1,34 @@
-"""Inputs that options name: vocabularies, corpora and their splits, contexts."""
+"""What commands read: texts and their splits, vocabularies, models, contexts."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import typer
 
 from hstree.data.corpus import Corpus
-from hstree.data.overlap import overlap, shared_words
-from hstree.data.splits import (
-    Splits,
-    corpus_splits,
-    read_by_layer,
-    read_by_vocabulary,
-    shared_lines,
-)
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import InputError, OptionError
-from hstree.tree import Tree
-from hstree_cli.options import flag
+from hstree_cli.options import UsageError, flag
 from hstree_cli.terminal import warn
+
+if TYPE_CHECKING:
+    from hstree.data.splits import Splits
+    from hstree.experiments.row import Row
+    from hstree.models import Ensemble, Model
+    from hstree.tree import Tree
 
 #: Unknown words that a warning names.
 NAMED = 5
 
 
-# Corpora
+# Texts
 
 
 def read_vocabulary(file: Path | None, **selection: Any) -> Vocabulary | None:
@@ -55,59 +54,62 @@ def training_split(
 
 def read_splits(
     corpus: str,
-    valid: str | None,
-    test: str | None,
+    valid: str | None = None,
+    test: str | None = None,
     *,
     lower: bool = False,
-    vocabulary: Vocabulary | None = None,
-    trees: Sequence[Tree] = (),
+    vocabulary: Path | None = None,
+    trees: Mapping[str, Tree] | None = None,
     **selection: Any,
 ) -> Splits:
-    """Read the three splits of a training, encoded with one vocabulary; warn of shared lines.
+    """Read the three splits of a training over one vocabulary; warn of lines read before.
 
-    The words are those of `vocabulary`, else the labels of the first of the trees in the order of
+    The words are those of the vocabulary file, else the labels of the first tree in the order of
     the training split, else those of the training split and ``<unk>`` if another split needs it.
     """
+    from hstree.data.splits import Splits, corpus_splits, shared_lines
+
+    words = read_vocabulary(vocabulary, **selection)
+    first = None if words or selection else next(iter((trees or {}).values()), None)
+    if first is not None:
+        words = Vocabulary(first.labels, [0] * first.n_labels)
 
     def read(source: str) -> Corpus:
         return Corpus.read(source, vocabulary=words, lower=lower)
 
-    words = vocabulary
-    if words is None and trees and not selection:
-        words = Vocabulary(trees[0].labels, [0] * trees[0].n_labels)
     others = (None if name is None else read(name) for name in (valid, test))
     splits = corpus_splits(read(corpus), *others)
-    train = splits.train
-    if words is None:
-        words = train.select_vocabulary(**selection)
-        if words.unk is None and any(
-            split.with_vocabulary(words).n_oov for split in (splits.valid, splits.test)
-        ):
-            words = train.select_vocabulary(**selection, unk=True)
-    elif vocabulary is None:
-        words = _in_order_of(train, trees[0])
-    splits = Splits(*(split.with_vocabulary(words) for split in splits.as_dict().values()))
+    if first is not None:
+        words = _in_order_of(splits.train, first)
+    elif words is None:
+        words = splits.train.select_vocabulary(**selection)
+        held_out = (splits.valid, splits.test)
+        if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
+            words = splits.train.select_vocabulary(**selection, unk=True)
+    splits = Splits(*(part.with_vocabulary(words) for part in splits.as_dict().values()))
     check_words_left(splits.train, "training split", selection)
     for message in shared_lines(splits):
         warn(message)
-    if trees and vocabulary is None and not selection:  # of which `warn_of_trees` tells
+    if first is None:
+        warn_of_vocabulary(splits)
+    else:  # of whose words `warn_of_trees` tells
         for part in splits.as_dict().values():
             warn_of_overlap(part)
-    elif chosen := read_by_vocabulary(splits):
-        warn(f"{chosen} (`hstree vocab --train-split-only`)")
+    warn_of_trees(trees or {}, splits)
     return splits
 
 
-def limited(splits: Splits, words: Vocabulary | None, options: Mapping[str, Any]) -> Splits:
-    """Return splits whose words outside `words`, or those that options select, are ``<unk>``."""
-    if words is None and not any(options.values()):
+def limited(splits: Splits, vocabulary: Path | None, **selection: Any) -> Splits:
+    """Return splits whose words outside the file, or those that options select, are ``<unk>``."""
+    from hstree.data.splits import Splits
+
+    words = read_vocabulary(vocabulary, **selection)
+    if words is None and not selection:
         return splits
-    if words is None:
-        words = splits.train.select_vocabulary(**options)
-    splits = Splits(*(part.limited_to(words) for part in splits.as_dict().values()))
-    check_words_left(splits.train, "training split", options)
-    if chosen := read_by_vocabulary(splits):
-        warn(f"{chosen} (`hstree vocab --train-split-only`)")
+    chosen = splits.train.select_vocabulary(**selection) if words is None else words
+    splits = Splits(*(part.limited_to(chosen) for part in splits.as_dict().values()))
+    check_words_left(splits.train, "training split", selection or {"vocabulary": vocabulary})
+    warn_of_vocabulary(splits)
     return splits
 
 
@@ -141,19 +143,30 @@ def read_as(
 
 def warn_of_overlap(text: Corpus) -> None:
     """Warn where a text and its vocabulary share few words; InputError where they share none."""
+    from hstree.data.overlap import overlap
+
     common = overlap(text)
     if common.is_small:
         warn(f"{text.name}: {common}; they are read as <unk>")
 
 
+def warn_of_vocabulary(splits: Splits) -> None:
+    """Warn of test lines that the words were chosen on."""
+    from hstree.data.splits import read_by_vocabulary
+
+    if chosen := read_by_vocabulary(splits):
+        warn(f"{chosen} (`hstree vocab --train-split-only`)")
+
+
 def warn_of_trees(trees: Mapping[str, Tree], splits: Splits) -> None:
     """Warn of test lines that trees were built from; the warning gives the trees' names."""
+    from hstree.data.splits import read_by_layer
+
     for name, tree in trees.items():
         source = tree.meta.get("input")
         if seen := read_by_layer(source, splits.test):
             is_text = isinstance(source, dict) and source.get("kind") == "corpus"
-            seen += " (--train-split-only)" if is_text else ""
-            warn(f"{name}: {seen}" if name else seen)
+            warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
 
 
 def refuse_options(reason: str, **values: Any) -> None:
@@ -164,9 +177,67 @@ def refuse_options(reason: str, **values: Any) -> None:
 
 def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that leave a text no word but ``<unk>``."""
+    from hstree.data.overlap import shared_words
+
     if options and not shared_words(text):
         typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())
         raise OptionError(f"{name}: {typed}: no word but <unk> is left; choose more words")
+
+
+# Trees and models
+
+
+def trees_of(rows: Iterable[Row]) -> dict[str, Tree]:
+    """Return the trees of rows that are tree files, by their names."""
+    from hstree.experiments.row import TreeRow
+
+    ones = (row.single for row in rows)
+    return {one.name: one.tree for one in ones if isinstance(one, TreeRow)}
+
+
+def is_tree(path: Path) -> bool:
+    """Return whether there is a file with the ending of a tree."""
+    from hstree.tree.files import ENDINGS
+
+    return path.name.endswith(ENDINGS) and path.is_file()
+
+
+def is_model(path: Path) -> bool:
+    """Return whether there is a folder of a saved model or ensemble."""
+    from hstree._files import current_file
+    from hstree.models.ensemble import is_ensemble
+    from hstree.models.files import CONFIG
+
+    return current_file(path, CONFIG).is_file() or is_ensemble(path)
+
+
+def refuse_swapped(
+    ctx: typer.Context, first: Path, second: str | Path | None, is_first: Callable[[Path], bool]
+) -> None:
+    """Refuse two arguments of which only the second is what the first should be."""
+    if second is not None and is_first(Path(second)) and not is_first(first):
+        right = shlex.join([str(second), str(first)])
+        raise UsageError(f"the arguments are swapped; type `{ctx.command_path} {right} ...`", ctx)
+
+
+def check_model(ctx: typer.Context, model: Path, other: str | None = None) -> None:
+    """Refuse a tree where a model is wanted, and a model that the argument after it names."""
+    refuse_swapped(ctx, model, other, is_model)
+    if is_tree(model):
+        how = shlex.join(["hstree", "evaluate", str(model), "CORPUS", "--save", "MODEL_DIR"])
+        raise UsageError(
+            f"{model} is a tree, and this command wants a model; train one with `{how}`", ctx
+        )
+
+
+def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ensemble:
+    """Read a model, or several whose probabilities are averaged."""
+    from hstree.models import Ensemble, load_model
+
+    first, *more = [load_model(folder) for folder in (model, *(others or ()))]
+    if not more:
+        return first
+    return Ensemble([one for each in (first, *more) for one in getattr(each, "models", [each])])
 
 
 # Contexts

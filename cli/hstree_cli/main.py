@@ -5,28 +5,16 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hstree_cli.commands.bootstrap import bootstrap
-from hstree_cli.commands.build import build
-from hstree_cli.commands.check import check
-from hstree_cli.commands.compare import compare
-from hstree_cli.commands.convert import convert
-from hstree_cli.commands.demo import demo
-from hstree_cli.commands.embed import embed
-from hstree_cli.commands.evaluate import evaluate
-from hstree_cli.commands.methods import methods
-from hstree_cli.commands.predict import predict
-from hstree_cli.commands.report import report
-from hstree_cli.commands.sample import sample
-from hstree_cli.commands.score import score
-from hstree_cli.commands.show import show
-from hstree_cli.commands.stats import stats
-from hstree_cli.commands.vocab import vocab
+from hstree_cli.commands.start import compare, demo, report
+from hstree_cli.commands.train import bootstrap, embed, evaluate
+from hstree_cli.commands.trees import build, check, convert, methods, show, stats, vocab
+from hstree_cli.commands.use import predict, sample, score
 from hstree_cli.options import UsageError, flag, option
 from hstree_cli.terminal import (
     BAD_INPUT,
@@ -34,32 +22,68 @@ from hstree_cli.terminal import (
     WRONG_USAGE,
     complain,
     limited_threads,
+    quiet,
     tracebacks,
 )
 
+#: Commands by the panel of the help page that lists them.
+PANELS = {
+    "Start here": (demo, compare, report),
+    "Build trees": (methods, vocab, build, check, stats, show, convert),
+    "Train": (evaluate, bootstrap, embed),
+    "Use a trained model": (predict, sample, score),
+}
+#: Ends of the help pages: each command has its lines.
+EXAMPLES = """
+hstree demo -o demo
+hstree compare corpus.txt -o which
+hstree compare corpus.txt huffman "gmm epsilon=0.4" mine.json flat kn5 -o which
+hstree compare corpus.txt approximations --seconds 240 -o survey
+hstree report which
+hstree report which --follow
+hstree methods
+hstree methods gmm
+hstree vocab builtin:python --min-count 5 -o vocab.tsv
+hstree build --method huffman builtin:python -o huffman.json
+hstree build --method "gmm epsilon=0.4 trees=4" vectors.npy
+hstree check huffman.json
+hstree stats huffman.json --json stats.json
+hstree show huffman.json --depth 3
+hstree show huffman.json --word the
+hstree convert huffman.json huffman.dot
+hstree convert linkage.npy tree.json --labels words.txt
+hstree evaluate huffman.json corpus.txt --save model
+hstree evaluate "sampled samples=500" corpus.txt --epochs 5
+hstree bootstrap corpus.txt "gmm epsilon=0.4" --rounds 2 -o rounds
+hstree bootstrap corpus.txt gmm "classes cluster_by=vectors" -o rounds
+hstree embed corpus.txt gmm.json -o vectors.vec
+hstree embed corpus.txt "negative samples=5" --model skipgram -o vectors.bin
+hstree predict model "the stock market" -k 5
+hstree predict model --with other --contexts lines.txt --json answers.json
+hstree sample model --words 50 --seed 1
+hstree score model other.txt
+hstree score model other.txt --per-word -o words.tsv
+"""
 
-def _without_metavars(params: list[Any]) -> list[Any]:
-    """Leave out the value "<bool>" that Typer shows for switches, which take none."""
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-    return params
 
-
-class Command(TyperCommand):
-    """A command whose help page shows switches without a value."""
+class _Switches:
+    """Help pages that show switches without the value "<bool>", which Typer gives them."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, those of ``--help`` among them."""
-        return _without_metavars(super().get_params(ctx))
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
 
-class Group(TyperGroup):
-    """The program, whose help page shows switches without a value."""
+class Command(_Switches, TyperCommand):
+    """A command of the program."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, those of ``--help`` among them."""
-        return _without_metavars(super().get_params(ctx))
+
+class Group(_Switches, TyperGroup):
+    """The program."""
 
 
 app = typer.Typer(
@@ -90,6 +114,7 @@ def hstree(
             "--threads", "Compute in at most this many threads; all cores by default.", "N", min=1
         ),
     ] = None,
+    quiet: Annotated[bool, option("--quiet -q", "Show no progress.")] = False,
     debug: Annotated[bool, option("--debug", "Print the traceback of an error, too.")] = False,
 ) -> None:
     """Find out which hierarchical-softmax tree to use, or which output layer without a tree.
@@ -98,86 +123,11 @@ def hstree(
     """
 
 
-#: Commands by the panel of the help page that lists them, each with the ends of its help page.
-PANELS: dict[str, tuple[tuple[Callable[..., Any], tuple[str, ...]], ...]] = {
-    "Start here": (
-        (demo, ("hstree demo -o demo",)),
-        (
-            compare,
-            (
-                "hstree compare corpus.txt -o which",
-                'hstree compare corpus.txt huffman "gmm epsilon=0.4" mine.json flat kn5 -o which',
-                "hstree compare corpus.txt approximations --seconds 240 -o survey",
-            ),
-        ),
-        (report, ("hstree report which", "hstree report which --follow")),
-    ),
-    "Build trees": (
-        (methods, ("hstree methods", "hstree methods gmm")),
-        (vocab, ("hstree vocab builtin:python --min-count 5 -o vocab.tsv",)),
-        (
-            build,
-            (
-                "hstree build --method huffman builtin:python -o huffman.json",
-                'hstree build --method "gmm epsilon=0.4 trees=4" vectors.npy',
-            ),
-        ),
-        (check, ("hstree check huffman.json",)),
-        (stats, ("hstree stats huffman.json --json stats.json",)),
-        (
-            show,
-            ("hstree show huffman.json --depth 3", "hstree show huffman.json --word the"),
-        ),
-        (
-            convert,
-            (
-                "hstree convert huffman.json huffman.dot",
-                "hstree convert linkage.npy tree.json --labels words.txt",
-            ),
-        ),
-    ),
-    "Train": (
-        (
-            evaluate,
-            (
-                "hstree evaluate huffman.json corpus.txt --save model",
-                'hstree evaluate "sampled samples=500" corpus.txt --epochs 5',
-            ),
-        ),
-        (
-            bootstrap,
-            (
-                'hstree bootstrap corpus.txt "gmm epsilon=0.4" --rounds 2 -o rounds',
-                'hstree bootstrap corpus.txt gmm "classes cluster_by=vectors" -o rounds',
-            ),
-        ),
-        (
-            embed,
-            (
-                "hstree embed corpus.txt gmm.json -o vectors.vec",
-                'hstree embed corpus.txt "negative samples=5" --model skipgram -o vectors.bin',
-            ),
-        ),
-    ),
-    "Use a trained model": (
-        (
-            predict,
-            (
-                'hstree predict model "the stock market" -k 5',
-                "hstree predict model --with other --contexts lines.txt --json answers.json",
-            ),
-        ),
-        (sample, ("hstree sample model --words 50 --seed 1",)),
-        (
-            score,
-            ("hstree score model other.txt", "hstree score model other.txt --per-word -o w.tsv"),
-        ),
-    ),
-}
 for _panel, _commands in PANELS.items():
-    for _command, _examples in _commands:
-        _title = f"[bold]Example{'s' * (len(_examples) > 1)}:[/bold]"
-        _epilog = "\n\n".join([_title, *_examples])
+    for _command in _commands:
+        _typed = [line for line in EXAMPLES.splitlines() if _command.__name__ in line.split()[1:2]]
+        _title = f"[bold]Example{'s' * (len(_typed) > 1)}:[/bold]"
+        _epilog = "\n\n".join([_title, *_typed])
         app.command(cls=Command, rich_help_panel=_panel, epilog=_epilog)(_command)
 
 #: Environment variable by which a shell asks for completions.
@@ -195,6 +145,7 @@ def exit_status(arguments: Sequence[str]) -> int:
             program.make_context("hstree", list(arguments) or ["--help"]) as context,
             tracebacks(context.params["debug"]),
             limited_threads(context.params["threads"]),
+            quiet(context.params["quiet"]),
         ):
             program.invoke(context)
         sys.stdout.flush()
@@ -233,14 +184,11 @@ def exit_status(arguments: Sequence[str]) -> int:
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 
 
-#: Options that are gone, and what to type instead.
-_GONE = {
+_ROWS = 'rows are arguments: `hstree compare CORPUS huffman "gmm epsilon=0.4" a.json kn5 -o DIR`'
+#: What to type instead of options that are gone, or that are somewhere else.
+INSTEAD = {
     "compare": {
-        **dict.fromkeys(
-            ("--method", "-m", "--layer", "--tree", "--baseline"),
-            'rows are arguments: `hstree compare CORPUS huffman "gmm epsilon=0.4" mine.json kn5 '
-            "-o DIR`",
-        ),
+        **dict.fromkeys(("--method", "-m", "--layer", "--tree", "--baseline"), _ROWS),
         "--equal-seconds": "--seconds S trains every row for the same time",
     },
     "evaluate": {
@@ -259,15 +207,18 @@ _GONE = {
 def _usage(error: Any) -> str:
     """Return the message of wrong usage, with what to type instead where that is known."""
     command = error.ctx.command_path if error.ctx else "hstree"
+    name = command.removeprefix("hstree ")
     typed = str(getattr(error, "option_name", ""))
     message = error.format_message().strip().rstrip(".")
-    if typed in ("--threads", "--debug"):
-        return f"{typed} goes before the command; see `hstree --help`"
+    if typed in ("--threads", "--debug", "--quiet", "-q"):
+        return f"{typed} goes before the command: `hstree {typed} {name} ...`"
     if type(error).__name__ == "NoSuchOption":
-        if instead := _GONE.get(command.removeprefix("hstree "), {}).get(typed):
+        if instead := INSTEAD.get(name, {}).get(typed):
             return f"no option {typed}: {instead}"
-        if command == "hstree build":
+        if name == "build":
             message += f'; options of a method go into its text: --method "gmm {typed[2:]}=..."'
+    if type(error).__name__ == "MissingParameter" and name == "build":
+        message += '; type --method huffman, say, or --method "gmm epsilon=0.4"'
     return f"{message}; see `{command} --help`"
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from hstree_cli import completions
-
 if TYPE_CHECKING:
     from hstree.experiments.results import Stop
 
@@ -22,6 +20,34 @@ ROW_HELP = (
     'A row: a builder ("gmm epsilon=0.4"), with a layer ("gmm + ngrams"), an output layer '
     '("sampled samples=500"), a tree file'
 )
+
+
+# Names that a shell completes
+
+
+def builder_names() -> list[str]:
+    """Return the names of builders."""
+    from hstree.builders.registry import BUILDERS
+
+    return BUILDERS.names()
+
+
+def model_names() -> list[str]:
+    """Return the names of models."""
+    from hstree.models import MODELS
+
+    return MODELS.names()
+
+
+def row_names() -> list[str]:
+    """Return the names of builders and output layers, and of sets of rows."""
+    from hstree.layers.registry import LAYERS
+
+    sets = ["kn5", "trees", "approximations"]
+    return list(dict.fromkeys([*builder_names(), *LAYERS.names(), *sets]))
+
+
+# Kinds of options
 
 
 def option(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
@@ -39,7 +65,8 @@ def argument(metavar: str, help: str, **more: Any) -> Any:
 
 
 def _training(flags: str, help: str, metavar: str, **more: Any) -> Any:
-    return option(flags, help, metavar, rich_help_panel="Training", show_default=False, **more)
+    more = {"show_default": False} | more
+    return option(flags, help, metavar, rich_help_panel="Training", **more)
 
 
 def _reading(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
@@ -55,19 +82,11 @@ With = Annotated[
     list[Path] | None,
     option("--with", "Another model, whose probabilities are averaged; repeatable.", "MODEL_DIR"),
 ]
-Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 Force = Annotated[bool, option("--force", "Replace existing files.")]
 Replace = Annotated[
     bool, option("--force", "Replace a comparison of another text, model or rule in DIR.")
 ]
 JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
-TrainSplitOnly = Annotated[
-    bool,
-    option(
-        "--train-split-only",
-        "Read only the lines of the corpus that `hstree evaluate` trains on: the first 80%.",
-    ),
-]
 
 # Reading a corpus
 
@@ -85,6 +104,12 @@ Lower = Annotated[bool, _reading("--lower", "Lower-case every word.")]
 VocabularyFile = Annotated[
     Path | None,
     _reading("--vocabulary", "Use the words of this file (lines of word<TAB>count).", "FILE"),
+]
+TrainSplitOnly = Annotated[
+    bool,
+    _reading(
+        "--train-split-only", "Read the lines that `hstree evaluate` trains on: the first 80%."
+    ),
 ]
 Valid = Annotated[str | None, _reading("--valid", "Validation corpus, not part of CORPUS.", "FILE")]
 Test = Annotated[str | None, _reading("--test", "Test corpus, not part of CORPUS.", "FILE")]
@@ -111,12 +136,12 @@ def _check_seed(seed: int) -> int:
 Seed = Annotated[int, option("--seed", "Random seed.", "S", callback=_check_seed)]
 Model = Annotated[
     str,
-    option(
+    _training(
         "--model",
         'Model to train, with its options, as in "cbow window=5".',
         "MODEL",
-        rich_help_panel="Training",
-        autocompletion=completions.models,
+        show_default=True,
+        autocompletion=model_names,
     ),
 ]
 Epochs = Annotated[int | None, _training("--epochs", "Train for at most N epochs.", "N", min=0)]
@@ -148,26 +173,37 @@ def flag(name: str) -> str:
     return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
 
 
+def words_of_row(text: str) -> list[str]:
+    """Return the words of a typed name with its options; refuse options spelled as flags."""
+    from hstree._options import refuse_flags
+    from hstree.errors import OptionError
+
+    try:
+        tokens = shlex.split(text)
+    except ValueError as error:
+        raise OptionError(f"{text!r} cannot be read: {str(error).lower()}") from error
+    refuse_flags(text, tokens)
+    return tokens or [""]
+
+
 def model_options(model: str, **typed: Any) -> dict[str, Any]:
     """Return the options of `hstree.models.new_model` from ``--model`` and plain options.
 
     Those that are None were not typed. Raises OptionError for one that the model does not have.
     """
-    from hstree._options import parse_options, refuse_flags
+    from hstree._options import parse_options
     from hstree.errors import OptionError
     from hstree.models import MODELS
 
-    name, *pairs = shlex.split(model) or [""]
-    refuse_flags(model, [name, *pairs])
-    kind = MODELS.get(name)
-    values = parse_options(name, kind.options, pairs)
-    known = {option.name for option in kind.options}
-    for option, value in typed.items():
+    name, *pairs = words_of_row(model)
+    known = MODELS.get(name).options
+    values = parse_options(name, known, pairs)
+    for key, value in typed.items():
         if value is None:
             continue
-        if option not in known:
-            raise OptionError(f"the model {name} has no option {flag(option)}; leave it out")
-        values[option] = value
+        if all(option.name != key for option in known):
+            raise OptionError(f"the model {name} has no option {flag(key)}; leave it out")
+        values[key] = value
     return {"model": name, **values}
 
 
@@ -184,31 +220,7 @@ def stopping_rule(
         if value is not None and not 0 < value < 1e9:
             raise OptionError(f"{name} is {value:g}; it must be above 0")
     if epochs is not None:
-        return results.Epochs(epochs)
+        return results.Epochs(epochs=epochs)
     if seconds is not None:
         return results.Seconds(seconds=seconds)
     return None if minutes is None else results.Halving(minutes=minutes)
-
-
-def builder_of(method: str, seed: int) -> tuple[Any, dict[str, Any]]:
-    """Return the builder and the values of its options that ``--method`` spells.
-
-    Raises OptionError when there is none of the name, or an option cannot have its value.
-    """
-    from hstree._options import parse_options, refuse_flags
-    from hstree.builders import builder
-    from hstree.errors import OptionError
-
-    tokens = shlex.split(method)
-    refuse_flags(method, tokens)
-    name, *pairs = tokens or [""]
-    if "+" in pairs:
-        raise OptionError(
-            f"{method!r} names a layer, too, and a tree has none; `hstree compare CORPUS "
-            f"{method!r} -o DIR` trains with it"
-        )
-    chosen = builder(name)
-    options = parse_options(name, chosen.options, pairs)
-    if any(option.name == "random_state" for option in chosen.options):
-        options.setdefault("random_state", seed)
-    return chosen, options

@@ -1,7 +1,7 @@
 """Outputs of commands: checked before the work, written before anything is printed.
 
-No output is, lies inside or contains anything that the command reads (`check_apart`), and none
-replaces another output.
+A command says in one call of `check_outputs` what it reads and what it writes: no output is, lies
+inside or contains anything that is read, and none replaces another output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -55,69 +55,43 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
         raise typer.Exit(BAD_INPUT)
 
 
-def check_file(
-    path: Path | None,
-    option: str,
-    endings: tuple[str, ...] = (),
-    *,
-    force: bool = True,
-    reads: Iterable[object] = (),
-    beside: Iterable[Path | None] = (),
-) -> None:
-    """Refuse a path where no file can be written, or where one must not be replaced.
+class Output(NamedTuple):
+    """A file that a command writes, or a folder, by the option that names it."""
 
-    `option` names the path in messages, `endings` are those that the file may have (empty for
-    any), `reads` is what the command reads (as for `check_apart`), `beside` has its other outputs.
+    option: str
+    path: Path | None  #: None where the option was not typed
+    endings: tuple[str, ...] = ()  #: that the file's name may have; empty for any
+    holds: tuple[str, ...] | None = None  #: names written into a folder; None for a file
+
+
+def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True) -> None:
+    """Refuse outputs that cannot be written, must not be replaced, or are not apart.
+
+    `reads` is all that the command reads, as for `check_apart`. Without `force` nothing that is
+    there is replaced.
     """
-    from hstree._files import resolved
     from hstree.errors import FileFormatError, OptionError
 
-    if path is None:
-        return
-    if endings and not path.name.endswith(endings):
-        raise OptionError(f"{option} {path}: the file's name must end in {' or '.join(endings)}")
-    if path.is_dir():
-        raise FileFormatError(f"{option} {path} is a folder; name a file in it")
-    check_apart(path, option, [*reads, *beside])
-    if path.exists() and not force:
-        raise FileFormatError(
-            f"{path} exists; add --force to replace it, or choose another place with {option}"
-        )
-    _check_writable(resolved(path).parent, path, option)
-
-
-def check_folder(
-    path: Path | None,
-    option: str,
-    names: Iterable[str] = (),
-    *,
-    force: bool = True,
-    reads: Iterable[object] = (),
-    beside: Iterable[Path | None] = (),
-) -> None:
-    """Refuse a path where no folder can be made, or where files must not be replaced.
-
-    `names` are the files and folders that are written into it, of which none may be an output
-    `beside` it; the rest is as for `check_file`.
-    """
-    from hstree.errors import FileFormatError
-
-    if path is None:
-        return
     reads = list(reads)
-    check_apart(path, option, reads)
-    targets = [path / name for name in names]
-    for target in targets:
-        check_apart(target, option, [*reads, *beside])
-    existing = next((target for target in targets if target.exists()), None)
-    if existing is not None and not force:
-        raise FileFormatError(
-            f"{existing} exists; add --force to replace it, or choose another place with {option}"
-        )
-    nearest = path
-    while not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    _check_writable(nearest, path, option)
+    taken = list(reads)  # and what outputs before this one write
+    for option, path, endings, holds in outputs:
+        if path is None:
+            continue
+        if endings and not path.name.endswith(endings):
+            raise OptionError(f"{option} {path}: its name must end in {' or '.join(endings)}")
+        if holds is None and path.is_dir():
+            raise FileFormatError(f"{option} {path} is a folder; name a file in it")
+        check_apart(path, option, reads)
+        targets = [path, *_companions(path)] if holds is None else [path / name for name in holds]
+        for target in targets:
+            check_apart(target, option, taken)
+            if target.exists() and not force:
+                raise FileFormatError(
+                    f"{target} exists; add --force to replace it, or choose another place with "
+                    f"{option}"
+                )
+        taken += targets
+        _check_writable(path, option, is_folder=holds is not None)
 
 
 def check_apart(output: Path, option: str, reads: Iterable[object]) -> None:
@@ -183,11 +157,16 @@ def _companions(path: Path) -> list[Path]:
     return [labels_path(path)] if path.suffix == ".npy" else []
 
 
-def _check_writable(folder: Path, path: Path, option: str) -> None:
+def _check_writable(path: Path, option: str, *, is_folder: bool) -> None:
+    """Refuse a path where no file can be written, or no folder made."""
+    from hstree._files import resolved
     from hstree.errors import FileFormatError
 
+    nearest = path if is_folder else resolved(path).parent
+    while is_folder and not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
     try:
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise FileFormatError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -15,7 +16,6 @@ from hstree.training.trainer import table_of
 from hstree.tree.statistics import code_length_line
 from hstree_cli.tables import (
     Facts,
-    count,
     facts,
     figure,
     narrow,
@@ -53,7 +53,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
     for name, value in scored:
         filled.add_row(name, figure(value))
     say(filled)
-    rows: Facts = [("row", row.name), *_tree_facts(row), ("parameters", count(row.parameters))]
+    rows: Facts = [("row", row.name), *_tree_facts(row), ("parameters", f"{row.parameters:,}")]
     if (log_z := row.log_normaliser) is not None:
         rows.append(("ln Z", f"{figure(log_z.mean, 3)} ± {figure(log_z.sd, 3)} on the test split"))
     ended = "interrupted" if evaluation.interrupted else _ended(epochs, comparison)
@@ -100,8 +100,8 @@ def _steps(row: RowResult) -> Facts:
 # Comparisons
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Print the results of `hstree compare`: the table, what it depends on, and the answer."""
+def print_comparison(comparison: Comparison, page: Path) -> None:
+    """Print the table of a comparison, what it depends on, its page, and the answer."""
     say(comparison_table(comparison))
     rows = comparison.rows
     limited = [row.name for row in rows if row.at_epoch_limit]
@@ -116,13 +116,13 @@ def print_comparison(comparison: Comparison) -> None:
         )
     if blocks is not None and blocks < FEWEST:
         lines.append(
-            ("ratios", f"no interval: fewer than {FEWEST} blocks of {count(BLOCK)} tokens")
+            ("ratios", f"no interval: fewer than {FEWEST} blocks of {BLOCK:,} tokens")
         )
     elif blocks is not None:
-        over = f"{CONFIDENCE:.0%} interval over {count(blocks)} blocks of test tokens"
+        over = f"{CONFIDENCE:.0%} interval over {blocks:,} blocks of test tokens"
         lines.append(("ratios", f"of test perplexities, with their {over}"))
     lines += [("read before", sentence) for sentence in comparison.read_before()]
-    say(facts([*lines, *_conditions(comparison)]))
+    say(facts([*lines, *_conditions(comparison), ("page", f"{page}: open it in a browser")]))
     say(f"\n{answer(comparison)}")
 
 
@@ -183,7 +183,7 @@ def _conditions(comparison: Comparison) -> Facts:
     return [
         ("perplexity", f"of each {comparison.predicts}, <eos> and <unk> included"),
         ("text", ", ".join(sorted(sources))),
-        ("tokens", ", ".join(f"{split} {count(n)}" for split, n in tokens.items())),
+        ("tokens", ", ".join(f"{split} {n:,}" for split, n in tokens.items())),
         ("out of vocabulary", shares),
         ("vocabulary", vocabulary_line(words.size, words.sha256)),
         ("model", model),

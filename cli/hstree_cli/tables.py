@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -37,31 +36,9 @@ def figure(value: float | None, digits: int = 2) -> str:
     return figure(value, digits)
 
 
-def short_figure(value: float | None) -> str:
-    """Return a number with one decimal place, and none from 1,000 on."""
-    return figure(value, 1 if (value or 0) < 1000 else 0)
-
-
 def count(value: int) -> str:
     """Return a whole number with its thousands separated."""
     return f"{value:,}"
-
-
-def counted(value: int, one: str) -> str:
-    """Return a whole number and its noun: "1 word", "2,000 words"."""
-    from hstree._text import plural
-
-    return plural(value, one)
-
-
-def compact(value: int | None) -> str:
-    """Return a whole number in three digits: 51.6k, 2.01M."""
-    if value is None:
-        return "-"
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= size:
-            return f"{value / size:#.3g}".rstrip(".") + unit
-    return str(value)
 
 
 def percent(part: float, whole: float) -> str:
@@ -99,32 +76,28 @@ class WholeTable(Table):
     def _parts(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         """Yield tables of the first column, whose words stay whole, and as many others as fit."""
         first, *rest = self.columns
+        width = options.max_width
         widths = {id(column): _least_width(column, console, options) for column in rest}
+
+        def least(part: Table) -> int:
+            return Measurement.get(console, _any_width(options), part).minimum
+
         while rest:
             shown = len(rest)
-            part = self._with_columns(first, rest, widths)
-            while (
-                shown > 1
-                and Measurement.get(console, _any_width(options), part).minimum > options.max_width
-            ):
+            while shown > 1 and least(self._with([first, *rest[:shown]], widths)) > width:
                 shown -= 1
-                part = self._with_columns(first, rest[:shown], widths)
-            yield part
+            yield self._with([first, *rest[:shown]], widths)
             rest = rest[shown:]
 
-    def _with_columns(
-        self, first: Column, others: Sequence[Column], widths: Mapping[int, int]
-    ) -> Table:
-        """Return a table of some columns, the others than the first with these widths."""
+    def _with(self, columns: Sequence[Column], widths: Mapping[int, int]) -> Table:
+        """Return a table of some columns, of these widths but for the first."""
         part = Table(box=self.box, pad_edge=self.pad_edge, collapse_padding=self.collapse_padding)
-        for column in (first, *others):
+        for column in columns:
+            width = widths.get(id(column))
             part.add_column(
-                column.header,
-                justify=column.justify,
-                overflow=column.overflow,
-                width=widths.get(id(column)),
+                column.header, justify=column.justify, overflow=column.overflow, width=width
             )
-        cells = zip(*(column.cells for column in (first, *others)), strict=True)
+        cells = zip(*(column.cells for column in columns), strict=True)
         for row, values in zip(self.rows, cells, strict=True):
             part.add_row(*values, style=row.style)
         return part
@@ -157,11 +130,6 @@ def narrow(filled: Table, *columns: str) -> Table:
     for column in filled.columns:
         column.no_wrap = column.header in columns
     return filled
-
-
-def bold_if(is_answer: bool) -> str | None:
-    """Return the style of a table's row: bold for the answer's."""
-    return "bold" if is_answer else None
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -201,7 +169,7 @@ def corpus_facts(corpus: Corpus) -> Facts:
 
 def vocabulary_line(size: int, sha256: str) -> str:
     """Return the size and the hash of a vocabulary."""
-    return f"{counted(size, 'word')}, sha256 {sha256[:16]}"
+    return f"{size:,} words, sha256 {sha256[:16]}"
 
 
 # Trees
@@ -210,22 +178,32 @@ def vocabulary_line(size: int, sha256: str) -> str:
 def input_facts(tree: Tree) -> Facts:
     """Return what a tree's file records about its builder and input."""
     rows: Facts = []
-    options = tree.meta.get("options")
-    if isinstance(options, dict):
-        values = [f"{name} {value}" for name, value in options.items() if value is not None]
-        rows += [("options", ", ".join(values))] if values else []
-    if isinstance(reached := tree.meta.get("max_codes_reached"), int) and reached:
-        words = counted(reached, "word")
-        rows.append(("bounded", f"{words} would have more codes but for max_codes"))
-    for key, facts_of in (("classes", _class_facts), ("coverage", _wordnet_facts)):
-        # Another package's builder may use the same name for something else.
-        with suppress(TypeError, ValueError, LookupError, AttributeError):
-            rows += facts_of(tree.meta[key])
+    for key, value in tree.meta.items():
+        if key not in ("method", "input", "hstree") and (text := _recorded(value)):
+            rows.append((key.replace("_", " "), text))
     source = tree.meta.get("input")
     if isinstance(source, dict):
         rows.append(("built from", _input(source)))
-        rows += _vector_facts(source)
+        if isinstance(without := source.get("words_without_vector"), int):
+            tokens = source.get("tokens_without_vector")
+            share = f", {tokens:.2%} of the tokens" if isinstance(tokens, float) else ""
+            text = f"{without:,} words{share}, in a separate Huffman tree"
+            rows.append(("without vector", text))
     return rows
+
+
+def _recorded(value: object, depth: int = 0) -> str:
+    """Return a recorded value on one line: "number=4, by=exchange"; only the ends of long lists."""
+    if isinstance(value, Mapping) and depth < 3:
+        parts = [(key, _recorded(one, depth + 1)) for key, one in value.items()]
+        return ", ".join(f"{key}={text}" for key, text in parts if text)
+    if isinstance(value, list) and value and depth:
+        return " to ".join(_recorded(one, 3) for one in dict.fromkeys([value[0], value[-1]]))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return count(value)
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return str(value) if isinstance(value, str | bool) else ""
 
 
 def _input(source: Json) -> str:
@@ -236,51 +214,3 @@ def _input(source: Json) -> str:
         case [int(first), int(last)]:
             return f"{name}, lines {count(first + 1)} to {count(last)}"
     return name
-
-
-def _vector_facts(source: Json) -> Facts:
-    """Return how many words had no vector, and their share of the tokens."""
-    without, tokens = source.get("words_without_vector"), source.get("tokens_without_vector")
-    if not isinstance(without, int):
-        return []
-    of_tokens = f", {100 * tokens:.2f}% of the tokens" if isinstance(tokens, float) else ""
-    words = counted(without, "word")
-    return [("without vector", f"{words}{of_tokens}, in a separate Huffman tree")]
-
-
-def _class_facts(classes: Json) -> Facts:
-    """Return the number of word classes, how they were made, and their bigram perplexity."""
-    number = f"{count(classes['number'])}, by {classes['by']}"
-    if head := classes.get("head"):
-        number += f", beside a head of {counted(head, 'word')}"
-    if listed := classes.get("short_list"):
-        number += f", beside {counted(listed, 'listed word')}"
-    rows = [("classes", number)]
-    if perplexity := classes.get("bigram_perplexity"):
-        text = f"perplexity {figure(perplexity, 1)}"
-        if sweeps := classes.get("perplexity_by_sweep"):
-            text += f", from {figure(sweeps[0], 1)} in {counted(len(sweeps) - 1, 'sweep')}"
-        rows.append(("class bigrams", text))
-    for key, what in (("words_without_vector", "vector"), ("words_without_class", "class")):
-        if without := classes.get(key):
-            rows.append((f"without {what}", counted(without, "word")))
-    return rows
-
-
-_PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adjective", "r": "adverb"}
-
-
-def _wordnet_facts(coverage: Json) -> Facts:
-    """Return how many words WordNet has, their parts of speech, and the edges removed."""
-    tokens = coverage["tokens_in_wordnet"]
-    of_tokens = "" if tokens is None else f", {100 * tokens:.2f}% of the tokens"
-    by_pos = coverage["by_part_of_speech"].items()
-    n = {key: count(value) for key, value in coverage.items() if isinstance(value, int)}
-    return [
-        ("in WordNet", f"{n['words_in_wordnet']} of {n['words']} words{of_tokens}"),
-        ("as", ", ".join(counted(m, _PARTS_OF_SPEECH.get(pos, pos)) for pos, m in by_pos)),
-        ("lemmatised", f"{counted(coverage['lemmatised'], 'word')}, found by another form"),
-        ("several senses", counted(coverage["multi_sense"], "word")),
-        ("unused", counted(coverage["senses_unused"], "sense")),
-        ("is-a edges", f"{n['edges']} among {n['synsets']} synsets, of which {n['edges_cut']} cut"),
-    ]

@@ -11,7 +11,10 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
@@ -21,6 +24,8 @@ BAD_INPUT = 1
 WRONG_USAGE = 2
 #: Ctrl-C or SIGTERM.
 INTERRUPTED = 130
+
+_is_quiet = ContextVar("hstree quiet", default=False)
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -111,24 +116,19 @@ def say(result: RenderableType) -> None:
 
 
 @contextmanager
-def showing_progress(quiet: bool = False) -> Iterator[None]:
-    """Show the library's progress while the body runs: bars on a terminal, else lines.
-
-    Also say so when Ctrl-C waits for the end of a long step of a training.
-    """
-    from hstree.training.interrupts import telling
-
-    with telling(_say_that_it_waits), _shown(quiet):
+def quiet(wanted: bool) -> Iterator[None]:
+    """Show no progress while the body runs, if `wanted`."""
+    token = _is_quiet.set(wanted)
+    try:
         yield
-
-
-def _say_that_it_waits() -> None:
-    warn("interrupted: the training ends after the batch that is being computed")
+    finally:
+        _is_quiet.reset(token)
 
 
 @contextmanager
-def _shown(quiet: bool) -> Iterator[None]:
-    if quiet:
+def showing_progress(wanted: bool = True) -> Iterator[None]:
+    """Show the library's progress while the body runs, unless in `quiet`: bars, or lines."""
+    if _is_quiet.get() or not wanted:
         yield
         return
     from hstree._displays import new_display
@@ -136,3 +136,27 @@ def _shown(quiet: bool) -> Iterator[None]:
 
     with shown_by(new_display(Output(stderr=True))):
         yield
+
+
+@contextmanager
+def showing_training() -> Iterator[None]:
+    """Show progress; say so, too, when Ctrl-C waits for the end of a long step of a training."""
+    from hstree.training.interrupts import telling
+
+    text = "interrupted: the training ends after the batch that is being computed"
+    with telling(lambda: warn(text)), showing_progress():
+        yield
+
+
+@contextmanager
+def going_on_in(folder: Path) -> Iterator[None]:
+    """Train in a folder from which the same command goes on after Ctrl-C."""
+    try:
+        with showing_training():
+            yield
+    except KeyboardInterrupt:
+        complain(
+            f"interrupted; every finished run is kept in {folder}, and the same command goes on "
+            "from there"
+        )
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,364 @@
+"""Commands that build trees: methods, vocab, build, check, stats, show and convert."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from hstree_cli import options as opt
+from hstree_cli.options import argument, option
+from hstree_cli.outputs import Output, check_outputs, files_named, written
+from hstree_cli.tables import corpus_facts, facts, input_facts, origin
+from hstree_cli.terminal import BAD_INPUT, complain, say, showing_progress, warn
+
+if TYPE_CHECKING:
+    from hstree._options import Option
+    from hstree.builders import Builder, BuilderInput
+    from hstree.data.vocabulary import Vocabulary
+
+
+# What there is
+
+
+def _kinds() -> dict[str, Any]:
+    """Return the registries of builders, layers and models under their titles."""
+    from hstree.builders.registry import BUILDERS
+    from hstree.layers import LAYERS
+    from hstree.models import MODELS
+
+    return {"Builders of trees": BUILDERS, "Output layers": LAYERS, "Models (--model)": MODELS}
+
+
+def _all_names() -> list[str]:
+    return list(dict.fromkeys([*opt.row_names(), *opt.model_names()]))
+
+
+def methods(
+    names: Annotated[
+        list[str] | None,
+        argument("NAME", "What to describe in full.", autocompletion=_all_names),
+    ] = None,
+) -> None:
+    """List builders, output layers, models and n-gram models; describe some with all options.
+
+    A row is a builder, a builder with a layer over its tree ("gmm + ngrams"), an
+    output layer over words, or an n-gram model. Options follow as key=value.
+    """
+    from hstree._options import suggestion
+    from hstree.errors import OptionError
+
+    kinds = _kinds()
+    for name in names or ():
+        known = [(title, kind) for title, kind in kinds.items() if name in kind.names()]
+        if not known:
+            hint = suggestion(name, _all_names())
+            raise OptionError(f"there is no {name!r}; {hint}`hstree methods` lists all")
+        for title, kind in known:
+            say(_description(title, kind.get(name)))
+    if names:
+        return
+    for title, kind in kinds.items():
+        say(f"\n{title}")
+        say(facts([(f"  {name}", one.summary) for name, one in kind.all().items()]))
+    say("\nN-gram models")
+    say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are rows.")]))
+    for kind in kinds.values():
+        for reason in kind.broken().values():
+            warn(reason)
+
+
+def _description(title: str, record: Any) -> RenderableType:
+    """Return the summary, the source and the options of a builder, a layer or a model."""
+    from hstree.data.vocabulary import Vocabulary
+    from hstree.tree import Tree
+
+    takes = getattr(record, "takes_text", "")
+    if not takes and hasattr(record, "takes"):
+        takes = {Tree: "a tree", Vocabulary: "the words of a corpus"}[record.takes]
+    source = getattr(record, "references", "")
+    provider = "" if record.package == "hstree" else f", from {record.package}"
+    lines = [
+        (2, record.summary),
+        *([(2, f"Takes {takes}.")] if takes else []),
+        *([(2, f"Source: {source}")] if source else []),
+    ]
+    for one in record.options:
+        lines += [(4, _usage(one)), (8, one.help)]
+    heading = Text.assemble((record.name, "bold"), f"  {title}{provider}")
+    return Group(heading, *(Padding(Text(text), (0, 0, 0, left)) for left, text in lines), "")
+
+
+def _usage(option: Option) -> str:
+    """Return how an option is typed: with its default, and what it may be."""
+    return f"{option.name}={option.spelled(option.default)}  ({option.expected})"
+
+
+# Building
+
+
+def vocab(
+    corpus: opt.CorpusName,
+    output: Annotated[Path, option("--output -o", "The vocabulary file.", "FILE")] = Path(
+        "vocab.tsv"
+    ),
+    *,
+    force: opt.Force = False, train_split_only: opt.TrainSplitOnly = False,
+    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, lower: opt.Lower = False,
+    vocabulary: opt.VocabularyFile = None,
+) -> None:  # fmt: skip
+    """Count the words of a corpus into a file of word<TAB>count lines.
+
+    With --vocabulary, the words of that file are counted, in its order. The
+    first line of the new file records the text and its lines, so that later
+    commands notice test lines among them.
+    """
+    from hstree.data.corpus import Corpus
+    from hstree_cli.inputs import read_vocabulary, training_split
+
+    check_outputs(Output("-o", output), reads=[corpus, vocabulary], force=force)
+    choice = opt.selection(min_count, max_size)
+    with showing_progress():
+        words = read_vocabulary(vocabulary, **choice)
+        text = Corpus.read(corpus, vocabulary=words, lower=lower, **choice)
+        if train_split_only:
+            text = training_split(text, words, choice)
+        text.counted_vocabulary().save(output)
+    say(facts([*corpus_facts(text), ("written", str(output))]))
+
+
+def build(
+    input: Annotated[
+        str,
+        argument(
+            "INPUT",
+            "A corpus, a vocabulary (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), "
+            "as the method needs.",
+        ),
+    ],
+    *,
+    method: Annotated[
+        str,
+        option(
+            "--method -m",
+            'Method with its options, as in "gmm epsilon=0.4"; `hstree methods` lists them.',
+            "METHOD",
+            autocompletion=opt.builder_names,
+        ),
+    ],
+    output: Annotated[
+        Path, option("--output -o", "The tree: .json, .json.gz or .npz.", "FILE")
+    ] = Path("tree.json"),
+    force: opt.Force = False,
+    seed: opt.Seed = 0,
+    labels: Annotated[
+        Path | None, option("--labels", "Words of the rows of a .npy, one per line.", "FILE")
+    ] = None,
+    train_split_only: opt.TrainSplitOnly = False,
+    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, lower: opt.Lower = False,
+    vocabulary: opt.VocabularyFile = None,
+) -> None:  # fmt: skip
+    """Build a tree.
+
+    `hstree methods gmm` shows the options of a method. With vectors, --vocabulary
+    gives the words of the tree; those that have no vector go into a separate Huffman
+    tree beside the rest.
+    """
+    import hstree
+    from hstree.data.corpus import Corpus
+    from hstree.data.vectors import WordVectors
+    from hstree.data.vocabulary import EOS
+    from hstree.tree.files import ENDINGS
+    from hstree_cli.inputs import read_vocabulary
+
+    chosen, options = _builder_of(method, seed)
+    reads = [input, vocabulary, labels, *files_named(options)]
+    check_outputs(Output("-o", output, ENDINGS), reads=reads, force=force)
+    reading = opt.selection(min_count, max_size)
+    with showing_progress():
+        words = read_vocabulary(vocabulary, **reading)
+        only_train = {"train_split_only": train_split_only}
+        opened = _open(input, chosen, words, labels, {**reading, "lower": lower}, **only_train)
+        tree = hstree.build(chosen.name, opened, vocabulary=words, **options)
+        tree.save(output)
+    rows = [*tree.stats().facts(), *input_facts(tree)]
+    if isinstance(opened, Corpus):
+        rows.append(("text", origin(opened)))
+    if getattr(opened, "named_by_index", False):
+        rows.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
+    say(facts([*rows, ("written", str(output))]))
+    if isinstance(opened, WordVectors) and EOS not in tree.labels:
+        inputs = [input, "--vocabulary"] if chosen.takes is WordVectors else []
+        typed = ["hstree", "build", "--method", method, *inputs, "vocab.tsv", "-o", str(output)]
+        warn(
+            f"these vectors have no {EOS}, which ends every line of a text; to train on this tree, "
+            "build it over the words of the text: `hstree vocab CORPUS --train-split-only -o "
+            f"vocab.tsv`, then `{shlex.join([*typed, '--force'])}`"
+        )
+
+
+def _builder_of(method: str, seed: int) -> tuple[Builder, dict[str, Any]]:
+    """Return the builder and the values of its options that ``--method`` spells.
+
+    Raises OptionError when there is none of the name, or an option cannot have its value.
+    """
+    from hstree._options import parse_options
+    from hstree.builders import builder
+    from hstree.errors import OptionError
+
+    name, *pairs = opt.words_of_row(method)
+    if "+" in pairs:
+        typed = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])
+        raise OptionError(
+            f"{method!r} names a layer, too, and a tree has none; `{typed}` trains with it"
+        )
+    chosen = builder(name)
+    options = parse_options(name, chosen.options, pairs)
+    if any(option.name == "random_state" for option in chosen.options):
+        options.setdefault("random_state", seed)
+    return chosen, options
+
+
+def _open(
+    source: str,
+    method: Builder,
+    words: Vocabulary | None,
+    labels: Path | None,
+    reading: dict[str, Any],
+    *,
+    train_split_only: bool,
+) -> BuilderInput:
+    """Open the input; refuse options that are for another kind of input."""
+    from hstree.builders import open_input
+    from hstree.data.corpus import Corpus
+    from hstree.data.vectors import WordVectors
+    from hstree_cli.inputs import refuse_options, training_split
+
+    opened = open_input(source, method, vocabulary=words, labels=labels, **reading)
+    if not isinstance(opened, WordVectors):
+        refuse_options(f"for vectors, and {source} holds none", labels=labels)
+    if not isinstance(opened, Corpus):
+        refuse_options(
+            f"for a corpus, and {source} is none", **reading, train_split_only=train_split_only
+        )
+        return opened
+    choice = {name: value for name, value in reading.items() if name != "lower"}
+    return training_split(opened, words, choice) if train_split_only else opened
+
+
+# Looking at trees
+
+
+def check(tree: opt.TreeFile) -> None:
+    """Check a tree file; name every rule of the format that it breaks, one per line.
+
+    Print the Kraft sum of the codes of a valid tree; it is 1.
+    """
+    from hstree.tree import Codes, Tree
+    from hstree.tree.files import read_content
+
+    with showing_progress():
+        content = read_content(tree)
+        broken = content.broken_rules()
+        kraft = None if broken else Codes(Tree.from_content(content), cache_limit=0).kraft_sum()
+    for rule in broken:
+        complain(f"{tree}: {rule}")
+    if broken:
+        raise typer.Exit(BAD_INPUT)
+    say(f"{tree}: every rule kept\nKraft sum of the codes: {kraft!r}")
+
+
+def stats(tree: opt.TreeFile, json: opt.JsonFile = None) -> None:
+    """Print a tree's size, code lengths and cost."""
+    from hstree._files import write_json
+    from hstree.tree import load
+
+    check_outputs(Output("--json", json), reads=[tree])
+    with showing_progress():
+        loaded = load(tree)
+        statistics = loaded.stats()
+    with written((json, lambda path: write_json(path, {"tree": statistics.as_dict()}))):
+        say(facts([*statistics.facts(), *input_facts(loaded)]))
+
+
+def show(
+    tree: opt.TreeFile,
+    word: Annotated[str | None, option("--word", "Show the codes of this word.", "W")] = None,
+    depth: Annotated[
+        int | None,
+        option(
+            "--depth", "Number of decisions from the root (default: 3; with --word 40).", "D", min=1
+        ),
+    ] = None,
+) -> None:
+    """Draw the top of a tree, or the codes of a word.
+
+    Each branch has its share of the counts, its leaves and its most frequent words.
+    """
+    from hstree.tree import load
+    from hstree.tree.branches import Branches
+    from hstree_cli.tree_drawing import draw_codes, draw_top, label_id
+
+    with showing_progress():
+        branches = Branches(load(tree))
+        if word is None:
+            views = [draw_top(branches, depth or 3)]
+        else:
+            views = list(draw_codes(branches, label_id(branches.tree, word), depth or 40))
+    for view in views:
+        say(view)
+
+
+def convert(
+    ctx: typer.Context,
+    source: Annotated[Path, argument("IN", "A tree in any format.")],
+    target: Annotated[Path, argument("OUT", "The converted tree.")],
+    from_: Annotated[
+        str | None, option("--from", "Input format (default: from the extension).", "FORMAT")
+    ] = None,
+    to: Annotated[
+        str | None, option("--to", "Output format (default: from the extension).", "FORMAT")
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        option(
+            "--labels",
+            "Labels of a linkage or a napkinXC tree: lines of word or word<TAB>count.",
+            "FILE",
+        ),
+    ] = None,
+    force: opt.Force = False,
+) -> None:
+    """Convert a tree to another format, or to a tree file.
+
+    Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
+    graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
+    (.napkinxc), linkage (.npy), nested (.nested.json). All except dot and newick
+    can be read. What OUT cannot hold is refused, or named as not kept.
+    """
+    from hstree import formats
+    from hstree_cli.inputs import refuse_swapped
+
+    refuse_swapped(ctx, source, target, Path.exists)
+    read_as, written_as = formats.format_of(source, from_), formats.format_of(target, to)
+    files, reads = written_as.files(target), [*read_as.files(source), labels]
+    for path in files:
+        check_outputs(Output("OUT", path), reads=reads, force=force)
+    with showing_progress():
+        tree = formats.read(source, read_as.name, labels=labels)
+        formats.write(tree, target, written_as.name)
+    rows = [
+        ("read", f"{source} ({read_as.name})"),
+        ("written", f"{', '.join(map(str, files))} ({written_as.name})"),
+        ("labels", f"{tree.n_labels:,}"),
+        ("nodes", f"{tree.n_nodes:,}"),
+        ("sha256", tree.sha256),
+    ]
+    if losses := written_as.losses(tree):
+        rows.append(("not kept", ", ".join(losses)))
+    say(facts(rows))

@@ -1,0 +1,283 @@
+"""Commands that use a trained model, or several: predict, sample and score."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from hstree_cli import options as opt
+from hstree_cli.options import argument, option
+from hstree_cli.outputs import Output, check_outputs, written
+from hstree_cli.tables import facts, figure, percent, shortened, table, vocabulary_line
+from hstree_cli.terminal import printable, say, showing_progress, warn
+
+if TYPE_CHECKING:
+    from hstree._typing import Bool, Float64
+    from hstree.data.corpus import Corpus
+    from hstree.models import Ensemble, Model
+
+#: The words of a context, and the most probable next words with their probabilities.
+Answer = tuple[list[str], list[tuple[str, float]]]
+
+#: Contexts per batch, and words that are printed at once.
+BATCH, LINES = 256, 10_000
+
+
+def predict(
+    ctx: typer.Context,
+    model: opt.ModelFolder,
+    context: Annotated[str | None, argument("TEXT", "The words before.")] = None,
+    k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
+    contexts: Annotated[
+        str | None, option("--contexts", "File of contexts, one per line; - for stdin.", "FILE")
+    ] = None,
+    also: opt.With = None,
+    json: opt.JsonFile = None,
+) -> None:
+    """Print the most probable next words, with their probabilities.
+
+    The search is exact with every tree and every other output layer. TEXT begins a
+    line; only its last words count if it is long. Type words as they are in the
+    corpus: in lower case if it is. With a cbow or skipgram model the answers are
+    words that occur near those of TEXT.
+    """
+    from hstree._files import write_json
+    from hstree_cli.inputs import check_model, load_models, read_contexts, words_of
+
+    if (context is None) == (contexts is None):
+        raise opt.UsageError("give a context, or a file of them with --contexts", ctx)
+    check_model(ctx, model, context)
+    check_outputs(Output("--json", json), reads=[contexts, model, *(also or ())])
+    with showing_progress(not sys.stdout.isatty()):
+        loaded = load_models(model, also)
+        title = "next word" if loaded.is_language_model else "word"
+        asked = iter([words_of(context)]) if context is not None else read_contexts(contexts or "-")
+        answers: Iterable[Answer] = _answers(loaded, asked, k)
+        if json is not None:
+            answers = list(answers)
+        with written((json, lambda path: write_json(path, _document(answers, k, loaded)))):
+            for words, predicted in answers:
+                say(_answer_table(words, predicted, title))
+
+
+def _answers(
+    model: Model[Any] | Ensemble, contexts: Iterator[list[str]], k: int
+) -> Iterator[Answer]:
+    """Yield each context with its most probable words, a batch at a time."""
+    from hstree_cli.inputs import warn_of_unknown
+
+    while batch := list(islice(contexts, BATCH)):
+        warn_of_unknown(batch, model.vocabulary)
+        yield from zip(batch, model.predict(batch, k), strict=True)
+
+
+def _answer_table(
+    words: list[str], predicted: list[tuple[str, float]], title: str
+) -> RenderableType:
+    filled = table(title, "probability", text=(title,))
+    for word, probability in predicted:
+        filled.add_row(shortened(word), f"{probability:.6f}")
+    context = " ".join(shortened(word) for word in words) or "(no word)"
+    return Group(Text(context, style="bold"), filled)
+
+
+def _document(answers: Iterable[Answer], k: int, model: Model[Any] | Ensemble) -> dict[str, Any]:
+    from hstree_cli.inputs import unknown_words
+
+    predictions = [
+        {
+            "context": words,
+            "unknown": unknown_words(words, model.vocabulary),
+            "words": [{"word": word, "probability": p} for word, p in predicted],
+        }
+        for words, predicted in answers
+    ]
+    return {"k": k, "predictions": predictions}
+
+
+def sample(
+    ctx: typer.Context,
+    model: opt.ModelFolder,
+    words: Annotated[
+        int,
+        option("--words", "Number of words to draw, ends of lines too.", "N", min=0, max=10**7),
+    ] = 50,
+    seed: opt.Seed = 0,
+    context: Annotated[str, option("--context", "Words to continue; not printed.", "TEXT")] = "",
+    also: opt.With = None,
+) -> None:
+    """Draw words from a model, each given the words before it, and print the text.
+
+    A drawn <eos> ends its line. Without --context the text begins a new line.
+    Control characters in words are printed escaped.
+    """
+    from hstree.data.vocabulary import EOS
+    from hstree.errors import OptionError
+    from hstree_cli.inputs import check_model, load_models, warn_of_unknown, words_of
+
+    check_model(ctx, model)
+    with showing_progress():
+        loaded: Any = load_models(model, also)
+        if not loaded.is_language_model:
+            raise OptionError(
+                f"{model} is a model {loaded.name}, which cannot write text; give a language model"
+            )
+        before = words_of(context)
+        warn_of_unknown([before], loaded.vocabulary)
+        drawn = loaded.sample(words, before, random_state=seed)
+    lines: list[list[str]] = [[]]
+    for word in drawn:
+        if word == EOS:
+            lines.append([])
+        else:
+            lines[-1].append(word)
+    typer.echo(printable("\n".join(map(" ".join, lines)), keep="\n"), nl=bool(lines[-1]))
+
+
+def score(
+    ctx: typer.Context,
+    model: opt.ModelFolder,
+    file: Annotated[str, argument("FILE", f"The text: {opt.CORPUS_KINDS}; - for stdin.")],
+    also: opt.With = None,
+    per_word: Annotated[
+        bool, option("--per-word", "Score each word instead of each line.")
+    ] = False,
+    output: Annotated[
+        Path | None, option("--output -o", "Write the lines to this file.", "OUT")
+    ] = None,
+    json: opt.JsonFile = None,
+) -> None:
+    """Print the natural log-probability of each line of a text, and a summary.
+
+    Lines are log-prob<TAB>words<TAB>OOV<TAB>text, the <eos> at the line's end
+    counted; with --per-word they are word<TAB>log-prob, and <TAB>OOV if the word is
+    not in the vocabulary and scored as <unk>. Contexts run over line ends.
+    Logarithms are natural: divide by 2.302585 for base 10, as in ARPA tools.
+    Control characters in words are printed escaped, but not in a file named by -o.
+    """
+    import numpy as np
+
+    from hstree._files import write_json
+    from hstree_cli.inputs import check_model, load_models, read_as
+
+    check_model(ctx, model, file)
+    reads = [file, model, *(also or ())]
+    check_outputs(Output("-o", output), Output("--json", json), reads=reads)
+    with showing_progress(), _named(file) as source:
+        loaded = load_models(model, also)
+        text = read_as(loaded.spec.labels, source)
+        if (seen := _read_before(loaded, text)) is not None:
+            warn(seen)
+        nlls, unknown = zip(*loaded.scored(text), strict=True)
+        results = {"predicts": loaded.predicts, **_totals(text, nlls, unknown)}
+        nll, oov = np.concatenate(nlls), np.concatenate(unknown)
+        lines = (_word_lines if per_word else _text_lines)(text, nll, oov)
+        with written(
+            (json, lambda path: write_json(path, results)),
+            (output, lambda path: _write_lines(path, lines)),
+        ):
+            if output is None:
+                sys.stdout.writelines(printable(line, keep="\t\n") for line in lines)
+            say(_summary(results))
+
+
+def _read_before(model: Any, text: Corpus) -> str | None:
+    """Name lines of the text that a model was trained on, or its tree built from."""
+    from hstree.data.splits import read_by_layer, read_by_training
+
+    for one in getattr(model, "models", [model]):
+        what = "vocabulary" if one.spec.tree is None else "tree"
+        read = read_by_training(one.texts, text)
+        if read := read or read_by_layer(one.spec.made_from, text, what=what):
+            return read
+    return None
+
+
+@contextmanager
+def _named(source: str) -> Iterator[str]:
+    """Copy standard input to a file while the body runs; it is read more than once."""
+    from hstree._files import temporary_folder
+
+    if source != "-":
+        yield source
+        return
+    with temporary_folder() as folder:
+        path = folder / "standard input"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield str(path)
+
+
+def _totals(text: Corpus, nlls: Sequence[Float64], oov: Sequence[Bool]) -> dict[str, Any]:
+    """Return the sums over the batches of a text, and the perplexities, as JSON values."""
+    from hstree.data.text_score import TextScore
+
+    total = sum(float(nll.sum()) for nll in nlls)
+    of_oov = sum(float(nll[unknown].sum()) for nll, unknown in zip(nlls, oov, strict=True))
+    score = TextScore(total, len(text), of_oov, sum(int(unknown.sum()) for unknown in oov))
+    return {
+        "log_prob": -score.nll,
+        "log_prob_of_oov": -score.nll_of_oov,
+        "base": "e",
+        "perplexity": score.perplexity,
+        "perplexity_without_oov": score.perplexity_without_oov,
+        "lines": text.n_lines,
+        "tokens": score.tokens,
+        "oov": score.oov,
+        "vocabulary": {"size": len(text.vocabulary), "sha256": text.vocabulary.sha256},
+        "corpus": dict(text.source),
+    }
+
+
+def _word_lines(text: Corpus, nll: Float64, oov: Bool) -> Iterator[str]:
+    """Yield the lines of --per-word."""
+    for start in range(0, len(text), LINES):
+        part = slice(start, start + LINES)
+        words = text.words(part)
+        for word, cost, unknown in zip(words, nll[part].tolist(), oov[part].tolist(), strict=True):
+            yield f"{word}\t{-cost:.6f}\tOOV\n" if unknown else f"{word}\t{-cost:.6f}\n"
+
+
+def _text_lines(text: Corpus, nll: Float64, oov: Bool) -> Iterator[str]:
+    """Yield a line for each line of a text, which has its <eos> at least."""
+    import numpy as np
+
+    starts = text.line_start
+    # (L,) log-probability and OOV tokens of each line
+    costs, unknown = (np.add.reduceat(sums, starts[:-1]) for sums in (nll, oov.astype(np.int64)))
+    for (a, b), cost, n in zip(pairwise(starts.tolist()), costs, unknown, strict=True):
+        yield f"{-cost:.6f}\t{b - a}\t{n}\t{' '.join(text.words(slice(a, b - 1)))}\n"
+
+
+def _write_lines(path: Path, lines: Iterator[str]) -> None:
+    from hstree._files import replacing
+
+    with replacing(path) as file:
+        file.writelines(line.encode() for line in lines)
+
+
+def _summary(results: dict[str, Any]) -> str:
+    from hstree._text import plural
+
+    tokens, oov, words = results["tokens"], results["oov"], results["vocabulary"]
+    lines = plural(results["lines"], "line")
+    return facts(
+        [
+            ("of each", results["predicts"]),
+            ("log-probability", f"{figure(results['log_prob'])} in all, natural logarithms"),
+            ("perplexity", f"{figure(results['perplexity'])} with OOV"),
+            ("", f"{figure(results['perplexity_without_oov'])} without"),
+            ("tokens", f"{tokens:,} in {lines}, one <eos> per line included"),
+            ("OOV", f"{oov:,} ({percent(oov, tokens)}), scored as <unk>"),
+            ("vocabulary", vocabulary_line(words["size"], words["sha256"])),
+        ]
+    )
