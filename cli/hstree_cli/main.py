@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import sys
@@ -128,7 +129,10 @@ for _panel, _commands in PANELS.items():
         _typed = [line for line in EXAMPLES.splitlines() if _command.__name__ in line.split()[1:2]]
         _title = f"[bold]Example{'s' * (len(_typed) > 1)}:[/bold]"
         _epilog = "\n\n".join([_title, *_typed])
-        app.command(cls=Command, rich_help_panel=_panel, epilog=_epilog)(_command)
+        # A line for each paragraph, which terminals of any width wrap.
+        _paragraphs = (inspect.getdoc(_command) or "").split("\n\n")
+        _help = "\n\n".join(" ".join(text.split()) for text in _paragraphs)
+        app.command(cls=Command, help=_help, epilog=_epilog, rich_help_panel=_panel)(_command)
 
 #: Environment variable by which a shell asks for completions.
 COMPLETE = "_HSTREE_COMPLETE"
@@ -136,7 +140,7 @@ COMPLETE = "_HSTREE_COMPLETE"
 
 def exit_status(arguments: Sequence[str]) -> int:
     """Run the program with these arguments and return its exit status."""
-    program = typer.main.get_command(app)
+    program: Any = typer.main.get_command(app)
     try:
         if COMPLETE in os.environ:
             program.main(prog_name="hstree")  # exits
@@ -177,11 +181,20 @@ def exit_status(arguments: Sequence[str]) -> int:
             raise
         is_foreign = isinstance(error, PluginError) and error.__cause__ is not None
         hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
-        message = str(error)
-        if isinstance(error, OptionError) and error.option is not None and not error.owner:
-            message = f"{flag(error.option)} {error.reason}"
-        complain(f"{message}{hint}")
+        complain(f"{_as_typed(error, program)}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
+
+
+def _as_typed(error: Exception, program: Any) -> str:
+    """Return the message of an error, with an option of a command as its flag."""
+    name = getattr(error, "option", None)
+    if name is None or error.owner:  # type: ignore[attr-defined]
+        return str(error)
+    typed = "seed" if name == "random_state" else name
+    commands = program.commands.values()
+    if any(param.name == typed for command in commands for param in command.params):
+        return f"{flag(name)} {error.reason}"  # type: ignore[attr-defined]
+    return str(error)
 
 
 _ROWS = 'rows are arguments: `hstree compare CORPUS huffman "gmm epsilon=0.4" a.json kn5 -o DIR`'

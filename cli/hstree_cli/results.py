@@ -115,9 +115,7 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
             ("±", f"sample standard deviation over {plural(len(comparison.seeds), 'seed')}")
         )
     if blocks is not None and blocks < FEWEST:
-        lines.append(
-            ("ratios", f"no interval: fewer than {FEWEST} blocks of {BLOCK:,} tokens")
-        )
+        lines.append(("ratios", f"no interval: fewer than {FEWEST} blocks of {BLOCK:,} tokens"))
     elif blocks is not None:
         over = f"{CONFIDENCE:.0%} interval over {blocks:,} blocks of test tokens"
         lines.append(("ratios", f"of test perplexities, with their {over}"))

@@ -198,7 +198,8 @@ def _recorded(value: object, depth: int = 0) -> str:
         parts = [(key, _recorded(one, depth + 1)) for key, one in value.items()]
         return ", ".join(f"{key}={text}" for key, text in parts if text)
     if isinstance(value, list) and value and depth:
-        return " to ".join(_recorded(one, 3) for one in dict.fromkeys([value[0], value[-1]]))
+        ends = value[:1] if len(value) == 1 else [value[0], value[-1]]
+        return " to ".join(_recorded(one, 3) for one in ends)
     if isinstance(value, int) and not isinstance(value, bool):
         return count(value)
     if isinstance(value, float):

@@ -51,7 +51,7 @@ def test_standard_output_loses_nothing_of_a_training(
     piped, tree, corpus, tmp_path, stdout, status, reason
 ):
     saved = ["--save", "m", "--json", "r.json", "--vectors-out", "v.npy"]
-    ran = piped(stdout, "evaluate", tree, corpus, *QUICK, *saved, "-q")
+    ran = piped(stdout, "evaluate", tree, corpus, *QUICK, *saved)
     # The status of a pipeline is that of its last command.
     assert ran.returncode == status
     assert ran.stderr == (f"hstree: error: standard output: {reason}\n" if reason else "")
@@ -89,7 +89,7 @@ def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkey
     def full(*_, **__):
         raise FileFormatError("cannot write r.json: No space left on device")
 
-    monkeypatch.setattr("hstree_cli.commands.evaluate.save_figures", full)
+    monkeypatch.setattr("hstree_cli.commands.train.save_figures", full)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1

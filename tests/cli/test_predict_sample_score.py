@@ -42,7 +42,7 @@ def typed(monkeypatch):
 
 def test_where_no_unk_stands_for_a_word_it_is_refused_in_one_line(hstree, refused, tmp_path):
     (tmp_path / "plain.txt").write_text("a b\n" * 30)
-    assert hstree("build", "-m", "huffman", "plain.txt", "-o", "plain.json", "-q").status == 0
+    assert hstree("build", "-m", "huffman", "plain.txt", "-o", "plain.json").status == 0
     ran = hstree("evaluate", "plain.json", "plain.txt", "--epochs", 0, "--dim", 4, "--save", "m")
     assert ran.status == 0, ran.err
     refused("predict", "m", "zebra", saying="'zebra' is not among the labels")
@@ -156,7 +156,7 @@ def test_a_text_that_cannot_be_read_to_its_end_is_no_error_of_writing(
         yield
 
     monkeypatch.setattr(library.LanguageModel, "scored", broken)
-    monkeypatch.setattr("hstree_cli.commands.score.warn", lambda _: None)
+    monkeypatch.setattr("hstree_cli.commands.use.warn", lambda _: None)
     monkeypatch.setattr("hstree_cli.inputs.warn", lambda _: None)
     said = "cannot read the text: Input/output error"
     refused("score", model, other, *output, "--json", "s.json", saying=said)

@@ -80,7 +80,7 @@ EVIL = ["\x1b[31mred", "\x1b]0;title\x07", "\x9b31m", "\x7f", "a\u202etxt.exe"]
 @pytest.fixture
 def evil(hstree, tmp_path):
     (tmp_path / "evil.txt").write_text(f"{' '.join(EVIL)} plain\n" * 30)
-    assert hstree("build", "-m", "huffman", "evil.txt", "-o", "evil.json", "-q").status == 0
+    assert hstree("build", "-m", "huffman", "evil.txt", "-o", "evil.json").status == 0
     arguments = ["--epochs", 0, "--dim", 4, "--save", "model"]
     assert hstree("evaluate", "evil.json", "evil.txt", *arguments).status == 0
     return tmp_path / "evil.txt"

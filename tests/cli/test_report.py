@@ -26,7 +26,7 @@ def test_the_page_is_left_beside_the_results(hstree, comparison):
 
 
 def test_the_page_may_go_elsewhere(hstree, comparison, tmp_path):
-    ran = hstree("report", "compared", "-o", "page.html", "--quiet")
+    ran = hstree("report", "compared", "-o", "page.html")
     assert (ran.status, ran.err) == (0, "")
     assert (tmp_path / "page.html").stat().st_size > 10_000
     assert not (comparison / "report.html").exists()
@@ -38,7 +38,7 @@ def test_a_folder_without_results_is_refused(refused, tmp_path):
 
 
 def test_the_file_of_the_results_stands_for_its_folder(hstree, refused, comparison):
-    ran = hstree("report", "compared/results.json", "-q")
+    ran = hstree("report", "compared/results.json")
     assert (ran.status, ran.err) == (0, "")
     assert (comparison / "report.html").exists()
     refused("report", "compared/report.html", status=2, saying="give the folder that")

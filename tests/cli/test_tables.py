@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from hstree_cli.tables import bold_if, narrow, table
+from hstree_cli.tables import narrow, table
 from hstree_cli.terminal import Output
 
 NAMES = ["huffman", "gmm --epsilon 0.4 --trees 12", "adaptive-importance", "flat"]
@@ -16,7 +16,7 @@ def drawn(width, *, terminal=True, answer="flat"):
     titles = ("train\ntokens/s", "ratio to flat", "test", "one score", "p")
     filled = table("method", *titles, text=("method", "ratio to flat"))
     for name in NAMES:
-        filled.add_row(name, *NUMBERS, style=bold_if(name == answer))
+        filled.add_row(name, *NUMBERS, style="bold" if name == answer else None)
     narrow(filled, *(title for title in titles if title != "ratio to flat"))
     file = io.StringIO()
     colours = "standard" if terminal else None

@@ -63,7 +63,7 @@ def work(title="inner"):
 
 
 def program(quiet=False, title="inner"):
-    with showing_progress(quiet):
+    with showing_progress(not quiet):
         work(title)
 
 

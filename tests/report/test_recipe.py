@@ -39,7 +39,7 @@ def test_the_command_builds_the_same_tree(compared, monkeypatch, name):
     program, *typed = words_of(recipe(compared, name).command)
     assert program == "hstree"
     monkeypatch.chdir(compared.folder)
-    assert exit_status([*typed, "--force", "--quiet"]) == 0
+    assert exit_status(["--quiet", *typed, "--force"]) == 0
     assert hstree.load("tree.json").sha256 == compared.row(name).tree.sha256
 
 

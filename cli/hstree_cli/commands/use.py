@@ -166,7 +166,7 @@ def score(
     """
     import numpy as np
 
-    from hstree._files import write_json
+    from hstree._files import reading, write_json
     from hstree_cli.inputs import check_model, load_models, read_as
 
     check_model(ctx, model, file)
@@ -177,13 +177,14 @@ def score(
         text = read_as(loaded.spec.labels, source)
         if (seen := _read_before(loaded, text)) is not None:
             warn(seen)
-        nlls, unknown = zip(*loaded.scored(text), strict=True)
-        results = {"predicts": loaded.predicts, **_totals(text, nlls, unknown)}
-        nll, oov = np.concatenate(nlls), np.concatenate(unknown)
+        with reading(text.name):
+            batches = list(loaded.scored(text))
+        results = {"predicts": loaded.predicts, **_totals(text, batches)}
+        nll, oov = map(np.concatenate, zip(*batches, strict=True))
         lines = (_word_lines if per_word else _text_lines)(text, nll, oov)
         with written(
-            (json, lambda path: write_json(path, results)),
             (output, lambda path: _write_lines(path, lines)),
+            (json, lambda path: write_json(path, results)),
         ):
             if output is None:
                 sys.stdout.writelines(printable(line, keep="\t\n") for line in lines)
@@ -217,13 +218,13 @@ def _named(source: str) -> Iterator[str]:
         yield str(path)
 
 
-def _totals(text: Corpus, nlls: Sequence[Float64], oov: Sequence[Bool]) -> dict[str, Any]:
+def _totals(text: Corpus, batches: Sequence[tuple[Float64, Bool]]) -> dict[str, Any]:
     """Return the sums over the batches of a text, and the perplexities, as JSON values."""
     from hstree.data.text_score import TextScore
 
-    total = sum(float(nll.sum()) for nll in nlls)
-    of_oov = sum(float(nll[unknown].sum()) for nll, unknown in zip(nlls, oov, strict=True))
-    score = TextScore(total, len(text), of_oov, sum(int(unknown.sum()) for unknown in oov))
+    total = sum(float(nll.sum()) for nll, _ in batches)
+    of_oov = sum(float(nll[oov].sum()) for nll, oov in batches)
+    score = TextScore(total, len(text), of_oov, sum(int(oov.sum()) for _, oov in batches))
     return {
         "log_prob": -score.nll,
         "log_prob_of_oov": -score.nll_of_oov,
