@@ -141,41 +141,18 @@ def test_stats_say_which_trees_the_bounds_are_for(hstree, corpus, tmp_path):
     assert "the code length is their sum" in hstree("stats", "two.json").out
 
 
-def test_stats_say_what_classes_there_are(hstree, corpus):
+def test_stats_say_what_the_builder_recorded(hstree, corpus):
     hstree("build", "-m", "classes n_classes=4", corpus, "-o", "tree.json")
-    out = hstree("stats", "tree.json").out
-    assert "classes        4, by exchange\n" in out
-    assert "class bigrams  perplexity " in out
-    assert " sweeps\n" in out
+    out = " ".join(hstree("stats", "tree.json").out.split())
+    assert "classes by=exchange, number=4, " in out
+    assert "options cluster_by=exchange, n_classes=4, " in out
 
 
-def test_stats_say_what_wordnet_has_of_the_words(hstree, tmp_path):
-    (tmp_path / "pets.txt").write_text("the dogs and the cat ran\n" * 12)
-    hstree("build", "-m", "wordnet", "pets.txt", "-o", "tree.json")
-    out = hstree("stats", "tree.json").out
-    # dogs, cat, ran; the, and, <eos> are outside.
-    assert "in WordNet      3 of 6 words, 42.86% of the tokens\n" in out
-    assert "as              2 nouns, 1 verb, 0 adjectives, 0 adverbs\n" in out
-    assert "lemmatised      2 words, found by another form\n" in out
-
-
-@pytest.mark.parametrize(
-    "meta",
-    [
-        {"classes": {"number": "many", "by": "hand"}},
-        {"classes": {"number": 2, "by": "hand", "bigram_perplexity": "low"}},
-        {"classes": ["a", "b"]},
-        {"coverage": {"words": 3}},
-        {"coverage": 0.5},
-    ],
-)
-def test_stats_leave_out_what_another_builder_calls_classes_or_coverage(hstree, tmp_path, meta):
+@pytest.mark.parametrize("recorded", [["a", "b"], {"words": None}, 0.5, [], {"a": [{}]}, True])
+def test_stats_take_anything_that_a_builder_recorded(hstree, tmp_path, recorded):
     tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
-    tree.save(tmp_path / "plain.json")
-    tree.with_meta(meta).save(tmp_path / "tree.json")
-    ran = hstree("stats", "tree.json")
-    assert ran.status == 0
-    assert ran.out == hstree("stats", "plain.json").out
+    tree.with_meta({"coverage": recorded}).save(tmp_path / "tree.json")
+    assert hstree("stats", "tree.json").status == 0
 
 
 def test_the_tree_in_a_folder_is_named(refused, tree):

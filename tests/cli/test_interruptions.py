@@ -100,7 +100,7 @@ def test_while_it_starts(started, tree, corpus, module, number):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_that_a_finaliser_discards_comes_again(started, tree, corpus, number):
     training = ["--seconds", "20", "--dim", "4"]
-    ran = started(IN_A_FINALISER, number, "evaluate", tree, corpus, *training)
+    ran = started(IN_A_FINALISER, number, "-q", "evaluate", tree, corpus, *training)
     assert ran.returncode == 130
     assert "ignored" not in ran.stderr
     assert ran.stderr.count("\n") == 1
@@ -115,7 +115,7 @@ def test_a_signal_that_others_caught_is_in_the_status(started, number):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_training_that_is_stopped_is_saved(started, tree, corpus, tmp_path, number):
     saved = ["--epochs", "100000", "--dim", "4", "--save", "m", "--json", "r.json"]
-    ran = started(WHILE_TRAINING, number, "evaluate", tree, corpus, *saved)
+    ran = started(WHILE_TRAINING, number, "-q", "evaluate", tree, corpus, *saved)
     assert ran.returncode == 130
     assert ran.stderr.startswith("hstree: warning: interrupted: ")
     assert ran.stderr.count("\n") == 1

@@ -51,7 +51,7 @@ def test_standard_output_loses_nothing_of_a_training(
     piped, tree, corpus, tmp_path, stdout, status, reason
 ):
     saved = ["--save", "m", "--json", "r.json", "--vectors-out", "v.npy"]
-    ran = piped(stdout, "evaluate", tree, corpus, *QUICK, *saved)
+    ran = piped(stdout, "-q", "evaluate", tree, corpus, *QUICK, *saved)
     # The status of a pipeline is that of its last command.
     assert ran.returncode == status
     assert ran.stderr == (f"hstree: error: standard output: {reason}\n" if reason else "")

@@ -327,4 +327,4 @@ with limited_threads(1):
 def test_an_option_of_the_program_after_the_command_is_placed(hstree):
     ran = hstree("methods", "--threads", "1")
     assert ran.status == 2
-    assert "--threads goes before the command; see `hstree --help`" in ran.err
+    assert "--threads goes before the command: `hstree --threads methods ...`" in ran.err
