@@ -16,9 +16,8 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -44,20 +43,6 @@ _NAME = re.compile(r"(\d{9})\.checkpoint")
 _FOLDER = re.compile(r"[0-9a-f]{16}")
 
 
-# Minutes between two checkpoints, and whether trainings start anew.
-_defaults: ContextVar[tuple[float, bool]] = ContextVar("checkpoints", default=(MINUTES, False))
-
-
-@contextmanager
-def defaults(*, minutes: float = MINUTES, fresh: bool = False) -> Iterator[None]:
-    """Write the checkpoints of the body's trainings at this distance; `fresh` reads none."""
-    token = _defaults.set((minutes, fresh))
-    try:
-        yield
-    finally:
-        _defaults.reset(token)
-
-
 class State(NamedTuple):
     """State of an unfinished training: arrays by name, and JSON values."""
 
@@ -75,7 +60,7 @@ class Checkpoints:
     key : str
         Hash of all that its bits depend on but versions and threads.
     minutes : float, optional
-        Time between two checkpoints, by default that of `defaults`; 0 writes one after every step.
+        Time between two checkpoints, by default `MINUTES`; 0 writes one after every step.
     """
 
     def __init__(
@@ -84,9 +69,8 @@ class Checkpoints:
         key: str,
         minutes: float | None = None,
     ) -> None:
-        by_default, self._fresh = _defaults.get()
         self.folder, self.key = Path(parent, key[:16]), key
-        self._seconds = 60 * (by_default if minutes is None else minutes)
+        self._seconds = 60 * (MINUTES if minutes is None else minutes)
         self._saved = time.monotonic()
 
     def is_due(self) -> bool:
@@ -132,7 +116,7 @@ class Checkpoints:
         written by other versions or another number of threads, by which the last digits of what
         follows may differ.
         """
-        for file in [] if self._fresh else self._files():
+        for file in self._files():
             try:
                 state = _read(file)
                 if state.record.get("key") != self.key:

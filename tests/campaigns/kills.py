@@ -28,16 +28,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hstree.experiments.runs import CHECKPOINTS
 
 from hstree import LanguageModel, WordVectors, formats
 from hstree._files import PREFIX, current_file
 from hstree.errors import HstreeError
-from hstree.experiments import results, survey
+from hstree.experiments import results
+from hstree.experiments.run import CHECKPOINTS
 from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
 
-QUICK = "--epochs 1 --dim 4 --context 2 --checkpoint-minutes 0"
+QUICK = "--epochs 1 --dim 4 --context 2"
 #: Each twice: what is killed, and what has written other things to the same places before.
 COMMANDS = {
     "vocab": ("vocab new.txt -o v.tsv --force", "vocab old.txt -o v.tsv --force"),
@@ -50,28 +50,28 @@ COMMANDS = {
         "build -m classes old.txt -o t.npz --force",
     ),
     "build gmm": (
-        "build -m gmm --trees 3 new.npy -o t.npz --force",
-        "build -m gmm --trees 3 old.npy -o t.npz --force",
+        "build -m 'gmm trees=3' new.npy -o t.npz --force",
+        "build -m 'gmm trees=3' old.npy -o t.npz --force",
     ),
     "evaluate": (
         f"evaluate new.json new.txt {QUICK} --force --save m --json r.json --vectors-out w.npy",
         f"evaluate old.json old.txt {QUICK} --force --save m --json r.json --vectors-out w.npy",
     ),
     "bootstrap": (
-        f"bootstrap new.txt {QUICK} --force -m kmeans -o b --json b.json",
-        f"bootstrap old.txt {QUICK} --force -m kmeans -o b --json b.json",
+        f"bootstrap new.txt {QUICK} --force kmeans -o b",
+        f"bootstrap old.txt {QUICK} --force kmeans -o b",
     ),
     "embed .vec": (
-        "embed new.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.vec --force",
-        "embed old.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.vec --force",
+        "embed new.txt --epochs 1 --dim 4 -o e.vec --force",
+        "embed old.txt --epochs 1 --dim 4 -o e.vec --force",
     ),
     "embed .npy": (
-        "embed new.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.npy --force",
-        "embed old.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.npy --force",
+        "embed new.txt --epochs 1 --dim 4 -o e.npy --force",
+        "embed old.txt --epochs 1 --dim 4 -o e.npy --force",
     ),
     "embed .kv": (
-        "embed new.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.kv --force",
-        "embed old.txt --epochs 1 --dim 4 --checkpoint-minutes 0 -o e.kv --force",
+        "embed new.txt --epochs 1 --dim 4 -o e.kv --force",
+        "embed old.txt --epochs 1 --dim 4 -o e.kv --force",
     ),
     "convert .napkinxc": (
         "convert new.json c.napkinxc --force",
@@ -89,22 +89,17 @@ COMMANDS = {
         "score model new.txt -o s.tsv --json s.json",
         "score model old.txt -o s.tsv --json s.json",
     ),
-    "ensemble": ("ensemble model other -o en", "ensemble other -o en"),
     "stats": ("stats new.json --json st.json", "stats old.json --json st.json"),
     "compare": (
-        f"compare new.txt {QUICK} --force -m huffman -m flat --baseline kn2 -o d",
-        f"compare old.txt {QUICK} --force -m huffman -m flat --baseline kn2 -o d",
-    ),
-    "survey": (
-        f"survey new.txt {QUICK} --force -r huffman -o y",
-        f"survey old.txt {QUICK} --force -r huffman -o y",
+        f"compare new.txt {QUICK} --force huffman '2 x flat' kn2 -o d",
+        f"compare old.txt {QUICK} --force huffman '2 x flat' kn2 -o d",
     ),
     "report": ("report compared -o p.html", "report others -o p.html"),
 }
 if importlib.util.find_spec("gensim") is None:
     del COMMANDS["embed .kv"]
 #: Those of the short form: each writes files that belong together.
-IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "ensemble")
+IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
 FULL, SHORT = 200, 10
 
 #: Figures that are others each time.
@@ -121,7 +116,7 @@ _REMOVED_FIRST = {"result.json", *_NLLS}
 _EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
 #: What takes time to import; only then does most of a command's time go to its work.
 _PRELOADED = [
-    *("hstree_cli.main", "hstree_cli.inputs", "hstree_cli.result_tables", "hstree.formats"),
+    *("hstree_cli.main", "hstree_cli.inputs", "hstree_cli.tables", "hstree.formats"),
     "hstree.experiments.bootstrap",
     *("hstree.experiments", "hstree.builders.kmeans", "hstree.report.page"),
 ]
@@ -273,14 +268,10 @@ def _is_so_far(path: Path) -> bool:
     """Return whether a file has the results of finished rows, while others are pending."""
     if path.name == "results.json":
         return bool(results.load(path).pending)
-    if path.name == "survey.json":
-        return bool(survey.load(path).pending)
-    if path.name not in ("results.csv", "survey.csv"):
+    if path.name != "results.csv":
         return False
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    if path.name == "survey.csv":
-        return not all(row[f"{regime}_valid"] for row in rows for regime in survey.REGIMES)
     found = results.load(path.parent)
     return len(rows) < len(found.rows) + len(found.pending)
 
@@ -328,11 +319,11 @@ def _content(path: Path) -> bytes | None:
     if not path.exists():
         return None
     data = path.read_bytes()
-    if path.name in ("results.csv", "survey.csv"):
+    if path.name == "results.csv":
         rows = [_timeless(row) for row in csv.DictReader(io.StringIO(data.decode()))]
         return json.dumps(rows).encode()
     # they show measured times
-    if path.name in ("report.html", "survey.html", "plan.json", "speeds.json"):
+    if path.name in ("report.html", "speeds.json"):
         return data[-8:]
     if path.suffix == ".json":
         return json.dumps(_timeless(json.loads(data))).encode()
@@ -425,8 +416,10 @@ def _child(folder: Path, line: str, operations: Any, operation: int | None, erro
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)
+    from hstree.training import checkpoints
     from hstree_cli.main import exit_status
 
+    checkpoints.MINUTES = 0
     status = exit_status(shlex.split(line))
     sys.stdout.flush()
     sys.stderr.flush()
