@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hstree._files import open_regular, reading, strict_text
 from hstree.data.corpus import Corpus
 from hstree.data.overlap import overlap, shared_words
 from hstree.data.vocabulary import UNK, Vocabulary
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 from hstree.experiments.evaluation import (
     Splits,
     corpus_splits,
@@ -24,7 +24,7 @@ from hstree.experiments.evaluation import (
 from hstree.layers.registry import LayerSpec
 from hstree.tree import Tree
 from hstree_cli.options import HeldOut, Reading, flag
-from hstree_cli.terminal import warn
+from hstree_cli.terminal import note, warn
 
 #: Unknown words that a warning names.
 NAMED = 5
@@ -38,31 +38,40 @@ def read_vocabulary(reading: Reading) -> Vocabulary | None:
     if reading.vocabulary is None:
         return None
     refuse_options("--vocabulary chooses the words already", **reading.selection)
-    return Vocabulary.from_file(reading.vocabulary)
+    words = Vocabulary.from_file(reading.vocabulary)
+    if columns := words.source.get("columns"):
+        note(f"{reading.vocabulary}: {columns}")
+    return words
 
 
-def read_corpus(source: str, reading: Reading) -> Corpus:
-    """Read one corpus with the words that the options choose."""
+def read_corpus(source: str, reading: Reading, unk: bool | None = None) -> Corpus:
+    """Read one corpus with the words that the options choose; `unk` as in `Corpus.read`."""
+    vocabulary = read_vocabulary(reading)
     return Corpus.read(
         source,
-        vocabulary=read_vocabulary(reading),
+        vocabulary=vocabulary,
         min_count=reading.min_count,
         max_size=reading.max_size,
+        unk=unk if vocabulary is None else True,
         lower=reading.lower,
+        text=reading.text,
     )
 
 
 def training_split(
-    corpus: Corpus, vocabulary: Vocabulary | None, selection: Mapping[str, Any]
+    corpus: Corpus,
+    vocabulary: Vocabulary | None,
+    selection: Mapping[str, Any],
+    unk: bool = True,
 ) -> Corpus:
     """Return the lines of a corpus that `hstree evaluate` trains on.
 
-    Without a vocabulary they get their own words, chosen by `selection`, and ``<unk>``.
+    Without a vocabulary they get their own words, chosen by `selection`, and ``<unk>`` if `unk`.
     """
     train = corpus.splits()[0]
     if vocabulary is not None:
         return train
-    return train.with_vocabulary(train.select_vocabulary(**selection, unk=True))
+    return train.with_vocabulary(train.select_vocabulary(**selection, unk=unk))
 
 
 def read_splits(
@@ -74,7 +83,7 @@ def read_splits(
     """
 
     def read(source: str) -> Corpus:
-        return Corpus.read(source, vocabulary=vocabulary, lower=reading.lower)
+        return Corpus.read(source, vocabulary=vocabulary, lower=reading.lower, text=reading.text)
 
     splits = _splits(corpus, held_out, read)
     if vocabulary is not None:
@@ -115,7 +124,8 @@ class LabelReader:
         return _each(splits, lambda split, name: self._checked(split, words, name))
 
     def _read(self, source: str) -> Corpus:
-        return Corpus.read(source, vocabulary=self._labels, lower=self._reading.lower)
+        how = self._reading
+        return Corpus.read(source, vocabulary=self._labels, lower=how.lower, text=how.text)
 
     def _words_of(self, text: Corpus) -> Vocabulary | None:
         selection = self._reading.selection
@@ -192,16 +202,14 @@ def words_of(text: str) -> list[str]:
 def read_contexts(name: str) -> Iterator[list[str]]:
     """Yield the words of each line of a file, or of standard input for ``-``."""
     source = "standard input" if name == "-" else name
-    number = 0
-    try:
-        with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
-            for line in file:
-                number += 1
-                yield words_of(line.decode("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the contexts {source}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{source}, line {number}: not UTF-8; convert the file first") from error
+    offset = 0
+    with (
+        reading(f"the contexts {source}"),
+        nullcontext(sys.stdin.buffer) if name == "-" else open_regular(name) as file,
+    ):
+        for number, line in enumerate(file, start=1):
+            yield words_of(strict_text(line, source, line=number, offset=offset))
+            offset += len(line)
 
 
 def unknown_words(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:

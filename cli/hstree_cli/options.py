@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 #: version of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
-CORPUS_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
+CORPUS_KINDS = (
+    "a text file (.txt, .txt.gz), a folder of them, - (standard input), nltk:NAME or builtin:python"
+)
 
 
 def flag(name: str) -> str:
@@ -63,6 +65,9 @@ TrainSplitOnly = Annotated[
         "--train-split-only",
         "Read only the lines of the corpus that `hstree evaluate` trains on: the first 80%.",
     ),
+]
+NoUnk = Annotated[
+    bool, option("--no-unk", "Leave <unk> out, which stands for the words of other texts.")
 ]
 JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
 
@@ -152,9 +157,16 @@ class Reading:
         ),
     ] = None
     lower: Annotated[bool, _reading("--lower", "Lower-case every word.")] = False
+    text: Annotated[
+        bool, _reading("--text", "Read files as text even if they look like something else.")
+    ] = False
     vocabulary: Annotated[
         Path | None,
-        _reading("--vocabulary", "Use the words of this file (lines of word<TAB>count).", "FILE"),
+        _reading(
+            "--vocabulary",
+            "Use the words of this file: word<TAB>count lines, .csv or .parquet.",
+            "FILE",
+        ),
     ] = None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 #: What messages name -> what does the same on the command line.
 COMMANDS = {
+    "`hstree.Corpus.read(..., text=True)`": "--text (of `hstree vocab` and all that read texts)",
     "`Vocabulary.save`": "`hstree vocab`",
     "`hstree.CBOW`": "`hstree embed`",
     "`hstree.bootstrap`": "`hstree bootstrap`",

@@ -224,6 +224,8 @@ def input_facts(tree: Tree) -> Facts:
     source = tree.meta.get("input")
     if isinstance(source, dict):
         rows.append(("built from", _input(source)))
+        if isinstance(columns := source.get("columns"), str):
+            rows.append(("columns", columns))
         rows += _vector_facts(source)
     return rows
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from hstree_cli.completions import methods
 from hstree_cli.options import (
     Force,
+    NoUnk,
     Quiet,
     Reading,
     Seed,
@@ -41,8 +42,8 @@ def build(
         str,
         argument(
             "INPUT",
-            "A corpus, a vocabulary (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), "
-            "as the method needs.",
+            "A corpus, words with counts (.tsv, .csv, .parquet) or vectors (.npy, .vec, .bin, "
+            "GloVe .txt), as the method needs.",
         ),
     ],
     *,
@@ -61,6 +62,7 @@ def build(
     force: Force = False,
     seed: Seed = 0,
     train_split_only: TrainSplitOnly = False,
+    no_unk: NoUnk = False,
     reading: Reading,
     labels: Annotated[
         Path | None, option("--labels", "Words of the rows of a .npy, one per line.", "FILE")
@@ -90,7 +92,7 @@ def build(
     check_file(output, "-o", ENDINGS, force=force, reads=sources)
     with showing_progress(quiet):
         words = read_vocabulary(reading)
-        opened = _open(input, chosen, words, labels, reading, train_split_only)
+        opened = _open(input, chosen, words, labels, reading, train_split_only, no_unk)
         tree = hstree.build(method, opened, vocabulary=words, **options)
         tree.save(output)
     rows = [*tree.stats().facts(), *input_facts(tree)]
@@ -127,6 +129,7 @@ def _open(
     labels: Path | None,
     reading: Reading,
     train_split_only: bool,
+    no_unk: bool,
 ) -> BuilderInput:
     """Open the input; refuse options that are for another kind of input."""
     from hstree.builders import open_input
@@ -139,7 +142,9 @@ def _open(
         method,
         vocabulary=words,
         labels=labels,
+        unk=True if words is not None else not no_unk,
         lower=reading.lower,
+        text=reading.text,
         min_count=reading.min_count,
         max_size=reading.max_size,
     )
@@ -150,7 +155,13 @@ def _open(
             f"for a corpus, and {source} is none",
             **reading.selection,
             lower=reading.lower,
+            text=reading.text,
+            no_unk=no_unk,
             train_split_only=train_split_only,
         )
         return opened
-    return training_split(opened, words, reading.selection) if train_split_only else opened
+    if words is not None:
+        refuse_options("--vocabulary chooses the words already", no_unk=no_unk)
+    if not train_split_only:
+        return opened
+    return training_split(opened, words, reading.selection, not no_unk)
