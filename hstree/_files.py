@@ -181,7 +181,7 @@ class Unpacked:
         if self._left < 0:
             raise gzip.BadGzipFile(
                 f"it unpacks to more than {MAX_RATIO} times its size; "
-                "if that is right, unpack it with gunzip or the like and give the file without its ending"
+                "if that is right, unpack it (gunzip, unxz) and give the file without its ending"
             )
         return data
 
