@@ -9,10 +9,12 @@ place can remove what a killed one left there.
 
 from __future__ import annotations
 
+import bz2
 import errno
 import gzip
 import hashlib
 import json
+import lzma
 import math
 import os
 import shutil
@@ -20,7 +22,7 @@ import stat
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -49,6 +51,10 @@ ALWAYS = 1 << 24
 #: (Python's `repr` and `json` too) end.
 DEEPEST = 100
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: Endings of packed files, and what unpacks an open one.
+UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+#: What packed files begin with.
+PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
 
 #: Prefix and suffix of temporary folders.
 PREFIX, SUFFIX = ".hstree-", ".tmp"
@@ -103,21 +109,21 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
         return file.read()
 
 
-def read_gzip(path: str | os.PathLike[str]) -> bytes:
-    """Read and unpack a whole gzip file; raises `OSError` as `open_regular` and `Unpacked`."""
+def read_packed(path: str | os.PathLike[str]) -> bytes:
+    """Read and unpack a whole file; raises `OSError` as `open_regular` and `Unpacked`."""
     with open_regular(path) as file:
-        return Unpacked(file).read()
+        return Unpacked(file, Path(path).suffix).read()
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:
-    r"""Read a file of UTF-8 text, unpacked if its name ends in ``.gz``.
+    r"""Read a file of UTF-8 text, unpacked if its name ends in ``.gz``, ``.xz`` or ``.bz2``.
 
     The byte order mark is dropped and line ends become ``\n``; `what` names the kind of file in
     messages ("the labels"). Raises InputError when it cannot be read or is not UTF-8.
     """
     name = os.fspath(path)
     with reading(f"{what} {name}".lstrip()):
-        data = read_gzip(path) if name.endswith(".gz") else read_regular(path)
+        data = read_packed(path) if name.endswith(tuple(UNPACK)) else read_regular(path)
     return strict_text(data.removeprefix(BYTE_ORDER_MARK), name).replace("\r\n", "\n")
 
 
@@ -132,6 +138,9 @@ def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> st
         newlines = data.count(b"\n", 0, at)
         return f"line {line + newlines}, byte offset {offset + at}"
 
+    if offset == 0 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        remedy = "convert the file first, for example with `iconv -f utf-16 -t utf-8`"
+        raise InputError(f"{name} is UTF-16, not UTF-8; {remedy}")
     if (nul := data.find(b"\0")) >= 0:
         what = f"a NUL byte at {position(nul)}"
         raise InputError(f"{name}: {what}: not a text file; give plain UTF-8 text")
@@ -150,10 +159,10 @@ def largest_unpacked(size: int) -> int:
 
 
 class Unpacked:
-    """Unpacked content of a gzip file on disk, up to `MAX_RATIO` times its size."""
+    """Unpacked content of a packed file on disk, up to `MAX_RATIO` times its size."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._stream = gzip.GzipFile(fileobj=file)
+    def __init__(self, file: BinaryIO, ending: str = ".gz") -> None:
+        self._stream = UNPACK[ending](file)
         self._left = largest_unpacked(os.fstat(file.fileno()).st_size)
 
     def read(self, size: int = -1) -> bytes:
@@ -163,14 +172,16 @@ class Unpacked:
         """
         wanted = self._left + 1 if size < 0 else min(size, self._left + 1)
         try:
-            data = self._stream.read(wanted)
-        except (EOFError, zlib.error) as error:
+            data: bytes = self._stream.read(wanted)
+        except gzip.BadGzipFile:
+            raise
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
             raise gzip.BadGzipFile(f"{error}; make or fetch it again") from error
         self._left -= len(data)
         if self._left < 0:
             raise gzip.BadGzipFile(
                 f"it unpacks to more than {MAX_RATIO} times its size; "
-                "if that is right, unpack it with gunzip and give the file without .gz"
+                "if that is right, unpack it (gunzip, unxz) and give the file without its ending"
             )
         return data
 

@@ -11,8 +11,9 @@ def write_lines(path, lines):
     return path
 
 
-def corpus_of(tmp_path, lines, name="text.txt", **options):
-    return Corpus.read(write_lines(tmp_path / name, lines), cache=tmp_path / "cache", **options)
+def corpus_of(tmp_path, lines, name="text.txt", unk=None, **options):
+    path = write_lines(tmp_path / name, lines)
+    return Corpus.read(path, cache=tmp_path / "cache", unk=unk, **options)
 
 
 def markov_lines(n_tokens, seed, n_words=6, per_line=20):

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
+from hstree._files import open_regular, reading, strict_text
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import UNK, Vocabulary
-from hstree.errors import InputError, OptionError
+from hstree.errors import OptionError
 from hstree_cli.options import UsageError, flag
-from hstree_cli.terminal import warn
+from hstree_cli.terminal import note, warn
 
 if TYPE_CHECKING:
     from hstree.data.splits import Splits
@@ -36,20 +37,26 @@ def read_vocabulary(file: Path | None, **selection: Any) -> Vocabulary | None:
     if file is None:
         return None
     refuse_options("--vocabulary chooses the words already", **selection)
-    return Vocabulary.from_file(file)
+    words = Vocabulary.from_file(file)
+    if columns := words.source.get("columns"):
+        note(f"{file}: {columns}")
+    return words
 
 
 def training_split(
-    corpus: Corpus, vocabulary: Vocabulary | None, selection: Mapping[str, Any]
+    corpus: Corpus,
+    vocabulary: Vocabulary | None,
+    selection: Mapping[str, Any],
+    unk: bool = True,
 ) -> Corpus:
     """Return the lines of a corpus that `hstree evaluate` trains on.
 
-    Without a vocabulary they get their own words, chosen by `selection`, and ``<unk>``.
+    Without a vocabulary they get their own words, chosen by `selection`, and ``<unk>`` if `unk`.
     """
     train = corpus.splits()[0]
     if vocabulary is not None:
         return train
-    return train.with_vocabulary(train.select_vocabulary(**selection, unk=True))
+    return train.with_vocabulary(train.select_vocabulary(**selection, unk=unk))
 
 
 def read_splits(
@@ -58,6 +65,7 @@ def read_splits(
     test: str | None = None,
     *,
     lower: bool = False,
+    text: bool = False,
     vocabulary: Path | None = None,
     trees: Mapping[str, Tree] | None = None,
     **selection: Any,
@@ -75,7 +83,7 @@ def read_splits(
         words = Vocabulary(first.labels, [0] * first.n_labels)
 
     def read(source: str) -> Corpus:
-        return Corpus.read(source, vocabulary=words, lower=lower)
+        return Corpus.read(source, vocabulary=words, lower=lower, text=text)
 
     others = (None if name is None else read(name) for name in (valid, test))
     splits = corpus_splits(read(corpus), *others)
@@ -127,17 +135,16 @@ def _in_order_of(train: Corpus, tree: Tree) -> Vocabulary:
 
 
 def read_as(
-    labels: Sequence[str], source: str, vocabulary: Path | None = None, *, lower: bool = False
+    labels: Sequence[str], source: str, vocabulary: Path | None = None, **how: Any
 ) -> Corpus:
     """Read a text as ids of labels; words outside the file `vocabulary` are ``<unk>``."""
-    text = Corpus.read(
-        source, vocabulary=Vocabulary(labels, np.zeros(len(labels), np.int64)), lower=lower
-    )
-    warn_of_overlap(text)
+    known = Vocabulary(labels, np.zeros(len(labels), np.int64))
+    read = Corpus.read(source, vocabulary=known, **how)
+    warn_of_overlap(read)
     if vocabulary is None:
-        return text
-    limited = text.limited_to(Vocabulary.from_file(vocabulary))
-    check_words_left(limited, text.name, {"vocabulary": vocabulary})
+        return read
+    limited = read.limited_to(Vocabulary.from_file(vocabulary))
+    check_words_left(limited, read.name, {"vocabulary": vocabulary})
     return limited
 
 
@@ -251,19 +258,14 @@ def words_of(text: str) -> list[str]:
 
 def read_contexts(name: str) -> Iterator[list[str]]:
     """Yield the words of each line of a file, or of standard input for ``-``."""
-    from hstree._files import open_regular
-
-    source = "standard input" if name == "-" else name
-    number = 0
-    try:
-        with nullcontext(sys.stdin.buffer) if name == "-" else open_regular(name) as file:
-            for line in file:
-                number += 1
-                yield words_of(line.decode("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read the contexts {source}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{source}, line {number}: not UTF-8; convert the file first") from error
+    source, offset = "standard input" if name == "-" else name, 0
+    with (
+        reading(f"the contexts {source}"),
+        nullcontext(sys.stdin.buffer) if name == "-" else open_regular(name) as file,
+    ):
+        for number, line in enumerate(file, start=1):
+            yield words_of(strict_text(line, source, line=number, offset=offset))
+            offset += len(line)
 
 
 def unknown_words(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:

@@ -103,7 +103,15 @@ MaxSize = Annotated[
 Lower = Annotated[bool, _reading("--lower", "Lower-case every word.")]
 VocabularyFile = Annotated[
     Path | None,
-    _reading("--vocabulary", "Use the words of this file (lines of word<TAB>count).", "FILE"),
+    _reading(
+        "--vocabulary", "Use the words of this file: word<TAB>count, .csv or .parquet.", "FILE"
+    ),
+]
+NoUnk = Annotated[
+    bool, _reading("--no-unk", "Leave <unk> out, which stands for words of other texts.")
+]
+AsText = Annotated[
+    bool, _reading("--text", "Read files as text even if they look like something else.")
 ]
 TrainSplitOnly = Annotated[
     bool,
@@ -165,7 +173,6 @@ LearningRate = Annotated[
 Dropout = Annotated[
     float | None, _training("--dropout", "Share of the hidden vectors left out.", "P")
 ]
-WeightDecay = Annotated[float | None, _training("--weight-decay", "Decay of vectors.", "X")]
 
 
 def flag(name: str) -> str:

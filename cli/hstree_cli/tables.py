@@ -184,6 +184,8 @@ def input_facts(tree: Tree) -> Facts:
     source = tree.meta.get("input")
     if isinstance(source, dict):
         rows.append(("built from", _input(source)))
+        if isinstance(columns := source.get("columns"), str):
+            rows.append(("columns", columns))
         if isinstance(without := source.get("words_without_vector"), int):
             tokens = source.get("tokens_without_vector")
             share = f", {tokens:.2%} of the tokens" if isinstance(tokens, float) else ""

@@ -50,6 +50,11 @@ def warn(message: str) -> None:
     print(f"hstree: warning: {printable(' '.join(message.split()))}", file=sys.stderr)
 
 
+def note(message: str) -> None:
+    """Print what a command has chosen by itself as one line on standard error."""
+    print(f"hstree: {printable(' '.join(message.split()))}", file=sys.stderr)
+
+
 @contextmanager
 def tracebacks(wanted: bool) -> Iterator[None]:
     """Print the traceback of an error that the body raises, if `wanted`."""

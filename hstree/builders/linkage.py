@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hstree._options import checked_options
-from hstree._typing import Int64
+from hstree._typing import Int64, refuse_masked
 from hstree.builders.shared.agglomerative import Criterion, Metric, merges_of
 from hstree.data.vectors import WordVectors
 from hstree.errors import InputError, OptionError
@@ -121,6 +121,7 @@ def tree_from_linkage(
 
 def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
     """Return the two clusters of each merge, int64 (V - 1, 2), refusing what is not a tree."""
+    refuse_masked(merges, "merges")
     matrix = np.asarray(merges)
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiu":
         raise InputError(

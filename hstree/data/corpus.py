@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,13 +76,14 @@ class Corpus:
     @classmethod
     def read(
         cls,
-        source: str | Path,
+        source: str | os.PathLike[str],
         *,
         vocabulary: Vocabulary | None = None,
         min_count: int = 1,
         max_size: int | None = None,
-        unk: bool | None = None,
+        unk: bool | None = True,
         lower: bool = False,
+        text: bool = False,
         cache: str | os.PathLike[str] | None = None,
     ) -> Corpus:
         """Read a text with one sentence per line and white space between words (see `encoding`).
@@ -91,14 +91,20 @@ class Corpus:
         Parameters
         ----------
         source : str or Path
-            A text file, gzipped if its name ends in ``.gz``; ``nltk:NAME``, an NLTK corpus with
-            sentences; ``builtin:python``, the documentation of this Python.
+            A text file, packed if its name ends in ``.gz``, ``.xz`` or ``.bz2``; a folder of them,
+            read in the order of their names; ``-``, standard input; ``nltk:NAME``, an NLTK corpus
+            with sentences; ``builtin:python``, the documentation of this Python.
         vocabulary : Vocabulary, optional
             The vocabulary (default: chosen from all lines by the next three options).
-        min_count, max_size, unk
+        min_count, max_size
             See `Vocabulary.from_counts`.
+        unk : bool, optional
+            Whether the vocabulary contains ``<unk>``, by default so that a model over it can read
+            another text; None: only if words are left out.
         lower : bool, default False
             Lower-case every word.
+        text : bool, default False
+            Read a file as a text even if it looks like something else: ``.csv``, ``.json``, ...
         cache : path, optional
             Folder for encoded texts; see `encoding.encode`.
 
@@ -109,15 +115,15 @@ class Corpus:
         OptionError
             When `vocabulary` is combined with the options that choose one.
         """
-        if vocabulary is not None and (min_count, max_size, unk) != (1, None, None):
+        if vocabulary is not None and ((min_count, max_size) != (1, None) or unk is False):
             raise OptionError(
-                "a vocabulary is given, so there is none to choose: drop min_count and max_size"
+                "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
             )
-        text = encode(open_source(source), lower=lower, cache=cache)
+        encoded = encode(open_source(source, text=text), lower=lower, cache=cache)
         if vocabulary is None:
-            corpus = cls(text, Vocabulary([EOS], [0]))
+            corpus = cls(encoded, Vocabulary([EOS], [0]))
             vocabulary = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
-        return cls(text, vocabulary)
+        return cls(encoded, vocabulary)
 
     def __len__(self) -> int:
         return len(self._types)

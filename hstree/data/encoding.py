@@ -20,21 +20,14 @@ import os
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from hstree._compiled import backend
-from hstree._files import (
-    CACHE_VARIABLE,
-    cache_folder,
-    is_writable,
-    replacing,
-    strict_text,
-    write_array,
-)
+from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
 from hstree._typing import Array, Int32, Int64
 from hstree.data.sources import BLOCK_BYTES, Source
 from hstree.data.vocabulary import EOS
@@ -70,8 +63,7 @@ def encode(
 
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
     ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
-    when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types + lines)
-    memory.
+    when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types) memory.
 
     Raises
     ------
@@ -133,10 +125,13 @@ class _Encoder:
         self._numbers: Any = _WordNumbers()
         self._line, self._offset, self._rest, self._ends_a_line = 1, 0, b"", True
         self.sha256, self.n_tokens = hashlib.sha256(), 0
-        self.line_starts: list[Int64] = []
+        self.n_lines = 0
 
-    def encode(self, block: bytes) -> Int32:
-        """Return the ids of the whole words so far; the rest waits for the next block."""
+    def encode(self, block: bytes) -> tuple[Int32, Int64]:
+        """Return the ids of the whole words so far, and the offsets behind their lines' ends.
+
+        The rest waits for the next block.
+        """
         self.sha256.update(block)
         data = self._rest + block
         end = 1 + max(data.rfind(white) for white in (b"\n", b" ", b"\t"))
@@ -149,8 +144,8 @@ class _Encoder:
         self._rest = data[end:]
         return self._ids(data[:end])
 
-    def finish(self) -> Int32:
-        """Return the ids of the remaining words, and end the last line."""
+    def finish(self) -> tuple[Int32, Int64]:
+        """Return the same of the remaining words, and end the last line."""
         if self._offset == 0 and not self._rest:
             raise InputError(f"{self._name} is empty; give a text with at least one word")
         rest, self._rest = self._rest, b""
@@ -162,7 +157,7 @@ class _Encoder:
         found: list[str] = self._numbers.types()
         return found
 
-    def _ids(self, data: bytes) -> Int32:
+    def _ids(self, data: bytes) -> tuple[Int32, Int64]:
         text = strict_text(data, self._name, line=self._line, offset=self._offset)
         self._line += data.count(b"\n")
         self._offset += len(data)
@@ -172,11 +167,11 @@ class _Encoder:
         is_large = self._offset > LARGE and isinstance(self._numbers, _WordNumbers)
         if is_large and (module := backend("data")) is not None:
             self._numbers = module.WordNumbers(word.encode() for word in self.types())
-        ids: Int32
         ids, ends = self._numbers.ids(data)
-        self.line_starts.append(self.n_tokens + ends)
+        ends += self.n_tokens
         self.n_tokens += len(ids)
-        return ids
+        self.n_lines += len(ends)
+        return ids, ends
 
 
 def _files(entry: Path) -> tuple[Path, Path, Path]:
@@ -195,13 +190,17 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
             replacing(start_path) as start_file,
             replacing(ids_path) as ids_file,
         ):
-            _write_header(ids_file, 0)
-            for block in source.blocks():
-                ids_file.write(encoder.encode(block).tobytes())
-            ids_file.write(encoder.finish().tobytes())
+            _write_header(ids_file, _ID, 0)
+            _write_header(start_file, _START, 0)
+            start_file.write(np.zeros(1, _START).data)
+            pieces = chain(map(encoder.encode, source.blocks()), map(_Encoder.finish, [encoder]))
+            for ids, ends in pieces:
+                ids_file.write(ids.astype(_ID, copy=False).data)
+                start_file.write(ends.astype(_START, copy=False).data)
             ids_file.seek(0)
-            _write_header(ids_file, encoder.n_tokens)
-            write_array(start_file, np.concatenate([[0], *encoder.line_starts]).astype(_START))
+            _write_header(ids_file, _ID, encoder.n_tokens)
+            start_file.seek(0)
+            _write_header(start_file, _START, encoder.n_lines + 1)
             about = {
                 "format": _FORMAT,
                 "sha256": encoder.sha256.hexdigest(),
@@ -218,9 +217,9 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
         ) from error
 
 
-def _write_header(file: BinaryIO, n_tokens: int) -> None:
-    """Write the header of the ids; NumPy pads it to a length that does not depend on T."""
-    header = {"descr": _ID.str, "fortran_order": False, "shape": (n_tokens,)}
+def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
+    """Write the header of an array; NumPy pads it to a size that does not depend on the length."""
+    header = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
     np.lib.format.write_array_header_1_0(file, header)
 
 

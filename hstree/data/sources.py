@@ -1,4 +1,4 @@
-"""Sources of text: files, NLTK corpora and the built-in text.
+"""Sources of text: files, folders of them, standard input, NLTK corpora and the built-in text.
 
 A source yields the bytes of a text, and a key that changes whenever the text may have changed.
 `encoding` turns the bytes into words.
@@ -6,19 +6,22 @@ A source yields the bytes of a text, and a key that changes whenever the text ma
 
 from __future__ import annotations
 
-import gzip
 import hashlib
+import lzma
 import os
 import re
+import shutil
+import sys
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from hstree import progress
-from hstree._files import BYTE_ORDER_MARK, recorded_name
+from hstree._files import BYTE_ORDER_MARK, UNPACK, open_regular, recorded_name
 from hstree._text import named_error
 from hstree.data.builtin import PythonDocs
 from hstree.data.vector_files import numbers_per_word
@@ -26,15 +29,24 @@ from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 _BLOCK_LINES = 4096
-_KINDS = "a text file (.txt, .txt.gz), nltk:NAME or builtin:python"
+_KINDS = (
+    "a text file (.txt, .txt.gz), a folder of them, - (standard input), nltk:NAME or builtin:python"
+)
 _VECTORS = ("word vectors", "vectors are for builders such as gmm and kmeans")
-_TREE = ("a tree", "trees are for `hstree.load`")
+_COUNTS = (
+    "a vocabulary or a table",
+    "a vocabulary, or words with counts, is given beside the corpus",
+)
 #: Endings of files that are not texts: what they are, and what to do with them.
 _NOT_TEXTS = {
-    ".tsv": ("a vocabulary", "a vocabulary is given beside the corpus"),
-    **dict.fromkeys((".vec", ".vec.gz", ".npy", ".bin", ".bin.gz"), _VECTORS),
-    **dict.fromkeys((".json", ".json.gz", ".npz"), _TREE),
+    **dict.fromkeys((".tsv", ".csv", ".parquet"), _COUNTS),
+    **dict.fromkeys((".vec", ".npy", ".bin"), _VECTORS),
+    **dict.fromkeys((".json", ".npz"), ("a tree", "trees are for `hstree.load`")),
     ".paths": ("words' paths in a tree", "`hstree.formats.read` makes a tree of them"),
+    ".jsonl": ("JSON lines", "`jq -r .text FILE.jsonl > FILE.txt` takes such a key's text out"),
+    ".xml": ("XML", "the text between the tags must be taken out first"),
+    ".pdf": ("a PDF", "`pdftotext FILE.pdf FILE.txt` takes the text out"),
+    ".zip": ("an archive", "`unzip` makes a folder of it"),
 }
 
 
@@ -51,10 +63,11 @@ class Source(Protocol):
         """Yield the text in blocks of any length."""
 
 
-def open_source(source: str | Path) -> Source:
-    """Return the source with a name; a `Path` is always a file.
+def open_source(source: str | os.PathLike[str], *, text: bool = False) -> Source:
+    """Return the source with a name; a `Path` is always a file or a folder.
 
-    Raises InputError when there is no such text; the message says how to get it.
+    If `text`, a file is read whatever it looks like. Raises InputError when there is no such text;
+    the message says how to get it.
     """
     if isinstance(source, str) and source.startswith("nltk:"):
         return NltkCorpus(source)
@@ -62,70 +75,110 @@ def open_source(source: str | Path) -> Source:
         if source != PythonDocs.name:
             raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
         return PythonDocs()
-    return TextFile(Path(source))
+    if isinstance(source, str) and source == "-":
+        return StandardInput(text)
+    return TextFile(Path(source), text)
 
 
 class TextFile:
-    """A text file, gzipped if its name ends in ``.gz``; a byte order mark is skipped."""
+    """A text file, or all files of a folder in the order of their paths.
 
-    def __init__(self, path: Path) -> None:
+    Files are unpacked by their endings, and a byte order mark is skipped.
+    """
+
+    def __init__(self, path: Path, text: bool = False) -> None:
         # os.path returns False, where Path raises, for a name that no file can have.
         if not os.path.exists(path):
             raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
-        if not os.path.isfile(path):
+        is_folder = os.path.isdir(path)
+        if not is_folder and not os.path.isfile(path):
             raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
-        for ending, (what, instead) in _NOT_TEXTS.items():  # they would be read as nonsense words
-            if path.name.lower().endswith(ending):
-                wrong = f"{path} looks like {what} ({ending})"
-                raise InputError(f"{wrong}; a corpus is {_KINDS}, and {instead}")
-        self.name = recorded_name(path.name)
+        self._files = _files_in(path) if is_folder else [path]
+        if not self._files:
+            raise InputError(f"the folder {path} holds no file; a corpus is {_KINDS}")
+        self.name = recorded_name(path.resolve().name if is_folder else path.name)
         self.versions: dict[str, str] = {}
-        self._path = path
-        self._key = ""
+        self._key, self._is_text = "", text
+        for file in [] if text else self._files:  # they would be read as nonsense words
+            name = file.name.lower()
+            name = name.removesuffix(next(filter(name.endswith, UNPACK), ""))
+            if kind := next((kind for end, kind in _NOT_TEXTS.items() if name.endswith(end)), None):
+                raise _refused(f"{file} looks like {kind[0]} ({Path(name).suffix})", kind[1])
 
     def key(self) -> str:
-        """Return the sha256 of the (uncompressed) text."""
+        """Return the sha256 of the (unpacked) text."""
         if not self._key:
             self._key = _sha256(self._read())
         return self._key
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the (uncompressed) text, and check that its hash is the key."""
+        """Yield the (unpacked) text, and check that its hash is the key."""
         expected, digest = self.key(), hashlib.sha256()
         for block in self._read():
             digest.update(block)
             yield block
         if digest.hexdigest() != expected:
-            raise InputError(f"{self._path} changed while it was read; try again")
+            raise InputError(f"{self.name} changed while it was read; try again")
 
     def _read(self) -> Iterator[bytes]:
-        try:
-            size = self._path.stat().st_size
-            with (
-                progress.task(f"reading {self.name}", total=size, unit="bytes") as task,
-                self._path.open("rb") as raw,
-                gzip.open(raw) if self._path.suffix == ".gz" else raw as file,
-            ):
-                before, skip = 0, BYTE_ORDER_MARK
-                while block := file.read(BLOCK_BYTES):
-                    if before == 0 and block.startswith(b"%PDF-"):
-                        raise InputError(
-                            f"{self._path} is a PDF, not a text; give the text alone, such as "
-                            "`pdftotext FILE.pdf FILE.txt` makes of it"
-                        )
-                    if before == 0 and (numbers := numbers_per_word(block)):
-                        what, instead = _VECTORS
-                        raise InputError(
-                            f"{self._path} looks like {what} ({numbers} numbers after each word); "
-                            f"a corpus is {_KINDS}, and {instead}"
-                        )
-                    yield block.removeprefix(skip)
-                    skip = b""
-                    task.advance(raw.tell() - before)
-                    before = raw.tell()
-        except (OSError, EOFError, zlib.error) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"cannot read {self._path}: {reason}") from error
+        end = b"\n"
+        size = sum(file.stat().st_size for file in self._files if file.exists())
+        with progress.task(f"reading {self.name}", total=size, unit="bytes") as task:
+            for path in self._files:
+                if end != b"\n":
+                    yield b"\n"  # the last line of a file ends there
+                try:
+                    with (
+                        open_regular(path) as raw,
+                        UNPACK.get(path.suffix, nullcontext)(raw) as file,
+                    ):
+                        before = 0
+                        for block in self._checked_blocks(file, path):
+                            yield block
+                            end = block[-1:] or end
+                            task.advance(raw.tell() - before)
+                            before = raw.tell()
+                except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                    reason = getattr(error, "strerror", None) or str(error)
+                    raise InputError(f"cannot read {path}: {reason}") from error
+
+    def _checked_blocks(self, file: BinaryIO, name: object) -> Iterator[bytes]:
+        """Yield the blocks of one file; refuse what its beginning shows to be no text."""
+        block = file.read(BLOCK_BYTES)
+        if block.startswith(b"%PDF-"):
+            raise InputError(f"{name} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
+        if not self._is_text and (numbers := numbers_per_word(block)):
+            what, instead = _VECTORS
+            raise _refused(f"{name} looks like {what} ({numbers} numbers after each word)", instead)
+        block = block.removeprefix(BYTE_ORDER_MARK)
+        while block:
+            yield block
+            block = file.read(BLOCK_BYTES)
+
+
+class StandardInput(TextFile):
+    """Standard input, kept in a temporary file, since a text is read twice."""
+
+    def __init__(self, text: bool = False) -> None:
+        self.name, self.versions = "standard input", {}
+        self._key, self._is_text = "", text
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
+        shutil.copyfileobj(sys.stdin.buffer, self._file)
+
+    def _read(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        yield from self._checked_blocks(self._file, self.name)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """List the files in a folder and those below it, without hidden ones."""
+    files = (path for path in folder.rglob("[!.]*") if path.is_file())
+    return sorted(file for file in files if "/." not in f"/{file.relative_to(folder).as_posix()}")
+
+
+def _refused(wrong: str, instead: str) -> InputError:
+    anyway = "--text (in Python `Corpus.read(..., text=True)`) reads it all the same"
+    return InputError(f"{wrong}; a corpus is {_KINDS}, and {instead}; {anyway}")
 
 
 class NltkCorpus:

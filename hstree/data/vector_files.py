@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hstree import progress
-from hstree._files import NPY_MAGIC, Unpacked, open_regular, read_array, reading, replacing
+from hstree._files import NPY_MAGIC, PACKED, Unpacked, open_regular, read_array, reading, replacing
 from hstree._typing import Array, Float32
 from hstree.errors import FileFormatError, InputError
 
@@ -92,9 +92,8 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         open_regular(name) as raw,
         progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
     ):
-        zipped = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        stream = Unpacked(raw) if zipped else raw
+        ending = next((end for mark, end in PACKED.items() if raw.peek().startswith(mark)), None)
+        stream = Unpacked(raw, ending) if ending else raw
 
         def read_block() -> bytes:
             before = raw.tell()

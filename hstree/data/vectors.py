@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from hstree._files import naming, write_array
 from hstree._text import quoted
-from hstree._typing import Array, Float32, Int64
+from hstree._typing import Array, Float32, Int64, refuse_masked
 from hstree.data.provenance import texts
 from hstree.data.vector_files import is_npy, read_npy, read_text_or_binary, write_word2vec
 from hstree.data.vocabulary import checked_counts
@@ -113,6 +113,7 @@ class WordVectors:
 
         Raises InputError when there are no words, or numbers that are not finite.
         """
+        refuse_masked(keyed.vectors, "vectors")
         labels = [str(key) for key in keyed.index_to_key]
         counts = counts_of(keyed)
         if (
@@ -226,11 +227,13 @@ class WordVectors:
 def counts_of(keyed: KeyedVectorsLike) -> Int64 | None:
     """Return the counts of gensim's ``KeyedVectors``; None if it has none."""
     counts = getattr(keyed, "expandos", {}).get("count")
+    refuse_masked(counts, "counts")
     return None if counts is None else np.array(counts, np.int64)
 
 
 def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:
     """Return the vectors as a read-only, finite float32 matrix with one row per label."""
+    refuse_masked(vectors, "vectors")
     try:
         array = np.asarray(vectors)
     except ValueError as error:

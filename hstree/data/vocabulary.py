@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 
 from hstree._files import BYTE_ORDER_MARK, naming, replacing
 from hstree._text import quoted
-from hstree._typing import Int32, Int64
+from hstree._typing import Int32, Int64, refuse_masked
 from hstree.data.provenance import texts
-from hstree.data.word_files import header, read_words, word_lines
+from hstree.data.word_files import header, read_counts, word_lines
 from hstree.errors import InputError, OptionError
 
 #: The word that replaces every word outside the vocabulary.
@@ -181,6 +181,9 @@ class Vocabulary:
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         r"""Read ``word<TAB>count`` lines (UTF-8) in the order of the file; empty ones are skipped.
 
+        ``.csv``, ``.tsv`` and ``.parquet`` (with pyarrow) may have titles and other columns;
+        `source` then says which ones are the words and the counts.
+
         A count may be zero, but not all of them. The first line may record the texts that the words
         were counted on, which `source` then names.
 
@@ -189,11 +192,13 @@ class Vocabulary:
         InputError
             When the file cannot be read as that; the message names the line.
         """
-        content = read_words(path, "the vocabulary", counted=True)
+        content = read_counts(path)
         with naming(content.path):
             vocabulary = cls(content.words, content.counts)
         if not vocabulary.counts.any():
             raise InputError(f"{content.path}: every count is zero; give how often words occur")
+        if content.columns:
+            vocabulary.source["columns"] = content.columns
         if content.record is not None:
             vocabulary.source["texts"] = content.record["texts"]
         return vocabulary
@@ -270,6 +275,7 @@ def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:
     Raises InputError when they are not one whole number per word, zero or more, with a sum below
     2**63.
     """
+    refuse_masked(counts, "counts")
     array = np.asarray(counts)
     if array.shape != (len(words),):
         raise InputError(f"counts of shape {array.shape} for {len(words)} words; one for each word")

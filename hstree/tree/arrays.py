@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Array, Int64
+from hstree._typing import Array, Int64, refuse_masked
 from hstree.errors import TreeError
 from hstree.tree.content import content_arrays
 from hstree.tree.order import sum_to_root
@@ -235,6 +235,7 @@ def _read_only(array: Int64) -> Int64:
 
 def _checked(values: ArrayLike, name: str) -> Int64:
     """Copy a vector of integers to a read-only int64 array."""
+    refuse_masked(values, name)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hstree import progress
-from hstree._files import largest_unpacked, read_gzip, read_regular, reading, replacing
+from hstree._files import largest_unpacked, read_packed, read_regular, reading, replacing
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.content import Content
@@ -45,7 +45,7 @@ def read_content(path: str | os.PathLike[str]) -> Content:
     with progress.task(f"reading {path}"), reading(path, FileFormatError):
         try:
             if ending == ".json.gz":
-                return from_json(read_gzip(path))
+                return from_json(read_packed(path))
             data = read_regular(path)
             return from_npz(data) if ending == ".npz" else from_json(data)
         except FileFormatError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hstree._typing import Int64
+from hstree._typing import Int64, refuse_masked
 from hstree.errors import InputError, OptionError
 
 
@@ -63,6 +63,7 @@ def optimal_length(weights: ArrayLike, arity: int = 2) -> float:
 
 def _checked(weights: ArrayLike) -> Int64:
     """Return the weights as int64; refuse types that it cannot hold exactly, and shapes."""
+    refuse_masked(weights, "weights")
     array = np.asarray(weights)
     if array.size == 0:
         array = array.astype(np.int64)

@@ -33,7 +33,7 @@ def every_kind(
     flag: bool = False,
     whole: int = 3,
     real: Annotated[float, Range(0, 1)] = 0.5,
-    text: str = "x",
+    prose: str = "x",
     file: Path | None = None,
     choice: Literal["one", "two"] = "one",
     number: Literal[2, 3] = 2,
@@ -81,7 +81,7 @@ def test_options_come_from_the_signature():
         "flag": (bool, False, (), False),
         "whole": (int, 3, (), False),
         "real": (float, 0.5, (), False),
-        "text": (str, "x", (), False),
+        "prose": (str, "x", (), False),
         "file": (Path, None, (), True),
         "choice": (str, "one", ("one", "two"), False),
         "number": (int, 2, (2, 3), False),
@@ -94,7 +94,7 @@ def test_help_comes_from_the_docstring():
     helps = {option.name: option.help for option in EVERY.options}
     assert helps["flag"] == helps["whole"] == "Shared by two, on two lines, with code."
     assert helps["real"] == "A ratio: 0 to 1. A second paragraph."
-    assert helps["choice"] == helps["text"] == ""
+    assert helps["choice"] == helps["prose"] == ""
 
 
 def test_a_builder_needs_no_docstring():
@@ -118,7 +118,7 @@ def test_values_are_converted_or_refused():
     assert type(values["real"]) is float
     assert type(values["flag"]) is bool
     assert values["file"] == Path("x/y.tsv")
-    assert values["text"] == "x"
+    assert values["prose"] == "x"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_values_are_converted_or_refused():
         ("real", float("inf"), "a number"),
         ("real", False, "a number"),
         ("real", 10**400, "a number"),
-        ("text", 3, "text"),
+        ("prose", 3, "text"),
         ("file", 3, "the name of a file, or None"),
         ("choice", "three", "one of 'one', 'two'"),
         ("choice", ["one"], "one of 'one', 'two'"),
@@ -354,6 +354,7 @@ def test_every_kind_of_input_serves_where_it_can(files):
     for name in ("text.txt", "vocab.tsv", "v.npy"):
         tree = hstree.build("huffman", str(files / name))
         found = dict(zip(tree.labels, tree.counts.tolist(), strict=True))
+        assert found.pop("<unk>", 0) == 0
         assert found.pop("<eos>", 2) == 2
         assert found == counts
         assert tree.meta["input"]["kind"] == {"t": "corpus", "v": "vocabulary"}.get(
@@ -362,7 +363,7 @@ def test_every_kind_of_input_serves_where_it_can(files):
 
 
 def test_a_corpus_is_counted_over_its_own_lines(files):
-    whole = Corpus.read(files / "text.txt")
+    whole = Corpus.read(files / "text.txt", unk=False)
     tree = hstree.build("huffman", whole.select_lines(0, 1))
     assert dict(zip(tree.labels, tree.counts.tolist(), strict=True)) == {
         "a": 1,

@@ -1,7 +1,9 @@
 """`hstree build` and `hstree vocab`: every kind of input, every option, and what they refuse."""
 
 import hashlib
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ def test_a_corpus_a_vocabulary_and_counted_vectors_give_the_same_huffman_tree(
     assert hstree("vocab", corpus, "-o", "vocab.tsv").status == 0
     words = library.Vocabulary.from_file(tmp_path / "vocab.tsv")
     draw = np.random.default_rng(0)
-    vectors = library.WordVectors(words.words, draw.normal(size=(41, 3)), counts=words.counts)
+    vectors = library.WordVectors(words.words, draw.normal(size=(42, 3)), counts=words.counts)
     vectors.save(tmp_path / "vectors.npy")
     for source in (corpus, "vocab.tsv", "vectors.npy"):
         ran = hstree("build", "-m", "huffman", source, "-o", "tree.json", "--force")
@@ -271,3 +273,41 @@ def test_a_vocabulary_is_no_corpus(command, refused, hstree, corpus):
 def test_a_vocabulary_is_no_vectors(refused, hstree, corpus):
     hstree("vocab", corpus)
     refused("build", "-m", "gmm", "vocab.tsv", saying="takes word vectors")
+
+
+def test_a_table_of_counts_is_a_vocabulary_and_no_text(hstree, refused, tmp_path):
+    (tmp_path / "items.csv").write_text("item,count\nsku 1,60\nsku 2,5\n")
+    ran = hstree("build", "-m", "huffman", "items.csv")
+    assert "words from column 1 (item), counts from column 2 (count)" in ran.out
+    assert built(tmp_path / "tree.json").labels == ("sku 1", "sku 2")
+    refused("vocab", "items.csv", saying="looks like a vocabulary or a table (.csv)")
+    assert hstree("vocab", "items.csv", "--text").status == 0
+    hstree("build", "-m", "huffman", "items.csv", "--text", "--force")
+    assert "1,60" in built(tmp_path / "tree.json").labels
+
+
+def test_a_tree_of_a_text_scores_other_texts_unless_it_has_no_unk(
+    hstree, refused, corpus, tmp_path
+):
+    (tmp_path / "other.txt").write_text("w1 zebra\n" * 20)
+    train = ["evaluate", "tree.json", corpus, "--valid", "other.txt", "--epochs", 0, "--dim", 4]
+    assert hstree("build", "-m", "huffman", corpus).status == 0
+    assert hstree(*train).status == 0
+    hstree("build", "-m", "huffman", corpus, "--no-unk", "--force")
+    refused(*train, saying="<unk>")
+    hstree("vocab", corpus, "-o", "words.tsv")
+    options = ["--vocabulary", "words.tsv", "--no-unk", "--force"]
+    refused("build", "-m", "huffman", corpus, *options, status=2, saying="--no-unk")
+
+
+def test_standard_input_is_a_text(hstree, corpus, tmp_path, monkeypatch):
+    def from_stdin(*arguments):
+        stdin = io.TextIOWrapper(io.BytesIO(corpus.read_bytes()))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        return hstree(*arguments)
+
+    assert from_stdin("vocab", "-").status == 0
+    assert from_stdin("build", "-m", "huffman", "-", "-o", "a.json").status == 0
+    hstree("build", "-m", "huffman", corpus, "-o", "b.json")
+    assert built(tmp_path / "a.json") == built(tmp_path / "b.json")
+    assert built(tmp_path / "a.json").meta["input"]["name"] == "standard input"

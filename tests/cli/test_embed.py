@@ -42,7 +42,7 @@ def test_another_output_layer_trains_the_vectors(hstree, corpus, tmp_path):
     ran = hstree("embed", corpus, "negative samples=3", *QUICK, "-o", "v.npy")
     assert ran.status == 0, ran.err
     assert "cbow over negative" in ran.out
-    text = library.Corpus.read(corpus)
+    text = library.Corpus.read(corpus, unk=None)
     spec = library.layers.layer_spec(text.counted_vocabulary(), "negative", samples=3)
     model = new_model(spec, model="cbow", dim=6, epochs=1, sample=1e-3).fit(text)
     found = WordVectors.read(tmp_path / "v.npy")

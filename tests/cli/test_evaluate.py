@@ -130,7 +130,7 @@ def test_few_shared_words_are_counted(hstree, tree, tmp_path):
 
 
 def test_few_shared_words_without_unk_are_refused(refused, hstree, corpus, tmp_path):
-    hstree("build", "-m", "huffman", corpus, "-o", "closed.json")
+    hstree("build", "-m", "huffman", corpus, "--no-unk", "-o", "closed.json")
     (tmp_path / "far.txt").write_text("w0 x1 x2 x3\n" * 50)
     saying = "1 of the 4 words of far.txt are among the labels; 120 of its 200 tokens are not"
     refused("evaluate", "closed.json", "far.txt", saying=saying)

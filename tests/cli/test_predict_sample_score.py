@@ -42,7 +42,8 @@ def typed(monkeypatch):
 
 def test_where_no_unk_stands_for_a_word_it_is_refused_in_one_line(hstree, refused, tmp_path):
     (tmp_path / "plain.txt").write_text("a b\n" * 30)
-    assert hstree("build", "-m", "huffman", "plain.txt", "-o", "plain.json").status == 0
+    built = hstree("build", "-m", "huffman", "plain.txt", "--no-unk", "-o", "plain.json")
+    assert built.status == 0
     ran = hstree("evaluate", "plain.json", "plain.txt", "--epochs", 0, "--dim", 4, "--save", "m")
     assert ran.status == 0, ran.err
     refused("predict", "m", "zebra", saying="'zebra' is not among the labels")
@@ -182,7 +183,9 @@ def test_what_cannot_be_asked_is_refused(refused, model, other, tmp_path):
     refused("score", model, "missing.txt", saying="missing.txt")
     refused("score", model, other, "-o", "no/where.tsv", saying="no/where.tsv")
     (tmp_path / "latin.txt").write_bytes(b"w1\n\xe9t\xe9\n")
-    refused("predict", model, "--contexts", "latin.txt", saying="latin.txt, line 2")
+    refused("predict", model, "--contexts", "latin.txt", saying="latin.txt: byte 0xe9 at line 2")
+
+    refused("predict", model, "--contexts", "/dev/zero", saying="it is a device or a socket")
 
 
 FILES_OF_A_MODEL = ["config.json", "tree.json", "vocabulary.tsv", "weights.safetensors"]

@@ -88,6 +88,12 @@ def test_by_default_every_word_is_known(tmp_path):
     assert lower.vocabulary.words == ("<eos>", "a", "b")
 
 
+def test_unk_is_among_the_words_unless_it_is_left_out(tmp_path):
+    assert corpus_of(tmp_path, ["a"], unk=True).vocabulary.words == ("<eos>", "a", "<unk>")
+    assert corpus_of(tmp_path, ["a"], unk=False).vocabulary.words == ("<eos>", "a")
+    assert Corpus.read(tmp_path / "text.txt", cache=tmp_path).vocabulary.unk == "<unk>"
+
+
 def test_oov_is_not_the_literal_unk(tmp_path):
     corpus = corpus_of(tmp_path, ["a a <unk> b"], max_size=3)
     assert corpus.vocabulary.words == ("<unk>", "a", "<eos>")
@@ -154,7 +160,7 @@ def test_a_vocabulary_that_is_passed_stays_as_it_is(tmp_path):
     assert corpus.n_oov == 2
     with pytest.raises(ValueError, match="read-only"):
         corpus.counts[0] = 2
-    for option in ({"min_count": 2}, {"max_size": 5}, {"unk": True}):
+    for option in ({"min_count": 2}, {"max_size": 5}, {"unk": False}):
         with pytest.raises(OptionError, match="a vocabulary is given"):
             corpus_of(tmp_path, ["a b"], vocabulary=vocabulary, **option)
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -152,7 +153,7 @@ def test_an_empty_text_is_refused(tmp_path, blocks):
         ([b"a b\nc ", b"\xe9t\xe9 d"], "0xe9 at line 2, byte offset 6 is not UTF-8"),
         ([b"a\n" * 70, b"b \xc3"], "0xc3 at line 71, byte offset 142 is not UTF-8"),
         ([b"a\nb ", b"c\0d\n"], "NUL byte at line 2, byte offset 5"),
-        ([b"\xff\xfea\0\n\0"], "NUL byte at line 1, byte offset 3"),
+        ([b"\xff\xfea\0\n\0"], "is UTF-16, not UTF-8; .*iconv -f utf-16"),
     ],
 )
 def test_bytes_that_are_not_text_are_named_by_position(tmp_path, blocks, position):
@@ -408,6 +409,17 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
     mib_of_ids, mib = map(float, grown.split())
     assert mib_of_ids > 20
     assert mib < 0.4 * mib_of_ids
+
+
+def test_memory_does_not_grow_with_lines(tmp_path):
+    def peak_of(n_blocks):
+        tracemalloc.start()
+        encode(Given([b"\n" * (1 << 20)] * n_blocks, f"{n_blocks}"), cache=tmp_path / f"{n_blocks}")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    assert peak_of(8) - peak_of(3) < 4 << 20
 
 
 @settings(max_examples=20)

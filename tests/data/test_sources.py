@@ -1,8 +1,10 @@
 """Sources: their bytes, keys that change with the bytes, and messages for missing texts."""
 
+import bz2
 import gzip
 import hashlib
 import importlib
+import lzma
 import os
 
 import pytest
@@ -52,10 +54,12 @@ def test_a_file(tmp_path, as_type):
     assert source.versions == {}
 
 
-def test_a_compressed_file_is_the_same_text(tmp_path):
-    plain, packed = tmp_path / "text.txt", tmp_path / "text.txt.gz"
+@pytest.mark.parametrize("packer", [gzip, lzma, bz2], ids=lambda packer: packer.__name__)
+def test_a_compressed_file_is_the_same_text(tmp_path, packer):
+    ending = {gzip: "gz", lzma: "xz", bz2: "bz2"}[packer]
+    plain, packed = tmp_path / "text.txt", tmp_path / f"text.txt.{ending}"
     plain.write_bytes(b"a b\nc\n" * (BLOCK_BYTES // 3))
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    packed.write_bytes(packer.compress(plain.read_bytes()))
     cache = tmp_path / "cache"
     one, other = (encode(open_source(path), cache=cache) for path in (plain, packed))
     assert one.sha256 == other.sha256 == hashlib.sha256(plain.read_bytes()).hexdigest()
@@ -85,7 +89,6 @@ def test_a_path_is_always_a_file(tmp_path, monkeypatch):
     ("source", "message"),
     [
         ("none.txt", "no such file: none.txt; a corpus is a text file"),
-        (".", "is not a regular file"),
         ("a\0b", "no such file"),
         ("x" * 5000, "no such file"),
         (os.devnull, "is not a regular file"),
@@ -114,6 +117,13 @@ def test_what_is_not_there_is_said_in_one_line(source, message):
         ("tree.json", "looks like a tree "),
         ("tree.json.gz", "looks like a tree "),
         ("tree.npz", "looks like a tree "),
+        ("items.csv", "looks like a vocabulary or a table .*text=True"),
+        ("items.csv.gz", "looks like a vocabulary or a table"),
+        ("items.parquet", "looks like a vocabulary or a table"),
+        ("lines.jsonl", "looks like JSON lines .*jq -r"),
+        ("page.xml", "looks like XML"),
+        ("paper.pdf", "looks like a PDF .*pdftotext"),
+        ("texts.zip", "looks like an archive .*unzip"),
         ("brown.paths", "looks like words' paths .*hstree.formats.read"),
     ],
 )
@@ -125,10 +135,24 @@ def test_what_is_no_prose_is_not_read_as_prose(tmp_path, name, message):
     assert "\n" not in str(caught.value)
 
 
-def test_lines_of_json_and_names_without_ending_are_texts(tmp_path):
-    for name in ("lines.jsonl", "tsv", "corpus"):
+def test_names_without_ending_are_texts_and_any_file_is_one_on_demand(tmp_path):
+    for name in ("tsv", "corpus"):
         (tmp_path / name).write_text("the cat\n")
         assert text_of(tmp_path / name) == b"the cat\n"
+    for name in ("lines.jsonl", "a.csv", "tree.json"):
+        (tmp_path / name).write_text("the cat\n")
+        assert b"".join(open_source(tmp_path / name, text=True).blocks()) == b"the cat\n"
+
+
+def test_the_files_of_a_folder_are_one_text_in_the_order_of_their_names(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for name, content in {"b.txt": b"b", ".c": b"x", "a.txt": b"\xef\xbb\xbfa\n"}.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "sub" / "c.txt.gz").write_bytes(gzip.compress(b"c\n"))
+    assert text_of(tmp_path) == b"a\nb\nc\n"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no file"):
+        open_source(tmp_path / "empty")
 
 
 def test_a_pdf_is_called_one(tmp_path):

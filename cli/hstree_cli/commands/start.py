@@ -67,13 +67,14 @@ def compare(
     ] = False,
     force: opt.Replace = False,
     valid: opt.Valid = None, test: opt.Test = None,
-    min_count: opt.MinCount = 1, lower: opt.Lower = False, vocabulary: opt.VocabularyFile = None,
+    min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
+    vocabulary: opt.VocabularyFile = None,
     minutes: opt.Minutes = None, seconds: opt.Seconds = None, epochs: opt.Epochs = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
     batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
-    dropout: opt.Dropout = None, weight_decay: opt.WeightDecay = None,
+    dropout: opt.Dropout = None,
 ) -> None:  # fmt: skip
     """Train the same model with several trees and output layers; compare cost and perplexity.
 
@@ -92,7 +93,7 @@ def compare(
 
     options = opt.model_options(
         model, random_state=seed, dim=dim, context=context, batch_size=batch_size,
-        learning_rate=learning_rate, dropout=dropout, weight_decay=weight_decay,
+        learning_rate=learning_rate, dropout=dropout,
     )  # fmt: skip
     stop = opt.stopping_rule(epochs, seconds, minutes)
     named = parse_rows(rows, options) if rows else None
@@ -101,8 +102,8 @@ def compare(
     arguments: dict[str, Any] = {"stop": stop, "seeds": seeds, "force": force, **options}
     with going_on_in(output):
         splits = read_splits(
-            corpus, valid, test, lower=lower, vocabulary=vocabulary, trees=trees_of(named or ()),
-            **opt.selection(min_count),
+            corpus, valid, test, lower=lower, text=text, vocabulary=vocabulary,
+            trees=trees_of(named or ()), **opt.selection(min_count),
         )  # fmt: skip
         if plan:
             _print_plan(splits, named, output, arguments)

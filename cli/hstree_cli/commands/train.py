@@ -40,11 +40,12 @@ def evaluate(
     json: opt.JsonFile = None,
     force: opt.Force = False,
     valid: opt.Valid = None, test: opt.Test = None,
-    min_count: opt.MinCount = 1, lower: opt.Lower = False, vocabulary: opt.VocabularyFile = None,
+    min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
+    vocabulary: opt.VocabularyFile = None,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
     batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
-    dropout: opt.Dropout = None, weight_decay: opt.WeightDecay = None,
+    dropout: opt.Dropout = None,
 ) -> None:  # fmt: skip
     """Train a model with one tree or output layer and print its perplexity.
 
@@ -75,7 +76,7 @@ def evaluate(
         raise opt.UsageError(f"{row} is a trained model; {how}", ctx)
     options = opt.model_options(
         model, random_state=seed, dim=dim, context=context, batch_size=batch_size,
-        learning_rate=learning_rate, dropout=dropout, weight_decay=weight_decay,
+        learning_rate=learning_rate, dropout=dropout,
     )  # fmt: skip
     stop = opt.stopping_rule(epochs, seconds)
     one = Row.parse(row)
@@ -103,12 +104,13 @@ def evaluate(
 
     with showing_training():
         trees, choice = trees_of([one]), opt.selection(min_count)
+        ways: dict[str, Any] = {"lower": lower, "text": text}
         if trees:  # whose labels are the vocabulary, also where fewer words are read
-            splits = read_splits(corpus, valid, test, lower=lower, trees=trees)
+            splits = read_splits(corpus, valid, test, **ways, trees=trees)
             splits = limited(splits, vocabulary, **choice)
         else:
             chosen = {"vocabulary": vocabulary, **choice}
-            splits = read_splits(corpus, valid, test, lower=lower, **chosen)
+            splits = read_splits(corpus, valid, test, **ways, **chosen)
         texts = [part.record for part in splits.as_dict().values()]
         key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
@@ -174,11 +176,11 @@ def bootstrap(
     ] = False,
     force: opt.Replace = False,
     valid: opt.Valid = None, test: opt.Test = None,
-    min_count: opt.MinCount = 1, lower: opt.Lower = False,
+    min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
     batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
-    dropout: opt.Dropout = None, weight_decay: opt.WeightDecay = None,
+    dropout: opt.Dropout = None,
 ) -> None:  # fmt: skip
     """Grow trees from the word vectors of a model that was trained on a tree before.
 
@@ -195,14 +197,15 @@ def bootstrap(
 
     options = opt.model_options(
         model, random_state=seed, dim=dim, context=context, batch_size=batch_size,
-        learning_rate=learning_rate, dropout=dropout, weight_decay=weight_decay,
+        learning_rate=learning_rate, dropout=dropout,
     )  # fmt: skip
     named = [Row.parse(text) for text in rows or ["gmm"]]
     reads = [corpus, valid, test, *files_of_rows(named)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
     so_far: list[Comparison] = []
     with going_on_in(output):
-        splits = read_splits(corpus, valid, test, lower=lower, **opt.selection(min_count))
+        how = {"lower": lower, "text": text, **opt.selection(min_count)}
+        splits = read_splits(corpus, valid, test, **how)
         for _ in rounds_of(
             splits, output, named, rounds=rounds, first=first, warm_start=warm_start,
             stop=opt.stopping_rule(epochs, seconds), force=force, updated=so_far.append, **options,
@@ -227,7 +230,7 @@ def embed(
     ],
     force: opt.Force = False,
     min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, lower: opt.Lower = False,
-    vocabulary: opt.VocabularyFile = None,
+    as_text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
     model: opt.Model = "cbow", dim: opt.Dim = None,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None,
     batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
@@ -257,7 +260,8 @@ def embed(
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
     _require_gensim(output)
     with showing_training():
-        text = _text_for(one, corpus, vocabulary, lower, opt.selection(min_count, max_size))
+        how = {"lower": lower, "text": as_text}
+        text = _text_for(one, corpus, vocabulary, opt.selection(min_count, max_size), how)
         spec = one.spec(text.counted_vocabulary(), one.build(text, seed, None))
         if output.suffix in (".vec", ".txt", ".bin"):
             check_words(str(output), spec.labels)
@@ -297,7 +301,11 @@ def _check_embedding(row: Row, options: dict[str, Any]) -> None:
 
 
 def _text_for(
-    row: Row, source: str, vocabulary: Path | None, lower: bool, choice: dict[str, Any]
+    row: Row,
+    source: str,
+    vocabulary: Path | None,
+    choice: dict[str, Any],
+    how: dict[str, Any],
 ) -> Corpus:
     """Return the corpus as ids of a tree's labels, or of the words that the options choose."""
     from hstree.data.corpus import Corpus
@@ -305,9 +313,9 @@ def _text_for(
 
     for tree in trees_of([row]).values():
         refuse_options("the words are the tree's labels", **choice)
-        return read_as(tree.labels, source, vocabulary, lower=lower)
+        return read_as(tree.labels, source, vocabulary, **how)
     words = read_vocabulary(vocabulary, **choice)
-    return Corpus.read(source, vocabulary=words, lower=lower, **choice)
+    return Corpus.read(source, vocabulary=words, **how, **choice)
 
 
 def _write(vectors: WordVectors, output: Path) -> None:

@@ -108,10 +108,15 @@ def vocab(
         "vocab.tsv"
     ),
     *,
-    force: opt.Force = False, train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, lower: opt.Lower = False,
+    force: opt.Force = False,
+    train_split_only: opt.TrainSplitOnly = False,
+    no_unk: opt.NoUnk = False,
+    min_count: opt.MinCount = 1,
+    max_size: opt.MaxSize = None,
+    lower: opt.Lower = False,
+    text: opt.AsText = False,
     vocabulary: opt.VocabularyFile = None,
-) -> None:  # fmt: skip
+) -> None:
     """Count the words of a corpus into a file of word<TAB>count lines.
 
     With --vocabulary, the words of that file are counted, in its order. The
@@ -119,17 +124,20 @@ def vocab(
     commands notice test lines among them.
     """
     from hstree.data.corpus import Corpus
-    from hstree_cli.inputs import read_vocabulary, training_split
+    from hstree_cli.inputs import read_vocabulary, refuse_options, training_split
 
+    if vocabulary is not None:
+        refuse_options("--vocabulary chooses the words already", no_unk=no_unk)
     check_outputs(Output("-o", output), reads=[corpus, vocabulary], force=force)
     choice = opt.selection(min_count, max_size)
     with showing_progress():
         words = read_vocabulary(vocabulary, **choice)
-        text = Corpus.read(corpus, vocabulary=words, lower=lower, **choice)
+        how: dict[str, Any] = {"lower": lower, "text": text, "unk": words is not None or not no_unk}
+        read = Corpus.read(corpus, vocabulary=words, **how, **choice)
         if train_split_only:
-            text = training_split(text, words, choice)
-        text.counted_vocabulary().save(output)
-    say(facts([*corpus_facts(text), ("written", str(output))]))
+            read = training_split(read, words, choice, not no_unk)
+        read.counted_vocabulary().save(output)
+    say(facts([*corpus_facts(read), ("written", str(output))]))
 
 
 def build(
@@ -137,8 +145,8 @@ def build(
         str,
         argument(
             "INPUT",
-            "A corpus, a vocabulary (.tsv) or vectors (.npy, .vec, .bin, GloVe .txt), "
-            "as the method needs.",
+            "A corpus, words with counts (.tsv, .csv, .parquet) or vectors (.npy, .vec, .bin, "
+            "GloVe .txt), as the method needs.",
         ),
     ],
     *,
@@ -160,9 +168,13 @@ def build(
         Path | None, option("--labels", "Words of the rows of a .npy, one per line.", "FILE")
     ] = None,
     train_split_only: opt.TrainSplitOnly = False,
-    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, lower: opt.Lower = False,
+    no_unk: opt.NoUnk = False,
+    min_count: opt.MinCount = 1,
+    max_size: opt.MaxSize = None,
+    lower: opt.Lower = False,
+    text: opt.AsText = False,
     vocabulary: opt.VocabularyFile = None,
-) -> None:  # fmt: skip
+) -> None:
     """Build a tree.
 
     `hstree methods gmm` shows the options of a method. With vectors, --vocabulary
@@ -182,8 +194,9 @@ def build(
     reading = opt.selection(min_count, max_size)
     with showing_progress():
         words = read_vocabulary(vocabulary, **reading)
-        only_train = {"train_split_only": train_split_only}
-        opened = _open(input, chosen, words, labels, {**reading, "lower": lower}, **only_train)
+        only = {"train_split_only": train_split_only, "no_unk": no_unk}
+        how = {**reading, "lower": lower, "text": text}
+        opened = _open(input, chosen, words, labels, how, **only)
         tree = hstree.build(chosen.name, opened, vocabulary=words, **options)
         tree.save(output)
     rows = [*tree.stats().facts(), *input_facts(tree)]
@@ -232,6 +245,7 @@ def _open(
     reading: dict[str, Any],
     *,
     train_split_only: bool,
+    no_unk: bool,
 ) -> BuilderInput:
     """Open the input; refuse options that are for another kind of input."""
     from hstree.builders import open_input
@@ -239,16 +253,20 @@ def _open(
     from hstree.data.vectors import WordVectors
     from hstree_cli.inputs import refuse_options, training_split
 
-    opened = open_input(source, method, vocabulary=words, labels=labels, **reading)
+    unk = words is not None or not no_unk
+    opened = open_input(source, method, vocabulary=words, labels=labels, unk=unk, **reading)
     if not isinstance(opened, WordVectors):
         refuse_options(f"for vectors, and {source} holds none", labels=labels)
     if not isinstance(opened, Corpus):
-        refuse_options(
-            f"for a corpus, and {source} is none", **reading, train_split_only=train_split_only
-        )
+        only = {"train_split_only": train_split_only, "no_unk": no_unk}
+        refuse_options(f"for a corpus, and {source} is none", **reading, **only)
         return opened
-    choice = {name: value for name, value in reading.items() if name != "lower"}
-    return training_split(opened, words, choice) if train_split_only else opened
+    if words is not None:
+        refuse_options("--vocabulary chooses the words already", no_unk=no_unk)
+    if not train_split_only:
+        return opened
+    choice = {name: value for name, value in reading.items() if name not in ("lower", "text")}
+    return training_split(opened, words, choice, unk)
 
 
 # Looking at trees

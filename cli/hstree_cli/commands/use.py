@@ -155,6 +155,7 @@ def score(
         Path | None, option("--output -o", "Write the lines to this file.", "OUT")
     ] = None,
     json: opt.JsonFile = None,
+    as_text: opt.AsText = False,
 ) -> None:
     """Print the natural log-probability of each line of a text, and a summary.
 
@@ -174,7 +175,7 @@ def score(
     check_outputs(Output("-o", output), Output("--json", json), reads=reads)
     with showing_progress(), _named(file) as source:
         loaded = load_models(model, also)
-        text = read_as(loaded.spec.labels, source)
+        text = read_as(loaded.spec.labels, source, text=as_text)
         if (seen := _read_before(loaded, text)) is not None:
             warn(seen)
         with reading(text.name):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree._files import UNPACK
 from hstree._options import Option, effective, options_of
 from hstree._plugins import PACKAGE, summary_of, unusable
 from hstree.data.corpus import Corpus
@@ -35,12 +36,15 @@ _INPUTS: dict[type, tuple[str, str]] = {
         "train some with `hstree.CBOW`",
     ),
 }
-_VECTOR_EXTENSIONS = (".npy", ".bin", ".bin.gz", ".vec", ".vec.gz")
+_COUNT_EXTENSIONS = (".tsv", ".csv", ".parquet")
+_VECTOR_EXTENSIONS = tuple(
+    f"{kind}{packed}" for kind in (".npy", ".bin", ".vec") for packed in ("", *UNPACK)
+)
 
 #: Parameters and options of `build` itself, here and on the command line.
 _RESERVED = (
     *("method", "input", "output", "seed", "force", "train_split_only", "quiet", "help"),
-    *("vocabulary", "labels", "min_count", "max_size", "lower"),
+    *("vocabulary", "labels", "min_count", "max_size", "unk", "lower", "text"),
 )
 
 
@@ -105,7 +109,8 @@ def open_input(
     ----------
     source : str or path
         A file of vectors for a builder that takes vectors; a corpus for one that takes a corpus.
-        For one that takes a vocabulary, the extension decides: `.tsv` is a vocabulary; `.npy`,
+        For one that takes a vocabulary, the extension decides: `.tsv`, `.csv` and `.parquet` are
+        words with counts; `.npy`,
         `.bin` and `.vec` are vectors; anything else is a corpus.
     method : Builder
     vocabulary : Vocabulary, optional
@@ -113,7 +118,7 @@ def open_input(
     labels : str or path, optional
         Labels file of a `.npy`.
     **reading
-        Options of `Corpus.read`: `min_count`, `max_size`, `lower`, `cache`.
+        Options of `Corpus.read`: `min_count`, `max_size`, `unk`, `lower`, `text`, `cache`.
 
     Raises
     ------
@@ -122,16 +127,19 @@ def open_input(
     """
     name = os.fspath(source)
     named_corpus = name.startswith(("nltk:", "builtin:"))
+    if reading.get("text") and method.takes is not WordVectors:
+        return Corpus.read(source, vocabulary=vocabulary, **reading)
+    is_counts = name.removesuffix(".gz").lower().endswith(_COUNT_EXTENSIONS)
     if method.takes is WordVectors:
-        if named_corpus or name.endswith(".tsv"):
+        if named_corpus or is_counts:
             raise _refused(method, name)
         return WordVectors.read(name, labels=labels)
     if method.takes is Vocabulary and not named_corpus:
-        if name.endswith(".tsv"):
+        if is_counts:
             return Vocabulary.from_file(name)
         if name.endswith(_VECTOR_EXTENSIONS):
             return WordVectors.read(name, labels=labels)
-    return Corpus.read(name, vocabulary=vocabulary, **reading)
+    return Corpus.read(source, vocabulary=vocabulary, **reading)
 
 
 def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None) -> BuilderInput:

@@ -1,0 +1,91 @@
+"""Words and counts from tables: which columns they are, and tables that are refused."""
+
+import numpy as np
+import pytest
+
+import hstree
+from hstree.data.vocabulary import Vocabulary
+from hstree.errors import HstreeError, InputError
+
+
+def read(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    return Vocabulary.from_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "item,count\nsku 1,60\nb,5\n"),
+        ("a.csv", "sku 1,60\nb,5\n"),
+        ("a.CSV", "sku 1;60\r\nb;5\r\n"),
+        ("a.csv", '\ufeff"sku 1","60"\n"b","5"\n'),
+        ("a.csv", ",n,item\n0,60,sku 1\n1,5,b\n"),
+        ("a.csv", "60,sku 1\n5,b\n"),
+        ("a.csv", "price,item,count\n1.5,sku 1,60\n2.5,b,5\n"),
+        ("a.tsv", "word\tcount\nsku 1\t60\nb\t5\n"),
+        ("a.tsv", "sku 1\t60\nb\t5\n"),
+    ],
+)
+def test_words_and_counts_come_from_the_columns_that_hold_them(tmp_path, name, content):
+    vocabulary = read(tmp_path, name, content)
+    assert vocabulary.words == ("sku 1", "b")
+    assert vocabulary.counts.tolist() == [60, 5]
+
+
+def test_words_that_are_numbers_stand_before_their_counts(tmp_path):
+    assert read(tmp_path, "a.csv", "17,60\n4,5\n").words == ("17", "4")
+
+
+def test_the_chosen_columns_are_said(tmp_path):
+    vocabulary = read(tmp_path, "a.csv", "item,count\na,60\n")
+    said = "words from column 1 (item), counts from column 2 (count)"
+    assert vocabulary.source["columns"] == said
+    assert hstree.build("huffman", vocabulary).meta["input"]["columns"] == said
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        ("item,count\n", "no line with a word and its count"),
+        ("a,60\nb,1.5\n", r"a\.csv, line 2: expected a word and a whole number"),
+        ("a,60\n,5\n", "line 2: expected a word and a whole number"),
+        ("a,60\nb\n", "line 2: expected 2 columns"),
+        ("a,b,60\nc,d,5\n", "which of its 3 columns are words and counts is not plain"),
+        ("a,60\na,5\n", "the word 'a' twice"),
+        ('a,60\n"b,5\n', "mend the quotes"),
+        ("running text\nthat goes on\n", "which of its 1 columns"),
+    ],
+)
+def test_what_is_no_table_of_counts_is_refused_in_one_line(tmp_path, content, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read(tmp_path, "a.csv", content)
+    assert "\n" not in str(caught.value)
+
+
+def test_parquet_is_read_where_pyarrow_is(tmp_path):
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'hstree[parquet]'")
+    import pyarrow.parquet
+
+    path = tmp_path / "items.parquet"
+    pyarrow.parquet.write_table(arrow.table({"id": [7, 8], "item": ["a", "b"], "n": [3, 1]}), path)
+    assert hstree.build("huffman", path).counts.tolist() == [3, 1]
+    path.write_bytes(b"PAR1")
+    with pytest.raises(HstreeError, match="is not a readable Parquet file"):
+        Vocabulary.from_file(path)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda masked: Vocabulary(["a", "b"], masked),
+        lambda masked: Vocabulary.from_counts(["a", "b"], masked),
+        lambda masked: hstree.build("kmeans", masked.reshape(2, 1)),
+        lambda masked: hstree.WordVectors(["a", "b"], np.eye(2), counts=masked),
+        lambda masked: hstree.Tree(["a", "b"], [0, 2], [-1, -2], counts=masked),
+    ],
+)
+def test_masked_counts_and_vectors_are_refused(make):
+    with pytest.raises(InputError, match="with masked entries"):
+        make(np.ma.masked_array([5, 3], mask=[False, True]))
