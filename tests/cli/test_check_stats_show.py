@@ -49,8 +49,8 @@ def test_every_ending_gives_the_same_figures(ending, hstree, corpus, tmp_path):
         "sha256",
     }
     assert set(figures["tree"]["code_length"]) == {"uniform", "weighted"}
-    # The corpus has 40 words and <eos>; a binary tree has one node less than labels.
-    assert (figures["tree"]["labels"], figures["tree"]["nodes"]) == (41, 40)
+    # The corpus has 40 words, <eos> and <unk>; a binary tree has one node less than labels.
+    assert (figures["tree"]["labels"], figures["tree"]["nodes"]) == (42, 41)
     assert figures["tree"]["scores_per_target"] == pytest.approx(figures["tree"]["huffman_length"])
 
 
@@ -103,8 +103,8 @@ def test_show_draws_every_code_of_a_word(hstree, odd_tree):
 
 def test_show_says_how_many_branches_it_leaves_out(hstree, corpus):
     hstree("build", "-m", "flat", corpus, "-o", "flat.json")
-    assert "31 more branches" in hstree("show", "flat.json").out
-    assert "38 more branches" in hstree("show", "flat.json", "--word", "w0").out
+    assert "32 more branches" in hstree("show", "flat.json").out
+    assert "39 more branches" in hstree("show", "flat.json", "--word", "w0").out
 
 
 def test_show_says_how_many_decisions_it_leaves_out(hstree, tmp_path):

@@ -70,6 +70,8 @@ def test_gensim_reads_them(hstree, corpus, tmp_path, ending):
 
 
 def test_what_cannot_be_embedded_is_refused(refused, tree, corpus, tmp_path, monkeypatch):
+    import hstree.interop.gensim  # noqa: F401 - first, so that it does not keep the stand-in
+
     refused("embed", corpus, "-o", "v.pt", status=2, saying=".vec or .txt or .bin")
     refused("embed", corpus, "no", "-o", "v.vec", status=2, saying="there is no row 'no'")
     refused("embed", corpus, "gmm", "-o", "v.vec", status=2, saying="not one layer that a text")

@@ -6,6 +6,7 @@ import pytest
 import hstree
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
+from tests import needs
 
 
 def read(tmp_path, name, content):
@@ -65,7 +66,7 @@ def test_what_is_no_table_of_counts_is_refused_in_one_line(tmp_path, content, me
 
 
 def test_parquet_is_read_where_pyarrow_is(tmp_path):
-    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'hstree[parquet]'")
+    arrow = pytest.importorskip("pyarrow", reason=needs.PARQUET)
     import pyarrow.parquet
 
     path = tmp_path / "items.parquet"

@@ -315,7 +315,7 @@ def _text_for(
         refuse_options("the words are the tree's labels", **choice)
         return read_as(tree.labels, source, vocabulary, **how)
     words = read_vocabulary(vocabulary, **choice)
-    return Corpus.read(source, vocabulary=words, **how, **choice)
+    return Corpus.read(source, vocabulary=words, unk=None, **how, **choice)
 
 
 def _write(vectors: WordVectors, output: Path) -> None:
