@@ -12,11 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hstree_cli.commands.start import compare, demo, report
-from hstree_cli.commands.train import bootstrap, embed, evaluate
-from hstree_cli.commands.trees import build, check, convert, methods, show, stats, vocab
-from hstree_cli.commands.use import predict, sample, score
 from hstree_cli.options import UsageError, flag, option
+from hstree_cli.start import compare, demo, report
 from hstree_cli.terminal import (
     BAD_INPUT,
     INTERRUPTED,
@@ -26,6 +23,9 @@ from hstree_cli.terminal import (
     quiet,
     tracebacks,
 )
+from hstree_cli.train import bootstrap, embed, evaluate
+from hstree_cli.trees import build, check, convert, methods, show, stats, vocab
+from hstree_cli.use import predict, sample, score
 
 #: Commands by the panel of the help page that lists them.
 PANELS = {

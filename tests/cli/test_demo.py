@@ -4,7 +4,7 @@ import pytest
 
 import hstree as library
 from hstree.experiments import results
-from hstree_cli.commands import start
+from hstree_cli import start
 
 
 @pytest.fixture

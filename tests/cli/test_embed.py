@@ -7,7 +7,7 @@ import hstree as library
 from hstree.data.vectors import WordVectors
 from hstree.errors import MissingExtraError
 from hstree.models import new_model
-from hstree_cli.commands.train import _write
+from hstree_cli.train import _write
 
 QUICK = ["--epochs", "1", "--dim", "6"]
 

@@ -91,7 +91,7 @@ def started(program, tmp_path):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("module", ["typer", "hstree_cli.commands.trees", "hstree.tree", "scipy"])
+@pytest.mark.parametrize("module", ["typer", "hstree_cli.trees", "hstree.tree", "scipy"])
 def test_while_it_starts(started, tree, corpus, module, number):
     ran = started(WHILE_IMPORTING, module, number, "evaluate", tree, corpus, "--epochs", 1)
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "hstree: error: interrupted\n")

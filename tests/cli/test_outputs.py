@@ -89,7 +89,7 @@ def test_each_output_is_written_by_itself(hstree, tree, corpus, tmp_path, monkey
     def full(*_, **__):
         raise FileFormatError("cannot write r.json: No space left on device")
 
-    monkeypatch.setattr("hstree_cli.commands.train.save_figures", full)
+    monkeypatch.setattr("hstree_cli.train.save_figures", full)
     saved = ["--json", "r.json", "--save", "m", "--vectors-out", "v.npy"]
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved)
     assert ran.status == 1

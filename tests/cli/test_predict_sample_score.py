@@ -157,7 +157,7 @@ def test_a_text_that_cannot_be_read_to_its_end_is_no_error_of_writing(
         yield
 
     monkeypatch.setattr(library.LanguageModel, "scored", broken)
-    monkeypatch.setattr("hstree_cli.commands.use.warn", lambda _: None)
+    monkeypatch.setattr("hstree_cli.use.warn", lambda _: None)
     monkeypatch.setattr("hstree_cli.inputs.warn", lambda _: None)
     said = "cannot read other.txt: Input/output error"
     refused("score", model, other, *output, "--json", "s.json", saying=said)

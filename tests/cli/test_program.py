@@ -303,7 +303,7 @@ def test_the_number_of_threads_is_limited_and_restored(hstree, monkeypatch, befo
         seen.append({pool["num_threads"] for pool in threadpool_info()})
         return ""
 
-    monkeypatch.setattr("hstree_cli.commands.trees._description", look)
+    monkeypatch.setattr("hstree_cli.trees._description", look)
     hstree("--threads", "1", "methods", "gmm")
     assert seen[:2] == [("1", 1), {1}]
     assert os.environ.get("OMP_NUM_THREADS") == before
