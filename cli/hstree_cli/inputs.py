@@ -241,10 +241,10 @@ def load_models(model: Path, others: Sequence[Path] | None) -> Model[Any] | Ense
     """Read a model, or several whose probabilities are averaged."""
     from hstree.models import Ensemble, load_model
 
-    first, *more = [load_model(folder) for folder in (model, *(others or ()))]
-    if not more:
-        return first
-    return Ensemble([one for each in (first, *more) for one in getattr(each, "models", [each])])
+    loaded = [load_model(folder) for folder in (model, *(others or ()))]
+    if len(loaded) == 1:
+        return loaded[0]
+    return Ensemble([one for each in loaded for one in getattr(each, "models", [each])])
 
 
 # Contexts

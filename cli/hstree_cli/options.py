@@ -75,49 +75,30 @@ def _reading(flags: str, help: str, metavar: str | None = None, **more: Any) -> 
 
 CorpusName = Annotated[str, argument("CORPUS", f"A corpus: {CORPUS_KINDS}; - for stdin.")]
 TreeFile = Annotated[Path, argument("TREE", "A tree: .json, .json.gz or .npz.")]
-ModelFolder = Annotated[
-    Path, argument("MODEL_DIR", "The folder of a model that `hstree evaluate --save` wrote.")
-]
+ModelFolder = Annotated[Path, argument("MODEL_DIR", "Folder that `hstree evaluate --save` wrote.")]
 With = Annotated[
-    list[Path] | None,
-    option("--with", "Another model, whose probabilities are averaged; repeatable.", "MODEL_DIR"),
+    list[Path] | None, option("--with", "Average with this model, too; repeatable.", "MODEL_DIR")
 ]
 Force = Annotated[bool, option("--force", "Replace existing files.")]
-Replace = Annotated[
-    bool, option("--force", "Replace a comparison of another text, model or rule in DIR.")
-]
+Replace = Annotated[bool, option("--force", "Replace a comparison of something else in DIR.")]
 JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
 
 # Reading a corpus
 
-MinCount = Annotated[
-    int,
-    _reading("--min-count", "Replace words that occur fewer than N times by <unk>.", "N", min=1),
-]
+MinCount = Annotated[int, _reading("--min-count", "Read rarer words than N as <unk>.", "N", min=1)]
 MaxSize = Annotated[
-    int | None,
-    _reading(
-        "--max-size", "Keep the V most frequent words; replace the others by <unk>.", "V", min=1
-    ),
+    int | None, _reading("--max-size", "Read all but the V most frequent as <unk>.", "V", min=1)
 ]
 Lower = Annotated[bool, _reading("--lower", "Lower-case every word.")]
 VocabularyFile = Annotated[
-    Path | None,
-    _reading(
-        "--vocabulary", "Use the words of this file: word<TAB>count, .csv or .parquet.", "FILE"
-    ),
+    Path | None, _reading("--vocabulary", "Use the words of this file, as of `vocab`.", "FILE")
 ]
-NoUnk = Annotated[
-    bool, _reading("--no-unk", "Leave <unk> out, which stands for words of other texts.")
-]
+NoUnk = Annotated[bool, _reading("--no-unk", "Leave <unk> out, for words of other texts.")]
 AsText = Annotated[
     bool, _reading("--text", "Read files as text even if they look like something else.")
 ]
 TrainSplitOnly = Annotated[
-    bool,
-    _reading(
-        "--train-split-only", "Read the lines that `hstree evaluate` trains on: the first 80%."
-    ),
+    bool, _reading("--train-split-only", "Read what `hstree evaluate` trains on: the first 80%.")
 ]
 Valid = Annotated[str | None, _reading("--valid", "Validation corpus, not part of CORPUS.", "FILE")]
 Test = Annotated[str | None, _reading("--test", "Test corpus, not part of CORPUS.", "FILE")]
@@ -145,34 +126,21 @@ Seed = Annotated[int, option("--seed", "Random seed.", "S", callback=_check_seed
 Model = Annotated[
     str,
     _training(
-        "--model",
-        'Model to train, with its options, as in "cbow window=5".',
-        "MODEL",
-        show_default=True,
-        autocompletion=model_names,
+        "--model", 'Model with its options, as in "cbow window=5".', "MODEL",
+        show_default=True, autocompletion=model_names,
     ),
-]
+]  # fmt: skip
 Epochs = Annotated[int | None, _training("--epochs", "Train for at most N epochs.", "N", min=0)]
-Seconds = Annotated[
-    float | None, _training("--seconds", "Train each row until S seconds from the text.", "S")
-]
+Seconds = Annotated[float | None, _training("--seconds", "Train each row for S seconds.", "S")]
 Minutes = Annotated[
     float | None,
-    _training(
-        "--minutes",
-        "Train all rows equally long, then the better half on, M minutes in all (default: 10).",
-        "M",
-    ),
+    _training("--minutes", "Train all rows equally long, then the better half on (10).", "M"),
 ]
 Dim = Annotated[int | None, _training("--dim", "Length of the word vectors.", "D")]
 Width = Annotated[int | None, _training("--context", "Number of words before the target.", "N")]
 BatchSize = Annotated[int | None, _training("--batch-size", "Positions in a minibatch.", "B")]
-LearningRate = Annotated[
-    float | None, _training("--learning-rate", "Learning rate at the start.", "X")
-]
-Dropout = Annotated[
-    float | None, _training("--dropout", "Share of the hidden vectors left out.", "P")
-]
+Rate = Annotated[float | None, _training("--learning-rate", "Learning rate at first.", "X")]
+Dropout = Annotated[float | None, _training("--dropout", "Share of hidden numbers left out.", "P")]
 
 
 def flag(name: str) -> str:

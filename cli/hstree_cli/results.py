@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from msgspec.structs import astuple
+from rich.console import Group
 
 from hstree._text import plural
 from hstree.experiments.results import shown_columns
@@ -14,20 +15,12 @@ from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
 from hstree.models import describe
 from hstree.training.trainer import table_of
 from hstree.tree.statistics import code_length_line
-from hstree_cli.tables import (
-    Facts,
-    facts,
-    figure,
-    narrow,
-    percent,
-    table,
-    vocabulary_line,
-)
+from hstree_cli.tables import Facts, facts, figure, percent, table, vocabulary_line
 from hstree_cli.terminal import say
 
 if TYPE_CHECKING:
     from hstree.experiments.compare import Evaluation
-    from hstree.experiments.results import Comparison, RowResult
+    from hstree.experiments.results import Column, Comparison, RowResult
     from hstree.experiments.significance import Ratio
     from hstree.training.trainer import Epoch
 
@@ -36,65 +29,38 @@ if TYPE_CHECKING:
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """Print the result of `hstree evaluate`."""
+    """Print the epochs of `hstree evaluate`, the table of its row and what that depends on."""
     comparison, row = evaluation.comparison, evaluation.row
     epochs = row.jobs[0].epochs
     if epochs:
         say(epochs_table(epochs))
-    perplexity = row.perplexity
-    scored = [
-        ("training sample", evaluation.train),
-        ("validation", perplexity["valid"].mean),
-        ("test", perplexity["test"].mean),
-        ("test without OOV", perplexity["test_without_oov"].mean),
-        ("unigram, test", comparison.unigram),
-    ]
-    filled = table("perplexity", "", text=("perplexity",))
-    for name, value in scored:
-        filled.add_row(name, figure(value))
-    say(filled)
-    rows: Facts = [("row", row.name), *_tree_facts(row), ("parameters", f"{row.parameters:,}")]
-    if (log_z := row.log_normaliser) is not None:
-        rows.append(("ln Z", f"{figure(log_z.mean, 3)} ± {figure(log_z.sd, 3)} on the test split"))
-    ended = "interrupted" if evaluation.interrupted else _ended(epochs, comparison)
-    rows += [("training", ended), *_steps(row), *_conditions(comparison)]
-    say(facts(rows))
+    say(comparison_table(comparison))
+    scored = {
+        "training sample": evaluation.train,
+        "test without OOV": row.perplexity["test_without_oov"].mean,
+        "unigram, test": comparison.unigram,
+    }
+    lines = [(name, f"perplexity {figure(value)}") for name, value in scored.items()]
+    if (tree := row.tree) is not None:
+        length = code_length_line(tree.code_length.weighted, tree.code_length.uniform)
+        lines.append(("tree", f"{row.method}, {plural(tree.nodes, 'node')}; code length {length}"))
+    steps = zip(row.steps.__struct_fields__, astuple(row.steps), strict=True)
+    spent = ", ".join(f"{name} {figure(seconds, 1)}" for name, seconds in steps if seconds != 0)
+    lines.append(("seconds", spent))
+    lines.append(("ended", "interrupted" if evaluation.interrupted else _ended(epochs)))
+    say(facts([*lines, *_conditions(comparison)]))
 
 
-def epochs_table(epochs: Sequence[Epoch]) -> Table:
+def epochs_table(epochs: Sequence[Epoch]) -> Group:
     """Return the table of the epochs of a training."""
     source = table_of(epochs)
-    filled = table(*source.columns)
-    for line in source.rows:
-        filled.add_row(*line)
-    return filled
+    return table(source.columns, source.rows)
 
 
-def _ended(epochs: Sequence[Epoch], comparison: Comparison) -> str:
-    scored = [epoch for epoch in epochs if epoch.valid is not None]
-    if not scored:
-        return plural(len(epochs), "epoch")
-    best = min(scored, key=lambda epoch: epoch.valid or 0.0).epoch
-    return f"{plural(len(epochs), 'epoch')} ({comparison.stop}); weights of epoch {best} kept"
-
-
-def _tree_facts(row: RowResult) -> Facts:
-    if (tree := row.tree) is None:
-        return []
-    length = tree.code_length
-    return [
-        ("tree", f"{row.method}, {plural(tree.nodes, 'node')}"),
-        ("code length", code_length_line(length.weighted, length.uniform)),
-        ("scores/target", figure(tree.scores_per_target)),
-    ]
-
-
-def _steps(row: RowResult) -> Facts:
-    steps = row.steps
-    parts = [("vectors", steps.vectors), ("tree", steps.tree), ("preparation", steps.preparation),
-             ("training", steps.training)]  # fmt: skip
-    spent = ", ".join(f"{name} {figure(seconds, 1)}" for name, seconds in parts if seconds != 0)
-    return [("seconds", f"{figure(steps.total, 1)} from the text: {spent}")]
+def _ended(epochs: Sequence[Epoch]) -> str:
+    after = f"after {plural(len(epochs), 'epoch')}"
+    scored = [(epoch.valid, epoch.epoch) for epoch in epochs if epoch.valid is not None]
+    return f"{after}; the weights of epoch {min(scored)[1]} are kept" if scored else after
 
 
 # Comparisons
@@ -124,23 +90,24 @@ def print_comparison(comparison: Comparison, page: Path) -> None:
     say(f"\n{answer(comparison)}")
 
 
-def comparison_table(comparison: Comparison) -> Table:
+def comparison_table(comparison: Comparison) -> Group:
     """Return the table of the columns that rows have figures for; the chosen row is bold."""
     columns = shown_columns(comparison.rows)
+
+    def cell(row: RowResult, column: Column) -> str:
+        if column.key in ("to_flat", "to_like"):
+            return ratio_text(getattr(row, column.key))
+        text = column.text(row)
+        if column.key in ("valid", "test"):
+            spread = row.perplexity[column.key]  # type: ignore[index]
+            text += "" if spread.sd is None else f" ± {figure(spread.sd, 1)}"
+            text += "*" if row.at_epoch_limit and column.key == "test" else ""
+        return text
+
     titles = [column.title for column in columns]
-    filled = table(*titles, text=titles[:1])
+    lines = [[cell(row, column) for column in columns] for row in comparison.rows]
     chosen = comparison.choice.chosen if comparison.choice else None
-    for row in comparison.rows:
-        cells = [column.text(row) for column in columns]
-        for i, column in enumerate(columns):
-            if column.key in ("valid", "test"):
-                spread = row.perplexity[column.key]  # type: ignore[index]
-                cells[i] += "" if spread.sd is None else f" ± {figure(spread.sd, 1)}"
-                cells[i] += "*" if row.at_epoch_limit and column.key == "test" else ""
-            elif column.key in ("to_flat", "to_like"):
-                cells[i] = ratio_text(getattr(row, column.key))
-        filled.add_row(*cells, style="bold" if row.name == chosen else None)
-    return narrow(filled, *titles[1:])
+    return table(titles, lines, titles[:1], bold=chosen)
 
 
 def ratio_text(ratio: Ratio | None) -> str:

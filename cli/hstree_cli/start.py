@@ -73,8 +73,7 @@ def compare(
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
-    dropout: opt.Dropout = None,
+    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None, dropout: opt.Dropout = None,
 ) -> None:  # fmt: skip
     """Train the same model with several trees and output layers; compare cost and perplexity.
 
@@ -136,11 +135,9 @@ def _print_plan(
     from hstree.experiments.compare import plan_of
 
     jobs = plan_of(splits, rows, output, **options)
-    filled = table("row", "seed", "seconds", text=("row",))
-    for job in jobs:
-        seconds = "to do" if job.seconds is None else figure(job.seconds, 1)
-        filled.add_row(job.row, str(job.seed), seconds)
-    say(filled)
+    seconds = ["to do" if job.seconds is None else figure(job.seconds, 1) for job in jobs]
+    lines = [(job.row, str(job.seed), spent) for job, spent in zip(jobs, seconds, strict=True)]
+    say(table(("row", "seed", "seconds"), lines, ("row",)))
     done = sum(job.seconds is not None for job in jobs)
     say(f"{done} of {len(jobs)} jobs are finished; without --plan the others are done")
 

@@ -1,4 +1,4 @@
-"""Formatting of numbers, tables and name-value lines; the figures of a corpus and of a tree.
+"""Numbers, tables and name-value lines; the figures of a corpus and of a tree.
 
 Every command imports this module, so that help pages wait for it: functions import the library.
 """
@@ -6,14 +6,15 @@ Every command imports this module, so that help pages wait for it: functions imp
 from __future__ import annotations
 
 import os
+import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.measure import Measurement
-from rich.table import Column, Table
+from rich.cells import cell_len
+from rich.console import Group
+from rich.table import Table
 
 from hstree_cli.terminal import console, printable
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 #: Names and values, printed one below the other.
 Facts = list[tuple[str, str]]
-Json = Mapping[str, Any]
+#: Columns between two cells, and at either edge of a table.
+_GAP = 2
 
 
 # Numbers and words
@@ -34,11 +36,6 @@ def figure(value: float | None, digits: int = 2) -> str:
     from hstree._tables import figure
 
     return figure(value, digits)
-
-
-def count(value: int) -> str:
-    """Return a whole number with its thousands separated."""
-    return f"{value:,}"
 
 
 def percent(part: float, whole: float) -> str:
@@ -55,81 +52,64 @@ def shortened(word: str, width: int = 24) -> str:
 # Layout
 
 
-class WholeTable(Table):
-    """A table that keeps its names and numbers whole.
-
-    In a pipe it is as wide as it needs to be, unless ``COLUMNS`` is set. On a terminal that is too
-    narrow it is drawn in several tables, each with the first column.
-    """
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the table, or the tables that it is split into."""
-        natural = Measurement.get(console, _any_width(options), self).maximum
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            options = options.update(max_width=natural)
-        if natural <= options.max_width:
-            yield from super().__rich_console__(console, options)
-            return
-        for part in self._parts(console, options):
-            yield from part.__rich_console__(console, options)
-
-    def _parts(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        """Yield tables of the first column, whose words stay whole, and as many others as fit."""
-        first, *rest = self.columns
-        width = options.max_width
-        widths = {id(column): _least_width(column, console, options) for column in rest}
-
-        def least(part: Table) -> int:
-            return Measurement.get(console, _any_width(options), part).minimum
-
-        while rest:
-            shown = len(rest)
-            while shown > 1 and least(self._with([first, *rest[:shown]], widths)) > width:
-                shown -= 1
-            yield self._with([first, *rest[:shown]], widths)
-            rest = rest[shown:]
-
-    def _with(self, columns: Sequence[Column], widths: Mapping[int, int]) -> Table:
-        """Return a table of some columns, of these widths but for the first."""
-        part = Table(box=self.box, pad_edge=self.pad_edge, collapse_padding=self.collapse_padding)
-        for column in columns:
-            width = widths.get(id(column))
-            part.add_column(
-                column.header, justify=column.justify, overflow=column.overflow, width=width
-            )
-        cells = zip(*(column.cells for column in columns), strict=True)
-        for row, values in zip(self.rows, cells, strict=True):
-            part.add_row(*values, style=row.style)
-        return part
-
-
-def _any_width(options: ConsoleOptions) -> ConsoleOptions:
-    return options.update(max_width=1 << 16)
-
-
-def _least_width(column: Column, console: Console, options: ConsoleOptions) -> int:
-    """Return the width of a column's longest word; of its longest line if it must not wrap."""
-    measured = [
-        Measurement.get(console, _any_width(options), cell)
-        for cell in (column.header, *column.cells)
-    ]
-    return max(one.maximum if column.no_wrap else one.minimum for one in measured)
-
-
-def table(*columns: str, text: Sequence[str] = ()) -> Table:
+def new_table(columns: Sequence[str], text: Sequence[str] = ()) -> Table:
     """Return an empty table: numbers right-aligned, the columns in `text` left-aligned."""
-    empty = WholeTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    empty = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in columns:
         empty.add_column(name, justify="left" if name in text else "right", overflow="fold")
     return empty
 
 
-def narrow(filled: Table, *columns: str) -> Table:
-    """Let a table wrap in its other columns alone, so that `columns` keep their numbers whole."""
-    filled.collapse_padding = True
-    for column in filled.columns:
-        column.no_wrap = column.header in columns
-    return filled
+def table(
+    columns: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    text: Sequence[str] = (),
+    *,
+    bold: str | None = None,
+    width: int | None = None,
+) -> Group:
+    """Return lines of texts as a table that keeps names and numbers whole.
+
+    In a pipe it is as wide as it needs to be, unless ``COLUMNS`` is set. On a terminal that is too
+    narrow it is drawn in several tables, each with the first column. The line that begins with
+    `bold` is bold.
+    """
+    if width is None:
+        out = console()
+        width = out.width if out.is_terminal or "COLUMNS" in os.environ else 1 << 16
+    # Width of each column's longest line, and the least: words of titles and names stay whole, and
+    # so do numbers, but an interval may go below its number
+    pieces = [re.split(r"\s", title) for title in columns]
+    for line in lines:
+        pieces[0] += line[0].split()
+        for i, cell in enumerate(line[1:], start=1):
+            pieces[i] += cell.replace(" [", "\n[").split("\n")
+    least = [max(cell_len(printable(piece)) for piece in column) for column in pieces]
+    whole = [
+        max(cell_len(printable(one)) for cell in column for one in cell.split("\n"))
+        for column in zip(columns, *lines, strict=True)
+    ]
+    parts: list[Table] = []
+    rest = list(range(1, len(columns)))
+    while rest or not parts:
+        shown = len(rest)
+        fits = _total([0, *rest], whole) <= width
+        while not fits and shown > 1 and _total([0, *rest[:shown]], least) > width:
+            shown -= 1
+        chosen = [0, *rest[:shown]]
+        part = new_table([columns[i] for i in chosen], text)
+        for i, column in zip(chosen, part.columns, strict=True):
+            column.width = whole[i] if fits else least[i] if i else None
+        part.width = _total(chosen, whole) if fits else None
+        for line in lines:
+            part.add_row(*(line[i] for i in chosen), style="bold" if line[0] == bold else None)
+        parts.append(part)
+        rest = rest[shown:]
+    return Group(*parts)
+
+
+def _total(columns: Sequence[int], widths: Sequence[int]) -> int:
+    return sum(widths[i] for i in columns) + _GAP * (len(columns) - 1) + 2
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -146,7 +126,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
     )
 
 
-# Corpora
+# Corpora and trees
 
 
 def origin(corpus: Corpus) -> str:
@@ -157,12 +137,12 @@ def origin(corpus: Corpus) -> str:
 
 def corpus_facts(corpus: Corpus) -> Facts:
     """Return the figures of a corpus and of its vocabulary."""
-    words = corpus.vocabulary
+    words, tokens = corpus.vocabulary, len(corpus)
     return [
         ("text", origin(corpus)),
-        ("lines", count(corpus.n_lines)),
-        ("tokens", f"{count(len(corpus))}, one <eos> per line included"),
-        ("out of vocabulary", f"{count(corpus.n_oov)} ({percent(corpus.n_oov, len(corpus))})"),
+        ("lines", f"{corpus.n_lines:,}"),
+        ("tokens", f"{tokens:,}, one <eos> per line included"),
+        ("out of vocabulary", f"{corpus.n_oov:,} ({percent(corpus.n_oov, tokens)})"),
         ("vocabulary", vocabulary_line(len(words), words.sha256)),
     ]
 
@@ -170,9 +150,6 @@ def corpus_facts(corpus: Corpus) -> Facts:
 def vocabulary_line(size: int, sha256: str) -> str:
     """Return the size and the hash of a vocabulary."""
     return f"{size:,} words, sha256 {sha256[:16]}"
-
-
-# Trees
 
 
 def input_facts(tree: Tree) -> Facts:
@@ -189,8 +166,7 @@ def input_facts(tree: Tree) -> Facts:
         if isinstance(without := source.get("words_without_vector"), int):
             tokens = source.get("tokens_without_vector")
             share = f", {tokens:.2%} of the tokens" if isinstance(tokens, float) else ""
-            text = f"{without:,} words{share}, in a separate Huffman tree"
-            rows.append(("without vector", text))
+            rows.append(("without vector", f"{without:,} words{share}, in a separate Huffman tree"))
     return rows
 
 
@@ -203,17 +179,17 @@ def _recorded(value: object, depth: int = 0) -> str:
         ends = value[:1] if len(value) == 1 else [value[0], value[-1]]
         return " to ".join(_recorded(one, 3) for one in ends)
     if isinstance(value, int) and not isinstance(value, bool):
-        return count(value)
+        return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.4g}"
     return str(value) if isinstance(value, str | bool) else ""
 
 
-def _input(source: Json) -> str:
+def _input(source: Mapping[str, Any]) -> str:
     name = str(source.get("name", source.get("kind", "-")))
     if "lines" not in source and isinstance(sha256 := source.get("sha256"), str):
         return f"{name}, sha256 {sha256[:16]}"
     match source.get("lines"):
         case [int(first), int(last)]:
-            return f"{name}, lines {count(first + 1)} to {count(last)}"
+            return f"{name}, lines {first + 1:,} to {last:,}"
     return name

@@ -73,23 +73,15 @@ def tracebacks(wanted: bool) -> Iterator[None]:
 def limited_threads(number: int | None) -> Iterator[None]:
     """Compute in at most so many threads while the body runs; None changes nothing.
 
-    Libraries that are loaded later read the environment variable.
+    The libraries that compute are loaded later, and read the environment variable.
     """
-    if number is None:
-        yield
-        return
     before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(number)
+    if number is not None:
+        os.environ["OMP_NUM_THREADS"] = str(number)
     try:
-        if "numpy" in sys.modules:
-            from threadpoolctl import threadpool_limits
-
-            with threadpool_limits(number):
-                yield
-        else:
-            yield
+        yield
     finally:
-        os.environ.pop("OMP_NUM_THREADS")
+        os.environ.pop("OMP_NUM_THREADS", None)
         if before is not None:
             os.environ["OMP_NUM_THREADS"] = before
 

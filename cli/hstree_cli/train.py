@@ -44,8 +44,7 @@ def evaluate(
     vocabulary: opt.VocabularyFile = None,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
-    dropout: opt.Dropout = None,
+    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None, dropout: opt.Dropout = None,
 ) -> None:  # fmt: skip
     """Train a model with one tree or output layer and print its perplexity.
 
@@ -179,8 +178,7 @@ def bootstrap(
     min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
-    dropout: opt.Dropout = None,
+    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None, dropout: opt.Dropout = None,
 ) -> None:  # fmt: skip
     """Grow trees from the word vectors of a model that was trained on a tree before.
 
@@ -233,7 +231,7 @@ def embed(
     as_text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
     model: opt.Model = "cbow", dim: opt.Dim = None,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.LearningRate = None,
+    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None,
     seed: opt.Seed = 0,
 ) -> None:  # fmt: skip
     """Train word vectors on every line of a corpus, as in word2vec.

@@ -12,7 +12,7 @@ from rich.tree import Tree as Drawing
 from hstree._text import plural
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
-from hstree_cli.tables import count, figure, shortened, table
+from hstree_cli.tables import figure, new_table, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,7 +38,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     tree = branches.tree
     if tree.n_nodes == 0:
         return Text(f"one label and no node: {shortened(tree.labels[0])}")
-    root = Drawing(Text(f"{_node(tree, 0)}  {count(tree.n_labels)} labels"))
+    root = Drawing(Text(f"{_node(tree, 0)}  {tree.n_labels:,} labels"))
     level = [(0, root)]
     for _ in range(depth):
         below = []
@@ -51,7 +51,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
                     below.append((branch.node, branch_drawing))
             if others:
                 rest = _percent(sum(branch.share for branch in others))
-                node_drawing.add(_line(f"{rest}  {count(len(others))} more branches"))
+                node_drawing.add(_line(f"{rest}  {len(others):,} more branches"))
         if not below:
             break
         level = below
@@ -63,7 +63,7 @@ def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[Renderabl
     tree = branches.tree
     codes = sorted(Codes(tree, cache_limit=0).of(label), key=len)
     name = shortened(tree.labels[label])
-    counted = "" if tree.counts is None else f", counted {count(int(tree.counts[label]))} times"
+    counted = "" if tree.counts is None else f", counted {tree.counts[label]:,} times"
     yield Text(f"{name}: label {label}, {plural(len(codes), 'code')}{counted}")
     for number, code in enumerate(codes[:CODES], start=1):
         yield Text(f"\ncode {number} of {len(codes)}: {plural(len(code), 'decision')}")
@@ -77,7 +77,7 @@ def draw_codes(branches: Branches, label: int, depth: int) -> Iterator[Renderabl
 def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> RenderableType:
     """Draw the decisions of a code: the branch taken, and the most probable others."""
     tree = branches.tree
-    rows = table("node", "branch", "share", "holds", text=("node", "holds"))
+    rows = new_table(("node", "branch", "share", "holds"), ("node", "holds"))
     rows.columns[0].max_width = 24
     for column in rows.columns[:3]:  # the last one alone wraps where the terminal is narrow
         column.no_wrap = True
@@ -97,7 +97,7 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
             rows.add_row("", str(number), _percent(branch.share), _line(_content(tree, branch)))
         if rest:
             share = _percent(sum(branch.share for branch in rest))
-            rows.add_row("", "...", share, f"{count(len(rest))} more branches")
+            rows.add_row("", "...", share, f"{len(rest):,} more branches")
     return rows
 
 

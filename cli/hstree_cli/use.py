@@ -83,9 +83,8 @@ def _answers(
 def _answer_table(
     words: list[str], predicted: list[tuple[str, float]], title: str
 ) -> RenderableType:
-    filled = table(title, "probability", text=(title,))
-    for word, probability in predicted:
-        filled.add_row(shortened(word), f"{probability:.6f}")
+    lines = [(shortened(word), f"{probability:.6f}") for word, probability in predicted]
+    filled = table((title, "probability"), lines, (title,))
     context = " ".join(shortened(word) for word in words) or "(no word)"
     return Group(Text(context, style="bold"), filled)
 
