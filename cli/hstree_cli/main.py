@@ -110,10 +110,7 @@ def hstree(
         bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
     threads: Annotated[
-        int | None,
-        option(
-            "--threads", "Compute in at most this many threads; all cores by default.", "N", min=1
-        ),
+        int | None, option("--threads", "Threads at most; all cores by default.", "N", min=1)
     ] = None,
     quiet: Annotated[bool, option("--quiet -q", "Show no progress.")] = False,
     debug: Annotated[bool, option("--debug", "Print the traceback of an error, too.")] = False,

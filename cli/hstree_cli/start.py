@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hstree.experiments.results import Comparison
     from hstree.experiments.row import Row
 
+ROWS_HELP = (
+    f'{opt.ROW_HELP}, several models ("2 x flat"), an n-gram model (kn5), or a set: trees, '
+    "approximations."
+)
 DEMO_CORPUS, DEMO_MIN_COUNT = "builtin:python", 3
 DEMO_ROWS = ("random", "huffman", "gmm", "classes", "flat", "kn3")
 #: Seconds between two looks at a comparison's file.
@@ -27,9 +31,7 @@ POLL = 1.0
 
 
 def demo(
-    output: Annotated[
-        Path, option("--output -o", "Folder for the trees and results.", "DIR")
-    ] = Path("demo"),
+    output: Annotated[Path, option("--output -o", "Folder of results.", "DIR")] = Path("demo"),
 ) -> None:
     """Train the same model on four trees and the flat softmax, of built-in text; compare.
 
@@ -52,23 +54,14 @@ def demo(
 def compare(
     corpus: opt.CorpusName,
     rows: Annotated[
-        list[str] | None,
-        argument(
-            "ROW",
-            f'{opt.ROW_HELP}, several models ("2 x flat"), an n-gram model (kn5), or a set: trees, '
-            "approximations.",
-            autocompletion=opt.row_names,
-        ),
+        list[str] | None, argument("ROW", ROWS_HELP, autocompletion=opt.row_names)
     ] = None,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every run and the results.", "DIR")],
-    plan: Annotated[
-        bool, option("--plan", "List the jobs, and the seconds of finished ones, and stop.")
-    ] = False,
+    plan: Annotated[bool, option("--plan", "List the jobs, done or to do, and stop.")] = False,
     force: opt.Replace = False,
-    valid: opt.Valid = None, test: opt.Test = None,
-    min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
-    vocabulary: opt.VocabularyFile = None,
+    valid: opt.Valid = None, test: opt.Test = None, min_count: opt.MinCount = 1,
+    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
     minutes: opt.Minutes = None, seconds: opt.Seconds = None, epochs: opt.Epochs = None,
     seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
     seed: opt.Seed = 0,
@@ -144,15 +137,9 @@ def _print_plan(
 
 def report(
     ctx: typer.Context,
-    folder: Annotated[
-        Path, argument("DIR", "The folder that `hstree compare` wrote, or results.json in it.")
-    ],
-    output: Annotated[
-        Path | None, option("--output -o", "The page (default: DIR/report.html).", "FILE")
-    ] = None,
-    follow: Annotated[
-        bool, option("--follow", "Write the page again after each row until none is pending.")
-    ] = False,
+    folder: Annotated[Path, argument("DIR", "Folder of `hstree compare`, or results.json in it.")],
+    output: Annotated[Path | None, option("--output -o", "Page (DIR/report.html).", "FILE")] = None,
+    follow: Annotated[bool, option("--follow", "Write the page again after each row.")] = False,
 ) -> None:
     """Write one self-contained page with a comparison's table, plots and trees.
 

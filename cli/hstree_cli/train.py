@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from hstree.experiments.results import Comparison
     from hstree.experiments.row import Row
 
+ROUNDS_HELP = (
+    'Rows of the rounds after the first, built from vectors: gmm, "classes cluster_by=vectors" '
+    "(default: gmm); the last is that of all later rounds."
+)
 VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy", ".kv")
 #: Share of frequent words that are kept in sub-sampling, as in word2vec.
 SAMPLE = 1e-3
@@ -34,14 +38,11 @@ def evaluate(
     *,
     save: Annotated[Path | None, option("--save", "Save the trained model.", "MODEL_DIR")] = None,
     vectors_out: Annotated[
-        Path | None,
-        option("--vectors-out", "Write each word's mean predicted vector.", "FILE.npy"),
+        Path | None, option("--vectors-out", "Write each word's mean predicted vector.", "FILE.npy")
     ] = None,
-    json: opt.JsonFile = None,
-    force: opt.Force = False,
-    valid: opt.Valid = None, test: opt.Test = None,
-    min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
-    vocabulary: opt.VocabularyFile = None,
+    json: opt.JsonFile = None, force: opt.Force = False,
+    valid: opt.Valid = None, test: opt.Test = None, min_count: opt.MinCount = 1,
+    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
     batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None, dropout: opt.Dropout = None,
@@ -141,40 +142,20 @@ def _save_mean_vectors(evaluation: Evaluation, train: Corpus, path: Path) -> Non
 def bootstrap(
     corpus: opt.CorpusName,
     rows: Annotated[
-        list[str] | None,
-        argument(
-            "ROW",
-            'Rows of the rounds after the first, built from vectors: gmm, "classes '
-            'cluster_by=vectors" (default: gmm); the last is that of all later rounds.',
-            autocompletion=opt.builder_names,
-        ),
+        list[str] | None, argument("ROW", ROUNDS_HELP, autocompletion=opt.builder_names)
     ] = None,
     *,
     output: Annotated[Path, option("--output -o", "Folder for every round.", "DIR")],
     rounds: Annotated[
-        int | None,
-        option(
-            "--rounds", "Number of trees after the first (default: one for each ROW).", "N", min=1
-        ),
+        int | None, option("--rounds", "Trees after the first (one for each ROW).", "N", min=1)
     ] = None,
     first: Annotated[
-        str,
-        option(
-            "--first",
-            "Row of the first tree, which needs no vectors.",
-            "ROW",
-            autocompletion=opt.builder_names,
-        ),
+        str, option("--first", "Row without vectors.", "ROW", autocompletion=opt.builder_names)
     ] = "random",
     warm_start: Annotated[
-        bool,
-        option(
-            "--warm-start",
-            "Begin every later round with the word vectors of the best model so far.",
-        ),
+        bool, option("--warm-start", "Begin later rounds with the best model's word vectors.")
     ] = False,
-    force: opt.Replace = False,
-    valid: opt.Valid = None, test: opt.Test = None,
+    force: opt.Replace = False, valid: opt.Valid = None, test: opt.Test = None,
     min_count: opt.MinCount = 1, lower: opt.Lower = False, text: opt.AsText = False,
     epochs: opt.Epochs = None, seconds: opt.Seconds = None, seed: opt.Seed = 0,
     model: opt.Model = "lbl", dim: opt.Dim = None, context: opt.Width = None,
@@ -219,20 +200,13 @@ def embed(
     ] = "huffman",
     *,
     output: Annotated[
-        Path,
-        option(
-            "--output -o",
-            "word2vec text (.vec, .txt) or binary (.bin), .npy, or gensim's KeyedVectors (.kv).",
-            "FILE",
-        ),
+        Path, option("--output -o", "A .vec, .txt, .bin, .npy, or gensim's .kv.", "FILE")
     ],
-    force: opt.Force = False,
+    force: opt.Force = False, seed: opt.Seed = 0,
     min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, lower: opt.Lower = False,
     as_text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
-    model: opt.Model = "cbow", dim: opt.Dim = None,
-    epochs: opt.Epochs = None, seconds: opt.Seconds = None,
-    batch_size: opt.BatchSize = None, learning_rate: opt.Rate = None,
-    seed: opt.Seed = 0,
+    model: opt.Model = "cbow", dim: opt.Dim = None, batch_size: opt.BatchSize = None,
+    learning_rate: opt.Rate = None, epochs: opt.Epochs = None, seconds: opt.Seconds = None,
 ) -> None:  # fmt: skip
     """Train word vectors on every line of a corpus, as in word2vec.
 
@@ -299,11 +273,7 @@ def _check_embedding(row: Row, options: dict[str, Any]) -> None:
 
 
 def _text_for(
-    row: Row,
-    source: str,
-    vocabulary: Path | None,
-    choice: dict[str, Any],
-    how: dict[str, Any],
+    row: Row, source: str, vocabulary: Path | None, choice: dict[str, Any], how: dict[str, Any]
 ) -> Corpus:
     """Return the corpus as ids of a tree's labels, or of the words that the options choose."""
     from hstree.data.corpus import Corpus
@@ -320,13 +290,9 @@ def _write(vectors: WordVectors, output: Path) -> None:
     if output.suffix != ".kv":
         vectors.save(output)
         return
-    from hstree._files import replacing
-    from hstree.interop.gensim import to_keyed_vectors
+    from hstree.interop.gensim import save_keyed_vectors
 
-    keyed = to_keyed_vectors(vectors)
-    keyed.lifecycle_events = None  # which would write the time into the file
-    with replacing(output) as file:  # by name, gensim writes large arrays to other files
-        keyed.save(file)
+    save_keyed_vectors(vectors, output)
 
 
 def _require_gensim(output: Path) -> None:

@@ -18,9 +18,16 @@ from hstree_cli.tables import corpus_facts, facts, input_facts, origin
 from hstree_cli.terminal import BAD_INPUT, complain, say, showing_progress, warn
 
 if TYPE_CHECKING:
-    from hstree._options import Option
     from hstree.builders import Builder, BuilderInput
     from hstree.data.vocabulary import Vocabulary
+
+
+INPUT_HELP = (
+    "A corpus, words with counts (.tsv, .csv, .parquet) or vectors (.npy, .vec, .bin, GloVe .txt), "
+    "as the method needs."
+)
+TREE_HELP = "The tree: .json, .json.gz or .npz."
+METHOD_HELP = 'Method with its options, as in "gmm epsilon=0.4"; `hstree methods` lists them.'
 
 
 # What there is
@@ -78,25 +85,17 @@ def _description(title: str, record: Any) -> RenderableType:
     from hstree.data.vocabulary import Vocabulary
     from hstree.tree import Tree
 
-    takes = getattr(record, "takes_text", "")
-    if not takes and hasattr(record, "takes"):
-        takes = {Tree: "a tree", Vocabulary: "the words of a corpus"}[record.takes]
-    source = getattr(record, "references", "")
+    of_layers: dict[Any, str] = {Tree: "a tree", Vocabulary: "the words of a corpus"}
+    takes = getattr(record, "takes_text", of_layers.get(getattr(record, "takes", ""), ""))
     provider = "" if record.package == "hstree" else f", from {record.package}"
-    lines = [
-        (2, record.summary),
-        *([(2, f"Takes {takes}.")] if takes else []),
-        *([(2, f"Source: {source}")] if source else []),
-    ]
+    lines = [(2, record.summary)]
+    lines += [(2, f"Takes {takes}.")] if takes else []
+    lines += [(2, f"Source: {record.references}")] if getattr(record, "references", "") else []
     for one in record.options:
-        lines += [(4, _usage(one)), (8, one.help)]
+        typed = f"{one.name}={one.spelled(one.default)}"
+        lines += [(4, f"{typed}  ({one.expected})"), (8, one.help)]
     heading = Text.assemble((record.name, "bold"), f"  {title}{provider}")
     return Group(heading, *(Padding(Text(text), (0, 0, 0, left)) for left, text in lines), "")
-
-
-def _usage(option: Option) -> str:
-    """Return how an option is typed: with its default, and what it may be."""
-    return f"{option.name}={option.spelled(option.default)}  ({option.expected})"
 
 
 # Building
@@ -104,19 +103,12 @@ def _usage(option: Option) -> str:
 
 def vocab(
     corpus: opt.CorpusName,
-    output: Annotated[Path, option("--output -o", "The vocabulary file.", "FILE")] = Path(
-        "vocab.tsv"
-    ),
+    output: Annotated[Path, option("--output -o", "Vocabulary.", "FILE")] = Path("vocab.tsv"),
     *,
-    force: opt.Force = False,
-    train_split_only: opt.TrainSplitOnly = False,
-    no_unk: opt.NoUnk = False,
-    min_count: opt.MinCount = 1,
-    max_size: opt.MaxSize = None,
-    lower: opt.Lower = False,
-    text: opt.AsText = False,
-    vocabulary: opt.VocabularyFile = None,
-) -> None:
+    force: opt.Force = False, train_split_only: opt.TrainSplitOnly = False,
+    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, no_unk: opt.NoUnk = False,
+    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
+) -> None:  # fmt: skip
     """Count the words of a corpus into a file of word<TAB>count lines.
 
     With --vocabulary, the words of that file are counted, in its order. The
@@ -141,40 +133,18 @@ def vocab(
 
 
 def build(
-    input: Annotated[
-        str,
-        argument(
-            "INPUT",
-            "A corpus, words with counts (.tsv, .csv, .parquet) or vectors (.npy, .vec, .bin, "
-            "GloVe .txt), as the method needs.",
-        ),
-    ],
+    input: Annotated[str, argument("INPUT", INPUT_HELP)],
     *,
     method: Annotated[
-        str,
-        option(
-            "--method -m",
-            'Method with its options, as in "gmm epsilon=0.4"; `hstree methods` lists them.',
-            "METHOD",
-            autocompletion=opt.builder_names,
-        ),
+        str, option("--method -m", METHOD_HELP, "METHOD", autocompletion=opt.builder_names)
     ],
-    output: Annotated[
-        Path, option("--output -o", "The tree: .json, .json.gz or .npz.", "FILE")
-    ] = Path("tree.json"),
-    force: opt.Force = False,
+    output: Annotated[Path, option("--output -o", TREE_HELP, "FILE")] = Path("tree.json"),
     seed: opt.Seed = 0,
-    labels: Annotated[
-        Path | None, option("--labels", "Words of the rows of a .npy, one per line.", "FILE")
-    ] = None,
-    train_split_only: opt.TrainSplitOnly = False,
-    no_unk: opt.NoUnk = False,
-    min_count: opt.MinCount = 1,
-    max_size: opt.MaxSize = None,
-    lower: opt.Lower = False,
-    text: opt.AsText = False,
-    vocabulary: opt.VocabularyFile = None,
-) -> None:
+    labels: Annotated[Path | None, option("--labels", "Words of a .npy, by line.", "FILE")] = None,
+    force: opt.Force = False, train_split_only: opt.TrainSplitOnly = False,
+    min_count: opt.MinCount = 1, max_size: opt.MaxSize = None, no_unk: opt.NoUnk = False,
+    lower: opt.Lower = False, text: opt.AsText = False, vocabulary: opt.VocabularyFile = None,
+) -> None:  # fmt: skip
     """Build a tree.
 
     `hstree methods gmm` shows the options of a method. With vectors, --vocabulary
@@ -308,10 +278,7 @@ def show(
     tree: opt.TreeFile,
     word: Annotated[str | None, option("--word", "Show the codes of this word.", "W")] = None,
     depth: Annotated[
-        int | None,
-        option(
-            "--depth", "Number of decisions from the root (default: 3; with --word 40).", "D", min=1
-        ),
+        int | None, option("--depth", "Decisions from the root (3; with --word 40).", "D", min=1)
     ] = None,
 ) -> None:
     """Draw the top of a tree, or the codes of a word.
@@ -336,22 +303,13 @@ def convert(
     ctx: typer.Context,
     source: Annotated[Path, argument("IN", "A tree in any format.")],
     target: Annotated[Path, argument("OUT", "The converted tree.")],
-    from_: Annotated[
-        str | None, option("--from", "Input format (default: from the extension).", "FORMAT")
-    ] = None,
-    to: Annotated[
-        str | None, option("--to", "Output format (default: from the extension).", "FORMAT")
-    ] = None,
+    from_: Annotated[str | None, option("--from", "Format of IN, or its name's.", "NAME")] = None,
+    to: Annotated[str | None, option("--to", "Format of OUT, or its name's.", "NAME")] = None,
     labels: Annotated[
-        Path | None,
-        option(
-            "--labels",
-            "Labels of a linkage or a napkinXC tree: lines of word or word<TAB>count.",
-            "FILE",
-        ),
+        Path | None, option("--labels", "Labels of a linkage or a napkinXC tree, by line.", "FILE")
     ] = None,
     force: opt.Force = False,
-) -> None:
+) -> None:  # fmt: skip
     """Convert a tree to another format, or to a tree file.
 
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,12 +35,9 @@ def predict(
     model: opt.ModelFolder,
     context: Annotated[str | None, argument("TEXT", "The words before.")] = None,
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
-    contexts: Annotated[
-        str | None, option("--contexts", "File of contexts, one per line; - for stdin.", "FILE")
-    ] = None,
-    also: opt.With = None,
-    json: opt.JsonFile = None,
-) -> None:
+    contexts: Annotated[str | None, option("--contexts", "Lines; - is stdin.", "FILE")] = None,
+    also: opt.With = None, json: opt.JsonFile = None,
+) -> None:  # fmt: skip
     """Print the most probable next words, with their probabilities.
 
     The search is exact with every tree and every other output layer. TEXT begins a
@@ -106,10 +101,7 @@ def _document(answers: Iterable[Answer], k: int, model: Model[Any] | Ensemble) -
 def sample(
     ctx: typer.Context,
     model: opt.ModelFolder,
-    words: Annotated[
-        int,
-        option("--words", "Number of words to draw, ends of lines too.", "N", min=0, max=10**7),
-    ] = 50,
+    words: Annotated[int, option("--words", "Words to draw.", "N", min=0, max=10**7)] = 50,
     seed: opt.Seed = 0,
     context: Annotated[str, option("--context", "Words to continue; not printed.", "TEXT")] = "",
     also: opt.With = None,
@@ -147,15 +139,10 @@ def score(
     model: opt.ModelFolder,
     file: Annotated[str, argument("FILE", f"The text: {opt.CORPUS_KINDS}; - for stdin.")],
     also: opt.With = None,
-    per_word: Annotated[
-        bool, option("--per-word", "Score each word instead of each line.")
-    ] = False,
-    output: Annotated[
-        Path | None, option("--output -o", "Write the lines to this file.", "OUT")
-    ] = None,
-    json: opt.JsonFile = None,
-    as_text: opt.AsText = False,
-) -> None:
+    per_word: Annotated[bool, option("--per-word", "Score words instead of lines.")] = False,
+    output: Annotated[Path | None, option("--output -o", "Write lines to it.", "OUT")] = None,
+    json: opt.JsonFile = None, as_text: opt.AsText = False,
+) -> None:  # fmt: skip
     """Print the natural log-probability of each line of a text, and a summary.
 
     Lines are log-prob<TAB>words<TAB>OOV<TAB>text, the <eos> at the line's end
@@ -172,9 +159,9 @@ def score(
     check_model(ctx, model, file)
     reads = [file, model, *(also or ())]
     check_outputs(Output("-o", output), Output("--json", json), reads=reads)
-    with showing_progress(), _named(file) as source:
+    with showing_progress():
         loaded = load_models(model, also)
-        text = read_as(loaded.spec.labels, source, text=as_text)
+        text = read_as(loaded.spec.labels, file, text=as_text)
         if (seen := _read_before(loaded, text)) is not None:
             warn(seen)
         with reading(text.name):
@@ -201,21 +188,6 @@ def _read_before(model: Any, text: Corpus) -> str | None:
         if read := read or read_by_layer(one.spec.made_from, text, what=what):
             return read
     return None
-
-
-@contextmanager
-def _named(source: str) -> Iterator[str]:
-    """Copy standard input to a file while the body runs; it is read more than once."""
-    from hstree._files import temporary_folder
-
-    if source != "-":
-        yield source
-        return
-    with temporary_folder() as folder:
-        path = folder / "standard input"
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield str(path)
 
 
 def _totals(text: Corpus, batches: Sequence[tuple[Float64, Bool]]) -> dict[str, Any]:

@@ -37,31 +37,26 @@ LONGEST = 90.0
 PATIENCE = 120.0
 
 TRAINING = "--epochs 3 --dim 50"
+#: Methods of trees, and what they are built from.
+BUILDS = {
+    "vocab.tsv": ("random", "balanced", "huffman", "flat"),
+    "vectors.npy": (
+        *("gmm", "gmm epsilon=0.4 trees=2", "kmeans", "kmeans arity=100", "kmeans balanced=true"),
+        "semantic",
+    ),
+    "fewer.npy": ("linkage", "linkage criterion=centroid"),
+    "text.txt": (
+        *("wordnet", "classes", "classes levels=3", "classes cluster_by=brown n_classes=500"),
+        "classes cluster_by=vectors vectors_file=vectors.npy",
+        *("classes cluster_by=adaptive", "classes cluster_by=frequency binary=true"),
+    ),
+}
 COMMANDS = {
     "vocab": "vocab text.txt -o v.tsv --force",
     **{
         f"build {method}": f"build -m '{method}' {source} -o t.npz --force"
-        for method, source in {
-            "random": "vocab.tsv",
-            "balanced": "vocab.tsv",
-            "huffman": "vocab.tsv",
-            "flat": "vocab.tsv",
-            "gmm": "vectors.npy",
-            "gmm epsilon=0.4 trees=2": "vectors.npy",
-            "kmeans": "vectors.npy",
-            "kmeans arity=100": "vectors.npy",
-            "kmeans balanced=true": "vectors.npy",
-            "semantic": "vectors.npy",
-            "linkage": "fewer.npy",
-            "linkage criterion=centroid": "fewer.npy",
-            "wordnet": "text.txt",
-            "classes": "text.txt",
-            "classes levels=3": "text.txt",
-            "classes cluster_by=brown n_classes=500": "text.txt",
-            "classes cluster_by=vectors vectors_file=vectors.npy": "text.txt",
-            "classes cluster_by=adaptive": "text.txt",
-            "classes cluster_by=frequency binary=true": "text.txt",
-        }.items()
+        for source, methods in BUILDS.items()
+        for method in methods
     },
     "build gmm, text vectors": "build -m gmm vectors.vec -o t.json --force",
     "build huffman, json": "build -m huffman text.txt -o t.json.gz --force",
@@ -70,11 +65,12 @@ COMMANDS = {
     "evaluate cnn": f"evaluate cnn text.txt {TRAINING}",
     "embed": "embed text.txt --epochs 3 -o e.vec --force",
     "bootstrap": f"bootstrap text.txt {TRAINING} -o b",
-    "compare, halving": "compare text.txt --dim 50 --minutes 1 -o a",
-    "compare": f"compare text.txt {TRAINING} huffman gmm kn5 -o d",
-    "compare layers": f"compare text.txt {TRAINING} huffman nce sampled classes -o s",
+    "compare": f"compare text.txt huffman gmm kn5 {TRAINING} -o d",
+    "compare by halving": "compare text.txt --minutes 2 --dim 50 -o d",
+    "compare approximations": "compare text.txt approximations --seconds 20 --dim 50 -o s",
     "report": "report compared -o p.html",
     "predict": "predict model w7 -k 10",
+    "predict two": "predict model --with model w7",
     "sample": "sample model --words 100000",
     "score": "score model text.txt -o s.tsv",
     "check": "check tree.json",
@@ -96,7 +92,7 @@ PREPARATIONS = (
     "vocab text.txt --train-split-only -o vocab.tsv",
     "build -m huffman vocab.tsv -o tree.json",
     "evaluate tree.json small.txt --epochs 1 --dim 50 --save model",
-    "compare small.txt --epochs 1 --dim 4 huffman random -o compared",
+    "compare small.txt huffman random --epochs 1 --dim 4 -o compared",
 )
 
 
@@ -178,7 +174,9 @@ def answers(
 def _interrupted(folder: Path, command: str, after: float) -> Answer | None:
     """Start a command, interrupt it, and wait for its end; None if it had ended before."""
     work = folder / "work"
-    shutil.rmtree(work, ignore_errors=True)
+    # What a stopped training would go on from
+    for left in (work, folder / "cache" / "evaluations", folder / "cache" / "checkpoints"):
+        shutil.rmtree(left, ignore_errors=True)
     work.mkdir()
     for path in folder.iterdir():
         if path != work:

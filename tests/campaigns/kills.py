@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -37,64 +38,25 @@ from hstree.experiments.run import CHECKPOINTS
 from hstree.models.files import TREE_FILES
 from tests.texts import markov_lines, write_lines
 
-QUICK = "--epochs 1 --dim 4 --context 2"
-#: Each twice: what is killed, and what has written other things to the same places before.
+QUICK = "--epochs 1 --dim 4 --context 2 --force"
+#: What is killed; the same of old.txt, old.json, ... has written to the same places before.
 COMMANDS = {
-    "vocab": ("vocab new.txt -o v.tsv --force", "vocab old.txt -o v.tsv --force"),
-    "build": (
-        "build -m huffman new.txt -o t.npz --force",
-        "build -m huffman old.txt -o t.npz --force",
-    ),
-    "build classes": (
-        "build -m classes new.txt -o t.npz --force",
-        "build -m classes old.txt -o t.npz --force",
-    ),
-    "build gmm": (
-        "build -m 'gmm trees=3' new.npy -o t.npz --force",
-        "build -m 'gmm trees=3' old.npy -o t.npz --force",
-    ),
-    "evaluate": (
-        f"evaluate new.json new.txt {QUICK} --force --save m --json r.json --vectors-out w.npy",
-        f"evaluate old.json old.txt {QUICK} --force --save m --json r.json --vectors-out w.npy",
-    ),
-    "bootstrap": (
-        f"bootstrap new.txt {QUICK} --force kmeans -o b",
-        f"bootstrap old.txt {QUICK} --force kmeans -o b",
-    ),
-    "embed .vec": (
-        "embed new.txt --epochs 1 --dim 4 -o e.vec --force",
-        "embed old.txt --epochs 1 --dim 4 -o e.vec --force",
-    ),
-    "embed .npy": (
-        "embed new.txt --epochs 1 --dim 4 -o e.npy --force",
-        "embed old.txt --epochs 1 --dim 4 -o e.npy --force",
-    ),
-    "embed .kv": (
-        "embed new.txt --epochs 1 --dim 4 -o e.kv --force",
-        "embed old.txt --epochs 1 --dim 4 -o e.kv --force",
-    ),
-    "convert .napkinxc": (
-        "convert new.json c.napkinxc --force",
-        "convert old.json c.napkinxc --force",
-    ),
-    "convert .npy": (
-        "convert new.json l.npy --to linkage --force",
-        "convert old.json l.npy --to linkage --force",
-    ),
-    "convert .json.gz": (
-        "convert new.json c.json.gz --force",
-        "convert old.json c.json.gz --force",
-    ),
-    "score": (
-        "score model new.txt -o s.tsv --json s.json",
-        "score model old.txt -o s.tsv --json s.json",
-    ),
-    "stats": ("stats new.json --json st.json", "stats old.json --json st.json"),
-    "compare": (
-        f"compare new.txt {QUICK} --force huffman '2 x flat' kn2 -o d",
-        f"compare old.txt {QUICK} --force huffman '2 x flat' kn2 -o d",
-    ),
-    "report": ("report compared -o p.html", "report others -o p.html"),
+    "vocab": "vocab new.txt -o v.tsv --force",
+    "build": "build -m huffman new.txt -o t.npz --force",
+    "build classes": "build -m classes new.txt -o t.npz --force",
+    "build gmm": "build -m 'gmm trees=3' new.npy -o t.npz --force",
+    "evaluate": f"evaluate new.json new.txt {QUICK} --save m --json r.json --vectors-out w.npy",
+    "bootstrap": f"bootstrap new.txt kmeans {QUICK} -o b",
+    "embed .vec": "embed new.txt --epochs 1 --dim 4 -o e.vec --force",
+    "embed .npy": "embed new.txt --epochs 1 --dim 4 -o e.npy --force",
+    "embed .kv": "embed new.txt --epochs 1 --dim 4 -o e.kv --force",
+    "convert .napkinxc": "convert new.json c.napkinxc --force",
+    "convert .npy": "convert new.json l.npy --to linkage --force",
+    "convert .json.gz": "convert new.json c.json.gz --force",
+    "score": "score model new.txt -o s.tsv --json s.json",
+    "stats": "stats new.json --json st.json",
+    "compare": f"compare new.txt huffman flat kn2 {QUICK} -o d",
+    "report": "report compared-new -o p.html",
 }
 if importlib.util.find_spec("gensim") is None:
     del COMMANDS["embed .kv"]
@@ -102,13 +64,10 @@ if importlib.util.find_spec("gensim") is None:
 IN_SHORT = ("evaluate", "bootstrap", "embed .npy", "convert .napkinxc", "compare")
 FULL, SHORT = 200, 10
 
-#: Figures that are others each time.
-_TIMES = {
-    *("seconds", "fit_seconds", "tokens_per_second", "seconds_per_epoch", "speed_up", "choice"),
-    *("from_text", "seconds_from_text", "speed_up_from_text", "preparation"),
-    *("speed_rounds", "speed_low", "speed_high", "scoring"),
-    *("nll_per_second", "top_k_per_second"),
-}
+#: Figures that are others each time: measured times, and what follows from them.
+_TIMES = re.compile("seconds|times_flat|per_second|^(steps|choice|words)$")
+#: Files that show measured times.
+_SHOW_TIMES = ("report.html", "p.html", "speeds.json")
 #: Arrays that are not word vectors.
 _NLLS = {"test_nll.npy", "valid_nll.npy"}
 #: What a run removes first, so that it never speaks of the files of another one.
@@ -116,9 +75,8 @@ _REMOVED_FIRST = {"result.json", *_NLLS}
 _EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
 #: What takes time to import; only then does most of a command's time go to its work.
 _PRELOADED = [
-    *("hstree_cli.main", "hstree_cli.inputs", "hstree_cli.tables", "hstree.formats"),
-    "hstree.experiments.bootstrap",
-    *("hstree.experiments", "hstree.builders.kmeans", "hstree.report.page"),
+    *("hstree_cli.main", "hstree_cli.inputs", "hstree_cli.results", "hstree.formats"),
+    *("hstree.experiments.bootstrap", "hstree.builders.kmeans", "hstree.report"),
 ]
 
 
@@ -176,11 +134,9 @@ def _inputs(folder: Path, with_comparisons: bool) -> Path:
         rows = np.random.default_rng(n_words).normal(size=(10 * n_words, 3))
         WordVectors([f"w{i}" for i in range(len(rows))], rows).save(inputs / f"{name}.npy")
         _must(inputs, f"build -m huffman {name}.txt -o {name}.json")
-    _must(inputs, f"evaluate new.json new.txt {QUICK} --force --save model")
-    _must(inputs, f"evaluate new.json new.txt {QUICK} --force --seed 1 --save other")
-    if with_comparisons:
-        _must(inputs, COMMANDS["compare"][0].replace("-o d", "-o compared"))
-        _must(inputs, COMMANDS["compare"][1].replace("-o d", "-o others"))
+        if with_comparisons:
+            _must(inputs, f"compare {name}.txt huffman flat kn2 {QUICK} -o compared-{name}")
+    _must(inputs, f"evaluate new.json new.txt {QUICK} --save model")
     shutil.rmtree(inputs / "cache")
     return inputs
 
@@ -190,10 +146,10 @@ class _Subject:
 
     def __init__(self, name: str, inputs: Path, folder: Path) -> None:
         self.name, self.inputs = name, inputs
-        self.line, before = COMMANDS[name]
+        self.line = COMMANDS[name]
         self.work, self.old_folder = folder / "work", folder / f"old-{name}"
         shutil.copytree(inputs, self.old_folder)
-        _must(self.old_folder, before)
+        _must(self.old_folder, self.line.replace("new", "old"))
         shutil.rmtree(self.old_folder / "cache", ignore_errors=True)
         self.known = set(_files(inputs))
         self.old = self.outputs(self.old_folder)
@@ -266,14 +222,14 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
 
 def _is_so_far(path: Path) -> bool:
     """Return whether a file has the results of finished rows, while others are pending."""
-    if path.name == "results.json":
+    if path.name == results.JSON:
         return bool(results.load(path).pending)
-    if path.name != "results.csv":
+    if path.name != results.CSV:
         return False
+    comparison = results.load(path.parent)
     with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    found = results.load(path.parent)
-    return len(rows) < len(found.rows) + len(found.pending)
+        rows = len(list(csv.DictReader(file)))
+    return rows < len(comparison.rows) + len(comparison.pending)
 
 
 def _state(
@@ -319,11 +275,10 @@ def _content(path: Path) -> bytes | None:
     if not path.exists():
         return None
     data = path.read_bytes()
-    if path.name == "results.csv":
+    if path.name == results.CSV:
         rows = [_timeless(row) for row in csv.DictReader(io.StringIO(data.decode()))]
         return json.dumps(rows).encode()
-    # they show measured times
-    if path.name in ("report.html", "speeds.json"):
+    if path.name in _SHOW_TIMES:
         return data[-8:]
     if path.suffix == ".json":
         return json.dumps(_timeless(json.loads(data))).encode()
@@ -334,12 +289,8 @@ def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         if "times_flat" in value:  # a measured speed
             return {}
-        return {key: _timeless(inner) for key, inner in value.items() if not _is_time(key)}
+        return {key: _timeless(inner) for key, inner in value.items() if not _TIMES.search(key)}
     return [_timeless(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _is_time(key: str) -> bool:
-    return key in _TIMES or key.endswith(("_times_flat", "_tokens_per_second", "_seconds"))
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -402,7 +353,7 @@ def _run(
 def _child(folder: Path, line: str, operations: Any, operation: int | None, errors: Path) -> None:
     """Be the program, and count operations on files."""
     os.chdir(folder)
-    os.environ["HSTREE_CACHE"] = "cache"
+    os.environ |= {"HSTREE_CACHE": "cache", "HSTREE_FAST": "0"}  # compiling takes longer
     for number, path in ((1, os.devnull), (2, errors)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
 
@@ -419,7 +370,7 @@ def _child(folder: Path, line: str, operations: Any, operation: int | None, erro
     from hstree.training import checkpoints
     from hstree_cli.main import exit_status
 
-    checkpoints.MINUTES = 0
+    checkpoints.MINUTES = 0  # one after every step
     status = exit_status(shlex.split(line))
     sys.stdout.flush()
     sys.stderr.flush()
