@@ -137,17 +137,6 @@ def test_standard_input_is_scored(hstree, model, other, typed):
     assert hstree("score", model, "-").out == expected
 
 
-def test_a_copy_of_standard_input_that_a_killed_process_left_is_removed(
-    hstree, model, other, typed, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    abandoned = tmp_path / "tmp" / f"{files.PREFIX}killed{files.SUFFIX}"
-    abandoned.mkdir(parents=True)
-    typed(other.read_bytes())
-    assert hstree("score", model, "-").status == 0
-    assert list((tmp_path / "tmp").iterdir()) == []
-
-
 @pytest.mark.parametrize("output", [[], ["-o", "lines.tsv"]])
 def test_a_text_that_cannot_be_read_to_its_end_is_no_error_of_writing(
     refused, model, other, monkeypatch, output
