@@ -99,7 +99,10 @@ def table(
         chosen = [0, *rest[:shown]]
         part = new_table([columns[i] for i in chosen], text)
         for i, column in zip(chosen, part.columns, strict=True):
-            column.width = whole[i] if fits else least[i] if i else None
+            column.width = whole[i] if fits else least[i]
+        if not fits:  # the rest of the width is for names
+            space = width - _total(chosen, least)
+            part.columns[0].width = min(whole[0], least[0] + max(space, 0))
         part.width = _total(chosen, whole) if fits else None
         for line in lines:
             part.add_row(*(line[i] for i in chosen), style="bold" if line[0] == bold else None)

@@ -4,13 +4,11 @@ import io
 import json
 import math
 import sys
-import tempfile
 
 import numpy as np
 import pytest
 
 import hstree as library
-from hstree import _files as files
 
 LINES = ["w0 w1 zebra", "", "w3 w0"]
 
