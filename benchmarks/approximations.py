@@ -1,12 +1,12 @@
 """Every output layer in training and in testing, side by side in one process.
 
-The rows are all layers over a vocabulary with their default options, and the hierarchical softmax
-over a Huffman tree. Words and contexts are drawn by Zipf's law. Measured are a whole training step
-of the log-bilinear model, the drawing of its batch included, and for the hidden vectors of a batch
-the nll of one target each, the log-probabilities of all words, and the 10 most probable words.
+The rows are by default the hierarchical softmax over a Huffman tree and all layers over a
+vocabulary. Words and contexts are drawn by Zipf's law. Measured are a whole training step of the
+log-bilinear model, the drawing of its batch included, and for the hidden vectors of a batch the nll
+of one target each, the log-probabilities of all words, and the 10 most probable words.
 Medians over rounds in which the layers take turns; ratios to flat are of the same round.
 
-    python -m benchmarks.approximations [--sizes 10000 100000] [--layers LAYER ...] [--json FILE]
+    python -m benchmarks.approximations [--sizes 10000 100000] [--rows ROW ...] [--json FILE]
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-import hstree
 from benchmarks import table
 from benchmarks.layer import Step, take_turns
 from hstree.data.corpus import Corpus
@@ -26,7 +25,7 @@ from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.experiments.row import Row
 from hstree.experiments.speed import endless_batches
 from hstree.layers.hooks import hooks_of
-from hstree.layers.registry import LAYERS, LayerSpec, layer_spec
+from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import new_model
 
 #: Tokens of the text that is trained on.
@@ -39,7 +38,7 @@ def main() -> None:
     parser = table.parser(__doc__)
     layers = [name for name, kind in LAYERS.all().items() if kind.takes is Vocabulary]
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--layers", nargs="+", default=layers, metavar="LAYER")
+    parser.add_argument("--rows", nargs="+", default=["huffman", *layers], metavar="ROW")
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
@@ -47,21 +46,19 @@ def main() -> None:
     rows = (
         row
         for size in options.sizes
-        for row in compare(size, options.layers, options.dim, options.batch_size, options.rounds)
+        for row in compare(size, options.rows, options.dim, options.batch_size, options.rounds)
     )
     table.report("approximations", rows, options.json)
 
 
 def compare(
-    n_words: int, layers: Sequence[str], dim: int, batch_size: int, rounds: int
+    n_words: int, rows: Sequence[str], dim: int, batch_size: int, rounds: int
 ) -> Iterator[table.Row]:
-    """Measure the Huffman tree, flat and the layers at one size of vocabulary."""
+    """Measure the rows, and flat, at one size of vocabulary."""
     corpus = zipf_corpus(n_words)
-    words = corpus.vocabulary
-    specs = {"huffman": layer_spec(hstree.build("huffman", words))}
-    for text in dict.fromkeys(["flat", *layers]):
-        row = Row.parse(text)
-        specs[str(row)] = row.spec(words, hstree.build("flat", words))
+    words, specs = corpus.vocabulary, {}
+    for row in map(Row.parse, dict.fromkeys([*rows, "flat"])):
+        specs[str(row)] = row.spec(words, row.build(words, 0, None))
     steps = {name: steps_of(spec, corpus, dim, batch_size) for name, spec in specs.items()}
     # {what is measured: {layer: seconds of each round}}
     seconds = {

@@ -1,16 +1,16 @@
 """Compiled kernels beside NumPy's, in one process: training, scoring, the layer, fitting.
 
 Each row is the same work by both, in turns; speeds and ratios are medians over rounds. Training is
-a whole loop over batches, made ahead in a second thread where there is a core for it. "Short list"
-is a tree with 1,000 frequent words in its root beside 50 classes, "short list x 4" four such trees
-side by side, each with 500 words beside 60 classes. Tree files are measured too.
+a whole loop over batches, made ahead in a second thread where there is a core for it. ``--rows``
+are trees of rows that need no vectors, or tree files. Of a small text at most half of the words are
+listed in a root, or classes.
 
 Rows of training and scoring have what a token costs at least: the bytes of each row that a batch
 touches, read once and in training written once, and the floating-point operations of its products.
 The share of the limit is the time that these take at this machine's rates, whichever is longer,
 over the time that was measured. ``--busy 1`` keeps another process busy meanwhile.
 
-    python -m benchmarks.fast [CORPUS] [--trees TREE ...] [--text FILE] [--only TEXT] [--memory]
+    python -m benchmarks.fast [CORPUS] [--rows ROW ...] [--text FILE] [--only TEXT] [--memory]
                               [--busy N] [--json FILE]
 """
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,7 @@ from hstree.data.encoding import encode
 from hstree.data.sources import open_source
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
+from hstree.experiments.row import Row
 from hstree.experiments.speed import endless_batches
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 from hstree.layers.hooks import hooks_of
@@ -48,16 +50,12 @@ from hstree.ngrams.kneser_ney import KneserNey
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: Options of the trees with wide nodes, by row.
-WIDE: dict[str, dict[str, int]] = {
-    "classes": {},
-    "short list": {"short_list": 1000, "n_classes": 50},
-    "short list x 4": {"short_list": 500, "n_classes": 60, "trees": 4},
-}
+_SHORT_LIST = "classes short_list=1000 n_classes=50"
+ROWS = ("huffman", "classes", _SHORT_LIST, "classes short_list=500 n_classes=60 trees=4")
 
 #: Work whose peak memory is measured.
 MEASURED = (
-    *("lbl, huffman", "lbl, short list", "cbow, huffman", "skipgram, huffman"),
+    *("lbl, huffman", f"lbl, {_SHORT_LIST}", "cbow, huffman", "skipgram, huffman"),
     *("scoring, huffman", "building, gmm", "building, classes"),
 )
 
@@ -75,7 +73,7 @@ def main() -> None:
     parser = table.parser(__doc__)
     ptb = os.path.join(os.environ.get("HSTREE_TEST_DATA", ""), "ptb", "ptb.train.txt")
     parser.add_argument("corpus", nargs="?", default=ptb)
-    parser.add_argument("--trees", nargs="*", default=[])
+    parser.add_argument("--rows", nargs="+", default=ROWS, metavar="ROW")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=100_000, help="trained on in a turn")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
@@ -116,11 +114,11 @@ def _compute() -> None:
 
 def measured(options: Any) -> Iterator[dict[str, Any]]:
     corpus = hstree.Corpus.read(options.corpus)
-    trees = {"huffman": hstree.build("huffman", corpus)}
-    for name in WIDE:
-        if options.only in f"lbl, {name} scoring, {name}":
-            trees[name] = wide_tree(name, corpus)
-    trees |= {Path(name).name: hstree.load(name) for name in options.trees}
+    trees = {
+        row: tree_of(row, corpus)
+        for row in dict.fromkeys(["huffman", *options.rows])
+        if row == "huffman" or options.only in f"lbl, {row} scoring, {row}"
+    }
     rates = copy_rate(), product_rate()
     print(f"one core copies {rates[0] / 1e9:.1f} GB/s; {rates[1] / 1e9:.0f} GFLOPS in products")
     work = training(trees, corpus, options.tokens, "lbl")
@@ -285,9 +283,8 @@ def _prepared(work: str, options: dict[str, Any], alone: bool) -> tuple[Work, bo
     if kind == "building":
         n_classes = min(options["classes"], len(corpus.vocabulary) // 2)
         return lambda: hstree.build("classes", corpus, n_classes=n_classes).n_labels, alone
-    tree = wide_tree(label, corpus) if label in WIDE else hstree.build("huffman", corpus)
     by_kind = scoring if kind == "scoring" else partial(training, name=kind)
-    return by_kind({label: tree}, corpus, options["tokens"])[work], alone
+    return by_kind({label: tree_of(label, corpus)}, corpus, options["tokens"])[work], alone
 
 
 def _done(prepared: tuple[Work, bool]) -> None:
@@ -389,11 +386,13 @@ def drawn_targets(vocabulary: Vocabulary) -> Int64:
     return np.random.default_rng(0).choice(len(counts), LAYER_BATCH, p=counts / counts.sum())
 
 
-def wide_tree(name: str, corpus: hstree.Corpus) -> Tree:
-    """Return a tree of `WIDE`; of a small vocabulary, at most half is listed, or classes."""
-    most = len(corpus.vocabulary) // 2
-    shape = {option: min(value, most) for option, value in WIDE[name].items()}
-    return hstree.build("classes", corpus, **shape)
+def tree_of(text: str, corpus: hstree.Corpus) -> Tree:
+    """Return the tree of a row; of a small vocabulary, at most half is listed, or classes."""
+    most, row = len(corpus.vocabulary) // 2, Row.parse(text)
+    for option in ("short_list", "n_classes"):
+        if (row.options.get(option) or 0) > most:
+            row = Row.parse(text := re.sub(rf"{option}=\d+", f"{option}={most}", text))
+    return row.build(corpus, 0, None)
 
 
 def read(text: Path) -> int:

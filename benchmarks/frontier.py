@@ -21,7 +21,7 @@ from benchmarks.compared import add_ptb, compared, costs, parser, ptb_splits, se
 from benchmarks.morin_bengio import brown_splits
 from hstree.data.splits import Splits
 from hstree.experiments.results import Comparison
-from hstree_cli.results import ratio_text
+from hstree.experiments.significance import Ratio
 
 _THREE = "classes short_list=250 n_classes=60 trees=3 cluster_by=vectors + ngrams"
 ROWS = (
@@ -89,11 +89,18 @@ def rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     front = [(x, y) for x, y in known if not any(a <= x and b < y for a, b in known)]
     for row in comparison.rows:
         columns = {
-            "ratio to flat": ratio_text(row.to_flat),
+            "ratio to flat": interval(row.to_flat),
             "on the frontier": "yes" if place[row.name] in front else "no",
             "tokens/s": row.training and row.training.median,
         }
         yield costs(row) | columns | seconds_from_text(row)
+
+
+def interval(ratio: Ratio | None) -> str | None:
+    """Write a ratio with its interval, if there is one."""
+    if ratio is None or ratio.low is None:
+        return ratio and f"{ratio.ratio:.3f}"
+    return f"{ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ The data are scikit-learn's `fetch_20newsgroups`, which downloads them once, or 
 `train.jsonl` and `test.jsonl` with the keys `group` and `text`: by default
 ``$HSTREE_TEST_DATA/20news/20news-bydate.tar.xz``, where that variable is set.
 
-    python -m benchmarks.newsgroups [--data FILE] [--C 10] [--json FILE]
+    python -m benchmarks.newsgroups [--data FILE] [--rows ROW ...] [--C 10] [--json FILE]
 """
 
 from __future__ import annotations
@@ -30,27 +30,19 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+import hstree
 from benchmarks import table
+from hstree._options import parse_options
+from hstree.builders.registry import BUILDERS
 from hstree.formats.nested import from_nested
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier
 
-#: Classifiers to compare: a name, and the parameters; "taxonomy" gets its tree from the groups. The
-#: last takes minutes, since its nodes are moved together; it is left out unless asked for.
-TREES: dict[str, dict[str, Any]] = {
-    "flat": {"builder": "flat"},
-    "taxonomy": {},
-    "gmm": {"builder": "gmm"},
-    "kmeans": {"builder": "kmeans"},
-    "kmeans, balanced": {"builder": "kmeans", "builder_options": {"balanced": True}},
-    "linkage": {"builder": "linkage"},
-    "semantic": {"builder": "semantic"},
-    "huffman": {"builder": "huffman"},
-    "random": {"builder": "random"},
-    "gmm, epsilon 0.4, 4 trees": {
-        "builder": "gmm",
-        "builder_options": {"epsilon": 0.4, "trees": 4},
-    },
-}
+#: Trees to compare: "taxonomy" is that of the groups' names. The last takes minutes, since its
+#: nodes are moved together; it is left out unless asked for.
+ROWS = (
+    *("flat", "taxonomy", "gmm", "kmeans", "kmeans balanced=true", "linkage", "semantic"),
+    *("huffman", "random", "gmm epsilon=0.4 trees=4"),
+)
 
 
 def main() -> None:
@@ -60,28 +52,23 @@ def main() -> None:
     parser.add_argument("--data", default=tar, help="a tar (default: scikit-learn's data)")
     parser.add_argument("--C", type=float, default=10.0, help="inverse strength of the penalty")
     parser.add_argument("--tol", type=float, default=1e-4)
-    parser.add_argument("--trees", nargs="+", choices=list(TREES), default=list(TREES)[:-1])
+    parser.add_argument("--rows", nargs="+", default=ROWS[:-1], metavar="ROW")
     options = parser.parse_args()
-    table.report(
-        "newsgroups", compare(options.data, options.C, options.tol, options.trees), options.json
-    )
+    solver = {"C": options.C, "tol": options.tol, "max_iter": 1000}
+    table.report("newsgroups", compare(options.data, options.rows, solver), options.json)
 
 
-def compare(data: str | None, C: float, tol: float, trees: list[str]) -> Iterator[dict[str, Any]]:
+def compare(
+    data: str | None, rows: Sequence[str], solver: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
     """Fit and score scikit-learn's model, then one on each tree."""
     train, test = read(data, "train"), read(data, "test")
     features = TfidfVectorizer(sublinear_tf=True)
     X_train, X_test = features.fit_transform(train[0]), features.transform(test[0])
     taxonomy = from_nested(nested(sorted(set(train[1]))))
-    models: dict[str, Any] = {
-        "LogisticRegression": LogisticRegression(C=C, tol=tol, max_iter=1000),
-        **{
-            name: HierarchicalSoftmaxClassifier(
-                **TREES[name] or {"tree": taxonomy}, C=C, tol=tol, max_iter=1000
-            )
-            for name in trees
-        },
-    }
+    models: dict[str, Any] = {"LogisticRegression": LogisticRegression(**solver)}
+    for row in rows:
+        models[row] = HierarchicalSoftmaxClassifier(**tree_options(row, taxonomy), **solver)
     right_of_first: Any = None  # which test posts LogisticRegression classifies right
     for name, model in models.items():
         began = time.perf_counter()
@@ -102,6 +89,15 @@ def compare(data: str | None, C: float, tol: float, trees: list[str]) -> Iterato
             "p": mcnemar(right, right_of_first),
             "log-loss": float(log_loss(test[1], proba, labels=model.classes_)),
         }
+
+
+def tree_options(row: str, taxonomy: hstree.Tree) -> dict[str, Any]:
+    """Return the options of a classifier that say what its tree is."""
+    if row == "taxonomy":
+        return {"tree": taxonomy}
+    name, *pairs = row.split()
+    options = parse_options(name, BUILDERS.get(name).options, pairs)
+    return {"builder": name, "builder_options": options}
 
 
 def nested(names: Sequence[str], depth: int = 1) -> Any:

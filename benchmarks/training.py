@@ -1,51 +1,62 @@
-"""A whole training step of the language model on real text, tree beside flat softmax.
+"""A whole training step of the language model on real text, rows beside the flat softmax.
 
 The corpus is the Penn Treebank's training split under ``$HSTREE_TEST_DATA/ptb``, or any corpus
-given. Medians over rounds in which the trees take turns.
+given. Medians over rounds in which the rows take turns; none may need vectors that are learned.
 
-    python -m benchmarks.training [CORPUS] [--json FILE]
+    python -m benchmarks.training [CORPUS] [--rows ROW ...] [--json FILE]
 """
 
 from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import hstree
 from benchmarks import table
+from hstree.experiments.row import Row
 from hstree.experiments.speed import training_turn
 
-METHODS = ("huffman", "balanced", "random", "flat")
+ROWS = ("huffman", "balanced", "random", "flat")
 
 
 def main() -> None:
     parser = table.parser(__doc__)
     ptb = os.path.join(os.environ.get("HSTREE_TEST_DATA", ""), "ptb", "ptb.train.txt")
     parser.add_argument("corpus", nargs="?", default=ptb)
+    parser.add_argument("--rows", nargs="+", default=ROWS, metavar="ROW")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[256, 4096])
     options = parser.parse_args()
     corpus = hstree.Corpus.read(options.corpus)
-    rows = (row for size in options.batch_sizes for row in compare(corpus, size, options.rounds))
+    rows = (
+        row
+        for size in options.batch_sizes
+        for row in compare(corpus, options.rows, size, options.rounds)
+    )
     table.report("training", rows, options.json)
 
 
-def compare(corpus: hstree.Corpus, batch_size: int, rounds: int) -> Iterator[dict[str, Any]]:
-    """Measure the tokens a second of all trees at one batch size."""
-    trees = {method: hstree.build(method, corpus) for method in METHODS}
-    measured: dict[str, list[float]] = {method: [] for method in METHODS}
+def compare(
+    corpus: hstree.Corpus, rows: Sequence[str], batch_size: int, rounds: int
+) -> Iterator[dict[str, Any]]:
+    """Measure the tokens a second of all rows at one batch size."""
+    words, specs = corpus.counted_vocabulary(), {}
+    for row in map(Row.parse, rows):
+        specs[str(row)] = row.spec(words, row.build(corpus, 0, None))
+    measured: dict[str, list[float]] = {name: [] for name in specs}
     for _ in range(rounds):
-        for method, tree in trees.items():
-            measured[method].append(training_turn(tree, corpus, batch_size=batch_size))
-    for method in METHODS:
-        ratios = [a / b for a, b in zip(measured[method], measured["flat"], strict=True)]
+        for name, spec in specs.items():
+            measured[name].append(training_turn(spec, corpus, batch_size=batch_size))
+    flat = measured.get("flat", [])
+    for name, speeds in measured.items():
+        ratios = [a / b for a, b in zip(speeds, flat, strict=False)]
         yield {
             "batch": batch_size,
-            "tree": method,
-            "tokens/s": statistics.median(measured[method]),
-            "times flat": statistics.median(ratios),
+            "tree": name,
+            "tokens/s": statistics.median(speeds),
+            "times flat": statistics.median(ratios) if ratios else None,
         }
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.fast import MEASURED
+from benchmarks.fast import MEASURED, ROWS
 from benchmarks.layer import take_turns, timed
 from hstree import LanguageModel
 from hstree.data.splits import Splits, corpus_splits
@@ -20,11 +20,10 @@ pytestmark = pytest.mark.slow
 
 def run(name, monkeypatch, capsys, tmp_path, *arguments):
     """Run a benchmark in this process; return the rows that it wrote."""
-    place = tmp_path / "rows.json"
-    given = [name, *map(str, arguments), "--json", str(place)]
-    monkeypatch.setattr(sys, "argv", given)
+    file = tmp_path / "rows.json"
+    monkeypatch.setattr(sys, "argv", [name, *map(str, arguments), "--json", str(file)])
     importlib.import_module(f"benchmarks.{name}").main()
-    rows = json.loads(place.read_text())["rows"]
+    rows = json.loads(file.read_text())["rows"]
     printed = capsys.readouterr().out
     assert f"python -m benchmarks.{name}" in printed
     assert printed.count("\n|") == len(rows) + 2
@@ -64,7 +63,7 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
     rows, peaks = rows[: -len(MEASURED)], rows[-len(MEASURED) :]
     assert all(row["work"].startswith("peak memory, ") and row["ratio"] > 0 for row in peaks)
     assert {row["work"] for row in rows} == {
-        *(f"{work}, {tree}" for work in ("lbl", "scoring") for tree in TREES_OF_FAST),
+        *(f"{work}, {tree}" for work in ("lbl", "scoring") for tree in ROWS),
         "cbow, huffman",
         "skipgram, huffman",
         "layer alone, huffman, 400 labels",
@@ -83,7 +82,6 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
 
 #: Kinds of work that have what a token costs at least.
 LIMITED = ("lbl", "cbow", "skipgram", "scoring", "layer alone")
-TREES_OF_FAST = ("huffman", "classes", "short list", "short list x 4")
 
 
 def one_step_each(steps, rounds):

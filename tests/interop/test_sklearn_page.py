@@ -49,9 +49,10 @@ def newsgroups(tmp_path):
 
 
 def test_newsgroups(monkeypatch, capsys, tmp_path, newsgroups):
-    trees = ("--trees", "flat", "taxonomy", "gmm", "gmm, epsilon 0.4, 4 trees")
-    rows = run("newsgroups", monkeypatch, capsys, tmp_path, "--data", newsgroups, *trees)
-    theirs, flat, taxonomy, *others = rows
+    names = ("flat", "taxonomy", "gmm", "gmm epsilon=0.4 trees=4")
+    chosen = ("--data", newsgroups, "--rows", *names)
+    theirs, flat, taxonomy, *others = run("newsgroups", monkeypatch, capsys, tmp_path, *chosen)
+    assert [row["model"] for row in (flat, taxonomy, *others)] == list(names)
     assert flat["log-loss"] == pytest.approx(theirs["log-loss"], abs=1e-3)
     assert flat["accuracy"] == theirs["accuracy"] == 100
     assert taxonomy["scores/target"] == 10 + 1  # the group's last name, and one of two first names
