@@ -713,6 +713,11 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         """Return one sentence that names the row to use; "" where there is none."""
         if self.best is None or (choice := self.choice) is None:
             return ""
+        if choice.chosen == choice.best:
+            return (
+                f"Use {choice.chosen}: the lowest validation perplexity, and no row within "
+                f"{choice.within:.0%} of it is faster"
+            )
         fastest = "one of the fastest" if choice.tied else "the fastest"
         return (
             f"Use {choice.chosen}: {fastest} within {choice.within:.0%} of the lowest validation "
