@@ -17,14 +17,14 @@ from hstree_cli.tables import figure, new_table, shortened
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hstree.tree import Tree
+    from hstree.tree.arrays import TreeArrays
     from hstree.tree.branches import Branch, Branches
 
 #: Branches drawn per node, and codes per label; of the others their number is printed.
 BRANCHES, CODES = 10, 8
 
 
-def label_id(tree: Tree, word: str) -> int:
+def label_id(tree: TreeArrays, word: str) -> int:
     """Return the id of a label; where there is none of that name, name similar ones."""
     if word in tree.labels:
         return int(tree.labels.index(word))
@@ -109,7 +109,7 @@ def _likeliest(branches: list[Branch], n: int = BRANCHES) -> tuple[list[Branch],
     return by_share[:n], by_share[n:]
 
 
-def _content(tree: Tree, branch: Branch) -> str:
+def _content(tree: TreeArrays, branch: Branch) -> str:
     """Return the node that a branch leads to, and its most frequent words."""
     if branch.node is None:
         return shortened(branch.words[0])
@@ -117,7 +117,7 @@ def _content(tree: Tree, branch: Branch) -> str:
     return f"{_node(tree, branch.node)}  {plural(branch.leaves, 'leaf', 'leaves')}: {words}"
 
 
-def _node(tree: Tree, node: int) -> str:
+def _node(tree: TreeArrays, node: int) -> str:
     name = None if tree.names is None else tree.names[node]
     return f"node {node}" if name is None else f"node {node} {shortened(name)}"
 

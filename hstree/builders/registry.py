@@ -29,7 +29,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.data.word_files import texts_of_file
 from hstree.errors import FileFormatError, InputError, MissingExtraError, OptionError, PluginError
 from hstree.tree import Tree
-from hstree.tree.json_format import dump_meta
+from hstree.tree.files import dump_meta
 
 #: hstree's own builders: method -> module and function. Imported when used, so that a method does
 #: not wait for the libraries of another.

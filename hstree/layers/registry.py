@@ -28,8 +28,7 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, owned_by
 from hstree.layers.base import OutputLayer
 from hstree.tree import Tree, load
-from hstree.tree.files import ENDINGS
-from hstree.tree.json_format import to_json
+from hstree.tree.files import ENDINGS, to_json
 
 #: Name of the hierarchical softmax, the default layer.
 TREE_LAYER = "tree"

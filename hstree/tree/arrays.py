@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int64, refuse_masked
 from hstree.errors import TreeError
-from hstree.tree.content import content_arrays
+from hstree.tree.content import broken_rules, content_arrays
 from hstree.tree.order import sum_to_root
-from hstree.tree.rules import broken_rules
 
 T = TypeVar("T", bound=np.generic)
 

@@ -1,14 +1,63 @@
-"""Branches of a tree for display: most frequent words, leaves and share of the counts."""
+"""Branches of a tree for display: most frequent labels, leaves, share of the counts; and a picture.
+
+The picture is an icicle plot by matplotlib: a branch is a rectangle below that of its node, as wide
+as its share of the counts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hstree.tree.frequent import most_frequent
-from hstree.tree.tree import Tree
+from hstree import progress
+from hstree._plugins import require
+from hstree._ragged import segment_ids
+from hstree._typing import Float64, Int64
+from hstree.errors import OptionError
+from hstree.tree.arrays import TreeArrays
 from hstree.tree.weight_rows import edge_mass
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def most_frequent(tree: TreeArrays, k: int) -> Int64:
+    """Return the k most frequent labels below every node, one pass per level, O(k E log E).
+
+    int64 array (N, k): label ids by descending count, ties by id; -1 where a node has fewer.
+
+    Examples
+    --------
+    >>> from hstree import Tree
+    >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 3])
+    >>> most_frequent(tree, 2).tolist()
+    [[2, 0], [2, 1]]
+    """
+    n_labels = tree.n_labels
+    by_rank = (
+        np.arange(n_labels) if tree.counts is None else np.argsort(-tree.counts, kind="stable")
+    )
+    rank = np.empty(n_labels, np.int64)  # (V,) of each label; n_labels is the rank of none
+    rank[by_rank] = np.arange(n_labels)
+    best = np.full((tree.n_nodes, k), n_labels)  # ranks of the most frequent labels of each node
+    with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
+        for nodes, edges, edge_start in reversed(tree.levels):
+            child, parent = tree.child[edges], segment_ids(edge_start)  # parent: index into nodes
+            is_leaf = child < 0
+            # Candidates of all nodes of the level: their own leaves, and the best below them
+            parents = np.concatenate([parent[is_leaf], np.repeat(parent[~is_leaf], k)])
+            ranks = np.concatenate([rank[~child[is_leaf]], best[child[~is_leaf]].ravel()])
+            # Without repeats, by node, then by rank
+            pairs = np.unique(parents * (n_labels + 1) + ranks)
+            parents, ranks = np.divmod(pairs, n_labels + 1)
+            column = np.arange(len(pairs)) - np.searchsorted(parents, parents)
+            kept = column < k
+            best[nodes[parents[kept]], column[kept]] = ranks[kept]
+            task.advance(len(nodes))
+    labels: Int64 = np.append(by_rank, -1)[best]
+    return labels
 
 
 @dataclass(frozen=True)
@@ -28,15 +77,16 @@ class Branches:
 
     Examples
     --------
+    >>> from hstree import Tree
     >>> tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[2, 1, 1])
     >>> [(branch.words, branch.share) for branch in Branches(tree).of(0)]
     [(('a',), 0.5), (('b', 'c'), 0.5)]
     """
 
-    def __init__(self, tree: Tree, words: int = 5) -> None:
+    def __init__(self, tree: TreeArrays, words: int = 5) -> None:
         self.tree = tree
-        self._mass = edge_mass(tree, tree.counts)  # (E,)
-        self._total = float(self._mass[tree.edge_node == 0].sum())
+        mass = edge_mass(tree, tree.counts)
+        self.share: Float64 = mass / mass[tree.edge_node == 0].sum()  # (E,)
         self._leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))  # (E,) leaves below each edge
         self._frequent = most_frequent(tree, words)  # (N, words)
 
@@ -47,12 +97,83 @@ class Branches:
 
     def at(self, edge: int) -> Branch:
         """Return the branch of an edge."""
-        child = int(self.tree.child[edge])
-        share = float(self._mass[edge] / self._total)
+        child, share = int(self.tree.child[edge]), float(self.share[edge])
         if child < 0:
             label = self.tree.labels[~child]
             return Branch(edge, None, label, (label,), 1, share)
-        best = self._frequent[child]
-        words = tuple(self.tree.labels[label] for label in best[best >= 0])
         name = None if self.tree.names is None else self.tree.names[child]
-        return Branch(edge, child, name, words, int(self._leaves[edge]), share)
+        return Branch(edge, child, name, self.words(child), int(self._leaves[edge]), share)
+
+    def words(self, node: int) -> tuple[str, ...]:
+        """Return the most frequent labels below a node, in descending order."""
+        best = self._frequent[node]
+        return tuple(self.tree.labels[label] for label in best[best >= 0])
+
+    def left(self) -> Float64:
+        """Return the left end of each branch (E,) in a picture that is one unit wide."""
+        before = np.cumsum(self.share) - self.share  # (E,) shares of all edges before each edge
+        left: Float64 = before - before[self.tree.child_start[self.tree.edge_node]]  # in its node
+        self.tree.sum_down(left)
+        return left
+
+
+#: Colours of nodes, of labels, and of branches that are too narrow to be drawn one by one.
+NODE, LABEL, NARROW = "#9db8d2", "#f0c987", "#dddddd"
+#: Share of the width below which a branch is too narrow: less than a pixel.
+NARROWEST = 1 / 4000
+#: Share of the width that one letter takes.
+LETTER = 0.011
+
+
+def draw(tree: TreeArrays, max_depth: int, axes: Axes | None) -> Axes:
+    """Draw a tree on `axes`, by default new ones; see `hstree.Tree.plot`."""
+    if max_depth < 1:
+        raise OptionError.about("max_depth", f"is {max_depth}; it must be 1 or more")
+    pyplot = require("matplotlib.pyplot", "notebook")
+    collections = require("matplotlib.collections", "notebook")
+
+    branches = Branches(tree, words=3)
+    left, width = branches.left(), branches.share
+    depth = tree.depth[tree.edge_node] + 1  # (E,) the root is at depth 0
+    drawn = np.flatnonzero((depth <= max_depth) & (width > NARROWEST))
+    # The root, then the branches: (R,)
+    child = np.append(0 if tree.n_nodes else ~0, tree.child[drawn])
+    x, dx = np.append(0.0, left[drawn]), np.append(1.0, width[drawn])
+    y = np.append(0, depth[drawn])
+    below = (child >= 0) & (y < max_depth)  # nodes whose branches are drawn, or too narrow
+    colours = np.where(child < 0, LABEL, NODE)
+    rectangles = np.stack(
+        [np.append(x[below], x), np.append(y[below] + 1, y), np.append(dx[below], dx)], axis=1
+    )
+
+    if axes is None:
+        axes = pyplot.subplots(figsize=(10, 5), layout="constrained")[1]
+    axes.add_collection(
+        collections.PolyCollection(
+            [[(x, y), (x + dx, y), (x + dx, y + 1), (x, y + 1)] for x, y, dx in rectangles],
+            facecolors=[NARROW] * int(below.sum()) + colours.tolist(),
+            edgecolors="white",
+            linewidths=np.minimum(0.8, 200 * rectangles[:, 2]),  # or narrow ones would be white
+        )
+    )
+    n_letters = (dx / LETTER).astype(int)
+    for i in np.flatnonzero(n_letters >= 2).tolist():
+        if child[i] < 0:
+            name = tree.labels[~child[i]]
+        else:
+            name = (tree.names and tree.names[child[i]]) or " ".join(branches.words(int(child[i])))
+        if len(name) > n_letters[i]:
+            name = f"{name[: n_letters[i] - 1]}…"
+        middle = x[i] + dx[i] / 2, y[i] + 0.5
+        axes.text(*middle, name, ha="center", va="center", size=8, parse_math=False)
+    lowest = int(rectangles[:, 1].max())
+    axes.set(
+        xlim=(0, 1),
+        ylim=(lowest + 1, 0),
+        xlabel="share of the labels" if tree.counts is None else "share of the counts",
+        ylabel="decisions from the root",
+        yticks=np.arange(lowest + 1) + 0.5,
+        yticklabels=range(lowest + 1),
+    )
+    axes.set_title(repr(tree), size=10, parse_math=False)
+    return axes

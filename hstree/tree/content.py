@@ -1,10 +1,12 @@
-"""Content of a tree as files store it and as the hash covers it, before it is known to be a tree.
+"""Content of a tree as files store it and as the hash covers it, and the rules that it keeps.
 
-The members of an ``.npz`` file and the bytes of a tree's hash are the same arrays.
+``docs/tree-format.md`` states the rules. The members of an ``.npz`` file and the bytes of a tree's
+hash are the same arrays.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,9 +14,130 @@ from typing import Any
 
 import numpy as np
 
-from hstree._ragged import offsets
+from hstree._ragged import offsets, segment_ids
 from hstree._typing import Bool, Int64, UInt8
-from hstree.tree.rules import BrokenRule, broken_rules
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class BrokenRule:
+    """A rule of the format that some content breaks, and where."""
+
+    rule: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.where}"
+
+
+def broken_rules(
+    labels: Sequence[str],
+    child_start: Int64,
+    child: Int64,
+    counts: Int64 | None = None,
+    names: Sequence[str | None] | None = None,
+) -> list[BrokenRule]:
+    """Return every rule that the content of a tree breaks, as `Tree` describes it; O(V + E log E).
+
+    Empty for a valid tree. If the offsets are broken, names and children are not checked.
+    """
+    broken = _broken_labels(labels)
+    if counts is not None and len(counts) != len(labels):
+        broken.append(BrokenRule("counts", f"{len(counts)} counts for {len(labels)} labels"))
+    elif counts is not None and counts.min(initial=0) < 0:
+        at = int(np.argmax(counts < 0))
+        broken.append(BrokenRule("counts", f"label {at} has the count {counts[at]}, below zero"))
+    if len(child_start) == 0 or child_start[0] != 0 or child_start[-1] != len(child):
+        where = f"child_start does not run from 0 to {len(child)} children"
+        return [*broken, BrokenRule("offsets", where)]
+    if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
+        return [*broken, BrokenRule("offsets", "child_start goes down")]
+    if names is not None:
+        broken += _broken_names(names, len(child_start) - 1)
+    return broken + _broken_structure(len(labels), child_start, child)
+
+
+def _broken_labels(labels: Sequence[str]) -> list[BrokenRule]:
+    if len(labels) == 0:
+        return [BrokenRule("labels", "there is none; a tree has at least one label")]
+    if not all(map(str.__instancecheck__, labels)):
+        at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
+        return [BrokenRule("labels", f"label {at} is {value!r}, not a string")]
+    broken = _not_utf8("labels", "label", labels)
+    if len(set(labels)) == len(labels):
+        return broken
+    first_at: dict[str, int] = {}
+    for at, label in enumerate(labels):
+        first = first_at.setdefault(label, at)
+        if first != at:
+            where = f"{label!r} is label {first} and label {at}"
+            return [*broken, BrokenRule("unique labels", where)]
+    return broken
+
+
+def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[BrokenRule]:
+    """Report the first string with a lone surrogate, which no file could hold."""
+    try:
+        "".join(filter(None, strings)).encode("utf-8")
+    except UnicodeEncodeError:
+        at, value = next((i, s) for i, s in enumerate(strings) if _SURROGATE.search(s or ""))
+        return [BrokenRule(rule, f"{kind} {at}, {value!r}, cannot be written as UTF-8")]
+    return []
+
+
+def _broken_names(names: Sequence[str | None], n_nodes: int) -> list[BrokenRule]:
+    if len(names) != n_nodes:
+        return [BrokenRule("names", f"{len(names)} names for {n_nodes} nodes")]
+    for node, name in enumerate(names):
+        if name is not None and not isinstance(name, str):
+            return [BrokenRule("names", f"node {node} is named {name!r}, not a string or null")]
+    return _not_utf8("names", "the name of node", names)
+
+
+def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> list[BrokenRule]:
+    n_nodes = len(child_start) - 1
+    fan_out = np.diff(child_start)  # (N,)
+    edge_node = segment_ids(child_start)  # (E,)
+    is_node = child >= 0
+    # (E',) and (E'',): edges to labels and to nodes, the parent of each and what it leads to
+    label_parent, label = edge_node[~is_node], ~child[~is_node]
+    node_parent, node = edge_node[is_node], child[is_node]
+    broken: list[BrokenRule] = []
+
+    def report(rule: str, is_broken: Bool, text: str, *columns: Int64) -> None:
+        """Report the first break of a rule and the number of others."""
+        if not is_broken.any():
+            return
+        first = int(np.argmax(is_broken))
+        more = int(is_broken.sum()) - 1
+        where = text.format(*(int(column[first]) for column in columns))
+        broken.append(BrokenRule(rule, where + (f" (and {more} more)" if more else "")))
+
+    nodes = np.arange(n_nodes)
+    report("fan-out", fan_out < 2, "node {} has {} children, fewer than 2", nodes, fan_out)
+    unknown_label = f"node {{}} holds the label {{}}, but there are {n_labels} labels"
+    report("known label", label >= n_labels, unknown_label, label_parent, label)
+    unknown_node = f"node {{}} has the child node {{}}, but there are {n_nodes} nodes"
+    report("known node", node >= n_nodes, unknown_node, node_parent, node)
+    before = "node {} has the child node {}, which does not come after it"
+    report("child after parent", node <= node_parent, before, node_parent, node)
+    if np.any(np.diff(np.sort(child)) == 0):  # only then can a node hold the same child twice
+        order = np.lexsort((child, edge_node))
+        parent, held = edge_node[order], child[order]
+        is_twice = (np.diff(held) == 0) & (np.diff(parent) == 0)
+        report("no child twice", is_twice, "node {} has the child {} twice", parent, held)
+    n_parents = np.bincount(node[node < n_nodes], minlength=n_nodes)
+    report("one parent", n_parents > 1, "node {} has {} parents", nodes, n_parents)
+    is_orphan = n_parents == 0
+    is_orphan[:1] = False
+    report("reachable", is_orphan, "node {} is not under the root", nodes)
+    if n_labels > 1 or n_nodes > 0:
+        is_missing = np.ones(n_labels, bool)
+        is_missing[label[label < n_labels]] = False
+        text = "label {} hangs under no node"
+        report("every label placed", is_missing, text, np.arange(n_labels))
+    return broken
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,43 @@
 """Tree files of format 1 (``docs/tree-format.md``), with one of three extensions.
 
-``.json`` is for people and diffs (one node per line), ``.json.gz`` is smaller, ``.npz`` is fast.
+``.json`` is for people and diffs (one label, count, node and name per line), ``.json.gz`` is
+smaller, ``.npz`` is fast: a zip of uncompressed ``.npy`` members, with a fixed date and without
+pickles. Messages about content continue the name of the file.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
+import json
 import os
-from collections.abc import Iterable
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from reprlib import repr as brief
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from hstree import progress
-from hstree._files import largest_unpacked, read_packed, read_regular, reading, replacing
+from hstree._files import (
+    DEEPEST,
+    largest_unpacked,
+    nested_too_deep,
+    parse_json,
+    read_array,
+    read_packed,
+    read_regular,
+    reading,
+    replacing,
+)
+from hstree._ragged import offsets
+from hstree._text import one_line
+from hstree._typing import Array, Int64
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.content import Content
-from hstree.tree.json_format import from_json, to_json
-from hstree.tree.npz_format import from_npz, to_npz
+from hstree.tree.content import Content, content_arrays, unpack
 
 #: Extensions of tree files.
 ENDINGS = (".json", ".json.gz", ".npz")
@@ -32,8 +52,15 @@ def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
             to_npz(tree, file)
         elif ending == ".json":
             file.writelines(to_json(tree))
-        else:
-            _write_gzip(to_json(tree), file)
+        else:  # without a file name or time in the header, so that the bytes are the same
+            with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
+                packed.writelines(to_json(tree))
+                size = packed.tell()
+            if size > largest_unpacked(file.tell()):
+                raise FileFormatError(
+                    "cannot write the tree as .json.gz: its text packs to so little that a reader "
+                    "would take it for a compression bomb; write .json or .npz"
+                )
 
 
 def read_content(path: str | os.PathLike[str]) -> Content:
@@ -66,13 +93,245 @@ def _ending(path: str | os.PathLike[str]) -> str:
     raise FileFormatError(f"{path} has no known ending; a tree file ends in {', '.join(ENDINGS)}")
 
 
-def _write_gzip(pieces: Iterable[bytes], file: BinaryIO) -> None:
-    """Compress without a file name or time in the header, so that the bytes are the same."""
-    with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
-        packed.writelines(pieces)
-        size = packed.tell()
-    if size > largest_unpacked(file.tell()):
+#: Versions of the format that are read; the last one is written.
+VERSIONS = (1,)
+
+_KEYS = ("format", "version", "labels", "counts", "children", "names", "meta")
+_REQUIRED = ("format", "version", "labels", "children")
+_NODES_AT_ONCE = 1 << 17
+#: Maximum number of opening brackets per byte, and the number that is always allowed. A node of
+#: two children takes six bytes, ``[1,2],``; empty lists take three, and 30 times that in memory.
+MOST_BRACKETS, FEW_BRACKETS = 1 / 5, 1000
+
+
+def to_json(tree: TreeArrays) -> Iterator[bytes]:
+    """Yield a tree as UTF-8 JSON, in pieces; the same tree gives the same bytes.
+
+    Raises FileFormatError when JSON cannot hold `tree.meta`.
+    """
+    meta = dump_meta(tree.meta)
+    counts = None if tree.counts is None else tree.counts.tolist()
+    yield f'{{"format": "hstree", "version": {VERSIONS[-1]},\n"labels": '.encode()
+    yield _one_a_line(list(tree.labels))
+    yield b',\n"counts": '
+    yield _one_a_line(counts)
+    yield b',\n"children": ['
+    for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
+        start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
+        child = tree.child[start[0] : start[-1]]
+        is_last = np.zeros(len(child), np.intp)  # (e,) 1 for the last child of each node
+        is_last[start[1:] - start[0] - 1] = 1
+        pieces = [""] * (2 * len(child))  # numbers and separators in turn
+        pieces[::2] = map(str, child.tolist())
+        pieces[1::2] = np.array([", ", "],\n["], object)[is_last].tolist()
+        lines = "".join(pieces).removesuffix(",\n[")
+        yield f"{',' if first else ''}\n[{lines}".encode()
+    yield b'\n],\n"names": '
+    yield _one_a_line(None if tree.names is None else list(tree.names))
+    yield f',\n"meta": {meta}}}\n'.encode()
+
+
+def from_json(data: bytes) -> Content:
+    """Read the content of a tree from UTF-8 JSON.
+
+    Raises FileFormatError when the bytes are not a JSON object of this format and version.
+    """
+    document = _parse_document(data)
+    missing = [key for key in _REQUIRED if key not in document]
+    unknown = [key for key in document if key not in _KEYS]
+    if missing or unknown:
+        fault = f'has no "{missing[0]}"' if missing else f"has the unknown key {brief(unknown[0])}"
+        raise FileFormatError(f"{fault}; a tree has the keys {', '.join(_KEYS)}")
+
+    children = _list(document, "children")
+    if not set(map(type, children)) <= {list}:
+        node = next(i for i, items in enumerate(children) if type(items) is not list)
+        raise FileFormatError(f"node {node} is {brief(children[node])}, not a list of children")
+    start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
+    child = _integers(
+        list(chain.from_iterable(children)),
+        lambda at: f"node {int(np.searchsorted(start, at, 'right')) - 1} holds",
+    )
+    counts = None
+    if document.get("counts") is not None:
+        counts = _integers(_list(document, "counts"), lambda at: f"label {at} has the count")
+    names = None if document.get("names") is None else _list(document, "names")
+    return Content(_list(document, "labels"), start, child, counts, names, _meta_of(document))
+
+
+def _parse_document(data: bytes) -> dict[str, Any]:
+    """Parse a tree's JSON object; refuse other formats, and versions that are not read."""
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
+        raise FileFormatError("holds little but brackets, so not a tree; build it again")
+    document = parse_json(data, "build it again")
+    if document.get("format") != "hstree":
+        name = brief(document.get("format"))
+        raise FileFormatError(f'is not a tree file: its "format" is {name}, not "hstree"')
+    version = document.get("version")
+    if type(version) is not int or version not in VERSIONS:
+        read = ", ".join(map(str, VERSIONS))
         raise FileFormatError(
-            "cannot write the tree as .json.gz: its text packs to so little that a reader would "
-            "take it for a compression bomb; write .json or .npz"
+            f"is of version {brief(version)}; this hstree reads version {read}: "
+            "upgrade hstree or build the tree again"
         )
+    return document
+
+
+def _meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    r"""Return the document's "meta", {} if it has none; refuse what could not be written again.
+
+    That is ``1e999``, which is infinite, or ``"\ud800"``, a lone surrogate.
+    """
+    meta = document.get("meta", {})
+    if type(meta) is not dict:
+        raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
+    if nested_too_deep(meta):
+        raise FileFormatError(f'has "meta" nested more than {DEEPEST} deep; build it again')
+    try:
+        dump_meta(meta)
+    except FileFormatError as error:
+        raise FileFormatError(f'has a "meta" that no file can hold: {error.__cause__}') from error
+    return meta
+
+
+def dump_meta(meta: Mapping[str, Any]) -> str:
+    """Return a tree's meta as one line of JSON; raises FileFormatError if it cannot be that."""
+    if nested_too_deep(meta):
+        raise FileFormatError(f"the tree's meta is nested more than {DEEPEST} deep")
+    try:
+        text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(f"the tree's meta cannot be written as JSON: {error}") from error
+    return text
+
+
+def _one_a_line(values: list[Any] | None) -> bytes:
+    if not values:
+        return json.dumps(values).encode()
+    text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))
+    return b"[\n%b\n]" % text[1:-1].encode("utf-8")
+
+
+def _list(document: Mapping[str, Any], key: str) -> list[Any]:
+    values = document[key]
+    if type(values) is not list:
+        raise FileFormatError(f'has {brief(values)} as "{key}"; that wants a list')
+    return values
+
+
+def _integers(values: list[Any], describe: Callable[[int], str]) -> Int64:
+    """Return JSON numbers as int64; `describe` says for messages what holds the one at an index."""
+    if not set(map(type, values)) <= {int}:
+        at = next(i for i, value in enumerate(values) if type(value) is not int)
+        raise FileFormatError(f"{describe(at)} {brief(values[at])}, not an integer")
+    try:
+        return np.array(values, np.int64)
+    except OverflowError as error:
+        at = next(i for i, value in enumerate(values) if not -(1 << 63) <= value < 1 << 63)
+        raise FileFormatError(
+            f"{describe(at)} {brief(values[at])}, more than 64 bits hold"
+        ) from error
+
+
+_BYTES, _INTEGERS = "|u1", "<i8"
+_NAMES = {"named", "names", "name_start"}
+_MEMBERS = {"header", "labels", "label_start", "counts", "child_start", "child", *_NAMES}
+_EXPECTED = "docs/tree-format.md lists the members and their types"
+
+
+def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
+    """Write a tree into an open file; the same tree gives the same bytes.
+
+    Raises FileFormatError when JSON cannot hold `tree.meta`.
+    """
+    header = f'{{"format": "hstree", "version": {VERSIONS[-1]}, "meta": {dump_meta(tree.meta)}}}'
+    arrays: dict[str, Array] = {"header": np.frombuffer(header.encode(), np.uint8)}
+    arrays |= content_arrays(tree.labels, tree.counts, tree.child_start, tree.child, tree.names)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that bytes are the same
+            member.create_system = 3
+            member.external_attr = 0o644 << 16
+            buffer = io.BytesIO()
+            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            np.lib.format.write_array(buffer, little, version=(1, 0), allow_pickle=False)
+            archive.writestr(member, buffer.getbuffer())
+
+
+def from_npz(data: bytes) -> Content:
+    """Read the content of a tree from the bytes of an ``.npz``.
+
+    Raises FileFormatError when they are not an archive of this format and version.
+    """
+    arrays = _members(data)
+    document = _parse_document(_member(arrays, "header", _BYTES).tobytes())
+    child_start = _member(arrays, "child_start", _INTEGERS)
+    return Content(
+        _strings(arrays, "labels", "label_start"),
+        child_start,
+        _member(arrays, "child", _INTEGERS),
+        _member(arrays, "counts", _INTEGERS) if "counts" in arrays else None,
+        _names(arrays, len(child_start) - 1) if arrays.keys() & _NAMES else None,
+        _meta_of(document),
+    )
+
+
+def _members(data: bytes) -> dict[str, Array]:
+    """Return all arrays of an archive; members may not be compressed, which bounds the memory."""
+    arrays: dict[str, Array] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for member in archive.infolist():
+                name = member.filename.removesuffix(".npy")
+                if name not in _MEMBERS:
+                    raise FileFormatError(f"has the unknown member {name!r}; {_EXPECTED}")
+                if member.compress_type != zipfile.ZIP_STORED:
+                    raise FileFormatError(f"has the member {name!r} compressed; {_EXPECTED}")
+                if name in arrays:
+                    raise FileFormatError(f"has the member {name!r} twice")
+                content = archive.read(member)
+                try:
+                    arrays[name] = read_array(io.BytesIO(content), len(content))
+                except FileFormatError as error:
+                    raise FileFormatError(f"has a broken member {name!r}: {error}") from error
+    except FileFormatError:
+        raise
+    except Exception as error:  # damaged bytes raise a dozen kinds in zipfile
+        raise FileFormatError(f"is not a sound .npz: {one_line(error)}; build it again") from error
+    return arrays
+
+
+def _member(arrays: Mapping[str, Array], name: str, dtype: str) -> Any:
+    """Return a vector of this type, in the machine's byte order."""
+    if name not in arrays:
+        raise FileFormatError(f"has no member {name!r}; {_EXPECTED}")
+    array = arrays[name]
+    if array.ndim != 1 or array.dtype.str != dtype:
+        raise FileFormatError(
+            f"has the member {name!r} as {array.dtype.str} of shape {array.shape}; "
+            f"it must be a vector of {dtype}"
+        )
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _strings(arrays: Mapping[str, Array], buffer: str, start: str) -> list[str]:
+    try:
+        return unpack(_member(arrays, buffer, _BYTES), _member(arrays, start, _INTEGERS))
+    except ValueError as error:  # UnicodeDecodeError too
+        raise FileFormatError(f"has a broken member {buffer!r} or {start!r}: {error}") from error
+
+
+def _names(arrays: Mapping[str, Array], n_nodes: int) -> list[str | None]:
+    """Return the name of each node, None for nodes without one."""
+    strings = _strings(arrays, "names", "name_start")
+    named = _member(arrays, "named", _INTEGERS)
+    ascends = np.all(named[1:] > named[:-1])
+    if len(named) != len(strings) or not ascends or np.any((named < 0) | (named >= n_nodes)):
+        raise FileFormatError(
+            f"has a broken member 'named': it must list {len(strings)} of {n_nodes} nodes, rising"
+        )
+    names: list[str | None] = [None] * n_nodes
+    for node, name in zip(named.tolist(), strings, strict=True):
+        names[node] = name
+    return names

@@ -119,7 +119,12 @@ def paths_of(tree: Tree, labels: ArrayLike | None = None) -> Paths:
         paths have more than 2**27 decisions.
     """
     check_binary(tree, "a path of bits")
-    ids = _label_ids(tree, labels)
+    ids = np.arange(tree.n_labels) if labels is None else np.asarray(labels)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise InputError(f"labels must be a vector of label ids, not {ids.dtype} {ids.shape}")
+    if ids.size and (ids.min() < 0 or ids.max() >= tree.n_labels):
+        raise InputError(f"labels must be ids from 0 to {tree.n_labels - 1}")
+    ids = ids.astype(np.int64)
     codes = Codes(tree, cache_limit=0)
     n_decisions = int(_lengths(codes)[ids].sum())
     if n_decisions > LARGEST_TABLE:
@@ -184,18 +189,6 @@ def _paths(codes: Codes, labels: Int64) -> Paths:
     taken = codes.expand(labels)
     bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
     return Paths(taken.decision_start, taken.edge >> 1, bit, codes.tree.n_nodes)
-
-
-def _label_ids(tree: Tree, labels: ArrayLike | None) -> Int64:
-    if labels is None:
-        return np.arange(tree.n_labels)
-    array = np.asarray(labels)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"labels must be a vector of label ids, not {array.dtype} {array.shape}")
-    ids = array.astype(np.int64)
-    if ids.size and (ids.min() < 0 or ids.max() >= tree.n_labels):
-        raise InputError(f"labels must be ids from 0 to {tree.n_labels - 1}")
-    return ids
 
 
 def tree_of_paths(

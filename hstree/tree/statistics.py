@@ -106,7 +106,13 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     length_of = np.bincount(codes.label, codes.length, tree.n_labels)
     scores_of = np.bincount(codes.label, scores, tree.n_labels) - _shared_scores(tree, codes)
     counts = tree.counts if counts is None else counts
-    share = _shares(counts)  # (V,) or None
+    share = entropy = huffman_length = None
+    if counts is not None and counts.any():
+        weight = counts.astype(np.float64)  # the sum may exceed 64 bits
+        share = weight / weight.sum()  # (V,)
+        positive = share[share > 0]
+        entropy = float(-(positive @ np.log2(positive))) + 0.0  # no -0.0
+        huffman_length = optimal_length(counts)
     method = tree.meta.get("method")
     return TreeStatistics(
         method=method if isinstance(method, str) else None,
@@ -117,8 +123,8 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
         length_uniform=float(length_of.mean()),
         length_weighted=None if share is None else float(share @ length_of),
         scores_per_target=float(scores_of.mean() if share is None else share @ scores_of),
-        entropy=None if share is None else _entropy(share),
-        huffman_length=None if counts is None or share is None else optimal_length(counts),
+        entropy=entropy,
+        huffman_length=huffman_length,
         depth=int(codes.length.max(initial=0)),
         sha256=tree.sha256,
         lengths=np.bincount(codes.length),
@@ -155,18 +161,3 @@ def _shared_scores(tree: TreeArrays, codes: Codes) -> Float64:
             more = (times - 1) * tree.fan_out[visit % tree.n_nodes]
             shared += np.bincount(visit // tree.n_nodes, more, tree.n_labels)
     return shared
-
-
-def _shares(counts: Int64 | None) -> Float64 | None:
-    """Return the counts as probabilities (V,); None if there are none, or all are zero."""
-    if counts is None or not counts.any():
-        return None
-    weight = counts.astype(np.float64)  # the sum may exceed 64 bits
-    share: Float64 = weight / weight.sum()
-    return share
-
-
-def _entropy(share: Float64) -> float:
-    """Return the entropy of a distribution in bits."""
-    positive = share[share > 0]
-    return float(-(positive @ np.log2(positive))) + 0.0  # no -0.0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 from hstree.errors import TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
+from hstree.tree.branches import draw
 from hstree.tree.content import Content
-from hstree.tree.icicle import draw
 from hstree.tree.statistics import TreeStatistics, tree_statistics
 
 if TYPE_CHECKING:

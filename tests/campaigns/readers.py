@@ -20,8 +20,8 @@ from hstree.models import load as load_model
 from hstree.models import new_model
 from hstree.tree import Tree
 from hstree.tree import load as load_tree
-from hstree.tree.json_format import from_json, to_json
-from hstree.tree.rules import broken_rules
+from hstree.tree.content import broken_rules
+from hstree.tree.files import from_json, to_json
 from tests.report.comparison import leave
 from tests.tree.documents import TREE
 

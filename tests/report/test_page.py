@@ -10,7 +10,7 @@ from hstree import report
 from hstree.builders import build
 from hstree.data.vocabulary import Vocabulary
 from hstree.tree import Tree
-from hstree.tree.frequent import most_frequent
+from hstree.tree.branches import most_frequent
 from hstree.tree.weight_rows import edge_mass
 from tests.report import browser
 from tests.report.comparison import leave

@@ -7,7 +7,7 @@ import pytest
 
 from hstree.errors import HstreeError
 from hstree.tree import Tree, load
-from hstree.tree.npz_format import to_npz
+from hstree.tree.files import to_npz
 
 META = {
     "method": "wordnet",

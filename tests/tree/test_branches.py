@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from hstree.tree import Tree
-from hstree.tree.branches import Branches
-from hstree.tree.frequent import most_frequent
+from hstree.tree.branches import Branches, most_frequent
 from tests.strategies import children_of, trees
 
 

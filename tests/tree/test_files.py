@@ -52,7 +52,7 @@ def test_every_tree_comes_back_from_every_ending(tmp_path_factory, tree):
 
 
 def test_more_nodes_than_are_written_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("hstree.tree.json_format._NODES_AT_ONCE", 2)
+    monkeypatch.setattr("hstree.tree.files._NODES_AT_ONCE", 2)
     save(TREE, tmp_path / "few.json")
     monkeypatch.undo()
     save(TREE, tmp_path / "all.json")

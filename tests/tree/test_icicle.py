@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from hstree import Tree, build
 from hstree.errors import OptionError
-from hstree.tree.icicle import LABEL, NARROW, NODE, spans
+from hstree.tree.branches import LABEL, NARROW, NODE, Branches
 from hstree.tree.weight_rows import edge_mass
 from tests import needs
 from tests.strategies import children_of, trees
@@ -18,7 +18,8 @@ TREE = Tree.from_children(
 @given(trees())
 @settings(max_examples=100, deadline=None)
 def test_branches_lie_side_by_side_below_their_node(tree):
-    left, width = spans(tree)
+    branches = Branches(tree)
+    left, width = branches.left(), branches.share
     mass, children = edge_mass(tree, tree.counts), children_of(tree)
 
     def walk(node, start):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hstree.errors import TreeError
 from hstree.tree import Tree
-from hstree.tree.rules import broken_rules
+from hstree.tree.content import broken_rules
 from tests.strategies import children_of, trees
 
 LABELS = ["a", "b", "c"]
