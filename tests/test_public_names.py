@@ -6,6 +6,8 @@ import sys
 import pytest
 
 import hstree
+from hstree.data.splits import Splits
+from tests.texts import corpus_of
 
 TEXT = [f"w{i % 7} w{i % 3} w{i % 5}" for i in range(60)]
 BUDGET = {"dim": 4, "context": 2, "stop": hstree.Epochs(1)}
@@ -13,8 +15,7 @@ BUDGET = {"dim": 4, "context": 2, "stop": hstree.Epochs(1)}
 
 @pytest.fixture
 def corpus(tmp_path):
-    (tmp_path / "text.txt").write_text("\n".join(TEXT))
-    return hstree.Corpus.read(tmp_path / "text.txt")
+    return corpus_of(tmp_path, TEXT)
 
 
 def test_every_public_name_is_there_and_listed():
@@ -68,6 +69,14 @@ def test_a_path_instead_of_a_corpus_is_refused(corpus, tmp_path):
         hstree.compare("c.txt", ["huffman"], tmp_path / "compared")
     with pytest.raises(hstree.HstreeError, match="3 cannot be compared"):
         hstree.compare(corpus, [3], tmp_path / "compared")
+
+
+def test_a_split_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
+    train = corpus_of(tmp_path, ["a b c"] * 20)
+    other = corpus_of(tmp_path, ["a b zebra"], "other.txt")
+    monkeypatch.setattr(hstree.LanguageModel, "fit", lambda *arguments: pytest.fail("trained"))
+    with pytest.raises(hstree.HstreeError, match="no <unk>"):
+        hstree.evaluate("flat", Splits(train, train, other))
 
 
 def test_packages_are_there_without_an_import_of_their_own():

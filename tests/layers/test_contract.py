@@ -14,11 +14,10 @@ from scipy.stats import chisquare
 
 import hstree
 from hstree._options import Option
-from hstree.data.splits import corpus_splits
+from hstree.data.splits import corpus_splits, seen
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
-from hstree.experiments.run import seen_by
 from hstree.layers.flat import FlatSoftmax
 from hstree.layers.registry import LAYERS, LayerKind, layer_spec
 from hstree.models import MODELS, load, new_model
@@ -352,9 +351,11 @@ def test_a_tree_is_short_for_its_layer():
 
 
 def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
-    spec = layer_spec(splits.test.select_vocabulary(unk=True), "dense")
-    assert "the vocabulary of the output layer was made from" in seen_by(splits, spec)
-    assert seen_by(splits, layer_spec(splits.train.vocabulary, "dense")) is None
+    of_test = layer_spec(splits.test.select_vocabulary(unk=True), "dense")
+    sentence = seen(splits, of_test.made_from, what="vocabulary")
+    assert "the vocabulary of the output layer was made from" in sentence
+    of_train = layer_spec(splits.train.vocabulary, "dense")
+    assert seen(splits, of_train.made_from, what="vocabulary") is None
 
 
 def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_alone():

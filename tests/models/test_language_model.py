@@ -431,11 +431,3 @@ def test_a_tree_built_from_the_test_lines_is_reported(tmp_path):
     assert "lines 46 to 50" in read_by_layer(nested, splits.test)
     for odd in (None, {"lines": 3}, {"sha256": corpus.sha256}, {"vocabulary": []}):
         assert read_by_layer(odd, splits.test) is None
-
-
-def test_a_split_that_cannot_be_read_is_refused_before_the_training(tmp_path, monkeypatch):
-    train = corpus_of(tmp_path, ["a b c"] * 20)
-    other = corpus_of(tmp_path, ["a b zebra"], "other.txt")
-    monkeypatch.setattr(LanguageModel, "fit", lambda *arguments: pytest.fail("trained"))
-    with pytest.raises(InputError, match="no <unk>"):
-        hstree.evaluate("flat", corpus_splits(train, train, other))
