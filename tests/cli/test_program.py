@@ -9,9 +9,7 @@ import sys
 
 import pytest
 import typer
-from threadpoolctl import threadpool_info
 
-from hstree._compiled import n_threads
 from hstree.builders import builders
 from hstree.layers import LAYERS
 from hstree.models import MODELS
@@ -290,25 +288,8 @@ def test_words_outside_the_terminals_encoding_are_escaped(program, tmp_path):
     assert "\\xe9\\u6f22" in ran.stdout
 
 
-@pytest.mark.parametrize("before", [None, "7"])
-def test_the_number_of_threads_is_limited_and_restored(hstree, monkeypatch, before):
-    if before is None:
-        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    else:
-        monkeypatch.setenv("OMP_NUM_THREADS", before)
-    seen = []
-
-    def look(*given, **more):
-        seen.append((os.environ["OMP_NUM_THREADS"], n_threads()))
-        seen.append({pool["num_threads"] for pool in threadpool_info()})
-        return ""
-
-    monkeypatch.setattr("hstree_cli.trees._description", look)
-    hstree("--threads", "1", "methods", "gmm")
-    assert seen[:2] == [("1", 1), {1}]
-    assert os.environ.get("OMP_NUM_THREADS") == before
-    ran = hstree("--threads", "0", "methods")
-    assert (ran.status, "threads" in ran.err) == (2, True)
+def test_no_thread_is_too_few(refused):
+    refused("--threads", "0", "methods", status=2, saying="threads")
 
 
 def test_threads_are_limited_before_libraries_are_loaded():
@@ -328,3 +309,26 @@ def test_an_option_of_the_program_after_the_command_is_placed(hstree):
     ran = hstree("methods", "--threads", "1")
     assert ran.status == 2
     assert "--threads goes before the command: `hstree --threads methods ...`" in ran.err
+
+
+def test_quiet_goes_before_the_command(hstree, refused, corpus):
+    assert hstree("--quiet", "vocab", corpus).status == 0
+    refused("vocab", corpus, "-q", status=2, saying="`hstree -q vocab ...`")
+
+
+def test_a_command_without_its_method_says_what_to_type(refused, corpus):
+    refused("build", corpus, status=2, saying="type --method huffman, say")
+
+
+def test_building_a_tree_loads_little_of_the_project_and_no_experiments(program, corpus, tmp_path):
+    code = (
+        "import sys\nfrom hstree_cli.__main__ import run\n"
+        "try: run()\nfinally: print(*(m for m in sys.modules if m.startswith('hstree')))"
+    )
+    command, environment = program
+    build = ["build", "-m", "huffman", "corpus.txt"]
+    typed = [command[0], "-c", code, *build]
+    loaded = subprocess.run(typed, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    modules = loaded.stdout.splitlines()[-1].split()
+    assert len(modules) <= 60
+    assert not [name for name in modules if name.startswith("hstree.experiments")]
