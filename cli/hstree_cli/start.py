@@ -24,8 +24,8 @@ ROWS_HELP = (
     f'{opt.ROW_HELP}, several models ("2 x flat"), an n-gram model (kn5), or a set: trees, '
     "approximations."
 )
-DEMO_CORPUS, DEMO_MIN_COUNT = "builtin:python", 3
-DEMO_ROWS = ("random", "huffman", "gmm", "classes", "flat", "kn3")
+DEMO_CORPUS, DEMO_MIN_COUNT = "builtin:python", 5
+DEMO_ROWS = ("huffman", "gmm", "classes", "flat", "kn3")
 #: Seconds between two looks at a comparison's file.
 POLL = 1.0
 
@@ -33,7 +33,7 @@ POLL = 1.0
 def demo(
     output: Annotated[Path, option("--output -o", "Folder of results.", "DIR")] = Path("demo"),
 ) -> None:
-    """Train the same model on four trees and the flat softmax, of built-in text; compare.
+    """Train the same model on three trees and the flat softmax, of built-in text; compare.
 
     The text is the English of Python's own documentation; nothing is downloaded. Use
     `hstree compare` for a text of your own.

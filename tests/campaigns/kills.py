@@ -220,16 +220,15 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
     summary.faults += [f"{what}: {n} is left" for n in _files(subject.work) if _is_temporary(n)]
 
 
-def _is_so_far(path: Path) -> bool:
-    """Return whether a file has the results of finished rows, while others are pending."""
+def _is_so_far(path: Path, new: bytes) -> bool:
+    """Return whether a file has the results of finished rows, while others are to come."""
     if path.name == results.JSON:
-        return bool(results.load(path).pending)
+        comparison = results.load(path)
+        return bool(comparison.pending) or len(comparison.rows) < len(json.loads(new)["rows"])
     if path.name != results.CSV:
         return False
-    comparison = results.load(path.parent)
     with path.open(newline="") as file:
-        rows = len(list(csv.DictReader(file)))
-    return rows < len(comparison.rows) + len(comparison.pending)
+        return len(list(csv.DictReader(file))) < len(json.loads(new))
 
 
 def _state(
@@ -247,7 +246,7 @@ def _state(
         except HstreeError as error:
             return f"unreadable: {error}"
         return "old" if left == old else "new"
-    if _is_so_far(subject.work / name):
+    if _is_so_far(subject.work / name, (subject.new.get(name) or (b"",))[0] or b""):
         return "so far"
     if len(left) == 1 or name.endswith("/"):
         return "neither old nor new"

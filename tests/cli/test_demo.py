@@ -23,7 +23,7 @@ def test_it_compares_trees_and_leaves_them_behind(hstree, tmp_path):
         assert f"{row.test:,.1f}" in ran.out
         if row.tree_file:
             assert library.load(tmp_path / "out" / "demo" / row.tree_file).n_labels == 41
-    assert ran.out.startswith("Comparing random, huffman,")
+    assert ran.out.startswith("Comparing huffman,")
     assert "Use " in ran.out.splitlines()[-2]
 
 
