@@ -35,11 +35,11 @@ SIZES = (10_000, 100_000, 1_000_000)
 REFERENCE_WORDS = 10_000
 
 BUILDERS: dict[str, Callable[..., Tree]] = {
-    "gmm adaptive": gmm,
-    "gmm adaptive(0.4)": partial(gmm, epsilon=0.4),
-    "gmm balanced": partial(gmm, split="balanced"),
+    "gmm": gmm,
+    "gmm epsilon=0.4": partial(gmm, epsilon=0.4),
+    "gmm split=balanced": partial(gmm, split="balanced"),
     "kmeans": kmeans,
-    "kmeans balanced": partial(kmeans, balanced=True),
+    "kmeans balanced=true": partial(kmeans, balanced=True),
 }
 
 

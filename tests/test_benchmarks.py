@@ -119,7 +119,7 @@ def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     assert mixture["s from text"] > random["s from text"]
     ratio = flat["s from text"] / mixture["s from text"]
     assert mixture["from text, times flat"] == pytest.approx(ratio)
-    monkeypatch.setattr(LanguageModel, "fit", lambda *given, **more: pytest.fail("trained again"))
+    monkeypatch.setattr(LanguageModel, "fit", lambda *_, **options: pytest.fail("trained again"))
     again = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
     assert [row["test"] for row in again] == [row["test"] for row in first]
 

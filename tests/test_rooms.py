@@ -83,6 +83,13 @@ def test_nothing_but_the_program_imports_the_report(imports):
     assert wrong == []
 
 
+def test_benchmarks_and_examples_use_neither_the_program_nor_the_report():
+    for path in (*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/**/*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert "hstree_cli" not in text, path
+        assert "hstree.report" not in text, path
+
+
 def imports_of_program():
     names = modules(ROOT / "cli" / "hstree_cli")
     return {name: imported(path, names) - {name} for name, path in names.items()}
