@@ -82,6 +82,7 @@ def test_zips_that_are_no_npz_are_refused(tmp_path):
     array = io.BytesIO()
     np.save(array, members["child"])
     npy = array.getvalue()
+    huge = npy.replace(b"(9,), }" + b" " * 15, b"(9000000000000000,), }")
     for content in (npy, b""):
         path.write_bytes(content)
         assert "is not a sound .npz" in refusal(path, FileFormatError)
