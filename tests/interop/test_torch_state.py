@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from hstree.errors import InputError
-from tests.interop.torch_layers import (
-    TREES,
-    HierarchicalSoftmax,
-    batch,
-    every_tree,
-    torch,
-    twins,
-)
+from tests.interop.torch_layers import TREES, HierarchicalSoftmax, batch, every_tree, torch, twins
 
 TREE = TREES["narrow, several codes"]
 

@@ -88,10 +88,7 @@ def test_zips_that_are_no_npz_are_refused(tmp_path):
         assert "is not a sound .npz" in refusal(path, FileFormatError)
     for content, says in (
         ([b"not an array"], "broken member 'child': it is not a readable .npy"),
-        (
-            [npy.replace(b"(9,), }" + b" " * 15, b"(9000000000000000,), }")],
-            "'child': it ends too early",
-        ),
+        ([huge], "broken member 'child': it ends too early"),
         ([npy[:-1]], "broken member 'child': it ends too early"),
         ([npy, npy], "has the member 'child' twice"),
     ):
