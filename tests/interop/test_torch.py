@@ -9,7 +9,7 @@ from tests import needs
 
 pytest.importorskip("torch", reason=needs.TORCH)
 
-from hstree.interop.torch import functions, index, probabilities, tiles
+from hstree.interop.torch import functions, index, probabilities
 from tests.interop.torch_layers import (
     HierarchicalSoftmax,
     batch,
@@ -68,14 +68,14 @@ def test_equals_the_numpy_layer_in_float32(tree):
 def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probabilities, "NARROW", narrow)
-        patch.setattr(tiles, "BLOCK", 200)
+        patch.setattr(functions, "BLOCK", 200)
         check_same(tree, sparse)
 
 
 @every_tree
 @pytest.mark.parametrize("block", [1, 500])
 def test_small_blocks_and_codes_beyond_the_cache_change_nothing(tree, block, monkeypatch):
-    monkeypatch.setattr(tiles, "BLOCK", block)
+    monkeypatch.setattr(functions, "BLOCK", block)
     monkeypatch.setattr(functions, "CPU_BLOCK", block)
     monkeypatch.setattr(functions, "_can_sample", lambda *_: False)
     monkeypatch.setattr(index, "CACHE_LIMIT", 0)
@@ -129,14 +129,14 @@ def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
 def test_wide_nodes_take_no_python_step_a_node(monkeypatch):
     """Blocks are as many as kinds of nodes, by powers of two of children and decisions."""
     blocks = []
-    whole = tiles._split_kind
+    whole = functions._split_kind
 
     def counted(*arguments):
         for block in whole(*arguments):
             blocks.append(block)
             yield block
 
-    monkeypatch.setattr(tiles, "_split_kind", counted)
+    monkeypatch.setattr(functions, "_split_kind", counted)
     for n_classes in (300, 500):
         blocks.clear()
         tree = classes(n_classes, 40)
