@@ -1,6 +1,7 @@
 """This Python on a page's script or an example, with the hstree under test."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,12 @@ def python_path():
     """Return the PYTHONPATH of the hstree under test."""
     roots = [ROOT, *(Path(package.__file__).parents[1] for package in (hstree, hstree_cli))]
     return os.pathsep.join(map(str, roots))
+
+
+def scripts_of(page):
+    """Return the Python blocks of a page of the documentation."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
 
 
 def run_python(arguments, folder, *, timeout=600, **environment):

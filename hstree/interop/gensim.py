@@ -2,7 +2,9 @@
 
 gensim's hierarchical softmax reads two attributes of each word, `code` and `point`, which decide
 the tree that it trains on. Its decisions have no bias. gensim is imported when a function is
-called, which raises MissingExtraError when it is missing or too old.
+called, which raises MissingExtraError when it is missing or too old. A model is a
+``gensim.models.Word2Vec`` made with ``hs=1``, after its `build_vocab`; for others, functions raise
+OptionError (no hierarchical softmax) or InputError (no vocabulary).
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ def use_tree(model: Any, tree: Tree) -> None:
     OptionError
         When the model does not use hierarchical softmax alone.
     InputError
-        When the model has no vocabulary, its words are not the labels, or the tree has a wide node
-        or a label with several codes.
+        When its words are not the labels, or the tree has a wide node or a label with several
+        codes.
 
     Examples
     --------
@@ -61,7 +63,20 @@ def use_tree(model: Any, tree: Tree) -> None:
             f"the model also uses negative sampling, negative={model.negative}; make it with "
             "Word2Vec(hs=1, negative=0)"
         )
-    _check_words(words, tree)
+    labels, expected = set(tree.labels), set(words)
+    differences = [
+        f"{len(only)} {which} are only in {owner} ({min(only)!r}, ...)"
+        for which, owner, only in (
+            ("labels", "the tree", labels - expected),
+            ("words", "the model", expected - labels),
+        )
+        if only
+    ]
+    if differences:
+        raise InputError(
+            f"the tree is over other words than the model: {'; '.join(differences)}; "
+            "build one over vocabulary_of(model), or over from_keyed_vectors(model.wv)"
+        )
     paths = paths_of(tree)
     for label, code, point in zip(tree.labels, paths.code, paths.point, strict=True):
         model.wv.set_vecattr(label, "code", code)
@@ -72,23 +87,8 @@ def use_tree(model: Any, tree: Tree) -> None:
 def tree_of(model: Any) -> Tree:
     """Return the tree that a gensim model is trained on: its Huffman tree, or one put into it.
 
-    Parameters
-    ----------
-    model : gensim.models.Word2Vec
-        Made with ``hs=1``, after its `build_vocab`.
-
-    Returns
-    -------
-    Tree
-        Labels in the order of the model's words, with their counts. The root is node 0; in gensim
-        it is V - 2.
-
-    Raises
-    ------
-    OptionError
-        When the model does not use hierarchical softmax.
-    InputError
-        When it has no vocabulary, or its codes do not form a tree.
+    Labels are in the order of the model's words, with their counts. The root is node 0; in gensim
+    it is V - 2.
     """
     return _tree_and_rows(model)[0]
 
@@ -96,22 +96,9 @@ def tree_of(model: Any) -> Tree:
 def layer_of(model: Any) -> HierarchicalSoftmax:
     """Return the output layer of a gensim model, for exact probabilities, top-k and samples.
 
-    Parameters
-    ----------
-    model : gensim.models.Word2Vec
-        Made with ``hs=1``, trained or not.
-
-    Returns
-    -------
-    HierarchicalSoftmax
-        Over the tree that `tree_of` returns, with a copy of `syn1` as weights and zero biases. Its
-        hidden vectors are gensim's: the mean (or sum, ``cbow_mean=0``) of the vectors of the
-        context for CBOW, the vector of the input word for skip-gram.
-
-    Raises
-    ------
-    OptionError, InputError
-        As `tree_of`.
+    It is over the tree that `tree_of` returns, with a copy of `syn1` as weights and zero biases.
+    Its hidden vectors are gensim's: the mean (or sum, ``cbow_mean=0``) of the vectors of the
+    context for CBOW, the vector of the input word for skip-gram.
     """
     tree, rows = _tree_and_rows(model)
     layer = HierarchicalSoftmax(tree, int(model.layer1_size))
@@ -120,13 +107,7 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
 
 
 def vocabulary_of(model: Any) -> Vocabulary:
-    """Return the words and counts of a gensim model as a vocabulary, in its order.
-
-    Raises
-    ------
-    OptionError, InputError
-        When the model does not use hierarchical softmax, or has no vocabulary.
-    """
+    """Return the words and counts of a gensim model as a vocabulary, in its order."""
     words = _words(model)
     return Vocabulary(words, [model.wv.get_vecattr(word, "count") for word in words])
 
@@ -151,18 +132,10 @@ def save_keyed_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> No
 
 
 def from_keyed_vectors(keyed: Any) -> WordVectors:
-    """Make word vectors from gensim's ``KeyedVectors``, in the same order.
+    """Make word vectors from gensim's ``KeyedVectors``, `model.wv`, in the same order.
 
-    Parameters
-    ----------
-    keyed : gensim.models.KeyedVectors
-        ``model.wv`` for a model. Counts are kept if there are any, except V, V - 1, ..., 1,
-        which gensim makes up for a file of vectors.
-
-    Raises
-    ------
-    InputError
-        When `keyed` is of another type, has no words, or has numbers that are not finite.
+    Counts are kept if there are any, except V, V - 1, ..., 1, which gensim makes up for a file of
+    vectors. Raises InputError for another type, no words, or numbers that are not finite.
     """
     models = require("gensim.models", "gensim", at_least=OLDEST)
     if not isinstance(keyed, models.KeyedVectors):
@@ -184,24 +157,6 @@ def _words(model: Any) -> list[str]:
     if len(model.wv) == 0:
         raise InputError("the model has no vocabulary yet; call its build_vocab(sentences) first")
     return list(model.wv.index_to_key)
-
-
-def _check_words(words: list[str], tree: Tree) -> None:
-    """Raise InputError where the labels of the tree are not the model's words."""
-    labels, expected = set(tree.labels), set(words)
-    differences = [
-        f"{len(only)} {which} are only in {owner} ({min(only)!r}, ...)"
-        for which, owner, only in (
-            ("labels", "the tree", labels - expected),
-            ("words", "the model", expected - labels),
-        )
-        if only
-    ]
-    if differences:
-        raise InputError(
-            f"the tree is over other words than the model: {'; '.join(differences)}; "
-            "build one over vocabulary_of(model), or over from_keyed_vectors(model.wv)"
-        )
 
 
 def _tree_and_rows(model: Any) -> tuple[Tree, Int64]:

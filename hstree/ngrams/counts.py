@@ -58,9 +58,17 @@ def count_ngrams(
         for k in range(order, 0, -1):
             grams, counts = np.unique(observed.pop(), return_counts=True)
             if tables:
-                # Each n-gram of order k + 1 is one different word before its suffix.
-                suffixes = _suffixes(tables[-1], n_words)
-                grams, counts = _joined(grams, counts, *np.unique(suffixes, return_counts=True))
+                # Each n-gram of order k + 1 is one different word before its suffix, the n-gram
+                # without its farthest word. None of these is among the observed ones.
+                context, word = np.divmod(tables[-1].grams, n_words)
+                suffix = tables[-1].contexts[context] // n_words * n_words + word
+                suffixes, words_before = np.unique(suffix, return_counts=True)
+                if len(grams):
+                    suffixes = np.concatenate([grams, suffixes])
+                    by_key = np.argsort(suffixes, kind="stable")
+                    suffixes = suffixes[by_key]
+                    words_before = np.concatenate([counts, words_before])[by_key]
+                grams, counts = suffixes, words_before
             tables.append(NGrams(contexts[k - 1], grams, counts))
             task.advance()
     return tables[::-1]
@@ -88,11 +96,7 @@ def find(table: Int64, keys: Int64) -> Int64:
 
 
 def _contexts(
-    ids: Integer,
-    order: int,
-    n_words: int,
-    boundary: int | None,
-    task: progress.Task,
+    ids: Integer, order: int, n_words: int, boundary: int | None, task: progress.Task
 ) -> tuple[list[Int64], list[Int64]]:
     """Number the contexts of each length, and find the n-grams with the longest contexts.
 
@@ -118,21 +122,3 @@ def _contexts(
         task.advance()
     observed.append(context * n_words + target[position])
     return contexts, observed
-
-
-def _suffixes(ngrams: NGrams, n_words: int) -> Int64:
-    """Return the keys, in the order below, of n-grams without their farthest words."""
-    context, word = np.divmod(ngrams.grams, n_words)
-    suffix: Int64 = ngrams.contexts[context] // n_words * n_words + word
-    return suffix
-
-
-def _joined(
-    grams: Int64, counts: Int64, more_grams: Int64, more_counts: Int64
-) -> tuple[Int64, Int64]:
-    """Merge two sorted tables of n-grams without common ones."""
-    if len(grams) == 0:
-        return more_grams, more_counts
-    both = np.concatenate([grams, more_grams])
-    order = np.argsort(both, kind="stable")
-    return both[order], np.concatenate([counts, more_counts])[order]

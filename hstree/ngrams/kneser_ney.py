@@ -1,8 +1,10 @@
 """Interpolated Kneser-Ney n-gram language models.
 
-Smoothing of Chen & Goodman (1999): a discount is subtracted from every count, and its mass goes to
-the model of the next lower order, whose counts are the numbers of different words before an
-n-gram; below the unigrams is the uniform distribution. Without count cut-offs, pruning and files.
+A discount is subtracted from every count, and its mass goes to the model of the next lower order,
+whose counts are the numbers of different words before an n-gram; below the unigrams is the uniform
+distribution. Without count cut-offs, pruning and files. The smoothing is that of S. Chen & J.
+Goodman, "An empirical study of smoothing techniques for language modeling", Computer Speech &
+Language 13 (1999), section 3.
 """
 
 from __future__ import annotations
@@ -40,14 +42,13 @@ FALLBACK = (0.5, 1.0, 1.5)
 class _Order:
     """One order of a model: the tables of `NGrams` with probabilities.
 
-    ``P(word | context) = kept + rest * P(word | shorter context)``, with `kept` for each n-gram
-    (0 for n-grams without a count) and `rest` for each context.
+    ``P(word | context) = kept + rest * P(word | shorter context)``.
     """
 
     contexts: Int64
-    rest: Float64
+    rest: Float64  #: (C,)
     grams: Int64
-    kept: Float64
+    kept: Float64  #: (G,); 0 for n-grams without a count
 
     @cached_property
     def cumulative(self) -> Float64:
@@ -90,6 +91,9 @@ class KneserNey:
     ------
     OptionError
         When `order` or `discount` is out of range.
+    InputError
+        By every method: when the model is not fitted, contexts are not such an array, or a text
+        has words outside the vocabulary, which lacks ``<unk>`` for them.
 
     Notes
     -----
@@ -100,9 +104,6 @@ class KneserNey:
     At the highest order c counts occurrences; below it, c(h w) is the number of different words
     before h w. If contexts begin at lines, an n-gram at the beginning of a line has no word before
     it and keeps its plain count, as in SRILM and KenLM.
-
-    The smoothing is that of S. Chen & J. Goodman, "An empirical study of smoothing techniques
-    for language modeling", Computer Speech & Language 13 (1999), section 3.
 
     Examples
     --------
@@ -141,12 +142,8 @@ class KneserNey:
         Parameters
         ----------
         train : Corpus
-            Its vocabulary becomes the model's; tokens outside it are ``<unk>``.
-
-        Raises
-        ------
-        InputError
-            When the vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
+            Its vocabulary, which needs ``<eos>``, becomes the model's; tokens outside it are
+            ``<unk>``.
 
         Notes
         -----
@@ -159,7 +156,10 @@ class KneserNey:
         before = np.full(self.order - 1, end, np.int32)
         ids = np.concatenate([before, *(targets for _, targets, _ in windows.batches(BATCH))])
         tables = count_ngrams(ids, self.order, len(words), end if self.sentences else None)
-        self.discounts_ = np.array([self._discounts(ngrams.counts) for ngrams in tables])
+        if self.discount == "modified":
+            self.discounts_ = np.array([modified_discounts(ngrams.counts) for ngrams in tables])
+        else:
+            self.discounts_ = np.full((self.order, 3), float(self.discount))
         if not self.uniform:
             self.discounts_[0] = 0
         self._orders = [
@@ -171,24 +171,14 @@ class KneserNey:
         return self
 
     def nll(self, corpus: Corpus) -> Float64:
-        """Return the negative log-likelihood of every token of a text.
+        """Return the negative log-likelihood of every token of a text: float64 array (T,), in nats.
 
         Tokens outside the model's vocabulary are scored as ``<unk>``.
-
-        Returns
-        -------
-        float64 array (T,)
-            In nats, in the order of the text.
-
-        Raises
-        ------
-        InputError
-            When the model is not fitted, or lacks ``<unk>`` for words outside its vocabulary.
         """
         return np.concatenate([nll for nll, _ in self._scored(corpus)])
 
     def score(self, corpus: Corpus) -> TextScore:
-        """Return the score of a text; raises as `nll` does."""
+        """Return the sum of `nll`, and its part that is of ``<unk>``."""
         nll = nll_of_oov = 0.0
         oov_tokens = 0
         for losses, oov in self._scored(corpus):
@@ -202,25 +192,14 @@ class KneserNey:
         return self.score(corpus).perplexity
 
     def log_prob(self, contexts: Integer) -> Float64:
-        """Return the log-probabilities of all words.
+        """Return the log-probabilities of all words: float64 array (B, V), in O(B V).
 
         Parameters
         ----------
         contexts : int array (B, order - 1)
             Word ids, the farthest first; ``<eos>`` before the first word of a text.
-
-        Returns
-        -------
-        float64 array (B, V)
-            In O(B V) time and memory.
-
-        Raises
-        ------
-        InputError
-            When the contexts are not such an array, or the model is not fitted.
         """
-        orders = self._fitted()
-        n_words = len(self.vocabulary_)
+        orders, n_words = self._fitted()
         ids = checked_ids(contexts, self.order - 1, n_words)
         prob = np.full((len(ids), n_words), 1 / n_words)
         for order, row, context in _by_order(orders, ids, n_words):
@@ -232,55 +211,23 @@ class KneserNey:
         return _log(prob)
 
     def log_prob_of(self, contexts: Integer, words: Integer) -> Float64:
-        """Return the log-probabilities of some words in each context.
+        """Return the log-probabilities of some words (B, k) in each context of `log_prob`.
 
-        Parameters
-        ----------
-        contexts : int array (B, order - 1)
-            As for `log_prob`.
-        words : int array (B, k)
-            Word ids.
-
-        Returns
-        -------
-        float64 array (B, k)
-            In O(B k order log G) time for G n-grams.
-
-        Raises
-        ------
-        InputError
-            As `log_prob` does.
+        float64 array (B, k), in O(B k order log G) time for G n-grams.
         """
-        orders = self._fitted()
-        ids = checked_ids(contexts, self.order - 1, len(self.vocabulary_))
-        return _log(_prob_of(orders, ids, words, len(self.vocabulary_)))
+        orders, n_words = self._fitted()
+        ids = checked_ids(contexts, self.order - 1, n_words)
+        return _log(_prob_of(orders, ids, words, n_words))
 
     def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:
-        """Draw words after each context, with replacement.
+        """Draw k words after each context of `log_prob`, with replacement: int64 array (B, k).
 
         A draw begins at the longest context that occurs in the training text. There it takes one
         of the context's n-grams, each with its discounted probability; with the probability that
         the discounts leave, it goes on to the next shorter context, at last to all words alike.
-
-        Parameters
-        ----------
-        contexts : int array (B, order - 1)
-            As for `log_prob`.
-        rng : numpy.random.Generator
-        k : int, default 1
-            Number of words per context.
-
-        Returns
-        -------
-        int64 array (B, k)
-            Word ids, in O(B k order log G) time for G n-grams.
-
-        Raises
-        ------
-        InputError
-            As `log_prob` does.
+        O(B k order log G) time for G n-grams.
         """
-        orders, n_words = self._fitted(), len(self.vocabulary_)
+        orders, n_words = self._fitted()
         ids = checked_ids(contexts, self.order - 1, n_words)
         words = np.empty(len(ids) * k, np.int64)
         # Draws that have no word yet.
@@ -300,23 +247,18 @@ class KneserNey:
         words[draw] = rng.integers(0, n_words, len(draw))
         return words.reshape(len(ids), k)
 
-    def _discounts(self, counts: Int64) -> Float64:
-        if self.discount == "modified":
-            return modified_discounts(counts)
-        return np.full(3, float(self.discount))
-
-    def _fitted(self) -> list[_Order]:
+    def _fitted(self) -> tuple[list[_Order], int]:
+        """Return the orders and the number of words; refuse a model that is not fitted."""
         if not self._orders:
             raise InputError("this n-gram model has no counts yet; call fit(train) first")
-        return self._orders
+        return self._orders, len(self.vocabulary_)
 
     def _scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll of the tokens of a text and whether each is OOV, batch by batch."""
-        orders = self._fitted()
+        orders, n_words = self._fitted()
         if corpus.vocabulary.words != self.vocabulary_.words:
             corpus = corpus.with_vocabulary(self.vocabulary_)
         windows = Windows(corpus, self.order - 1)
-        n_words = len(self.vocabulary_)
         with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
             for contexts, targets, oov in windows.batches(BATCH):
                 prob = _prob_of(orders, contexts, targets[:, None], n_words)
@@ -328,8 +270,7 @@ def modified_discounts(counts: Int64) -> Float64:
     """Estimate the discounts of modified Kneser-Ney smoothing from the counts (G,) of one order.
 
     With n_i the number of n-grams of count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount of an
-    n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 have the discount of 3
-    (Chen & Goodman 1999, section 3).
+    n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 have the discount of 3.
 
     Returns the discounts of counts 1, 2, and 3 or more: float64 (3,), `FALLBACK` if one of n_1 to
     n_4 is zero or a discount is not above 0, as happens with small texts.

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.data import corpus as corpus_module
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
@@ -165,11 +164,10 @@ def test_a_vocabulary_that_is_passed_stays_as_it_is(tmp_path):
             corpus_of(tmp_path, ["a b"], vocabulary=vocabulary, **option)
 
 
-def test_counting_in_blocks_changes_nothing(tmp_path, monkeypatch):
-    lines = [f"w{i % 7} w{i % 3}" for i in range(50)]
-    whole = corpus_of(tmp_path, lines)
-    monkeypatch.setattr(corpus_module, "_BLOCK_TOKENS", 4)
-    assert corpus_of(tmp_path, lines).counts.tolist() == whole.counts.tolist()
+def test_more_than_a_million_tokens_are_counted(tmp_path):
+    corpus = corpus_of(tmp_path, ["a b a"] * 300_000)
+    assert corpus.vocabulary.words == ("a", "<eos>", "b")
+    assert corpus.counts.tolist() == [600_000, 300_000, 300_000]
 
 
 def test_a_text_of_empty_lines_has_one_word(tmp_path):

@@ -1,7 +1,6 @@
 """Encoding: texts come back from their ids, for any blocks; damaged cache entries are rebuilt."""
 
 import hashlib
-import importlib
 import multiprocessing
 import os
 import re
@@ -18,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hstree._compiled import numpy_alone
 from hstree.data import encoding
 from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, TextFile
@@ -25,22 +25,8 @@ from hstree.errors import FileFormatError, InputError
 from tests.needs import NUMBA
 
 PIECES = [
-    "a",
-    "B",
-    "é",
-    "Σ",
-    "ΑΣ",
-    "İ",
-    "<eos>",
-    "<unk>",
-    "\u2028",
-    "\u00a0",
-    "\x1c",
-    "\x85",
-    "\ufeff",
-    "eight888",
-    "nine99999",
-    "nine99998",
+    *("a", "B", "é", "Σ", "ΑΣ", "İ", "<eos>", "<unk>", "eight888", "nine99999", "nine99998"),
+    *("\u2028", "\u00a0", "\x1c", "\x85", "\ufeff"),
 ]
 TEXTS = st.lists(st.sampled_from([*PIECES, " ", " ", "\n", "\n", "\r\n", "\t", "\v", "\f"])).map(
     "".join
@@ -83,14 +69,10 @@ def split_at(data, positions):
     return [data[a:b] for a, b in pairwise([0, *positions, len(data)])]
 
 
-@pytest.mark.parametrize("large", [encoding.LARGE, 0])
 @given(TEXTS.filter(bool), st.lists(st.integers(0, 40), max_size=5), st.booleans())
-def test_ids_say_the_text_back_whatever_the_blocks(large, tmp_path_factory, text, positions, lower):
-    """With compiled numbers of the words behind the first block, too, where numba is installed."""
+def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, positions, lower):
     folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding, "LARGE", large)
-        encoded = encode(Given(split_at(text.encode(), positions)), lower=lower, cache=folder)
+    encoded = encode(Given(split_at(text.encode(), positions)), lower=lower, cache=folder)
     assert said_back(encoded) == read_by_hand(text.lower() if lower else text)
     assert len(set(encoded.types)) == len(encoded.types)
     assert encoded.types[0] == "<eos>"
@@ -102,23 +84,21 @@ def test_ids_say_the_text_back_whatever_the_blocks(large, tmp_path_factory, text
     assert (encoded.name, encoded.lower, encoded.versions) == ("given", lower, {"maker": "1.0"})
 
 
-def test_compiled_numbers_of_many_words_are_those_of_a_dictionary():
+def test_kernels_number_the_words_of_a_large_text_as_a_dictionary_does(tmp_path):
     pytest.importorskip("numba", reason=NUMBA)
     rng = np.random.default_rng(0)
-    blocks = [
-        b" ".join(b"%d" % n + b"x" * (n % 11) for n in rng.integers(0, 10**6, 40_000)) + b"\n"
-        for _ in range(3)
-    ]
-    words = encoding._WordNumbers()
-    words.ids(blocks[0])
-    compiled = importlib.import_module("hstree.data.compiled").WordNumbers(
-        word.encode() for word in words.types()
-    )
-    for block in blocks:
-        for found, expected in zip(compiled.ids(block), words.ids(block), strict=True):
-            np.testing.assert_array_equal(found, expected)
-    assert compiled.types() == words.types()
-    assert len(words.types()) > 1 << 16  # the first tables were full
+    odd = "\n".join(PIECES).encode()
+    blocks = [b"a b c\n" * (encoding.LARGE // 6 + 1)]
+    for _ in range(3):
+        numbers = rng.integers(0, 10**6, 40_000)
+        blocks.append(b" ".join(b"%d" % n + b"x" * (n % 11) for n in numbers) + b"\n" + odd)
+    compiled = encode(Given(blocks), cache=tmp_path / "compiled")
+    with numpy_alone():
+        expected = encode(Given(blocks), cache=tmp_path / "numpy")
+    np.testing.assert_array_equal(compiled.ids, expected.ids)
+    np.testing.assert_array_equal(compiled.line_start, expected.line_start)
+    assert compiled.types == expected.types
+    assert len(compiled.types) > 1 << 16  # the first tables were full
 
 
 @pytest.mark.parametrize(
@@ -191,30 +171,18 @@ def test_the_second_use_reads_the_cache_alone(tmp_path):
     assert not second.ids.flags.writeable
 
 
-def _truncate(path):
-    path.write_bytes(path.read_bytes()[:-5])
-
-
-def _empty(path):
-    path.write_bytes(b"")
-
-
-def _nonsense(path):
-    path.write_bytes(b"not an encoded text at all" * 10)
-
-
-def _no_more(path):
-    path.unlink()
-
-
-@pytest.mark.parametrize("damage", [_truncate, _empty, _nonsense, _no_more])
+@pytest.mark.parametrize("damage", ["cut", "empty", "nonsense", "missing"])
 @pytest.mark.parametrize("ending", ["ids.npy", "line_start.npy", "json"])
 def test_a_damaged_entry_is_made_anew(tmp_path, ending, damage):
     source = Given([b"a b\nc d e\n" * 50])
     encode(source, cache=tmp_path)
     whole = contents(tmp_path)
     (path,) = tmp_path.glob(f"*.{ending}")
-    damage(path)
+    kept = {"cut": path.read_bytes()[:-5], "empty": b"", "nonsense": b"no encoded text" * 10}
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(kept[damage])
     assert said_back(encode(source, cache=tmp_path)) == [["a", "b"], ["c", "d", "e"]] * 50
     assert source.n_reads == 2
     assert contents(tmp_path) == whole
@@ -233,7 +201,7 @@ def test_after_a_kill_between_the_renames_the_text_is_encoded_again(
     if before == "damaged":
         encode(source, cache=tmp_path)
         for path in tmp_path.glob("*.npy"):
-            _truncate(path)
+            path.write_bytes(path.read_bytes()[:-5])
     rename = os.replace
     done = []
 

@@ -10,12 +10,13 @@ EXTREME = [[1e-38, -3.4e38, 0.1], [1 / 3, -0.0, 1e-45], [16777217, 2.5, -1e-7], 
 
 @pytest.fixture
 def vectors():
-    return WordVectors(["the", "</s>", "no\u00a0break", "0.5"], EXTREME, counts=[4, 3, 2, 1])
+    """Return odd words and numbers, and more rows than are written at a time."""
+    words = ["the", "</s>", "no\u00a0break", "0.5", *(f"w{i}" for i in range(4996))]
+    return WordVectors(words, EXTREME * 1250, counts=range(5000, 0, -1))
 
 
 @pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.bin"])
-def test_the_same_vectors_come_back(vectors, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("hstree.data.vector_files.BLOCK_ROWS", 3)
+def test_the_same_vectors_come_back(vectors, tmp_path, name):
     vectors.save(tmp_path / name)
     found = WordVectors.read(tmp_path / name)
     assert found.labels == vectors.labels

@@ -78,15 +78,12 @@ def test_ties_go_by_code_point():
     assert vocabulary.words == (EOS, "Z", "a", "z", "é")
 
 
-@pytest.mark.parametrize("size", [0, 1, -3])
-def test_max_size_without_room_is_refused(size):
-    with pytest.raises(OptionError, match=f"max_size is {size}"):
-        Vocabulary.from_counts(["a", EOS], [1, 1], max_size=size)
-
-
-def test_min_count_below_one_is_refused():
-    with pytest.raises(OptionError, match="min_count is 0"):
-        Vocabulary.from_counts(["a", EOS], [1, 1], min_count=0)
+@pytest.mark.parametrize(
+    ("option", "value"), [("max_size", 0), ("max_size", 1), ("max_size", -3), ("min_count", 0)]
+)
+def test_options_without_room_for_a_word_are_refused(option, value):
+    with pytest.raises(OptionError, match=f"{option} is {value}"):
+        Vocabulary.from_counts(["a", EOS], [1, 1], **{option: value})
 
 
 def test_an_explicit_order_stays():

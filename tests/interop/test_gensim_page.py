@@ -1,17 +1,14 @@
 """The page on gensim and its example run as printed."""
 
-import re
-
 import pytest
 
-from tests.scripts import ROOT, run_python
+from tests.scripts import ROOT, run_python, scripts_of
 
 pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
 
 
 def test_the_page(tmp_path):
-    page = (ROOT / "docs" / "gensim.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    blocks = scripts_of("gensim.md")
     assert len(blocks) == 4
     assert len(run_python(["-c", "".join(blocks)], tmp_path).splitlines()) == 4
 

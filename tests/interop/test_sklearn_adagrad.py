@@ -40,15 +40,8 @@ def test_steps_pay_for_the_batches_that_passed_by(n_labels, sparse):
         squares[touched] += step[touched] ** 2
         weight[touched] -= 0.3 * step[touched] / np.sqrt(squares[touched] + 1e-10)
         passed[touched] = 0
-        adagrad.epoch(
-            X,
-            np.array([0, 1]),
-            np.ones(2),
-            learning_rate=0.3,
-            penalty=penalty,
-            batch_size=2,
-            rng=rng,
-        )
+        options = {"learning_rate": 0.3, "penalty": penalty, "batch_size": 2, "rng": rng}
+        adagrad.epoch(X, np.array([0, 1]), np.ones(2), **options)
         np.testing.assert_allclose(model.weight, weight, atol=1e-12)
 
 

@@ -20,8 +20,7 @@ def tree_of(name, n_labels=50):
     if name == "wide below":
         wide = np.delete(np.arange(n_labels + 2), n_labels)
         return Tree.from_children(
-            [*labels, "a", "b", "c"],
-            [[1, 2, ~n_labels], (~wide).tolist(), [~(n_labels + 2), ~0]],
+            [*labels, "a", "b", "c"], [[1, 2, ~n_labels], (~wide).tolist(), [~(n_labels + 2), ~0]]
         )
     method, _, arity = name.partition(" ")
     options = {"arity": int(arity)} if arity else {}

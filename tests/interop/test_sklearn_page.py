@@ -2,21 +2,17 @@
 
 import io
 import json
-import re
 import tarfile
 
 import pytest
 
-from tests.scripts import ROOT, run_python
+from tests.scripts import ROOT, run_python, scripts_of
 from tests.test_benchmarks import run
 from tests.texts import markov_lines, write_lines
 
 
 def test_the_page(tmp_path):
-    page = (ROOT / "docs" / "scikit-learn.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    assert len(blocks) == page.count("```") // 2
-    run_python(["-c", "".join(blocks)], tmp_path)
+    run_python(["-c", "".join(scripts_of("scikit-learn.md"))], tmp_path)
 
 
 @pytest.mark.slow

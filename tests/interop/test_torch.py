@@ -9,7 +9,7 @@ from tests import needs
 
 pytest.importorskip("torch", reason=needs.TORCH)
 
-from hstree.interop.torch import functions, index, probabilities, tiles
+from hstree.interop.torch import functions, index, probabilities
 from tests.interop.torch_layers import (
     HierarchicalSoftmax,
     batch,
@@ -68,57 +68,32 @@ def test_equals_the_numpy_layer_in_float32(tree):
 def test_equals_the_numpy_layer_on_any_tree(tree, sparse, narrow):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probabilities, "NARROW", narrow)
-        patch.setattr(tiles, "BLOCK", 200)
+        patch.setattr(functions, "BLOCK", 200)
         check_same(tree, sparse)
 
 
 @every_tree
 @pytest.mark.parametrize("block", [1, 500])
-def test_small_blocks_change_nothing(tree, block, monkeypatch):
-    monkeypatch.setattr(tiles, "BLOCK", block)
+def test_small_blocks_and_codes_beyond_the_cache_change_nothing(tree, block, monkeypatch):
+    monkeypatch.setattr(functions, "BLOCK", block)
     monkeypatch.setattr(functions, "CPU_BLOCK", block)
     monkeypatch.setattr(functions, "_can_sample", lambda *_: False)
-    check_same(tree, sparse=False)
-
-
-@every_tree
-def test_codes_beyond_the_cache_change_nothing(tree, monkeypatch):
     monkeypatch.setattr(index, "CACHE_LIMIT", 0)
-    check_same(tree, sparse=True)
+    check_same(tree, sparse=block > 1)
 
 
 @every_tree
-def test_gradcheck(tree):
+def test_gradients_are_those_of_finite_differences(tree):
     module = twins(tree)[1]
     hidden, target = (torch.from_numpy(array) for array in batch(tree, size=4))
     target[1] = -100
 
     def output(hidden, weight, bias):
-        inputs = functions.Inputs(weight, bias, hidden)
-        return probabilities.target_log_prob(module._layout().tree_index, inputs, target, -100)
+        parameters = {"weight": weight, "bias": bias}
+        return torch.func.functional_call(module, parameters, (hidden, target)).output
 
     arguments = (hidden.requires_grad_(), module.weight, module.bias)
     assert torch.autograd.gradcheck(output, arguments, fast_mode=True)
-
-
-@every_tree
-def test_gradcheck_of_all_labels(tree):
-    module = twins(tree)[1]
-    hidden = torch.from_numpy(batch(tree, size=2)[0]).requires_grad_()
-    if tree.n_nodes:
-        arguments = (module.weight, module.bias, hidden)
-        assert torch.autograd.gradcheck(
-            module._layout().all_labels.log_prob, arguments, fast_mode=True
-        )
-
-
-def test_a_planted_wrong_sign_is_caught(monkeypatch):
-    right = functions.row_gradient
-    monkeypatch.setattr(
-        functions, "row_gradient", lambda rows, values, *more: right(rows, -values, *more)
-    )
-    with pytest.raises(AssertionError):
-        check_same(random_tree(40, 0, wide=False), sparse=False)
 
 
 def test_sparse_gradients_are_over_the_touched_rows():
@@ -154,14 +129,14 @@ def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
 def test_wide_nodes_take_no_python_step_a_node(monkeypatch):
     """Blocks are as many as kinds of nodes, by powers of two of children and decisions."""
     blocks = []
-    whole = tiles._split_kind
+    whole = functions._split_kind
 
     def counted(*arguments):
         for block in whole(*arguments):
             blocks.append(block)
             yield block
 
-    monkeypatch.setattr(tiles, "_split_kind", counted)
+    monkeypatch.setattr(functions, "_split_kind", counted)
     for n_classes in (300, 500):
         blocks.clear()
         tree = classes(n_classes, 40)

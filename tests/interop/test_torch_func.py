@@ -99,6 +99,7 @@ def test_the_loss_is_not_differentiated_twice(name):
 
 @every_tree
 def test_log_prob_is_differentiated_twice(tree):
-    module = twins(tree)[1]
-    hidden = torch.from_numpy(batch(tree, size=2)[0]).requires_grad_()
-    assert torch.autograd.gradgradcheck(module.log_prob, (hidden,), fast_mode=True)
+    _, by_labels, arguments = two_functions(tree)
+    arguments = tuple(argument.requires_grad_() for argument in arguments)
+    assert torch.autograd.gradcheck(by_labels, arguments, fast_mode=True)
+    assert torch.autograd.gradgradcheck(by_labels, arguments, fast_mode=True)

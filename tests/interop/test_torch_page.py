@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests import needs
-from tests.scripts import ROOT, run_python
+from tests.scripts import ROOT, run_python, scripts_of
 from tests.test_benchmarks import run as run_benchmark
 
 torch = pytest.importorskip("torch", reason=needs.TORCH)
@@ -27,9 +27,7 @@ def figures(printed):
 
 
 def test_the_scripts_of_the_page(tmp_path):
-    page = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
-    scripts = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    printed = run("-c", "\n".join(scripts), folder=tmp_path)
+    printed = run("-c", "\n".join(scripts_of("torch.md")), folder=tmp_path)
     start, end = map(float, re.findall(r"\d+\.\d+", printed.splitlines()[0]))
     assert end < start
     assert (tmp_path / "model" / "weights.safetensors").exists()

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from hstree.errors import InputError
-from tests.interop.torch_layers import (
-    TREES,
-    HierarchicalSoftmax,
-    batch,
-    every_tree,
-    torch,
-    twins,
-)
+from tests.interop.torch_layers import TREES, HierarchicalSoftmax, batch, every_tree, torch, twins
 
 TREE = TREES["narrow, several codes"]
 
@@ -56,6 +49,16 @@ def copied(tree, state):
     return copy.deepcopy(emptied(tree, state))
 
 
+def saved(tree, state):
+    """Read a file of the state dict alone."""
+    file = io.BytesIO()
+    torch.save(assigned(tree, state).state_dict(), file)
+    file.seek(0)
+    module = HierarchicalSoftmax(tree, 5, dtype=torch.float64)
+    module.load_state_dict(torch.load(file, weights_only=True))
+    return module
+
+
 def pickled(tree, state):
     file = io.BytesIO()
     torch.save(assigned(tree, state), file)
@@ -70,7 +73,7 @@ def moved(tree, state):
     return module
 
 
-PATHS = [emptied, assigned, skipped, replaced, copied, pickled, moved]
+PATHS = [emptied, assigned, skipped, replaced, copied, saved, pickled, moved]
 
 
 @every_tree
@@ -162,6 +165,8 @@ def test_weights_that_never_came_are_refused(still_there):
 
 def test_what_is_saved_is_the_weights_alone():
     module = HierarchicalSoftmax(TREE, 5)
+    assert list(module.state_dict()) == ["weight", "bias"]
+    assert "40 labels" in repr(module)
     assert not list(module.buffers())
     assert [type(inner) for inner in module.modules()] == [HierarchicalSoftmax]
 
@@ -178,9 +183,10 @@ def test_a_module_on_meta_is_called_with_the_weights_of_another():
 
 
 @every_tree
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
-def test_other_dtypes(tree, dtype):
-    module = twins(tree, dtype=torch.float32)[1]
+def test_other_dtypes(tree, dtype, sparse):
+    module = twins(tree, dtype=torch.float32, sparse=sparse)[1]
     hidden, target = (torch.from_numpy(array) for array in batch(tree, dtype=np.float32))
     expected = module(hidden, target).output.detach()
     module.to(dtype)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
+from tests.chains import chain
 from tests.strategies import children_of, trees
 
 
@@ -35,6 +36,7 @@ def test_codes_are_those_of_a_recursive_walk(tree):
     codes, expected = Codes(tree), codes_by_recursion(tree)
     assert {label: codes.of(label) for label in range(tree.n_labels)} == expected
     assert tree.codes_per_label.tolist() == [len(expected[v]) for v in range(tree.n_labels)]
+    assert tree.has_single_codes == (max(map(len, expected.values())) <= 1)
     assert codes.n_decisions == sum(len(code) for of in expected.values() for code in of)
 
 
@@ -44,22 +46,11 @@ def test_a_batch_is_its_labels_one_after_the_other_cached_or_not(tree, data):
     expected = codes_by_recursion(tree)
     for codes in (Codes(tree), Codes(tree, cache_limit=0)):
         expansion = codes.expand(np.array(batch, np.int32))
-        paths = [
-            [(node, edge - tree.child_start[node]) for node, edge in zip(nodes, edges, strict=True)]
-            for edges in np.split(expansion.edge, expansion.decision_start[1:-1])
-            for nodes in [tree.edge_node[edges]]
-        ][: len(expansion.decision_start) - 1]
-        assert [paths[a:b] for a, b in pairwise(expansion.code_start)] == [
-            expected[v] for v in batch
-        ]
-
-
-@given(trees())
-def test_parent_edge_is_the_edge_taken_before(tree):
-    above = tree.parent_edge
-    for edge, before in enumerate(above):
-        node = tree.edge_node[edge]
-        assert before == -1 if node == 0 else tree.child[before] == node
+        nodes, branches = tree.edge_node[expansion.edge], tree.edge_branch[expansion.edge]
+        steps = list(zip(nodes.tolist(), branches.tolist(), strict=True))
+        paths = [steps[a:b] for a, b in pairwise(expansion.decision_start)]
+        by_item = [paths[a:b] for a, b in pairwise(expansion.code_start)]
+        assert by_item == [expected[label] for label in batch]
 
 
 @given(trees(), st.integers(1, 50), st.booleans())
@@ -68,71 +59,40 @@ def test_uniform_mass_is_one(tree, chunk, cached):
     assert codes.kraft_sum(chunk) == pytest.approx(1, abs=1e-12)
 
 
-def without_its_last_decision(codes, code):
-    """Plant the fault: one code is expanded one decision short."""
-    whole = codes._decisions
-
-    def decisions(wanted):
-        start, edge = whole(wanted)
-        paths = np.split(edge, start[1:-1])
-        paths = [path[:-1] if c == code else path for c, path in zip(wanted, paths, strict=True)]
-        return np.cumsum([0, *map(len, paths)]), np.concatenate(paths)
-
-    codes._decisions = decisions
-
-
-def twice(codes, code):
-    """Plant the fault: a label has the same code twice."""
-    label = np.searchsorted(codes.label_start, code, "right") - 1
-    codes.leaf_edge = np.insert(codes.leaf_edge, code, codes.leaf_edge[code])
-    codes.length = np.insert(codes.length, code, codes.length[code])
-    codes.label_start[label + 1 :] += 1
-
-
-def lost(codes, code):
-    """Plant the fault: a label lacks one of its codes."""
-    label = np.searchsorted(codes.label_start, code, "right") - 1
-    codes.leaf_edge = np.delete(codes.leaf_edge, code)
-    codes.length = np.delete(codes.length, code)
-    codes.label_start[label + 1 :] -= 1
-
-
-def of_another_label(codes, code):
-    """Plant the fault: a label has the code of another instead of one that leads to it."""
-    label = np.searchsorted(codes.label_start, code, "right") - 1
-    other = codes.label_start[(label + 1) % codes.tree.n_labels]
-    codes.leaf_edge[code], codes.length[code] = codes.leaf_edge[other], codes.length[other]
-
-
-@pytest.mark.parametrize("fault", [without_its_last_decision, twice, lost, of_another_label])
+@pytest.mark.parametrize("fault", ["twice", "lost", "of another label"])
 @given(tree=trees(max_labels=12), data=st.data())
 @settings(max_examples=30)
 def test_kraft_sum_catches_a_planted_fault(fault, tree, data):
     assume(tree.n_nodes > 1)
     codes = Codes(tree, cache_limit=0)
     code = data.draw(st.sampled_from(np.flatnonzero(codes.length > 1).tolist()))
-    fault(codes, code)
+    label = codes.label[code]
+    other = codes.label_start[(label + 1) % tree.n_labels]
+    kept = np.arange(len(codes.length))
+    if fault == "of another label":
+        kept[code] = other
+    else:
+        kept = np.delete(kept, code) if fault == "lost" else np.insert(kept, code, code)
+        codes.label_start[label + 1 :] += len(kept) - len(codes.length)
+    codes.leaf_edge, codes.length = codes.leaf_edge[kept], codes.length[kept]
     assert abs(codes.kraft_sum() - 1) > 1e-9
 
 
 def test_a_wrong_branch_of_the_same_share_is_no_walk():
     tree = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [~2, ~3]])
-    codes = Codes(tree)
-    codes._edge[0] = 1  # the first code turns right at the root, and ends on the left
-    assert codes.kraft_sum() == 0.75
+    codes = Codes(tree, cache_limit=0)
+    codes.parent_edge = np.array([-1, -1, 1, 0, 1, 1])
+    assert codes.kraft_sum() == 0.75  # the first code turns right at the root, and ends on the left
 
 
 def test_a_chain_of_100_000_labels():
     n = 100_000
-    pairs = np.stack([np.arange(1, n), ~np.arange(n - 1)], axis=1)
-    pairs[-1, 0] = ~(n - 1)
-    tree = Tree([str(i) for i in range(n)], np.arange(0, 2 * n - 1, 2), pairs.ravel())
-    codes = Codes(tree)
+    codes = Codes(chain(n))
     assert codes.n_decisions == n * (n - 1) // 2 + n - 1
     expansion = codes.expand(np.array([n - 1, 0, 99]))
     assert np.diff(expansion.decision_start).tolist() == [n - 1, 1, 100]
-    assert np.array_equal(expansion.edge[: n - 1], np.arange(0, 2 * n - 2, 2))
-    assert expansion.edge[n - 1] == 1
+    assert np.array_equal(expansion.edge[: n - 2], np.arange(1, 2 * n - 4, 2))
+    assert expansion.edge[n - 1] == 0
     assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
 
 

@@ -1,7 +1,6 @@
 """Optimal merging against brute force over all trees, against a heap, and against entropy."""
 
 import heapq
-import math
 from functools import cache
 from itertools import combinations
 
@@ -14,29 +13,16 @@ from hstree.errors import InputError, OptionError
 from hstree.tree.huffman_code import merge_order, optimal_length
 
 
-def shapes_of_equal_cost():
+@cache
+def least(weights, arity):
     """Return the least cost of any tree over a sorted tuple of weights, by trying them all."""
-
-    @cache
-    def least(weights, arity):
-        if len(weights) == 1:
-            return 0
-        ways = [
-            joined
-            for size in range(2, min(arity, len(weights)) + 1)
-            for joined in combinations(range(len(weights)), size)
-        ]
-        best = math.inf
-        for joined in ways:
+    costs = [0] if len(weights) == 1 else []
+    for size in range(2, min(arity, len(weights)) + 1):
+        for joined in combinations(range(len(weights)), size):
             together = sum(weights[i] for i in joined)
             rest = [w for i, w in enumerate(weights) if i not in joined]
-            best = min(best, together + least(tuple(sorted([*rest, together])), arity))
-        return best
-
-    return least
-
-
-LEAST = shapes_of_equal_cost()
+            costs.append(together + least(tuple(sorted([*rest, together])), arity))
+    return min(costs)
 
 
 def cost(weights, merged):
@@ -65,7 +51,7 @@ def heap_order(weights, arity):
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(2, 4))
 def test_no_tree_at_all_is_cheaper(weights, arity):
     merged = merge_order(weights, arity)
-    assert cost(weights, merged) == LEAST(tuple(sorted(weights)), arity)
+    assert cost(weights, merged) == least(tuple(sorted(weights)), arity)
 
 
 some_weights = st.one_of(
@@ -126,7 +112,7 @@ def test_a_million_weights_keep_kraft_sum_and_order(arity):
 def test_sums_beyond_64_bits_stay_exact():
     weights = [2**63 - 1] * 8 + [1]
     merged = merge_order(weights)
-    assert cost(weights, merged) == LEAST(tuple(sorted(weights)), 2)
+    assert cost(weights, merged) == least(tuple(sorted(weights)), 2)
     assert optimal_length([2**63 - 1] * 4) == 2
 
 

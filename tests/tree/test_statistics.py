@@ -1,14 +1,14 @@
 import json
 from html import escape
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from hstree.tree import Tree, statistics
-from hstree.tree.statistics import tree_statistics
-from tests.strategies import children_of, trees
+from hstree.tree import Tree
+from tests.chains import chain
+from tests.strategies import random_children, trees
 from tests.tree.test_codes import codes_by_recursion
 
 KEYS = {
@@ -17,19 +17,23 @@ KEYS = {
 }  # fmt: skip
 
 
+def scores_one_by_one(tree):
+    """Count the scores of each label: codes share those of nodes of more than 32 children."""
+    width, scores = tree.fan_out, []
+    for codes in codes_by_recursion(tree).values():
+        visits = [node for code in codes for node, _ in code]
+        shared = {node for node in visits if width[node] > 32}
+        computed = [*shared, *(node for node in visits if node not in shared)]
+        scores.append(sum(1 if width[node] == 2 else int(width[node]) for node in computed))
+    return scores
+
+
 @given(trees())
 def test_figures_are_those_of_the_codes_one_by_one(tree):
-    codes, children = codes_by_recursion(tree), children_of(tree)
+    codes = codes_by_recursion(tree)
     stats = tree.stats()
     length = [sum(map(len, codes[v])) for v in codes]
-    scores = [
-        sum(
-            1 if len(children[node]) == 2 else len(children[node])
-            for c in codes[v]
-            for node, _ in c
-        )
-        for v in codes
-    ]
+    scores = scores_one_by_one(tree)
     every = [len(code) for of in codes.values() for code in of]
     assert (stats.labels, stats.nodes, stats.sha256) == (tree.n_labels, tree.n_nodes, tree.sha256)
     assert stats.codes_per_label == pytest.approx(np.mean([len(c) for c in codes.values()]))
@@ -46,20 +50,12 @@ def test_figures_are_those_of_the_codes_one_by_one(tree):
         assert stats.scores_per_target == pytest.approx(np.mean(scores))
 
 
-@given(trees(), st.integers(2, 5))
-def test_the_codes_of_a_label_share_the_scores_of_wide_nodes(tree, narrow):
-    codes, children = codes_by_recursion(tree), children_of(tree)
-    scores = []
-    for v in codes:
-        visits = [node for code in codes[v] for node, _ in code]
-        wide = {node for node in visits if len(children[node]) > narrow}
-        computed = [*wide, *(node for node in visits if node not in wide)]
-        scores.append(sum(1 if len(children[n]) == 2 else len(children[n]) for n in computed))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "NARROW", narrow)
-        patch.setattr(statistics, "_LABELS", 7)
-        found = tree_statistics(tree, np.ones(tree.n_labels, int)).scores_per_target
-    assert found == pytest.approx(np.mean(scores))
+@pytest.mark.parametrize(("n_labels", "seed"), [(300, 0), (300, 1), (300, 2), (70_000, 3)])
+def test_the_codes_of_a_label_share_the_scores_of_wide_nodes(n_labels, seed):
+    children = random_children(Random(seed), n_labels, extra_codes=400)
+    tree = Tree.from_children([str(i) for i in range(n_labels)], children)
+    scores = scores_one_by_one(tree)
+    assert tree.stats().scores_per_target == pytest.approx(np.mean(scores))
 
 
 @given(trees(several_codes=False, wide=False))
@@ -112,9 +108,7 @@ def test_the_method_is_the_one_that_the_tree_names():
 
 def test_a_chain_of_100_000_labels_has_figures():
     n = 100_000
-    pairs = np.stack([~np.arange(n - 1), np.arange(1, n)], axis=1)
-    pairs[-1, 1] = ~(n - 1)
-    stats = Tree([str(i) for i in range(n)], np.arange(0, 2 * n - 1, 2), pairs.ravel()).stats()
+    stats = chain(n).stats()
     assert stats.depth == n - 1
     assert stats.length_uniform == (n * (n - 1) / 2 + n - 1) / n
 

@@ -140,21 +140,31 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Build the tree and train on it.
 
         X is array_like or sparse (n, n_features); `y` and `sample_weight` are array_like (n,).
-
-        Raises
-        ------
-        OptionError
-            When a parameter is out of its range.
-        InputError
-            When a class is not a label of the tree, or the builder takes running text.
+        Raises OptionError when a parameter is out of its range, InputError when a class is not a
+        label of the tree, or the builder takes running text.
         """
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
         labels, weight = self._start(X, y, weight, np.unique(y))
-        if self._chosen_solver() == "lbfgs":
-            self._solve(X, labels, weight)
-        else:
-            self._train(X, labels, weight, self.epochs)
+        solver = self.solver
+        if solver == "auto":
+            rows = np.diff(self.tree_.row_start)
+            largest = rows.max(initial=0) if self.tree_.has_single_codes else rows.sum()
+            few = largest * self.n_features_in_ <= MOST_WEIGHTS
+            solver = "lbfgs" if few else "adagrad"
+        if solver == "adagrad":
+            return self._train(X, labels, weight, self.epochs)
+        self.loss_curve_, converged = solve(
+            self._model, X, labels, weight, C=self.C, tol=self.tol, max_iter=self.max_iter
+        )
+        self.n_iter_ = len(self.loss_curve_)
+        if not converged:
+            warnings.warn(
+                f"L-BFGS did not come within tol={self.tol:g} of the optimum in "
+                f"max_iter={self.max_iter} iterations; scale the features, or raise max_iter",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def partial_fit(
@@ -202,13 +212,9 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return np.exp(self.predict_log_proba(X))
 
     def top_k(self, X: Any, k: int = 5) -> tuple[Array, Float64]:
-        """Return the k most probable classes of each sample, exactly.
+        """Return the k most probable classes of each sample, exactly, and their log-probabilities.
 
-        Returns
-        -------
-        classes : array (n, min(k, V))
-            Most probable first; ties by class order.
-        log_proba : float64 array (n, min(k, V))
+        Arrays (n, min(k, V)); most probable first, ties by class order.
         """
         k = min(check_value("k", k, _AT_LEAST_ONE), len(self.classes_))
         best, log_proba = self._best(self._checked(X), k, np.negative)
@@ -282,7 +288,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self.tree_, self.classes_, self._label_of_class = tree, classes, label_of_class
         self._optimiser: Adagrad | None = None
         self._samples_seen = 0
-        self.loss_curve_: list[float] = []
+        self.loss_curve_ = []
         self.n_iter_ = 0
         return labels, weighted
 
@@ -309,26 +315,6 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         of_class = np.array([self.class_weight.get(name, 1.0) for name in names], np.float64)
         return np.asarray(sample_weight * of_class[number])
 
-    def _chosen_solver(self) -> str:
-        if self.solver != "auto":
-            return self.solver
-        rows = np.diff(self.tree_.row_start)
-        largest = rows.max(initial=0) if self.tree_.has_single_codes else rows.sum()
-        return "lbfgs" if largest * self.n_features_in_ <= MOST_WEIGHTS else "adagrad"
-
-    def _solve(self, X: Rows, labels: Int64, weight: Float64) -> None:
-        self.loss_curve_, converged = solve(
-            self._model, X, labels, weight, C=self.C, tol=self.tol, max_iter=self.max_iter
-        )
-        self.n_iter_ = len(self.loss_curve_)
-        if not converged:
-            warnings.warn(
-                f"L-BFGS did not come within tol={self.tol:g} of the optimum in "
-                f"max_iter={self.max_iter} iterations; scale the features, or raise max_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
     def _train(self, X: Rows, labels: Int64, weight: Float64, epochs: int) -> Self:
         if self._optimiser is None:
             self._optimiser = Adagrad(self._model)
@@ -346,25 +332,19 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _check_parameters(self) -> None:
         for name, annotation in _RANGES.items():
             check_value(name, getattr(self, name), annotation)
-        _check_class_weight(self.class_weight)
         if not isinstance(self.tree, Tree | str | os.PathLike | None):
             raise OptionError(f"tree is {self.tree!r}; it is a Tree, the path of its file or None")
+        if self.class_weight is None or isinstance(self.class_weight, Mapping):
+            for name, weight in (self.class_weight or {}).items():
+                if not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
+                    wrong = f"class_weight of {name!r} is {weight!r}"
+                    raise OptionError(f"{wrong}; a weight is a number, 0 or more")
+        elif not isinstance(self.class_weight, str) or self.class_weight != "balanced":
+            raise OptionError(
+                f"class_weight is {self.class_weight!r}; it is 'balanced', None or a mapping of "
+                "classes to weights"
+            )
 
 
 def _rows(X: Any) -> Rows:
     return scipy.sparse.csr_array(X) if is_sparse(X) else X
-
-
-def _check_class_weight(class_weight: Any) -> None:
-    """Check a `ClassWeight` as far as that can be done without the classes."""
-    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
-        return
-    if not isinstance(class_weight, Mapping):
-        raise OptionError(
-            f"class_weight is {class_weight!r}; it is 'balanced', None or a mapping of classes to "
-            "weights"
-        )
-    for name, weight in class_weight.items():
-        if not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
-            wrong = f"class_weight of {name!r} is {weight!r}"
-            raise OptionError(f"{wrong}; a weight is a number, 0 or more")

@@ -19,13 +19,7 @@ import scipy.optimize
 from hstree import progress
 from hstree._compiled import twin
 from hstree._typing import Array, Float64, Int64, Integer
-from hstree.interop.sklearn.linear import (
-    Gradient,
-    LinearTree,
-    Rows,
-    is_sparse,
-    without_empty_columns,
-)
+from hstree.interop.sklearn.linear import LinearTree, Rows, is_sparse, without_empty_columns
 from hstree.layers import kernels
 from hstree.training.adagrad import TINY, adagrad_rows
 
@@ -202,17 +196,12 @@ class Adagrad:
             weight = sample_weight[batch]
             nll, gradients = self.model.loss(self.model.converted(X[batch]), labels[batch], weight)
             self._steps += 1
-            for gradient in gradients:
-                self._step(gradient, learning_rate, penalty * len(batch))
+            rates = Rates(learning_rate, penalty * len(batch), self._steps)
+            for index, grad, rows, grad_bias in gradients:
+                move(self.model.table, self._squares, self._paid, index, grad, rates)
+                adagrad_rows(self.model.bias, self._bias_squares, rows, grad_bias, learning_rate)
             total += float(weight @ nll)
         return total / max(float(sample_weight.sum()), TINY)
-
-    def _step(self, gradient: Gradient, learning_rate: float, penalty: float) -> None:
-        rates = Rates(learning_rate, penalty, self._steps)
-        move(self.model.table, self._squares, self._paid, gradient.index, gradient.weight, rates)
-        adagrad_rows(
-            self.model.bias, self._bias_squares, gradient.rows, gradient.bias, learning_rate
-        )
 
 
 @twin

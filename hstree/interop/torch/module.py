@@ -149,14 +149,9 @@ class HierarchicalSoftmax(nn.Module):
     ) -> Self:
         """Make a layer of the tree and the node weights of a trained model.
 
-        `model` may be the path of a model's folder; see the class for the others.
-
-        Raises
-        ------
-        FileFormatError
-            When the folder holds no model.
-        InputError
-            When its output layer is not the hierarchical softmax alone.
+        `model` may be the path of a model's folder; see the class for the others. Raises
+        FileFormatError when the folder holds no model, InputError when its output layer is not the
+        hierarchical softmax alone.
         """
         if not isinstance(model, Model):
             model = load(model)
@@ -175,10 +170,7 @@ class HierarchicalSoftmax(nn.Module):
     def copy_to(self, model: Model[Any]) -> None:
         """Copy the node weights into a model of the same tree and d, to be saved with it.
 
-        Raises
-        ------
-        InputError
-            When the model has another tree or another d.
+        Raises InputError for a model of another tree or another d.
         """
         output = model.layer
         if (
@@ -196,17 +188,10 @@ class HierarchicalSoftmax(nn.Module):
     def forward(self, input: Tensor, target: Tensor) -> TargetLogProb:
         """Return the log-probabilities of the targets and the mean loss.
 
-        Parameters
-        ----------
-        input : float tensor (..., d)
-        target : int64 tensor (...)
-            Label ids, or `ignore_index` for items that are not scored.
-
-        Raises
-        ------
-        InputError
-            When the shapes do not fit, a target is not a label id, a finite input is so large that
-            logits overflow (above 1e30 in float32), or the layer is on the meta device.
+        `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
+        `ignore_index` for items that are not scored. Raises InputError when the shapes do not fit,
+        a target is not a label id, a finite input is so large that logits overflow (above 1e30 in
+        float32), or the layer is on the meta device.
         """
         hidden, (index, _) = self._hidden(input), self._layout()
         expected, shape = tuple(input.shape[:-1]), tuple(target.shape)
@@ -239,12 +224,7 @@ class HierarchicalSoftmax(nn.Module):
         """Return the k most probable labels and their log-probabilities, (..., k).
 
         Exact, from the log-probabilities of all labels; a k above V means V. Equal
-        log-probabilities are in the order of the label ids.
-
-        Raises
-        ------
-        OptionError
-            When `k` is below 1.
+        log-probabilities are in the order of the label ids. Raises OptionError for a k below 1.
         """
         check_k(k)
         hidden = self._hidden(input)

@@ -13,7 +13,13 @@ from torch.nn.functional import logsigmoid
 from hstree._ragged import offsets as array_offsets
 from hstree._typing import Int64
 from hstree.errors import InputError
-from hstree.interop.torch.functions import Inputs, branch_log_prob, pair_logits
+from hstree.interop.torch.functions import (
+    Decisions,
+    Inputs,
+    branch_log_prob,
+    pair_logits,
+    split,
+)
 from hstree.interop.torch.index import (
     TreeIndex,
     at_least_float32,
@@ -24,7 +30,6 @@ from hstree.interop.torch.index import (
     ranges,
     refuse_large,
 )
-from hstree.interop.torch.tiles import Decisions, split
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.codes import Codes
 from hstree.tree.weight_rows import NARROW
