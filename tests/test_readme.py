@@ -66,7 +66,7 @@ def test_run_it(tmp_path):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     ran = run(["sh", "-c", line], copy, clean | {"HSTREE_CACHE": str(tmp_path / "cache")})
     assert "hstree: warning" not in ran.stderr
-    for row in ("random", "huffman", "gmm", "classes", "flat", "kn3"):
+    for row in ("huffman", "gmm", "classes", "flat", "kn3"):
         assert re.search(rf"^ *{row} ", ran.stdout, re.M)
     assert (copy / "demo" / "report.html").exists()
 
