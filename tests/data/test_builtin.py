@@ -2,8 +2,6 @@
 
 import ast
 import platform
-import subprocess
-import sys
 from itertools import pairwise
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from hstree.data.builtin import PythonDocs, sentences
 from hstree.data.corpus import Corpus
 from hstree.errors import InputError
+from tests.scripts import run_python
 
 
 @pytest.fixture
@@ -85,10 +84,10 @@ def test_it_is_english_of_this_python(tmp_path):
     assert len(set(lines)) > 0.9 * len(lines)
 
 
-def test_nothing_is_imported():
+def test_nothing_is_imported(tmp_path):
     code = (
         "import sys; from hstree.data.builtin import PythonDocs; before = set(sys.modules); "
         "list(PythonDocs().blocks()); print(set(sys.modules) - before)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"antigravity", "this", "pydoc_data"} & ast.literal_eval(done.stdout)
+    imported = ast.literal_eval(run_python(["-c", code], tmp_path))
+    assert not {"antigravity", "this", "pydoc_data"} & imported

@@ -5,12 +5,9 @@ import multiprocessing
 import os
 import re
 import shutil
-import subprocess
-import sys
 import textwrap
 import tracemalloc
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +20,7 @@ from hstree.data.encoding import encode
 from hstree.data.sources import BLOCK_BYTES, TextFile
 from hstree.errors import FileFormatError, InputError
 from tests.needs import NUMBA
+from tests.scripts import run_python
 
 PIECES = [
     *("a", "B", "é", "Σ", "ΑΣ", "İ", "<eos>", "<unk>", "eight888", "nine99999", "nine99998"),
@@ -277,78 +275,35 @@ def test_where_the_cache_lies(tmp_path, monkeypatch):
     made_in(tmp_path / "chosen")
 
 
-def _encoded_elsewhere(path, cache, barrier, out):
-    barrier.wait()
-    encoded = encode(TextFile(Path(path)), cache=cache)
-    out.put(hashlib.sha256(encoded.ids.tobytes()).hexdigest())
+def bytes_of_ids(path, cache):
+    return encode(TextFile(path), cache=cache).ids.tobytes()
 
 
 def test_processes_that_encode_one_text_at_once_do_not_harm_each_other(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("".join(f"a{i % 97} b{i % 31} c\n" for i in range(30_000)))
-    context = multiprocessing.get_context("fork")
-    barrier, out = context.Barrier(3), context.Queue()
-    cache = tmp_path / "cache"
-    jobs = [
-        context.Process(target=_encoded_elsewhere, args=(path, cache, barrier, out))
-        for _ in range(3)
-    ]
-    for job in jobs:
-        job.start()
-    digests = {out.get(timeout=60) for _ in jobs}
-    for job in jobs:
-        job.join()
-    assert digests == {
-        hashlib.sha256(encode(TextFile(path), cache=cache).ids.tobytes()).hexdigest()
-    }
+    path, cache = tmp_path / "text.txt", tmp_path / "cache"
+    path.write_text("".join(f"a{i % 97} b{i % 31} c\n" for i in range(300_000)))
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        ids = pool.starmap(bytes_of_ids, [(path, cache)] * 3, chunksize=1)
+    assert set(ids) == {bytes_of_ids(path, tmp_path / "alone")}
     assert len(list(cache.iterdir())) == 3
-
-
-def in_a_process(code, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(encoding.__file__).parents[1])},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
     resource = pytest.importorskip("resource")
-    assert resource.RLIMIT_FSIZE is not None
-    said = in_a_process(
-        """
-        import resource, sys
-        from hstree.data.encoding import encode
-        from hstree.errors import FileFormatError
-        from hstree.data.sources import TextFile
-        from pathlib import Path
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-        try:
-            encode(TextFile(Path(sys.argv[1])), cache=sys.argv[2])
-        except FileFormatError as error:
-            print(error)
-        """,
-        _file(tmp_path, "a b\n" * 20_000),
-        tmp_path / "cache",
-    )
-    assert re.fullmatch("cannot write the encoded text .*; set HSTREE_CACHE to a folder .*", said)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    message = "cannot write the encoded text .*; set HSTREE_CACHE to a folder .*"
+    try:
+        with pytest.raises(FileFormatError, match=message):
+            encode(Given([b"a b\n" * 20_000]), cache=tmp_path / "cache")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list((tmp_path / "cache").iterdir()) == []
-
-
-def _file(tmp_path, text):
-    path = tmp_path / "text.txt"
-    path.write_text(text)
-    return path
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path):
     pytest.importorskip("resource")
-    grown = in_a_process(
-        """
+    code = """
         import resource, sys
         from hstree.data.encoding import encode
 
@@ -371,9 +326,8 @@ def test_memory_does_not_grow_with_the_text(tmp_path):
 
         (few, before), (many, after) = peak_after(2), peak_after(24)
         print((many - few) * 4 / 2**20, after - before)
-        """,
-        tmp_path,
-    )
+        """
+    grown = run_python(["-c", textwrap.dedent(code), tmp_path], tmp_path)
     mib_of_ids, mib = map(float, grown.split())
     assert mib_of_ids > 20
     assert mib < 0.4 * mib_of_ids

@@ -13,7 +13,6 @@ from hstree.interop.torch import functions, index, probabilities
 from tests.interop.torch_layers import (
     HierarchicalSoftmax,
     batch,
-    classes,
     every_tree,
     random_tree,
     torch,
@@ -126,20 +125,12 @@ def test_optimisers_take_the_gradients_and_the_loss_falls(name, sparse):
     assert losses[-1] < 0.8 * losses[0]
 
 
-def test_wide_nodes_take_no_python_step_a_node(monkeypatch):
+@pytest.mark.parametrize("n_nodes", [300, 500])
+def test_wide_nodes_take_no_python_step_a_node(n_nodes):
     """Blocks are as many as kinds of nodes, by powers of two of children and decisions."""
-    blocks = []
-    whole = functions._split_kind
-
-    def counted(*arguments):
-        for block in whole(*arguments):
-            blocks.append(block)
-            yield block
-
-    monkeypatch.setattr(functions, "_split_kind", counted)
-    for n_classes in (300, 500):
-        blocks.clear()
-        tree = classes(n_classes, 40)
-        hidden, target = (torch.from_numpy(array) for array in batch(tree, size=1000))
-        HierarchicalSoftmax(tree, 5, dtype=torch.float64)(hidden, target)
-        assert 2 <= len(blocks) <= 2 * (1 + np.log2(1000))
+    rng = np.random.default_rng(0)
+    node = torch.from_numpy(rng.integers(0, n_nodes, 1000))
+    decisions = functions.Decisions(torch.arange(1000), 65 * node, 64 + node % 2)
+    blocks = list(functions.split(decisions, 5))
+    assert sum(int(block.is_full.sum()) for block in blocks) == 1000
+    assert 2 <= len(blocks) <= 2 * (1 + np.log2(1000))

@@ -21,19 +21,13 @@ def without(*keys):
 
 BAD_JSON = [
     ("", "is empty"),
-    ("   ", "is not JSON: Expecting value at line 1"),
     (changed()[:-20], "is not JSON: "),
-    (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8 text (byte 0)"),
-    (changed().encode("utf-16"), "is not UTF-8 text"),
-    (b"\0\1\2\3", "is not JSON"),
-    (b"\xef\xbb\xbf" + changed().encode(), "begins with a byte order mark"),
     ("[" * 1100, "nested too deep"),
     ("[],[]," * 100_000, "holds little but brackets"),
     (changed(meta={"a": json.loads("[" * 100 + "]" * 100)}), "nested more than 100 deep"),
     ('{"a":' * 100_000, "nested too deep"),
     (changed(children=None).replace("null", "[      " * 1100 + "]" * 1100), "nested too deep"),
     ("[1, 2]", "holds [1, 2], not a JSON object"),
-    ('"hstree"', "holds 'hstree', not a JSON object"),
     ("{}", 'its "format" is None, not "hstree"'),
     (changed(format="other"), "\"format\" is 'other'"),
     (changed(version=2), "is of version 2; this hstree reads version 1"),
@@ -45,10 +39,7 @@ BAD_JSON = [
     (without("labels"), 'has no "labels"'),
     (without("children"), 'has no "children"'),
     (changed(count=[1, 2, 3]), "has the unknown key 'count'"),
-    ('{"version": 1, "version": 1}', "has the key 'version' twice"),
     (changed(meta={}).replace("{}", '{"a": 1, "a": 2}'), "has the key 'a' twice"),
-    (changed(meta={}).replace("{}", "NaN"), "holds NaN"),
-    (changed(counts=[1, 2, 9]).replace("9", "Infinity"), "holds Infinity"),
     (changed(meta=[]), 'has [] as "meta"'),
     (changed(meta=None), 'has None as "meta"'),
     (changed(meta={}).replace("{}", '{"a": 1e999}'), 'has a "meta" that no file can hold: '),
@@ -69,7 +60,6 @@ BAD_JSON = [
     (changed(counts=[1, 2, 3.0]), "label 2 has the count 3.0, not an integer"),
     (changed(counts=[1, 2**64, 3]), "label 1 has the count 18446744073709551616"),
     (changed(counts=[1, "2", 3]), "label 1 has the count '2'"),
-    (changed(counts=[1, 2, 9]).replace("9", "9" * 5000), "thousands of digits"),
 ]
 
 
