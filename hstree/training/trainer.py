@@ -294,6 +294,7 @@ class Trainer(ABC, Generic[M]):
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
         self._place, self._best, self._has_warned = Place(), Best(), False
+        self._warm: tuple[int, float] | None = None
         self._began = time.perf_counter()
         restored = None if checkpoints is None else checkpoints.restore(self._restore)
         history = History() if restored is None else restored
@@ -407,14 +408,19 @@ class Trainer(ABC, Generic[M]):
 
     def _warn_of_hours(self, place: Place, expected: float) -> None:
         """Warn once, some seconds after the beginning, of a training that takes hours."""
-        if self._has_warned or self.seconds is not None or place.seconds < WARN_AFTER:
+        if self._has_warned or self.seconds is not None:
+            return
+        if self._warm is None:  # the first batch, which may compile kernels, is not counted
+            self._warm = place.tokens, place.seconds
+        tokens, seconds = place.tokens - self._warm[0], place.seconds - self._warm[1]
+        if seconds < WARN_AFTER or tokens <= 0:
             return
         self._has_warned = True
-        hours = self.epochs * expected / place.tokens * place.seconds / 3600
+        hours = self.epochs * expected / tokens * seconds / 3600
         if hours > 1:
             warnings.warn(
                 f"training may take {hours:,.1f} hours: at most {plural(self.epochs, 'epoch')} of "
-                f"{expected:,.0f} tokens, {place.tokens / place.seconds:,.0f} of them a second; "
+                f"{expected:,.0f} tokens, {tokens / seconds:,.0f} of them a second; "
                 "--seconds 240 (stop=hstree.Seconds(240)) gives every row the same time",
                 stacklevel=2,
             )
