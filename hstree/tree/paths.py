@@ -126,7 +126,7 @@ def paths_of(tree: Tree, labels: ArrayLike | None = None) -> Paths:
         raise InputError(f"labels must be ids from 0 to {tree.n_labels - 1}")
     ids = ids.astype(np.int64)
     codes = Codes(tree, cache_limit=0)
-    n_decisions = int(_lengths(codes)[ids].sum())
+    n_decisions = int(np.diff(_starts(codes))[ids].sum())
     if n_decisions > LARGEST_TABLE:
         raise InputError(
             f"the paths have {n_decisions:,} decisions, more than {LARGEST_TABLE:,}; "
@@ -144,7 +144,7 @@ def path_batches(tree: Tree, what: str, limit: int) -> Iterator[Paths]:
     """
     check_binary(tree, what)
     codes = Codes(tree, cache_limit=0)
-    start = offsets(_lengths(codes))  # (V + 1,) into the decisions of all labels
+    start = _starts(codes)
     if start[-1] > limit:
         raise InputError(
             f"the codes have {start[-1]:,} decisions, too many for {what}, which writes out each; "
@@ -176,19 +176,17 @@ def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with o
         )
 
 
-def _lengths(codes: Codes) -> Int64:
-    """Return the number of decisions of each label (V,), which has one code."""
-    return codes.length if codes.tree.n_nodes else np.zeros(1, np.int64)
+def _starts(codes: Codes) -> Int64:
+    """Return the offsets (V + 1,) of the labels in all decisions."""
+    return offsets(codes.length)[codes.label_start]
 
 
 def _paths(codes: Codes, labels: Int64) -> Paths:
     """Return the paths of the labels of a binary tree with one code per label."""
-    if codes.tree.n_nodes == 0:
-        nothing = np.empty(0, np.int64)
-        return Paths(np.zeros(len(labels) + 1, np.int64), nothing, nothing.astype(np.uint8), 0)
     taken = codes.expand(labels)
     bit = (taken.edge & 1).astype(np.uint8)  # the edges of node n are 2n and 2n + 1
-    return Paths(taken.decision_start, taken.edge >> 1, bit, codes.tree.n_nodes)
+    start = taken.decision_start[taken.code_start]
+    return Paths(start, taken.edge >> 1, bit, codes.tree.n_nodes)
 
 
 def tree_of_paths(

@@ -93,13 +93,6 @@ def test_unk_is_among_the_words_unless_it_is_left_out(tmp_path):
     assert Corpus.read(tmp_path / "text.txt", cache=tmp_path).vocabulary.unk == "<unk>"
 
 
-def test_oov_is_not_the_literal_unk(tmp_path):
-    corpus = corpus_of(tmp_path, ["a a <unk> b"], max_size=3)
-    assert corpus.vocabulary.words == ("<unk>", "a", "<eos>")
-    assert corpus.ids(slice(None)).tolist() == [1, 1, 0, -1, 2]
-    assert (corpus.n_oov, corpus.counts.tolist()) == (1, [2, 2, 1])
-
-
 def test_ids_take_arrays_of_any_shape_and_are_new(tmp_path):
     corpus = corpus_of(tmp_path, ["a b c"])
     ids = corpus.ids(np.array([[0, 1], [2, -1]]))

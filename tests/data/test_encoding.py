@@ -140,12 +140,6 @@ def test_bytes_that_are_not_text_are_named_by_position(tmp_path, blocks, positio
     assert list(tmp_path.iterdir()) == []
 
 
-def test_characters_may_lie_across_blocks(tmp_path):
-    data = "né á\n".encode()
-    encoded = encode(Given([bytes([byte]) for byte in data]), cache=tmp_path)
-    assert said_back(encoded) == [["né", "á"]]
-
-
 def test_a_text_without_white_space_is_refused(tmp_path):
     with pytest.raises(InputError, match="line 2 has a word of more than"):
         encode(Given([b"a\n", *[b"x" * BLOCK_BYTES] * 5]), cache=tmp_path)

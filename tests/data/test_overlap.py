@@ -33,19 +33,17 @@ def test_everything_shared(tmp_path):
     assert (counts.shared, counts.oov, counts.is_small) == (4, 0, False)
 
 
-def test_no_word_shared(tmp_path):
-    with pytest.raises(InputError, match=r"no word of text\.txt is among the 3 labels"):
-        overlap(seen(tmp_path, "x", "<unk>", "<eos>"))
-
-
-def test_unknown_words_without_unk(tmp_path):
-    with pytest.raises(InputError, match="3 of its 13 tokens are not, and there is no <unk>"):
-        overlap(seen(tmp_path, "a", "b", "<eos>"))
-
-
-def test_no_eos(tmp_path):
-    with pytest.raises(InputError, match="hold no <eos>"):
-        overlap(seen(tmp_path, "a", "b", "<unk>"))
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["x", "<unk>", "<eos>"], r"no word of text\.txt is among the 3 labels"),
+        (["a", "b", "<eos>"], "3 of its 13 tokens are not, and there is no <unk>"),
+        (["a", "b", "<unk>"], "hold no <eos>"),
+    ],
+)
+def test_words_that_do_not_fit_the_text_are_refused(tmp_path, names, message):
+    with pytest.raises(InputError, match=message):
+        overlap(seen(tmp_path, *names))
 
 
 def test_a_text_of_empty_lines_shares_all_that_it_has(tmp_path):

@@ -62,22 +62,6 @@ def test_from_counts_follows_the_rule(text, min_count, max_size, unk):
         assert len(vocabulary) <= max_size
 
 
-def test_unk_is_there_only_when_it_is_needed():
-    words, counts = ["a", "b", EOS], [3, 1, 2]
-    assert Vocabulary.from_counts(words, counts).unk is None
-    assert Vocabulary.from_counts(words, counts, max_size=3).unk is None
-    assert Vocabulary.from_counts(words, counts, max_size=2).words == (UNK, EOS)
-    asked_for = Vocabulary.from_counts(words, counts, unk=True)
-    assert asked_for.counts[asked_for.index(UNK)] == 0
-    rare = Vocabulary.from_counts([*words, UNK], [*counts, 5], min_count=2)
-    assert rare.counts[rare.index(UNK)] == 5 + 1
-
-
-def test_ties_go_by_code_point():
-    vocabulary = Vocabulary.from_counts(["é", "a", "Z", "z", EOS], [2, 2, 2, 2, 2])
-    assert vocabulary.words == (EOS, "Z", "a", "z", "é")
-
-
 @pytest.mark.parametrize(
     ("option", "value"), [("max_size", 0), ("max_size", 1), ("max_size", -3), ("min_count", 0)]
 )

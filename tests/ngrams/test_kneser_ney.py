@@ -111,6 +111,7 @@ def test_every_context_has_a_distribution(lines, order, sentences, data):
     log_prob = model.log_prob(contexts)
     np.testing.assert_allclose(np.exp(log_prob).sum(axis=1), 1, rtol=0, atol=1e-12)
     assert np.isfinite(log_prob).all()
+    assert model.log_prob(contexts[:0]).shape == (0, 6)
     brute = BruteKneserNey(split(lines), vocabulary.words, order, sentences=sentences)
     row = data.draw(st.integers(0, len(contexts) - 1))
     context = [vocabulary.words[i] for i in contexts[row]]
@@ -164,17 +165,6 @@ def test_nll_is_minus_log_prob_of_the_target(tmp_path, order, sentences):
     np.testing.assert_allclose(model.nll(corpus), expected, rtol=1e-13)
 
 
-def test_contexts_run_over_line_ends_or_do_not(tmp_path):
-    corpus = corpus_of(tmp_path, ["a", "b", "a", "b", "a", "b"])
-    a, b, end = corpus.vocabulary.ids(["a", "b", "<eos>"])
-    contexts = np.array([[a, end], [b, end]])
-    restarting = KneserNey(3).fit(corpus).log_prob(contexts)
-    assert np.array_equal(*restarting)
-    running = KneserNey(3, sentences=False).fit(corpus).log_prob(contexts)
-    assert running[0, b] > running[0, a]
-    assert running[1, a] > running[1, b]
-
-
 def test_oov_is_scored_as_unk_and_told_apart(tmp_path):
     train = corpus_of(tmp_path, ["a b a x", "a b y"], min_count=2)
     n = kneser_ney.BATCH // 4  # two batches
@@ -187,18 +177,6 @@ def test_oov_is_scored_as_unk_and_told_apart(tmp_path):
     assert score.nll_of_oov == pytest.approx(nll[1::3].sum(), rel=1e-12)
     unk = corpus_of(tmp_path, ["a <unk>", "b <unk>"] * n, "u.txt", vocabulary=train.vocabulary)
     assert np.array_equal(model.nll(unk), nll)
-
-
-@pytest.mark.parametrize("order", [2, 7])
-@pytest.mark.parametrize("sentences", [True, False])
-@pytest.mark.parametrize("lines", [[""], ["", ""], ["a"]])
-def test_the_smallest_texts(tmp_path, lines, sentences, order):
-    corpus = corpus_of(tmp_path, lines)
-    model = KneserNey(order, sentences=sentences).fit(corpus)
-    log_prob = model.log_prob(np.zeros((1, order - 1), np.uint64))
-    assert np.exp(log_prob).sum() == pytest.approx(1, abs=1e-12)
-    assert model.log_prob(np.zeros((0, order - 1), int)).shape == (0, len(corpus.vocabulary))
-    assert np.isfinite(model.perplexity(corpus))
 
 
 def test_an_order_of_the_words_changes_nothing(tmp_path):

@@ -68,18 +68,6 @@ def test_whole_runs_merge_as_one_at_a_time(weights, arity):
     assert found == heap_order(weights, max(2, min(arity, len(weights))))
 
 
-@given(some_weights, st.integers(2, 7))
-def test_every_item_is_joined_once_and_only_the_first_merge_is_short(weights, arity):
-    merged = merge_order(weights, arity)
-    if len(weights) < 2:
-        assert merged.size == 0
-        return
-    items = merged[merged >= 0]
-    assert sorted(items) == list(range(len(weights) + len(merged) - 1))
-    assert np.all(merged[1:] >= 0)
-    assert np.all(merged < len(weights) + np.arange(len(merged))[:, None])
-
-
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=200).filter(any))
 @example([0, 1])
 def test_the_length_is_within_one_of_the_entropy(weights):
