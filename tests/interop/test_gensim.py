@@ -47,8 +47,7 @@ def codes_and_points(model):
 @pytest.mark.parametrize("sg", [0, 1])
 def test_the_same_tree_gives_the_same_vectors(sg):
     gensims, ours = untrained(sg=sg), untrained(sg=sg)
-    tree = bridge.tree_of(gensims)
-    bridge.use_tree(ours, tree)
+    bridge.use_tree(ours, bridge.tree_of(gensims))
     trained(gensims), trained(ours)
     assert np.abs(gensims.syn1).max() > 0
     np.testing.assert_array_equal(ours.wv.vectors, gensims.wv.vectors)
@@ -119,23 +118,8 @@ def pairs(model, sentence):
             yield (model.wv.vectors[context].mean(axis=0) if context else empty), word
 
 
-def scored(model, held_out, log_sigmoid):
-    """Sum log-probabilities by word2vec's formula, from gensim's code, point and syn1."""
-    total = 0.0
-    for sentence in held_out:
-        for hidden, word in pairs(model, sentence):
-            code = model.wv.expandos["code"][word].astype(float)
-            z = model.syn1[model.wv.expandos["point"][word]] @ hidden
-            total += log_sigmoid((1 - 2 * code) * z).sum()
-    return total
-
-
-def exact(z):
-    return -np.logaddexp(0, -z)
-
-
 def by_gensims_table(z):
-    """Look it up as gensim's `score` does: 1000 entries, by an index that is rounded twice."""
+    """Look up log sigmoid as gensim's `score` does: 1000 entries, by an index rounded twice."""
     x = np.exp((np.arange(1000) / 1000 * 2 - 1) * 6)
     slot = ((z[np.abs(z) < 6] + 6) * (1000 // 6 // 2)).astype(int)
     return np.log(x / (x + 1))[slot]
@@ -150,11 +134,14 @@ def test_the_layer_gives_the_held_out_loss_of_gensims_weights(sg):
     layer = bridge.layer_of(model)
     both = [pair for sentence in held_out for pair in pairs(model, sentence)]
     hidden, targets = (np.array(column) for column in zip(*both, strict=True))
-    nll = layer.nll(hidden, targets)
-    assert nll.sum() == pytest.approx(-scored(model, held_out, exact), rel=1e-6)
+    # Logits of the decisions by word2vec's formula, from gensim's code, point and syn1
+    code, point = (model.wv.expandos[name] for name in ("code", "point"))
+    z = np.concatenate([(1 - 2.0 * code[v]) * (model.syn1[point[v]] @ h) for h, v in both])
+    nll = layer.nll(hidden, targets).sum()
+    assert nll == pytest.approx(np.logaddexp(0, -z).sum(), rel=1e-6)
     total = model.score(held_out, total_sentences=len(held_out)).sum()
-    assert total == pytest.approx(scored(model, held_out, by_gensims_table), rel=1e-3)
-    assert total == pytest.approx(-nll.sum(), rel=0.05)
+    assert total == pytest.approx(by_gensims_table(z).sum(), rel=1e-3)
+    assert total == pytest.approx(-nll, rel=0.05)
     np.testing.assert_allclose(np.exp(layer.log_prob(hidden[:3])).sum(axis=1), 1, rtol=1e-6)
 
 
@@ -169,16 +156,13 @@ def test_one_word():
 
 def test_what_does_not_fit_is_one_clear_line():
     model = untrained([["a", "b", "c", "d"]])
-    other = Tree.from_children(["a", "b", "x"], [[~0, 1], [~1, ~2]])
-    with pytest.raises(InputError, match=r"1 labels are only in the tree \('x', \.\.\.\); 2 words"):
-        bridge.use_tree(model, other)
-    wide = Tree.from_children(["a", "b", "c", "d"], [[~0, ~1, ~2, ~3]])
-    with pytest.raises(InputError, match="node 0 has 4 children"):
-        bridge.use_tree(model, wide)
-    several = Tree.from_children(list("abcd"), [[1, 2], [~0, ~1], [3, ~2], [~3, ~0]])
-    with pytest.raises(InputError, match="'a' has 2 codes"):
-        bridge.use_tree(model, several)
-    assert bridge.tree_of(model).n_labels == 4
+    for labels, children, message in (
+        ("abx", [[~0, 1], [~1, ~2]], r"1 labels are only in the tree \('x', \.\.\.\); 2 words"),
+        ("abcd", [[~0, ~1, ~2, ~3]], "node 0 has 4 children"),
+        ("abcd", [[1, 2], [~0, ~1], [3, ~2], [~3, ~0]], "'a' has 2 codes"),
+    ):
+        with pytest.raises(InputError, match=message):
+            bridge.use_tree(model, Tree.from_children(list(labels), children))
     tree = bridge.tree_of(model)
     with pytest.raises(OptionError, match="negative=5; make it with"):
         bridge.use_tree(untrained([["a", "b", "c", "d"]], negative=5), tree)

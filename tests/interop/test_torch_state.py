@@ -18,23 +18,22 @@ def on_meta(tree):
         return HierarchicalSoftmax(tree, 5, dtype=torch.float64)
 
 
-def emptied(tree, state):
-    module = torch.nn.Sequential(on_meta(tree)).to_empty(device="cpu")[0]
-    module.load_state_dict(state)
+def loaded(module, state, **options):
+    module.load_state_dict(state, **options)
     return module
 
 
+def emptied(tree, state):
+    return loaded(torch.nn.Sequential(on_meta(tree)).to_empty(device="cpu")[0], state)
+
+
 def assigned(tree, state):
-    module = torch.nn.Sequential(on_meta(tree))
-    module.load_state_dict({f"0.{name}": values for name, values in state.items()}, assign=True)
-    return module[0]
+    return loaded(on_meta(tree), state, assign=True)
 
 
 def skipped(tree, state):
     make = torch.nn.utils.skip_init
-    module = make(HierarchicalSoftmax, tree, 5, dtype=torch.float64)
-    module.load_state_dict(state)
-    return module
+    return loaded(make(HierarchicalSoftmax, tree, 5, dtype=torch.float64), state)
 
 
 def replaced(tree, state):
@@ -49,28 +48,25 @@ def copied(tree, state):
     return copy.deepcopy(emptied(tree, state))
 
 
-def saved(tree, state):
-    """Read a file of the state dict alone."""
+def through_a_file(value, **options):
     file = io.BytesIO()
-    torch.save(assigned(tree, state).state_dict(), file)
+    torch.save(value, file)
     file.seek(0)
-    module = HierarchicalSoftmax(tree, 5, dtype=torch.float64)
-    module.load_state_dict(torch.load(file, weights_only=True))
-    return module
+    return torch.load(file, **options)
+
+
+def saved(tree, state):
+    read = through_a_file(assigned(tree, state).state_dict(), weights_only=True)
+    return loaded(HierarchicalSoftmax(tree, 5, dtype=torch.float64), read)
 
 
 def pickled(tree, state):
-    file = io.BytesIO()
-    torch.save(assigned(tree, state), file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
+    return through_a_file(assigned(tree, state), weights_only=False)
 
 
 def moved(tree, state):
     """Go to the meta device and back, by a copy that was there."""
-    module = copy.deepcopy(emptied(tree, state).to("meta")).to_empty(device="cpu")
-    module.load_state_dict(state)
-    return module
+    return loaded(copy.deepcopy(emptied(tree, state).to("meta")).to_empty(device="cpu"), state)
 
 
 PATHS = [emptied, assigned, skipped, replaced, copied, saved, pickled, moved]
