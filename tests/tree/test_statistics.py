@@ -1,6 +1,5 @@
 import json
 from html import escape
-from random import Random
 
 import numpy as np
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 
 from hstree.tree import Tree
 from tests.chains import chain
-from tests.strategies import random_children, trees
+from tests.strategies import trees
 from tests.tree.test_codes import codes_by_recursion
 
 KEYS = {
@@ -50,12 +49,18 @@ def test_figures_are_those_of_the_codes_one_by_one(tree):
         assert stats.scores_per_target == pytest.approx(np.mean(scores))
 
 
-@pytest.mark.parametrize(("n_labels", "seed"), [(300, 0), (300, 1), (300, 2), (70_000, 3)])
-def test_the_codes_of_a_label_share_the_scores_of_wide_nodes(n_labels, seed):
-    children = random_children(Random(seed), n_labels, extra_codes=400)
-    tree = Tree.from_children([str(i) for i in range(n_labels)], children)
+def test_the_codes_of_a_label_share_the_scores_of_wide_nodes():
+    n, k = 70_000, 34
+    children = [range(1 + k * i, 1 + k * (i + 1)) for i in range(1 + k)]  # two levels of wide nodes
+    leaves = [[] for _ in range(k * k)]
+    for label in range(n):  # in two or three nodes of one class, and some in another class
+        node = label % (k * k)
+        codes = {node, node // k * k + (node + 1) % k, (node + label // (k * k) % 3) % (k * k)}
+        for code in codes:
+            leaves[code].append(~label)
+    tree = Tree.from_children([str(i) for i in range(n)], [*children, *leaves])
     scores = scores_one_by_one(tree)
-    assert tree.stats().scores_per_target == pytest.approx(np.mean(scores))
+    assert tree.stats().scores_per_target == pytest.approx(np.mean(scores), rel=1e-9)
 
 
 @given(trees(several_codes=False, wide=False))
