@@ -9,7 +9,7 @@ import pytest
 from benchmarks.fast import MEASURED, ROWS
 from benchmarks.layer import take_turns, timed
 from hstree import LanguageModel
-from hstree.data.splits import Splits, corpus_splits
+from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.registry import LAYERS
 from hstree.ngrams.kneser_ney import KneserNey
@@ -152,7 +152,7 @@ def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path)
 @pytest.mark.usefixtures("one_round", "short_turns")
 def test_frontier_marks_the_rows_that_none_beats(monkeypatch, capsys, tmp_path):
     text = corpus_of(tmp_path, markov_lines(3_000, 0)[0])
-    monkeypatch.setattr("benchmarks.frontier.brown_splits", lambda: corpus_splits(text))
+    monkeypatch.setattr("benchmarks.frontier.brown_splits", lambda: Splits.of(text))
     chosen = ("--corpus", "brown", "--epochs", 1, "--folder", tmp_path / "runs")
     rows = run("frontier", monkeypatch, capsys, tmp_path, *chosen, "--rows", "gmm", "flat")
     assert [row["tree"] for row in rows] == ["gmm", "flat"]

@@ -75,7 +75,7 @@ def read_splits(
     The words are those of the vocabulary file, else the labels of the first tree in the order of
     the training split, else those of the training split and ``<unk>`` if another split needs it.
     """
-    from hstree.data.splits import Splits, corpus_splits, shared_lines
+    from hstree.data.splits import Splits, shared_lines
 
     words = read_vocabulary(vocabulary, **selection)
     first = None if words or selection else next(iter((trees or {}).values()), None)
@@ -86,7 +86,7 @@ def read_splits(
         return Corpus.read(source, vocabulary=words, lower=lower, text=text)
 
     others = (None if name is None else read(name) for name in (valid, test))
-    splits = corpus_splits(read(corpus), *others)
+    splits = Splits.of(read(corpus), *others)
     if first is not None:
         words = _in_order_of(splits.train, first)
     elif words is None:
@@ -94,14 +94,14 @@ def read_splits(
         held_out = (splits.valid, splits.test)
         if words.unk is None and any(part.with_vocabulary(words).n_oov for part in held_out):
             words = splits.train.select_vocabulary(**selection, unk=True)
-    splits = Splits(*(part.with_vocabulary(words) for part in splits.as_dict().values()))
+    splits = Splits(*(part.with_vocabulary(words) for part in splits))
     check_words_left(splits.train, "training split", selection)
     for message in shared_lines(splits):
         warn(message)
     if first is None:
         warn_of_vocabulary(splits)
     else:  # of whose words `warn_of_trees` tells
-        for part in splits.as_dict().values():
+        for part in splits:
             warn_of_overlap(part)
     warn_of_trees(trees or {}, splits)
     return splits
@@ -115,7 +115,7 @@ def limited(splits: Splits, vocabulary: Path | None, **selection: Any) -> Splits
     if words is None and not selection:
         return splits
     chosen = splits.train.select_vocabulary(**selection) if words is None else words
-    splits = Splits(*(part.limited_to(chosen) for part in splits.as_dict().values()))
+    splits = Splits(*(part.limited_to(chosen) for part in splits))
     check_words_left(splits.train, "training split", selection or {"vocabulary": vocabulary})
     warn_of_vocabulary(splits)
     return splits
@@ -150,28 +150,28 @@ def read_as(
 
 def warn_of_overlap(text: Corpus) -> None:
     """Warn where a text and its vocabulary share few words; InputError where they share none."""
-    from hstree.data.overlap import overlap
+    from hstree.data.splits import overlap
 
-    common = overlap(text)
-    if common.is_small:
+    if common := overlap(text):
         warn(f"{text.name}: {common}; they are read as <unk>")
 
 
 def warn_of_vocabulary(splits: Splits) -> None:
     """Warn of test lines that the words were chosen on."""
-    from hstree.data.splits import read_by_vocabulary
+    from hstree.data.splits import read_before
 
-    if chosen := read_by_vocabulary(splits):
+    record = splits.train.record.get("vocabulary")
+    if chosen := read_before("vocabulary", record, splits.test):
         warn(f"{chosen} (`hstree vocab --train-split-only`)")
 
 
 def warn_of_trees(trees: Mapping[str, Tree], splits: Splits) -> None:
     """Warn of test lines that trees were built from; the warning gives the trees' names."""
-    from hstree.data.splits import read_by_layer
+    from hstree.data.splits import read_before
 
     for name, tree in trees.items():
         source = tree.meta.get("input")
-        if seen := read_by_layer(source, splits.test):
+        if seen := read_before("tree", source, splits.test):
             is_text = isinstance(source, dict) and source.get("kind") == "corpus"
             warn(f"{name}: {seen}{' (--train-split-only)' if is_text else ''}")
 
@@ -184,7 +184,7 @@ def refuse_options(reason: str, **values: Any) -> None:
 
 def check_words_left(text: Corpus, name: str, options: Mapping[str, Any]) -> None:
     """Refuse options that leave a text no word but ``<unk>``."""
-    from hstree.data.overlap import shared_words
+    from hstree.data.splits import shared_words
 
     if options and not shared_words(text):
         typed = " and ".join(f"{flag(option)} {value}" for option, value in options.items())

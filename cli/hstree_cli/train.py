@@ -111,7 +111,7 @@ def evaluate(
         else:
             chosen = {"vocabulary": vocabulary, **choice}
             splits = read_splits(corpus, valid, test, **ways, **chosen)
-        texts = [part.record for part in splits.as_dict().values()]
+        texts = [part.record for part in splits]
         key = hash_of({"row": str(one), "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
         evaluation = train(one, splits, stop=stop, folder=work, trained=keep, **options)

@@ -180,12 +180,12 @@ def score(
 
 def _read_before(model: Any, text: Corpus) -> str | None:
     """Name lines of the text that a model was trained on, or its tree built from."""
-    from hstree.data.splits import read_by_layer, read_by_training
+    from hstree.data.splits import read_before
 
     for one in getattr(model, "models", [model]):
-        what = "vocabulary" if one.spec.tree is None else "tree"
-        read = read_by_training(one.texts, text)
-        if read := read or read_by_layer(one.spec.made_from, text, what=what):
+        reader = "layer" if one.spec.tree is None else "tree"
+        read = read_before("training", one.texts, text)
+        if read := read or read_before(reader, one.spec.made_from, text):
             return read
     return None
 

@@ -31,8 +31,7 @@ from hstree._options import RandomState, Range, check_value
 from hstree._typing import Bool, Float64, Int64
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
-from hstree.data.overlap import overlap
-from hstree.data.splits import Splits
+from hstree.data.splits import SPLITS, Split, Splits, overlap
 from hstree.data.text_score import perplexity, unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError, OptionError
@@ -127,7 +126,7 @@ def compare(
     Parameters
     ----------
     text : Splits or Corpus
-        Splits over one vocabulary, or a corpus to split by `corpus_splits`. Trees are built from
+        Splits over one vocabulary, or a corpus to split by `Splits.of`. Trees are built from
         the training split alone.
     rows : iterable of str, Row or Tree, optional
         Rows as `Row.parse` reads them: "huffman", "gmm epsilon=0.4", "classes + ngrams",
@@ -285,7 +284,7 @@ def evaluate(
     splits = Splits.of(text)
     if isinstance(one, TreeRow):  # its labels are the vocabulary
         words = Vocabulary(one.tree.labels, [0] * one.tree.n_labels)
-        splits = Splits(*(part.with_vocabulary(words) for part in splits.as_dict().values()))
+        splits = Splits(*(part.with_vocabulary(words) for part in splits))
     subject = Subject.of(splits, [one], folder, stop or Epochs(), 1, options)
     trainings: list[Model[Any]] = []
 
@@ -363,14 +362,14 @@ class Subject:
         first = config.pop("random_state")
         config.pop("epochs")
         stop = Halving() if stop is None else stop
-        words = Splits.of(text).train.vocabulary
-        parts = Splits.of(text).as_dict().values()
+        parts = Splits.of(text)
+        words = parts.train.vocabulary
         splits = Splits(*(part.with_vocabulary(words) for part in parts))
         if stop.total_seconds is not None:
             if not any(option.name == "seconds" for option in kind_of(config).options):
                 raise OptionError(f"the model {kind_of(config).name} has no budget of seconds")
             splits = splits.held_out_sample(min(SAMPLE, max(_MOST_SCORES // len(words), 5_000)))
-        for split in splits.as_dict().values():
+        for split in splits:
             overlap(split)
         parsed = parse_rows(_default(config) if rows is None else rows, config)
         subject = cls(splits, Path(folder), parsed, stop, range(first, first + seeds), config)
@@ -425,7 +424,7 @@ class Subject:
         words = VocabularyFigures.of(self.splits.train.vocabulary)
         if kept.vocabulary != words:
             return f"it is over {kept.vocabulary.size:,} words, this one over {words.size:,} others"
-        for split, part in self.splits.as_dict().items():
+        for split, part in zip(SPLITS, self.splits, strict=True):
             source = kept.corpus[split]
             if (source.get("sha256"), source.get("lines")) != (part.sha256, list(part.lines)):
                 return (
@@ -674,7 +673,7 @@ class Table:
                 task.advance()
         names = {str(row) for row in finalists}
         choice = results.choose([row for row in rows if row.name in names], within)
-        parts = splits.as_dict()
+        parts: dict[Split, Corpus] = dict(zip(SPLITS, splits, strict=True))
         test = splits.test.with_vocabulary(vocabulary)
         comparison = Comparison(
             predicts=predicts(subject.config),

@@ -29,7 +29,7 @@ from hstree._files import hash_of, make_folder, read_regular, reading, replacing
 from hstree._typing import Float64
 from hstree._version import __version__
 from hstree.data.provenance import texts
-from hstree.data.splits import Splits, first_tokens, read_by_training, seen
+from hstree.data.splits import Splits, first_tokens, read_before, seen
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
@@ -252,7 +252,7 @@ class Runner:
         make_folder(home)
         (home / RESULT).unlink(missing_ok=True)  # from here on it would be of other files
         model.save(home / MODEL)
-        splits = Splits(*(model.reencode(part) for part in self.splits.as_dict().values()))
+        splits = Splits(*(model.reencode(part) for part in self.splits))
         scores = {
             split: model.score(part, details=True)
             for split, part in (("valid", splits.valid), ("test", splits.test))
@@ -278,7 +278,7 @@ class Runner:
             tree=None if model.tree is None else TreeFigures.of(model.tree.stats()),
             log_normaliser=NormaliserFigures.of(test.log_normaliser),
             train=None if sample is None else finite(sample.perplexity),
-            seen=seen_by(splits, spec) or read_by_training(model.texts, splits.test),
+            seen=seen_by(splits, spec) or read_before("training", model.texts, splits.test),
             kernels=history.kernels or kernels(),
         )
         return self._keep(home, result, scores, model)
@@ -457,15 +457,12 @@ def _is_sound(vectors: Path) -> bool:
 
 def seen_by(splits: Splits, spec: LayerSpec) -> str | None:
     """Name test lines that splits, vocabulary or output layer have read, in one sentence."""
-    return seen(splits, spec.made_from, what="vocabulary" if spec.tree is None else "tree")
+    return seen(splits, spec.made_from, reader="layer" if spec.tree is None else "tree")
 
 
 def content_of(splits: Splits) -> list[Any]:
     """Return hashes and lines of texts, for the key of what is made from them."""
-    return [
-        [part.sha256, list(part.lines), part.vocabulary.sha256]
-        for part in splits.as_dict().values()
-    ]
+    return [[part.sha256, list(part.lines), part.vocabulary.sha256] for part in splits]
 
 
 def parameters_of(model: Path) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hstree.data.overlap import overlap
+from hstree.data.splits import overlap, shared_words
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError
 from tests.texts import corpus_of
@@ -18,19 +18,11 @@ def seen(tmp_path, *names):
     return corpus_of(tmp_path, LINES, vocabulary=words(*names))
 
 
-def test_specials_are_not_counted_as_shared(tmp_path):
-    counts = overlap(seen(tmp_path, "a", "b", "z", "<unk>", "<eos>"))
-    assert (counts.shared, counts.words) == (2, 4)
-    # c and d; a literal <unk> is in the vocabulary.
-    assert (counts.tokens, counts.oov) == (13, 2)
-    assert not counts.is_small
-    assert overlap(seen(tmp_path, "a", "<unk>", "<eos>")).is_small
-    assert "2 of the 4 words of text.txt" in str(counts)
-
-
-def test_everything_shared(tmp_path):
-    counts = overlap(seen(tmp_path, "a", "b", "c", "d", "<unk>", "<eos>"))
-    assert (counts.shared, counts.oov, counts.is_small) == (4, 0, False)
+def test_a_text_of_many_other_words_is_said_and_specials_are_not_counted_as_shared(tmp_path):
+    most = seen(tmp_path, "a", "b", "z", "<unk>", "<eos>")
+    assert (overlap(most), shared_words(most)) == (None, 2)
+    said = "1 of the 4 words of text.txt are among the labels; 4 of its 13 tokens are not"
+    assert overlap(seen(tmp_path, "a", "<unk>", "<eos>")) == said
 
 
 @pytest.mark.parametrize(
@@ -48,8 +40,7 @@ def test_words_that_do_not_fit_the_text_are_refused(tmp_path, names, message):
 
 def test_a_text_of_empty_lines_shares_all_that_it_has(tmp_path):
     text = corpus_of(tmp_path, ["", ""], vocabulary=words("x", "<unk>", "<eos>"))
-    counts = overlap(text)
-    assert (counts.shared, counts.words, counts.tokens, counts.oov) == (0, 0, 2, 0)
+    assert (overlap(text), shared_words(text)) == (None, 0)
 
 
 def test_a_limited_corpus_reads_the_rest_as_unk(tmp_path):

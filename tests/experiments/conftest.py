@@ -3,7 +3,7 @@
 import pytest
 
 import hstree
-from hstree.data.splits import corpus_splits
+from hstree.data.splits import Splits
 from tests.texts import corpus_of, markov_lines
 
 #: Options of a model that trains in a moment.
@@ -16,7 +16,7 @@ ROWS = (
 
 @pytest.fixture(scope="package")
 def splits(tmp_path_factory):
-    return corpus_splits(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
+    return Splits.of(corpus_of(tmp_path_factory.mktemp("text"), markov_lines(2_500, 0)[0]))
 
 
 @pytest.fixture(scope="package")

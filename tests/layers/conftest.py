@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hstree.data.splits import corpus_splits
+from hstree.data.splits import Splits
 from tests.texts import corpus_of
 
 
@@ -20,7 +20,7 @@ def text(n_tokens=6_000, n_words=60):
 
 @pytest.fixture(scope="session")
 def zipf_splits(tmp_path_factory):
-    splits = corpus_splits(corpus_of(tmp_path_factory.mktemp("text"), text()))
+    splits = Splits.of(corpus_of(tmp_path_factory.mktemp("text"), text()))
     vocabulary = splits.train.select_vocabulary(unk=True)
     parts = (splits.train, splits.valid, splits.test)
     return type(splits)(*(part.with_vocabulary(vocabulary) for part in parts))

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 import hstree
 from hstree._options import Option
-from hstree.data.splits import corpus_splits, seen
+from hstree.data.splits import Splits, seen
 from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError, PluginError
@@ -243,10 +243,8 @@ def test_a_dense_softmax_curves_as_the_flat_tree(counts):
 @pytest.fixture(scope="module")
 def splits(tmp_path_factory):
     corpus = corpus_of(tmp_path_factory.mktemp("text"), markov_lines(3_000, 0)[0])
-    splits = corpus_splits(corpus)
-    vocabulary = splits.train.select_vocabulary(unk=True)
-    parts = (splits.train, splits.valid, splits.test)
-    return type(splits)(*(part.with_vocabulary(vocabulary) for part in parts))
+    vocabulary = corpus.splits()[0].select_vocabulary(unk=True)
+    return Splits.of(corpus.with_vocabulary(vocabulary))
 
 
 def unigram(splits):
@@ -352,10 +350,10 @@ def test_a_tree_is_short_for_its_layer():
 
 def test_test_lines_that_a_vocabulary_was_made_from_are_named(splits):
     of_test = layer_spec(splits.test.select_vocabulary(unk=True), "dense")
-    sentence = seen(splits, of_test.made_from, what="vocabulary")
+    sentence = seen(splits, of_test.made_from, reader="layer")
     assert "the vocabulary of the output layer was made from" in sentence
     of_train = layer_spec(splits.train.vocabulary, "dense")
-    assert seen(splits, of_train.made_from, what="vocabulary") is None
+    assert seen(splits, of_train.made_from, reader="layer") is None
 
 
 def test_the_flat_softmax_is_computed_as_layers_that_approximate_it_in_training_alone():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.data.splits import corpus_splits, read_by_layer, read_by_training
+from hstree.data.splits import Splits, read_before
 from hstree.data.text_score import perplexity, unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.models.lbl import LanguageModel, LogBilinearTrainer
@@ -61,7 +61,7 @@ def test_an_untrained_model_is_the_unigram_distribution_whatever_the_tree(markov
     trees = [hstree.build(method, train) for method in METHODS]
     trees.append(several_codes(train.vocabulary))
     for tree in trees:
-        model = fitted(tree, corpus_splits(train, valid, test), **{**SMALL, "epochs": 0})
+        model = fitted(tree, Splits.of(train, valid, test), **{**SMALL, "epochs": 0})
         unigram = unigram_score(model.reencode(test), model.reencode(train).counts).perplexity
         assert model.perplexity(test) == pytest.approx(unigram, rel=1e-5)
         counts = train.counts[test.vocabulary.ids(train.vocabulary.words)]
@@ -143,8 +143,8 @@ def test_lines_that_a_warm_start_has_read_are_named(markov):
     old = LanguageModel(tree, **options).fit(test)
     clean = LanguageModel(tree, **options).fit(train)
     of_both = [LanguageModel(tree, **options).fit(train, warm_start=one) for one in (old, clean)]
-    assert "was trained or validated on lines" in read_by_training(of_both[0].texts, test)
-    assert read_by_training(of_both[1].texts, test) is None
+    assert "was trained or validated on lines" in read_before("training", of_both[0].texts, test)
+    assert read_before("training", of_both[1].texts, test) is None
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -402,32 +402,33 @@ def test_perplexity_of_nothing_and_of_the_impossible():
 def test_the_splits_of_a_corpus(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
     other = corpus_of(tmp_path, ["line 1"], "other.txt")
-    whole = corpus_splits(corpus)
+    whole = Splits.of(corpus)
     assert [p.lines for p in (whole.train, whole.valid, whole.test)] == [
         (0, 40),
         (40, 45),
         (45, 50),
     ]
-    assert corpus_splits(corpus, other, other).train.lines == (0, 50)
-    with_test = corpus_splits(corpus, test=other)
+    assert Splits.of(corpus, other, other).train.lines == (0, 50)
+    with_test = Splits.of(corpus, test=other)
     assert (with_test.train.lines, with_test.valid.lines) == ((0, 45), (45, 50))
     assert with_test.test is other
-    with_valid = corpus_splits(corpus, valid=other)
+    with_valid = Splits.of(corpus, valid=other)
     assert (with_valid.train.lines, with_valid.test.lines) == ((0, 45), (45, 50))
     assert with_valid.valid is other
 
 
 def test_a_tree_built_from_the_test_lines_is_reported(tmp_path):
     corpus = corpus_of(tmp_path, [f"line {i}" for i in range(50)])
-    splits = corpus_splits(corpus)
+    splits = Splits.of(corpus)
     tree = hstree.build("huffman", corpus)
-    assert "lines 46 to 50" in read_by_layer(tree.meta["input"], splits.test)
+    assert "lines 46 to 50" in read_before("tree", tree.meta["input"], splits.test)
     held_out = hstree.build("huffman", corpus.select_lines(0, 40))
-    assert read_by_layer(held_out.meta["input"], splits.test) is None
+    assert read_before("tree", held_out.meta["input"], splits.test) is None
     assert (
-        read_by_layer(held_out.meta["input"], corpus_of(tmp_path, ["line 1"], "other.txt")) is None
+        read_before("tree", held_out.meta["input"], corpus_of(tmp_path, ["line 1"], "other.txt"))
+        is None
     )
     nested = {"kind": "vectors", "vocabulary": tree.meta["input"]}
-    assert "lines 46 to 50" in read_by_layer(nested, splits.test)
+    assert "lines 46 to 50" in read_before("tree", nested, splits.test)
     for odd in (None, {"lines": 3}, {"sha256": corpus.sha256}, {"vocabulary": []}):
-        assert read_by_layer(odd, splits.test) is None
+        assert read_before("tree", odd, splits.test) is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hstree.builders import build
-from hstree.data.splits import corpus_splits
+from hstree.data.splits import Splits
 from hstree.data.text_score import unigram_score
 from hstree.data.windows import SymmetricWindows
 from hstree.errors import OptionError, TrainingError
@@ -96,7 +96,7 @@ def test_a_seed_gives_the_same_bytes_for_any_number_of_threads(of, corpus, tree,
 
 @pytest.mark.parametrize("of", MODELS)
 def test_it_learns_what_batches_learn(of, corpus):
-    splits = corpus_splits(corpus)
+    splits = Splits.of(corpus)
     tree = build("huffman", splits.train)
     options = {"model": of.name, "dim": 16, "window": 2, "epochs": 3}
     model = fitted(tree, splits, online=True, **options)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hstree
-from hstree.data.splits import corpus_splits
+from hstree.data.splits import Splits
 from hstree.data.text_score import unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.layers.hierarchical import HierarchicalSoftmax
@@ -47,7 +47,7 @@ def test_training_learns_what_a_window_tells(markov, kind, method):
     """Compare with the perplexity of count tables of words and their neighbours."""
     tree = hstree.build(method, markov[0])
     options = {**SMALL, "window": 1, "epochs": 5, "learning_rate": 0.3, "model": kind}
-    model = fitted(tree, corpus_splits(*markov), **options)
+    model = fitted(tree, Splits.of(*markov), **options)
     test = model.perplexity(markov[2])
     of_one, of_both = (math.exp(nll_by_tables(*markov[::2], k)) for k in ("skipgram", "cbow"))
     if kind == "skipgram":
