@@ -58,14 +58,8 @@ def folder_files(folder: Path) -> ReadFile:
         )
 
     def read(name: str) -> bytes:
-        try:
-            return read_regular(folder / name)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise InputError(
-                f"cannot read {folder / name}: {reason}; a WordNet folder has data, index and "
-                "exception files for each part of speech, and cntlist.rev"
-            ) from error
+        parts = "data, index and exception files for each part of speech, and cntlist.rev"
+        return read_regular(folder / name, remedy=f"a WordNet folder has {parts}")
 
     return read
 

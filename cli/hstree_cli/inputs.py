@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from hstree._files import open_regular, reading, strict_text
+from hstree._files import explained, open_regular, strict_text
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import UNK, Vocabulary
 from hstree.errors import OptionError
@@ -260,7 +260,7 @@ def read_contexts(name: str) -> Iterator[list[str]]:
     """Yield the words of each line of a file, or of standard input for ``-``."""
     source, offset = "standard input" if name == "-" else name, 0
     with (
-        reading(f"the contexts {source}"),
+        explained(f"read the contexts {source}"),
         nullcontext(sys.stdin.buffer) if name == "-" else open_regular(name) as file,
     ):
         for number, line in enumerate(file, start=1):

@@ -153,7 +153,7 @@ def score(
     """
     import numpy as np
 
-    from hstree._files import reading, write_json
+    from hstree._files import explained, write_json
     from hstree_cli.inputs import check_model, load_models, read_as
 
     check_model(ctx, model, file)
@@ -164,7 +164,7 @@ def score(
         text = read_as(loaded.spec.labels, file, text=as_text)
         if (seen := _read_before(loaded, text)) is not None:
             warn(seen)
-        with reading(text.name):
+        with explained(f"read {text.name}"):
             batches = list(loaded.scored(text))
         results = {"predicts": loaded.predicts, **_totals(text, batches)}
         nll, oov = map(np.concatenate, zip(*batches, strict=True))

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hstree._files import current_file, open_regular, reading, recorded_name
+from hstree._files import current_file, explained, open_regular, recorded_name
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
 from hstree._typing import Array
@@ -213,7 +213,7 @@ def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]
     for name, value in values.items():
         if not isinstance(value, Path) or (path := _file_of(value)) is None:
             continue
-        with reading(f"{path} ({name})"), open_regular(path) as file:
+        with explained(f"read {path} ({name})"), open_regular(path) as file:
             hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
         if path == value:
             made_from += texts_of_file(value)

@@ -19,7 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hstree import progress
-from hstree._files import NPY_MAGIC, PACKED, Unpacked, open_regular, read_array, reading, replacing
+from hstree._files import (
+    NPY_MAGIC,
+    PACKED,
+    Unpacked,
+    explained,
+    open_regular,
+    read_array,
+    replacing,
+)
 from hstree._typing import Array, Float32
 from hstree.errors import FileFormatError, InputError
 
@@ -42,7 +50,7 @@ def is_npy(name: str) -> bool:
 
     Raises InputError when it cannot be opened.
     """
-    with reading(f"the vectors {name}"), open_regular(name) as file:
+    with explained(f"read the vectors {name}"), open_regular(name) as file:
         return file.read(len(NPY_MAGIC)) == NPY_MAGIC or name.endswith(".npy")
 
 
@@ -53,7 +61,7 @@ def read_npy(name: str, what: str = "vectors") -> Array:
     such a file, or holds anything but real numbers.
     """
     try:
-        with reading(f"the {what} {name}"), open_regular(name) as file:
+        with explained(f"read the {what} {name}"), open_regular(name) as file:
             return read_array(file, os.fstat(file.fileno()).st_size)
     except FileFormatError as error:
         raise InputError(f"cannot read the {what} {name}: {error}") from error
@@ -88,7 +96,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
     file is none of them; the message names the line (text) or the word (binary).
     """
     with (
-        reading(f"the vectors {name}"),
+        explained(f"read the vectors {name}"),
         open_regular(name) as raw,
         progress.task(f"reading {name}", os.fstat(raw.fileno()).st_size, "bytes") as task,
     ):

@@ -28,10 +28,9 @@ import numpy as np
 
 from hstree._files import (
     BYTE_ORDER_MARK,
-    flush_to_disk,
+    explained,
     open_regular,
     read_text,
-    reading,
     replacing,
 )
 from hstree._plugins import require
@@ -78,7 +77,7 @@ def read_counts(path: str | os.PathLike[str]) -> WordList:
     if name.lower().endswith(".parquet"):
         pq = require("pyarrow.parquet", "parquet")
         try:
-            with reading(f"the counts {name}"), open_regular(path) as file:
+            with explained(f"read the counts {name}"), open_regular(path) as file:
                 table = pq.read_table(file)
             columns = [map(str, column.to_pylist()) for column in table.columns]
         except (ValueError, TypeError, MemoryError) as error:
@@ -267,7 +266,7 @@ def read_labels(
     # The record of a vocabulary, which may serve as labels, has no hash.
     if content.record is not None and "file_sha256" in content.record:
         expected = content.record["file_sha256"]
-        with reading(os.fspath(path)):
+        with explained(f"read {os.fspath(path)}"):
             sha256 = _sha256(path)
         if sha256 != expected:
             raise InputError(
@@ -291,7 +290,8 @@ def replacing_with_labels(
     lines = word_lines(path, labels, counts)
     with replacing(path) as file:
         yield file
-        flush_to_disk(file)
+        file.flush()
+        os.fsync(file.fileno())
         record = header(file_sha256=_sha256(file.name), texts=list(texts))
         with replacing(labels_path(path)) as labels_file:
             labels_file.write(record.encode() + lines)

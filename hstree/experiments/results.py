@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import msgspec
 from msgspec import Meta, Struct
 
-from hstree._files import read_regular, reading, replacing
+from hstree._files import read_regular, replacing
 from hstree._plugins import require
 from hstree._tables import TextTable, figure, show
 from hstree._text import one_line, plural
@@ -956,8 +956,7 @@ def write_struct(path: Path, struct: Struct, **header: Any) -> None:
 
 def read_struct(path: Path, kind: type[T], remedy: str) -> T:
     """Read a struct from JSON; FileFormatError when it is missing, damaged or of another shape."""
-    with reading(path, FileFormatError, remedy):
-        data = read_regular(path)
+    data = read_regular(path, FileFormatError, remedy)
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -25,7 +25,7 @@ from safetensors import safe_open
 
 from hstree import progress
 from hstree._compiled import kernels, n_threads
-from hstree._files import hash_of, make_folder, read_regular, reading, replacing
+from hstree._files import hash_of, make_folder, read_regular, replacing
 from hstree._typing import Float64
 from hstree._version import __version__
 from hstree.data.provenance import texts
@@ -476,8 +476,7 @@ def parameters_of(model: Path) -> int:
 
 
 def _file_hash(path: Path) -> str:
-    with reading(path):
-        return hashlib.sha256(read_regular(path)).hexdigest()
+    return hashlib.sha256(read_regular(path)).hexdigest()
 
 
 @contextmanager

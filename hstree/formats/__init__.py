@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from hstree import progress
-from hstree._files import read_regular, reading
+from hstree._files import read_regular
 from hstree._version import __version__
 from hstree.data.word_files import labels_path, texts_of_file
 from hstree.errors import FileFormatError, InputError, OptionError, TreeError
@@ -141,8 +141,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
 
 def _meta(path: Path, chosen: Format, labels: str | os.PathLike[str] | None) -> dict[str, object]:
     """Return the meta of a tree that was read from a file of another format."""
-    with reading(path, FileFormatError):
-        digest = hashlib.sha256(read_regular(path)).hexdigest()
+    digest = hashlib.sha256(read_regular(path, FileFormatError)).hexdigest()
     source: dict[str, object] = {"kind": f"{chosen.name} file", "name": path.name, "sha256": digest}
     if chosen.takes_labels and (made_from := texts_of_file(labels or labels_path(path))):
         source["texts"] = made_from

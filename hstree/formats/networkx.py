@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 import networkx
 import numpy as np
 
-from hstree._files import naming, read_regular, reading
+from hstree._files import naming, read_regular
 from hstree._text import one_line
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
@@ -174,8 +174,7 @@ def _escaped(text: str) -> str:
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
-    with reading(path):
-        data = read_regular(path)
+    data = read_regular(path)
     try:
         _refuse_entities(data)
         with warnings.catch_warnings():

@@ -19,7 +19,7 @@ from hstree._files import (
     explained,
     make_folder,
     read_json,
-    temporary_folder,
+    temporary,
     write_json,
 )
 from hstree._options import RandomState, check_value
@@ -191,7 +191,7 @@ class Ensemble(Predictor):
         make_folder(models)
         with (
             explained(f"write {home}", FileFormatError, "choose another place"),
-            temporary_folder(models) as scratch,
+            temporary(models) as scratch,
         ):
             keys = []
             for number, model in enumerate(self.models):

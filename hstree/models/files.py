@@ -26,7 +26,6 @@ from hstree._files import (
     hash_of,
     read_json,
     read_regular,
-    reading,
     replacing_together,
 )
 from hstree._text import one_line
@@ -89,8 +88,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     except OptionError as error:
         raise FileFormatError(f"{home}: no output layer can be made of it: {error}") from error
     weights = current_file(home, WEIGHTS)
-    with reading(weights, FileFormatError):
-        content = read_regular(weights)
+    content = read_regular(weights, FileFormatError)
     trained_on = texts(config.pop("texts", None))
     written_for = spec.config() | {"weights_sha256": hashlib.sha256(content).hexdigest()}
     if any(config.pop(name, None) != value for name, value in written_for.items()):

@@ -27,9 +27,7 @@ from hstree._files import (
     nested_too_deep,
     parse_json,
     read_array,
-    read_packed,
     read_regular,
-    reading,
     replacing,
 )
 from hstree._ragged import offsets
@@ -69,16 +67,12 @@ def read_content(path: str | os.PathLike[str]) -> Content:
     Raises FileFormatError when the file cannot be read or is not of this format.
     """
     ending = _ending(path)
-    with progress.task(f"reading {path}"), reading(path, FileFormatError):
+    with progress.task(f"reading {path}"):
+        data = read_regular(path, FileFormatError, unpack=True)
         try:
-            if ending == ".json.gz":
-                return from_json(read_packed(path))
-            data = read_regular(path)
             return from_npz(data) if ending == ".npz" else from_json(data)
         except FileFormatError as error:
             raise FileFormatError(f"{path} {error}") from error
-        except gzip.BadGzipFile as error:
-            raise FileFormatError(f"{path} is not sound gzip: {error}") from error
 
 
 def _ending(path: str | os.PathLike[str]) -> str:

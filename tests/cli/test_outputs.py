@@ -133,15 +133,13 @@ def test_the_vectors_which_take_longest_come_last(hstree, tree, corpus, tmp_path
 def test_scored_lines_that_cannot_be_written_lose_no_figures(
     hstree, tree, corpus, tmp_path, monkeypatch
 ):
-    from hstree import _files as files
-
     def full(*_):
         raise OSError(28, "No space left on device")
 
     hstree("evaluate", tree, corpus, *QUICK, "--save", "m")
     assert hstree("score", "m", corpus, "--json", "whole.json").status == 0
-    flushed = iter([full, files.flush_to_disk])  # the lines, then the figures
-    monkeypatch.setattr(files, "flush_to_disk", lambda file: next(flushed)(file))
+    flushed = iter([full, os.fsync])  # the lines, then the figures
+    monkeypatch.setattr(os, "fsync", lambda descriptor: next(flushed)(descriptor))
     ran = hstree("score", "m", corpus, "-o", "lines.tsv", "--json", "x.json")
     assert ran.status == 1
     assert ran.errors == [

@@ -41,10 +41,10 @@ def test_half_a_character_is_written_as_its_escape(tmp_path):
 BAD = [
     (b"", "is empty; fix it"),
     (b"\xef\xbb\xbf{}", "byte order mark"),
-    (b'{"a": "\xff"}', r"is not UTF-8 text \(byte 7\), so not JSON; fix it"),
-    (b'{"a": 1', "is not JSON: .* at line 1, column 8; fix it"),
+    (b'{"a": "\xff"}', "is not JSON: .*utf-8.* in position 7: .*; fix it"),
+    (b'{"a": 1', "is not JSON: .*line 1 column 8 .*; fix it"),
     (b"[" * 10_000, "nested too deep; fix it"),
-    (b'{"a": %s}' % (b"9" * 5000), "thousands of digits"),
+    (b'{"a": %s}' % (b"9" * 5000), "is not JSON: .* 5000 digits; fix it"),
     (b"[1]", r"holds \[1\], not a JSON object"),
     (b'{"a": {"b": 1, "b": 1}}', "has the key 'b' twice"),
     (b'{"a": NaN}', "holds NaN"),

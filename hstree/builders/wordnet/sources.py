@@ -11,7 +11,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from hstree._files import read_regular, reading
+from hstree._files import read_regular
 from hstree.builders.wordnet.taxonomy import POS, TableSynset, Taxonomy, table_text
 from hstree.errors import FileFormatError, InputError
 
@@ -57,8 +57,7 @@ def _read_table(path: Path) -> Taxonomy:
             f"{path} is a folder: make a table of its files with scripts/make_wordnet_table.py and "
             "give that, or give 'nltk' or 'builtin'"
         )
-    with reading(path):
-        packed = read_regular(path)
+    packed = read_regular(path)
     unpacker = lzma.LZMADecompressor()
     try:
         text = unpacker.decompress(packed, MAX_BYTES).decode("utf-8")
