@@ -240,9 +240,9 @@ def read_array(file: BinaryIO, size: int) -> Array:
     read-only, in the byte order of the file. FileFormatError does not name the file.
     """
     try:
-        version = np.lib.format.read_magic(file)
-        headers = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
-        shape, is_fortran, dtype = headers[version > (1, 0)](file)
+        first, later = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+        readers = {(1, 0): first, (2, 0): later, (3, 0): later}
+        shape, is_fortran, dtype = readers[np.lib.format.read_magic(file)](file)
         if len(shape) > 32 or min(shape, default=0) < 0:
             raise ValueError("a shape that no array has")
     except Exception as error:  # a damaged header raises errors of many kinds

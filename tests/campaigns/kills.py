@@ -217,10 +217,8 @@ def _kill(subject: _Subject, at_an_operation: bool, draw: random.Random, summary
     elif (again := subject.outputs(subject.work)) != subject.new:
         names = [n for n in {*again, *subject.new} if again.get(n) != subject.new.get(n)]
         summary.faults.append(f"{what}: after the rerun others than without a kill: {names}")
-    for name in filter(_is_temporary, _files(subject.work)):
-        # An empty folder in the cache goes when the next text is encoded there.
-        if not (name.startswith("cache") and (subject.work / name).is_dir()):
-            summary.faults.append(f"{what}: {name} is left")
+    left_over = filter(_is_temporary, _files(subject.work))
+    summary.faults += [f"{what}: {name} is left" for name in left_over]
 
 
 def _is_so_far(path: Path, new: bytes) -> bool:
