@@ -20,7 +20,6 @@ from hstree.builders.shared.join import join_under_root
 from hstree.builders.shared.nodes import (
     LEAST_COUNT,
     Nodes,
-    all_in_one,
     centred_rows,
     scale_of,
     split_in_order,
@@ -141,8 +140,9 @@ def gmm(
             both = ~_surest(nodes, branch, odds)
         else:
             both = np.abs(odds) <= np.log(0.5 + epsilon) - np.log(0.5 - epsilon)
-            full = all_in_one(nodes, second | both) | all_in_one(nodes, ~second | both)
-            both &= ~full[nodes.node]
+            # (2, S) whether all words of a node go to the first child, and to the second
+            full = np.logical_and.reduceat([~second | both, second | both], start[:-1], axis=1)
+            both &= ~full.any(axis=0)[nodes.node]
         return np.where(both, ~branch, branch)
 
     seeds = np.random.SeedSequence(random_state).spawn(trees)

@@ -85,26 +85,19 @@ def kmeans_noise(arity: int, random_state: int) -> Callable[[int], Float64]:
 
 
 def kmeans_split(vectors: Floating, balanced: bool = False, *, iterations: int) -> Split:
-    """Return the rule that splits nodes by k-means on vectors (V, d); options as in `kmeans`.
-
-    It takes the noise of `kmeans_noise`, which has k.
-    """
+    """Return the rule of `kmeans` for vectors (V, d); it takes the noise of `kmeans_noise`."""
     scale = scale_of(vectors)
     every = np.ones(len(vectors))
 
     def split(words: Int64, start: Int64, noise: Float64) -> Int64:
         nodes = Nodes(start)
         X = centred_rows(vectors, words, nodes, every[: len(words)], scale)
-        branch = _cluster(nodes, X, balanced, iterations, noise)
+        centres = _first_centres(nodes, X, noise)
+        branch = clusters(nodes, X, centres, balanced, iterations)
         split_stuck(branch, nodes, X, len(noise))
         return branch
 
     return split
-
-
-def _cluster(nodes: Nodes, X: Floating, balanced: bool, iterations: int, noise: Float64) -> Int64:
-    """Return the cluster of each row, by Lloyd's algorithm in all nodes at once."""
-    return clusters(nodes, X, _first_centres(nodes, X, noise), balanced, iterations)
 
 
 @twin

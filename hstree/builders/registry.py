@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hstree._files import current_file, explained, open_regular, recorded_name
+from hstree._files import explained, open_regular, recorded_name
+from hstree._options import effective
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error
 from hstree._typing import Array
@@ -45,25 +46,9 @@ NATIVE = {
     "wordnet": "hstree.builders.wordnet.builder:wordnet",
     "classes": "hstree.builders.classes:classes",
 }
-#: File of a trained model's folder.
-MODEL_CONFIG = "config.json"
 
 BUILDERS = Registry("builder", "hstree.builders", NATIVE, Builder.of, called="method")
-
-
-def builders() -> dict[str, Builder]:
-    """Return all working builders by name: hstree's own, then those of other packages."""
-    return BUILDERS.all()
-
-
-def broken_builders() -> dict[str, str]:
-    """Return the error message of each builder of another package that cannot be used."""
-    return BUILDERS.broken()
-
-
-def builder(method: str) -> Builder:
-    """Return a builder by name; OptionError if there is none, PluginError if it cannot be used."""
-    return BUILDERS.get(method)
+builder, builders, broken_builders = BUILDERS.get, BUILDERS.all, BUILDERS.broken
 
 
 def build(
@@ -112,20 +97,19 @@ def build(
     >>> tree.meta["method"], tree.meta["options"]
     ('huffman', {'arity': 2})
     """
-    chosen = builder(method)
-    values = chosen.effective(options)
+    chosen = BUILDERS.get(method)
+    values = effective(chosen.options, options, method)
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = Vocabulary.from_file(vocabulary)
     if isinstance(input, str | os.PathLike):
         input = open_input(input, chosen, vocabulary=vocabulary)
     input = convert_input(input, chosen, vocabulary)
-    source = _source(input, values)
-
-    meta = _meta(chosen, values, source)
-    run = partial(_run, chosen, values)
+    meta = _record(chosen, values, input)
+    is_native = chosen.package == PACKAGE
+    run = partial(chosen.function if is_native else partial(_run_plugin, chosen), **values)
     if isinstance(input, WordVectors) and vocabulary is not None:
         tree, coverage = over_vocabulary(run, input, vocabulary)
-        source |= coverage
+        meta["input"] |= coverage
     else:
         tree = run(input)
     # A builder may replace the value of an option by what it led to, such as a version.
@@ -134,10 +118,8 @@ def build(
     return tree.with_meta(tree.meta | meta)
 
 
-def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tree:
-    """Run a builder; raise PluginError for what is wrong with that of another package."""
-    if chosen.package == PACKAGE:
-        return chosen.function(input, **values)
+def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:
+    """Run a builder of another package; raise PluginError for what is wrong with it."""
     title = titled("builder", chosen.name, chosen.package)
     try:
         tree: object = chosen.function(input, **values)
@@ -161,22 +143,22 @@ def _run(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> Tre
     return tree
 
 
-def recorded(method: str, input: BuilderInput, **options: Any) -> dict[str, Any]:
-    """Return the meta that `build` would give a tree, but for the builder's entries.
+def _record(chosen: Builder, values: Mapping[str, Any], input: BuilderInput) -> dict[str, Any]:
+    """Return the entries of meta that `build` adds: the method, its options and the input.
 
-    Parameters and errors are those of `build`, with an opened input; nothing is built.
+    Files that options name are recorded by their hashes, and by the texts that they are made of.
     """
-    chosen = builder(method)
-    values = chosen.effective(options)
-    return _meta(chosen, values, _source(convert_input(input, chosen, None), values))
-
-
-def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[str, Any]:
-    options = {
-        name: recorded_name(value.name) if isinstance(value, Path) else value
-        for name, value in values.items()
-        if name != "random_state"
-    }
+    options, hashes, made_from = {}, {}, list[Text]()
+    for name, value in values.items():
+        options[name] = recorded_name(value.name) if isinstance(value, Path) else value
+        if isinstance(value, Path) and not value.is_dir():
+            with explained(f"read {value} ({name})"), open_regular(value) as file:
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            made_from += texts_of_file(value)
+    options.pop("random_state", None)
+    source: dict[str, object] = dict(input.record if isinstance(input, Corpus) else input.source)
+    source |= {"files": hashes} if hashes else {}
+    source |= {"texts_of_files": texts(made_from)} if made_from else {}
     return {
         "method": chosen.name,
         "options": options,
@@ -184,39 +166,3 @@ def _meta(chosen: Builder, values: Mapping[str, Any], source: object) -> dict[st
         "hstree": __version__,
         "input": source,
     }
-
-
-def is_recorded(values: Mapping[str, Any]) -> bool:
-    """Return whether the record of the input has all that options name: not so with a folder.
-
-    The folder of a model is recorded by its config, which has the hashes of the rest.
-    """
-    return all(
-        _file_of(value) is not None
-        for value in values.values()
-        if isinstance(value, str | Path) and os.path.isdir(value)
-    )
-
-
-def _file_of(value: str | Path) -> Path | None:
-    """Return the file whose hash records what an option names; None for a folder of no model."""
-    path = Path(value)
-    if not path.is_dir():
-        return path
-    config = current_file(path, MODEL_CONFIG)
-    return config if config.exists() else None
-
-
-def _source(input: BuilderInput, values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the record of the input, and of files that options name: hashes, and their texts."""
-    hashes, made_from = {}, list[Text]()
-    for name, value in values.items():
-        if not isinstance(value, Path) or (path := _file_of(value)) is None:
-            continue
-        with explained(f"read {path} ({name})"), open_regular(path) as file:
-            hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        if path == value:
-            made_from += texts_of_file(value)
-    record: dict[str, object] = dict(input.record if isinstance(input, Corpus) else input.source)
-    record |= {"files": hashes} if hashes else {}
-    return record | ({"texts_of_files": texts(made_from)} if made_from else {})

@@ -118,13 +118,7 @@ def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
 
 
 def shares(length: Int64) -> Array:
-    """Return 2**-length in units of the smallest; Python integers where sums exceed int64.
-
-    Examples
-    --------
-    >>> shares(np.array([1, 2, 3, 3])).tolist()
-    [4, 2, 1, 1]
-    """
+    """Return 2**-length in units of the smallest; Python integers where sums exceed int64."""
     exponent = length.max() - length
     fit = (2.0**exponent).sum() < 2.0**62
     exact: Array = 2 ** (exponent if fit else exponent.astype(object))
@@ -139,11 +133,6 @@ def fill_half(nodes: Nodes, value: Float64, share: Array) -> Int64:
 
     Each pass takes the rows that fit before the first that does not. The room left is then
     smaller than the share of that row, so that there are at most as many passes as code lengths.
-
-    Examples
-    --------
-    >>> fill_half(Nodes(np.array([0, 4])), np.array([0.1, 0.2, 0.3, 0.4]), np.array([1, 4, 2, 1]))
-    array([0, 1, 0, 0])
     """
     order = np.lexsort((value, nodes.node))
     branch = np.ones(len(order), np.int64)

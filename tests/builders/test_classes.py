@@ -270,30 +270,6 @@ def test_as_many_classes_as_words_is_the_flat_tree(corpus):
     assert set(classes(corpus, n_classes=1).child.tolist()) == {~i for i in range(n)}
 
 
-@pytest.mark.parametrize(
-    ("options", "saying"),
-    [
-        ({"n_classes": 0}, "n_classes"),
-        ({"n_classes": 62}, "more than the 61 words"),
-        ({"levels": 4}, "levels is 4; it must be one of 2, 3"),
-        ({"random_state": -1}, "random_state"),
-        ({"cluster_by": "luck"}, "cluster_by is 'luck'; it must be one of 'exchange'"),
-        ({"cluster_by": "vectors"}, "needs vectors_file"),
-        ({"vectors_file": "v.npy"}, "cluster_by 'vectors'"),
-        ({"cluster_by": "brown", "classes_file": "c.tsv"}, "drop cluster_by 'brown'"),
-        ({"classes_file": "c.tsv", "n_classes": 3}, "n_classes does not go with a file"),
-        ({"classes_file": "c.tsv", "levels": 3}, "levels 3 does not go with a file"),
-        ({"cluster_by": "brown", "levels": 3}, "levels 3 does not go with cluster_by 'brown'"),
-        ({"cluster_by": "adaptive", "levels": 3}, "levels 3"),
-        ({"cluster_by": "adaptive", "n_classes": 3}, "n_classes does not go with"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(corpus, options, saying):
-    with pytest.raises(OptionError, match=saying) as caught:
-        classes(corpus, **options)
-    assert "\n" not in str(caught.value)
-
-
 def test_files_that_have_none_of_the_words_are_refused(corpus, tmp_path):
     (tmp_path / "other.tsv").write_text("chien\tanimal\n")
     with pytest.raises(InputError, match=r"none of the 61 words.*'chien'"):
@@ -404,24 +380,6 @@ def subtree(tree, node):
     return [tree.labels[~c] if c < 0 else subtree(tree, c) for c in children[node]]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"short_list": 61}, "short_list is 61, which leaves none of the 61 words"),
-        ({"short_list": -1}, "short_list is -1"),
-        ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
-        ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
-        ({"shared_list": True, "trees": 2}, "shared_list is for several trees with a short list"),
-        ({"shared_list": True, "short_list": 5}, "shared_list is for several trees with a short"),
-        ({"price": 0.1, "cluster_by": "frequency"}, "price is for cluster_by 'exchange'"),
-        ({"price": -0.1}, "price is -0.1; it must be a number, 0 or more"),
-    ],
-)
-def test_short_lists_and_trees_that_do_not_go_together_are_refused(corpus, options, message):
-    with pytest.raises(OptionError, match=message):
-        classes(corpus, **options)
-
-
 def test_a_price_buys_fewer_scores_with_perplexity(corpus):
     by_price = [classes(corpus, price=price) for price in (0, 0.01, 0.1, 10)]
     scores = [tree_statistics(tree).scores_per_target for tree in by_price]
@@ -433,11 +391,6 @@ def test_a_price_buys_fewer_scores_with_perplexity(corpus):
         assert tree.meta["classes"]["perplexity_by_sweep"][-1] == pytest.approx(
             tree.meta["classes"]["bigram_perplexity"], abs=1e-4
         )
-
-
-def test_trees_of_a_file_are_refused(corpus, tmp_path):
-    with pytest.raises(OptionError, match="trees is 2, and a file of classes gives"):
-        classes(corpus, trees=2, classes_file=write_halves(tmp_path))
 
 
 def test_auto_chooses_the_short_list_that_the_cost_allows(corpus, monkeypatch):
@@ -459,15 +412,26 @@ def test_auto_chooses_the_short_list_that_the_cost_allows(corpus, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"n_classes": 62}, "n_classes is 62, more than the 61 words"),
+        ({"cluster_by": "vectors"}, "cluster_by 'vectors' needs vectors_file"),
+        ({"vectors_file": "v.npy"}, "vectors_file is for cluster_by 'vectors'"),
+        ({"cluster_by": "brown", "classes_file": "c.tsv"}, "drop cluster_by 'brown'"),
+        ({"classes_file": "c.tsv", "n_classes": 3}, "n_classes does not go with a file"),
+        ({"cluster_by": "brown", "levels": 3}, "levels 3 does not go with cluster_by 'brown'"),
+        ({"short_list": 61}, "short_list is 61, which leaves none of the 61 words"),
+        ({"short_list": 5, "cluster_by": "adaptive"}, "short_list does not go with"),
+        ({"trees": 2, "cluster_by": "frequency"}, "trees is 2, and cluster_by 'frequency' gives"),
+        ({"trees": 2, "classes_file": "c.tsv"}, "trees is 2, and a file of classes gives"),
+        ({"shared_list": True, "trees": 2}, "shared_list is for several trees with a short list"),
+        ({"price": 0.1, "cluster_by": "frequency"}, "price is for cluster_by 'exchange'"),
         ({"short_list": "auto"}, "'auto' needs scores"),
         ({"scores": 100}, "scores is for short_list 'auto'"),
-        ({"short_list": "auto", "scores": 400, "binary": True}, "two levels of wide nodes"),
         ({"short_list": "auto", "scores": 400, "levels": 3}, "two levels of wide nodes"),
         ({"short_list": "auto", "scores": 400, "cluster_by": "brown"}, "'auto' chooses a number"),
         ({"short_list": "auto", "scores": 2}, "scores is 2; classes of these 61 words cost"),
         ({"short_list": "many"}, "short_list is 'many'; it must be .*, or 'auto'"),
     ],
 )
-def test_what_auto_cannot_choose_is_refused(corpus, options, message):
+def test_options_that_do_not_go_together_are_refused(corpus, options, message):
     with pytest.raises(OptionError, match=message):
         classes(corpus, **options)

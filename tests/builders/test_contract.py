@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from hstree.builders import broken_builders
 from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.errors import OptionError
 from tests.builders.oracle import code_lengths, leaf_probabilities, n_rows
 from tests.plugins import example_plugins
 
@@ -51,6 +54,9 @@ SETTINGS = {
         {"cluster_by": "adaptive"},
     ],
 }
+
+#: Builders whose progress adds up to the words.
+DIVISIVE = ("gmm", "kmeans", "semantic")
 
 with example_plugins():
     METHODS = hstree.builders()
@@ -221,6 +227,21 @@ def test_meta_says_how_the_tree_was_made(method, options, tmp_path):
     assert json.loads(json.dumps(meta)) == meta
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_values_that_an_option_cannot_have_are_refused(method, tmp_path):
+    """By the function as by `build`; so single builders need no test of their ranges."""
+    given_input = inputs(method, tmp_path)["V = 3"]
+    for option in METHODS[method].options:
+        wrong = ["nothing"] if option.type is not str or option.choices else [3]
+        if option.range is not None:
+            bounds = (option.range.min, -1), (option.range.max, 1)
+            wrong += [bound + step for bound, step in bounds if bound is not None]
+        for value in wrong if option.type is not Path else []:
+            message = re.escape(f"{method}: {option.name} is {value!r}; it must be ")
+            with pytest.raises(OptionError, match=message):
+                METHODS[method].function(given_input, **{option.name: value})
+
+
 def test_every_setting_is_tried_and_every_builder_works():
     assert set(SETTINGS) <= set(METHODS)
     assert not broken_builders()
@@ -256,3 +277,4 @@ def test_progress_has_a_total_that_is_not_passed(method, options, tmp_path):
     for title, total, done in tasks:
         assert total is not None or title in ("reading WordNet", "projecting tf-idf vectors")
         assert total is None or done <= total * (1 + 1e-9) + 1e-9, title
+        assert title not in DIVISIVE or done == pytest.approx(total), title

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hstree import progress
 from hstree.builders.gmm import VARIANCE_FLOOR, gmm
 from hstree.builders.shared.nodes import Nodes, split_in_order
 from hstree.data.vectors import WordVectors
@@ -116,15 +115,6 @@ def test_words_are_doubled_only_for_epsilon():
     assert 1 < mean_codes(gmm(X, epsilon=0.1)) < mean_codes(gmm(X, epsilon=0.3))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.25, 0.4, 0.49, 0.4999999, 0.5])
-@pytest.mark.parametrize("d", [1, 2, 30])
-@pytest.mark.parametrize("trees", [1, 3])
-def test_the_probabilities_of_the_dag_sum_to_one_and_it_ends(epsilon, d, trees):
-    tree = gmm(words(normal(120, d)), epsilon=epsilon, trees=trees, max_codes=9)
-    assert Codes(tree).kraft_sum() == pytest.approx(1, abs=1e-12)
-    assert tree.codes_per_label.max() <= 9 * trees
-
-
 @pytest.mark.parametrize("X", [normal(200, 30), normal(200, 2), np.ones((200, 3))])
 def test_at_an_epsilon_of_half_every_word_is_doubled_up_to_the_bound(X):
     tree = gmm(words(X), epsilon=0.5, max_codes=8)
@@ -182,7 +172,7 @@ points = st.integers(1, 3).flatmap(
 @given(
     points,
     st.sampled_from(["adaptive", "balanced"]),
-    st.sampled_from([0.0, 0.1, 0.4, 0.499, 0.5]),
+    st.sampled_from([0.0, 0.1, 0.4, 0.4999999, 0.5]),
     st.integers(1, 3),
     st.booleans(),
     st.booleans(),
@@ -224,17 +214,9 @@ def test_several_trees_stand_side_by_side_under_one_root():
     assert len({frozenset(label_sets(gmm(X, random_state=seed))) for seed in range(4)}) == 4
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("trees", [1, 2, 4])
-@pytest.mark.parametrize("epsilon", [0.0, 0.4])
-def test_very_few_words(n, trees, epsilon):
-    tree = gmm(words(normal(n, 2)), trees=trees, epsilon=epsilon)
-    if n == 1:
-        assert tree.n_nodes == 0
-        return
-    assert tree.n_nodes >= trees * (n - 1) + (trees > 1)
-    if n == 2:
-        assert tree.codes_per_label.tolist() == [trees, trees]
+def test_a_balanced_split_takes_no_epsilon():
+    with pytest.raises(OptionError, match="epsilon needs split 'adaptive'"):
+        gmm(words(normal(5, 2)), split="balanced", epsilon=0.1)
 
 
 def test_the_same_seed_gives_the_same_tree_and_scale_does_not_matter():
@@ -256,51 +238,3 @@ def test_counts_weigh_words_only_when_asked():
     assert np.array_equal(gmm(uneven).counts, uneven.counts)
     with pytest.raises(InputError, match="counts"):
         gmm(words(X), weighted=True)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"split": "middle"},
-        {"epsilon": -0.1},
-        {"epsilon": 0.51},
-        {"epsilon": math.nan},
-        {"split": "balanced", "epsilon": 0.1},
-        {"trees": 0},
-        {"iterations": 0},
-        {"max_codes": 0},
-        {"random_state": -1},
-    ],
-)
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises(OptionError, match=next(reversed(options))):
-        gmm(words(normal(5, 2)), **options)
-
-
-class Counter:
-    """A progress sink that adds up what it is told."""
-
-    def __init__(self):
-        self.done, self.total, self.steps = 0.0, None, []
-
-    def start(self, title, total, unit):
-        self.total = total
-        return self
-
-    def stop(self, task):
-        pass
-
-    def advance(self, amount=1):
-        self.steps.append(amount)
-
-    def note(self, text):
-        pass
-
-
-@pytest.mark.parametrize("options", [{}, {"epsilon": 0.3}, {"trees": 3}])
-def test_progress_adds_up_to_the_words(options):
-    counter = Counter()
-    with progress.shown_by(counter):
-        gmm(words(normal(100, 2)), **options)
-    assert sum(counter.steps) == pytest.approx(counter.total)
-    assert min(counter.steps) >= 0

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from hstree._compiled import numpy_alone
 from hstree.builders.gmm import VARIANCE_FLOOR, log_odds
-from hstree.builders.shared.nodes import Nodes
+from hstree.builders.shared.nodes import Nodes, centred_rows
 from tests.builders.oracle import em_responsibilities
 from tests.needs import NUMBA
 
@@ -20,9 +20,8 @@ def two_clouds(rng, n, d):
 
 
 def fit(X, start, second, weight=None, dtype=np.float64, iterations=10, shared_variance=False):
-    nodes, X = Nodes(np.asarray(start)), X.astype(dtype)
-    weight = np.ones(len(X)) if weight is None else weight
-    nodes.centre(X, weight)
+    nodes, weight = Nodes(np.asarray(start)), np.ones(len(X)) if weight is None else weight
+    X = centred_rows(X.astype(dtype), np.arange(len(X)), nodes, weight, 1.0)
     return log_odds(nodes, X, second, weight, iterations, shared_variance)
 
 

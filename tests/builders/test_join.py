@@ -11,7 +11,7 @@ import hstree
 from hstree.builders.shared.join import join_under_root, over_vocabulary
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import InputError, OptionError, TreeError
+from hstree.errors import InputError, TreeError
 from hstree.tree import Tree
 from tests.builders.oracle import children_of, code_lengths, leaf_probabilities, n_rows
 from tests.strategies import trees
@@ -142,9 +142,3 @@ def test_no_word_with_a_vector_is_an_error():
 def test_counts_of_zero_are_no_obstacle():
     tree = hstree.build("kmeans", VECTORS, vocabulary=Vocabulary(["cat", "x", "y"], [0, 0, 0]))
     assert tree.meta["input"]["tokens_without_vector"] is None
-
-
-def test_a_second_vocabulary_is_refused():
-    vocabulary = Vocabulary(WORDS, COUNTS)
-    with pytest.raises(OptionError, match="as the input"):
-        hstree.build("huffman", vocabulary, vocabulary=vocabulary)

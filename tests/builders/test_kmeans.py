@@ -11,8 +11,6 @@ from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
 from hstree.builders.shared.nodes import Nodes
 from hstree.data.vectors import WordVectors
-from hstree.errors import OptionError
-from hstree.tree.codes import Codes
 from tests.builders.label_sets import child_sets, child_sizes, label_sets
 from tests.needs import NUMBA
 
@@ -53,8 +51,8 @@ def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k, dtype):
     X = normal(300, 4).astype(dtype)
     nodes, noise = Nodes(np.array([0, 300])), module.kmeans_noise(k, 5)(300)
     centres = module._first_centres(nodes, X, noise)
-    ours = module._cluster(nodes, X, False, 100, noise)
     theirs = KMeans(k, init=np.concatenate(centres), n_init=1, max_iter=100, tol=0).fit(X)
+    ours = module.clusters(nodes, X, centres, False, 100)
     assert np.array_equal(ours, theirs.labels_)
 
 
@@ -63,10 +61,10 @@ def test_lloyd_agrees_with_scikit_learn_from_the_same_centres(k, dtype):
 def test_compiled_clusters_of_nodes_are_those_of_numpy(k, iterations):
     pytest.importorskip("numba", reason=NUMBA)
     nodes, X = Nodes(np.array([0, 7, 900, 1700, 1720])), normal(1720, 6).astype(np.float32)
-    noise = module.kmeans_noise(k, 0)(1720)
-    found = module._cluster(nodes, X, False, iterations, noise)
+    centres = module._first_centres(nodes, X, module.kmeans_noise(k, 0)(1720))
+    found = module.clusters(nodes, X, list(centres), False, iterations)
     with numpy_alone():
-        expected = module._cluster(nodes, X, False, iterations, noise)
+        expected = module.clusters(nodes, X, centres, False, iterations)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -134,30 +132,7 @@ def test_identical_vectors_are_cut_evenly(n, arity, balanced):
     assert deepest + 1 == math.ceil(round(math.log(n, arity), 9))
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.sampled_from([0.0, 1.0, -1.0, 1e-3, 1e20]), min_size=1, max_size=30),
-    st.integers(2, 5),
-    st.booleans(),
-    st.integers(1, 3),
-)
-def test_any_vectors_make_a_tree_with_one_code_a_word(X, arity, balanced, iterations):
-    tree = kmeans(
-        words(np.array(X)[:, None]), arity=arity, balanced=balanced, iterations=iterations
-    )
-    codes = Codes(tree)
-    assert codes.kraft_sum() == pytest.approx(1, abs=1e-12)
-    assert len(X) == 1 or (tree.codes_per_label == 1).all()
-    assert tree.fan_out.max(initial=0) <= arity
-
-
 def test_the_same_seed_gives_the_same_tree():
     X = words(normal(200, 3))
     assert kmeans(X, arity=3, random_state=1) == kmeans(X, arity=3, random_state=1)
     assert kmeans(X, arity=3, random_state=1) != kmeans(X, arity=3, random_state=2)
-
-
-@pytest.mark.parametrize("options", [{"arity": 1}, {"iterations": 0}, {"random_state": -1}])
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        kmeans(words(normal(5, 2)), **options)

@@ -61,30 +61,11 @@ def test_every_merge_is_a_node_and_the_order_of_children_is_kept(drawn, dtype):
         assert child_sets(tree, 0) == [every[c] for c in merges[-1]]
 
 
-@pytest.mark.parametrize(
-    "criterion", ["ward", "average", "complete", "single", "weighted", "centroid", "median"]
-)
-def test_scipy_s_clusterings_become_trees(criterion):
-    X = normal(60, 3)
-    tree = linkage(words(X), criterion=criterion)
-    expected = merged_sets(hierarchy.linkage(X.astype(float), criterion), tree.labels)
-    assert set(label_sets(tree)) == set(expected)
-
-
 def test_scikit_learn_s_clusterings_become_trees():
     X = normal(60, 3)
     model = AgglomerativeClustering(n_clusters=1, linkage="average").fit(X)
     tree = tree_from_linkage(model.children_, words(X).labels)
     assert set(label_sets(tree)) == set(label_sets(linkage(words(X), criterion="average")))
-
-
-def test_planted_clusters_come_back_as_subtrees():
-    rng = np.random.default_rng(0)
-    cluster = rng.permutation(np.repeat(np.arange(5), 9))
-    X = 10 * normal(5, 4)[cluster] + 0.1 * normal(45, 4, seed=1)
-    subtrees = set(label_sets(linkage(words(X))))
-    for which in range(5):
-        assert frozenset(f"w{i}" for i in np.flatnonzero(cluster == which)) in subtrees
 
 
 def test_the_metric_is_used():

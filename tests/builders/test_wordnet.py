@@ -13,12 +13,11 @@ from hstree.builders.wordnet.builder import OUTSIDE
 from hstree.builders.wordnet.lookup import _ENDINGS, lemmas_of, look_up
 from hstree.builders.wordnet.taxonomy import POS
 from hstree.data.vocabulary import Vocabulary
-from hstree.errors import InputError, OptionError
 from tests import needs
 from tests.builders.label_sets import label_sets
 from tests.builders.oracle import code_lengths
 from tests.builders.test_contract import assert_keeps_the_contract
-from tests.builders.wordnet.small import SYNSETS, read_files, taxonomy_of, write_table
+from tests.builders.wordnet.small import SYNSETS, parents, read_files, taxonomy_of, write_table
 from tests.shared_data import shared
 from tests.texts import corpus_of
 
@@ -97,12 +96,6 @@ def test_max_senses_bounds_the_codes(tmp_path, small):
     assert tree.meta["coverage"]["senses_unused"] == 1
 
 
-def test_the_least_that_options_take(tmp_path, small):
-    corpus = corpus_of(tmp_path, LINES)
-    tree = hstree.build("wordnet", corpus, source=small, senses="all", max_senses=1, block=1)
-    assert max(map(len, code_lengths(tree))) == 1
-
-
 def test_words_that_the_text_lacks_are_beside_too(tmp_path, small):
     vocabulary = Vocabulary(["dog", "the", "xyzzy", "frob", "<eos>"], [1, 1, 1, 1, 1])
     corpus = corpus_of(tmp_path, LINES).with_vocabulary(vocabulary)
@@ -136,15 +129,6 @@ def test_the_contract_holds_for_words_that_the_real_wordnet_has(tmp_path, senses
     assert tree == hstree.build("wordnet", corpus, **options)
 
 
-def test_options_out_of_range(tmp_path, small):
-    corpus = corpus_of(tmp_path, LINES)
-    for options in ({"block": 0}, {"max_senses": 0}, {"senses": "some"}, {"binarise": "x"}):
-        with pytest.raises(OptionError, match=next(iter(options))):
-            hstree.build("wordnet", corpus, source=small, **options)
-    with pytest.raises(InputError, match="No such file"):
-        hstree.build("wordnet", corpus, source=str(tmp_path / "none"))
-
-
 def test_the_wordnet_in_the_wheel():
     taxonomy = built_in()
     assert taxonomy.version == "3.0"
@@ -156,9 +140,9 @@ def test_the_wordnet_in_the_wheel():
     assert (n_parents[is_noun] > 1).sum() == 2_213
     assert taxonomy.names[np.flatnonzero(is_noun & (n_parents == 0))[0]] == "entity.n.01"
     path, here = [], taxonomy.names.index("dog.n.01")
-    while taxonomy.parents(here):
+    while up := parents(taxonomy, here):
         path.append(taxonomy.names[here])
-        here = taxonomy.parents(here)[0]
+        here = up[0]
     assert path[:3] == ["dog.n.01", "canine.n.02", "carnivore.n.01"]
 
 

@@ -90,10 +90,6 @@ class Builder:
             raise refuse(f"by default, {error}") from error
         return cls(name, function, takes, summary_of(function), options, package)
 
-    def effective(self, options: Mapping[str, object]) -> dict[str, Any]:
-        """Return the value of each option: checked, its default where `options` lacks it."""
-        return effective(self.options, options, self.name)
-
 
 def open_input(
     source: str | os.PathLike[str],
@@ -156,15 +152,12 @@ def convert_input(input: object, method: Builder, vocabulary: Vocabulary | None)
         input = WordVectors.from_array(input)
     elif isinstance(input, KeyedVectorsLike):
         input = WordVectors.from_keyed_vectors(input)
-    if isinstance(input, Corpus):
+    if isinstance(input, Corpus) and method.takes is not WordVectors:
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)
-        if method.takes is Corpus:
-            return corpus
-        if method.takes is Vocabulary:
-            return corpus.counted_vocabulary()
-    elif method.takes is WordVectors and isinstance(input, WordVectors):
+        return corpus if method.takes is Corpus else corpus.counted_vocabulary()
+    if isinstance(input, WordVectors) and method.takes is WordVectors:
         return input
-    elif method.takes is Vocabulary and isinstance(input, Vocabulary | WordVectors):
+    if isinstance(input, Vocabulary | WordVectors) and method.takes is Vocabulary:
         if vocabulary is not None:
             raise OptionError(
                 f"{method.name} takes a vocabulary: give that alone, as the input, "

@@ -53,16 +53,18 @@ def divide(
     """
     word = np.arange(n_words)
     start = np.array([0, n_words] if n_words > 1 else [0]) if roots is None else roots
-    n_codes = np.ones(n_words, np.int64)
-    bounded = np.zeros(n_words, bool)
+    n_codes, bounded = np.ones(n_words, np.int64), np.zeros(n_words, bool)
     fan_outs, children = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     n_nodes, shown = 0, 0.0
     while True:
-        # words done, and those that even splits of this level add
-        done, even = _words_done(start, n_codes, arity)
-        task.advance(max(0.0, done - shown))
-        shown = max(shown, done)
-        step = max(0.0, done + even - shown) / max(1, len(word))
+        # words done, and those that even splits of this level add: of V words in all, less each
+        # where words have several codes
+        size, unit = np.diff(start), n_words / n_codes.sum() / np.log(max(n_words, 2))
+        left = float(size @ np.log(size)) * unit
+        even = min(left, float(start[-1]) * np.log(arity) * unit)
+        task.advance(max(0.0, n_words - left - shown))
+        shown = max(shown, n_words - left)
+        step = max(0.0, n_words - left + even - shown) / max(1, len(word))
         if len(start) == 1:
             break
         # (words,) branch of each word, then (items,) words of this level, one more for each
@@ -73,34 +75,26 @@ def divide(
             task.advance(step * len(words))
             shown += step * len(words)
         n_nodes += len(start) - 1
-        item, branch = _double(word, branch, n_codes, max_codes, bounded)
+        item = np.arange(len(word))
+        if branch.min() < 0:
+            item, branch = _double(word, branch, n_codes, max_codes, bounded)
         group = segment_ids(start)[item] * arity + branch
         order = np.argsort(group, kind="stable")
         item, group = item[order], group[order]
 
         # (children,) a leaf where a branch has one word, else the next node
         head = np.flatnonzero(np.diff(group, prepend=-1))
-        size = np.diff(head, append=len(group))
-        inner = size > 1
+        n_items = np.diff(head, append=len(group))
+        inner = n_items > 1
         child = ~word[item[head]]
         child[inner] = n_nodes + np.arange(np.count_nonzero(inner))
         children.append(child)
-        fan_outs.append(np.bincount(group[head] // arity, minlength=len(start) - 1))
+        fan_outs.append(np.bincount(group[head] // arity, minlength=len(size)))
 
         # words of the nodes of the next level
-        word = word[item[np.repeat(inner, size)]]
-        start = offsets(size[inner])
+        word = word[item[np.repeat(inner, n_items)]]
+        start = offsets(n_items[inner])
     return DividedTree(offsets(np.concatenate(fan_outs)), np.concatenate(children), bounded)
-
-
-def _words_done(start: Int64, n_codes: Int64, arity: int) -> tuple[float, float]:
-    """Return the work done before a level, and what even splits add to it, of V words' work.
-
-    A word in a node of n words counts ``1 - log n / log V``, less where words have several codes.
-    """
-    size, unit = np.diff(start), len(n_codes) / n_codes.sum() / np.log(max(len(n_codes), 2))
-    left = float(size @ np.log(size)) * unit
-    return len(n_codes) - left, min(left, float(start[-1]) * np.log(arity) * unit)
 
 
 def _split_level(
@@ -128,10 +122,7 @@ def _double(
     Returns the items (indices into `word`, ascending) and their branches; updates `n_codes`
     and `bounded`. No branch becomes empty, for a split leaves none with such words only.
     """
-    every = np.arange(len(word))
     both = np.flatnonzero(branch < 0)
-    if not both.size:
-        return every, branch
     # Where a word would be duplicated in several nodes, the first ones go first.
     both = both[np.argsort(word[both], kind="stable")]
     head = np.flatnonzero(np.diff(word[both], prepend=-1))
@@ -142,6 +133,6 @@ def _double(
     branch = branch.copy()
     branch[refused] = ~branch[refused]
     n_codes += np.bincount(word[both[granted]], minlength=len(n_codes))
-    item = np.repeat(every, 1 + (branch < 0))
+    item = np.repeat(np.arange(len(word)), 1 + (branch < 0))
     is_copy = np.diff(item, prepend=-1) == 0
     return item, np.where(branch[item] < 0, is_copy, branch[item])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from hstree._ragged import offsets, segment_ids
-from hstree._typing import Bool, Float64, Floating, Int64
+from hstree._typing import Float64, Floating, Int64
 
 #: Weight of a word with a count of zero, so that no node is without weight.
 LEAST_COUNT = 0.5
@@ -48,15 +48,8 @@ class Nodes:
 
     def dot(self, X: Floating, per_node: Floating) -> Float64:
         """Return the dot product of each row (n, d) with its node's vector (S, d): float64 (n,)."""
-        return np.asarray(np.vecdot(X, self._of_rows(per_node)), np.float64)
-
-    def centre(self, X: Floating, weight: Float64) -> None:
-        """Subtract the weighted mean of each node from its rows, in place."""
-        X -= self._of_rows(self.weighted_sum(weight / self.total(weight)[self.node], X))
-
-    def _of_rows(self, per_node: Floating) -> Floating:
-        """Return the vector (S, d) of each row's node, to broadcast with rows (n, d)."""
-        return per_node if len(per_node) == 1 else per_node.take(self.node, axis=0)
+        of_rows = per_node if len(per_node) == 1 else per_node.take(self.node, axis=0)
+        return np.asarray(np.vecdot(X, of_rows), np.float64)
 
 
 def scale_of(vectors: Floating) -> float:
@@ -78,10 +71,12 @@ def normalised(vectors: Floating) -> Floating:
 def centred_rows(
     vectors: Floating, words: Int64, nodes: Nodes, weight: Float64, scale: float
 ) -> Floating:
-    """Return the rows of some words, scaled, and centred within their nodes."""
+    """Return the rows of some words, scaled, and centred at the weighted means of their nodes."""
     rows = vectors.take(words, axis=0)
     rows *= vectors.dtype.type(scale)
-    nodes.centre(rows, weight)
+    total = np.add.reduceat(weight, nodes.start[:-1])
+    mean = nodes.weighted_sum(weight / total[nodes.node], rows)
+    rows -= mean if len(mean) == 1 else mean.take(nodes.node, axis=0)
     return rows
 
 
@@ -90,11 +85,6 @@ def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
 
     Ties are in the order of the rows. Sizes differ by at most one; of two branches the first is
     the larger. No branch is empty where a node has at least `arity` rows.
-
-    Examples
-    --------
-    >>> split_in_order(Nodes(np.array([0, 3, 5])), np.array([3.0, 1.0, 2.0, 0.0, 0.0])).tolist()
-    [1, 0, 0, 0, 1]
     """
     order = np.lexsort((value, nodes.node))
     rank = np.arange(len(order)) - nodes.start[nodes.node]
@@ -103,18 +93,14 @@ def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
     return branch
 
 
-def all_in_one(nodes: Nodes, member: Bool) -> Bool:
-    """Return for each node whether all of its rows are members: bool array (S,)."""
-    return np.logical_and.reduceat(member, nodes.start[:-1])
-
-
 def split_stuck(branch: Int64, nodes: Nodes, X: Floating, arity: int = 2) -> None:
     """Split nodes of one branch evenly along the axis of their largest variance, in place.
 
     Vectors are identical there, or a component is empty. The first of equal axes is taken; equal
     entries stay in their order.
     """
-    stuck = all_in_one(nodes, branch == branch[nodes.start[nodes.node]])
+    is_first = branch == branch[nodes.start[nodes.node]]
+    stuck = np.logical_and.reduceat(is_first, nodes.start[:-1])
     if not stuck.any():
         return
     at = stuck[nodes.node]

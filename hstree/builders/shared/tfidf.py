@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
@@ -46,21 +47,16 @@ def _interruptible(function: Callable[[], Any]) -> Any:
 
     The thread is left alone then, and ends with the program.
     """
-    results: list[Any] = []
-    errors: list[BaseException] = []
+    result = Future[Any]()
 
     def run() -> None:
         try:
-            results.append(function())
+            result.set_result(function())
         except BaseException as error:
-            errors.append(error)
+            result.set_exception(error)
 
-    thread = Thread(target=run, daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    Thread(target=run, daemon=True).start()
+    return result.result()
 
 
 def _document_counts(corpus: Corpus, block: int) -> csr_array:

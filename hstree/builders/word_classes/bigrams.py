@@ -87,13 +87,7 @@ def bigram_perplexity(bigrams: csc_array, class_of: Int64) -> float | None:
 
 
 def x_log_x(x: NDArray[np.generic]) -> Float64:
-    """Return x ln x for each count, 0 for 0.
-
-    Examples
-    --------
-    >>> x_log_x(np.array([0, 1, 2])).round(3).tolist()
-    [0.0, 0.0, 1.386]
-    """
+    """Return x ln x for each count, 0 for 0."""
     value = np.asarray(x).astype(np.float64)
     product: Float64 = value * np.log(np.maximum(value, 1))
     return product
@@ -101,11 +95,7 @@ def x_log_x(x: NDArray[np.generic]) -> Float64:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """Classes (words,) by exchange, and the number of moves made.
-
-    Perplexities are those at the start and after each sweep that moved a word; there are none
-    where there is no pair.
-    """
+    """Classes (words,) by exchange, perplexities at the start and after each sweep that moved."""
 
     class_of: Int64
     perplexities: tuple[float, ...]
@@ -177,7 +167,7 @@ def exchange(
         while len(costs) == 1 or costs[-1] <= (1 - tolerance) * costs[-2]:
             sweep, moved, gained = len(costs), 0, 0.0
             for start, stop in blocks:
-                gain, n_moved = counts.move_all(order[start:stop])
+                gain, n_moved = move_words(counts, order[start:stop], counts.rows_at_once)
                 moved, gained = moved + n_moved, gained + gain
                 done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
                 task.advance(done - shown)
@@ -202,6 +192,7 @@ class _Counts:
     ) -> None:
         of_context, self.of_word = bigrams.sum(axis=1), bigrams.sum(axis=0)
         self.class_of, self.least_gain, self.price = class_of, least, price
+        self.rows_at_once = max(1, _BLOCK_ENTRIES // n_classes)
         self.size = np.bincount(class_of, minlength=n_classes)
         repeated = csc_array(bigrams[of_context > 1])
         self.start = repeated.indptr
@@ -220,10 +211,6 @@ class _Counts:
         """Return ``exp(price x scores)``, for the mean number of scores within a class."""
         scores = float(self.of_class @ self.size) / float(self.of_class.sum())
         return math.exp(self.price * scores)
-
-    def move_all(self, words: Int64) -> tuple[float, int]:
-        """Move words one after the other; return the gain, and how many moved."""
-        return move_words(self, words, max(1, _BLOCK_ENTRIES // self.table.shape[1]))
 
     def move(self, word: int) -> float:
         """Move a word to its best class; return the gain, 0 if it stays."""
@@ -248,11 +235,11 @@ class _Counts:
         """Return what a word adds to the objective in each class (C,), up to a constant."""
         gain = x_log_x(self.of_class) - x_log_x(self.of_class + n)
         gain -= self.price * (n * (self.size + 1) + self.of_class)
-        rows = max(1, _BLOCK_ENTRIES // len(gain))
-        for start in range(0, len(context), rows):
-            block = self.table.take(context[start : start + rows], axis=0).astype(np.intp)
+        for start in range(0, len(context), self.rows_at_once):
+            some = slice(start, start + self.rows_at_once)
+            block = self.table.take(context[some], axis=0).astype(np.intp)
             without = self.x_log_x.take(block)
-            block += count[start : start + rows, None]
+            block += count[some, None]
             gain += (self.x_log_x.take(block) - without).sum(axis=0)
         return gain
 

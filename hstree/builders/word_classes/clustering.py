@@ -172,11 +172,6 @@ def number_classes(class_of: Int64, by_frequency: Int64) -> Int64:
     """Number classes from 0 in the order of their most frequent words, skipping empty ones.
 
     Words that are not in `by_frequency` have class 0.
-
-    Examples
-    --------
-    >>> number_classes(np.array([5, 2, 5, 7]), np.arange(4)).tolist()
-    [0, 1, 0, 2]
     """
     _, first, which = np.unique(class_of[by_frequency], return_index=True, return_inverse=True)
     number = np.zeros(len(class_of), np.int64)
@@ -192,21 +187,12 @@ def class_members(class_of: Int64, order: Int64) -> list[Int64]:
 
 
 def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:
-    """Return the bins (m,) of a sequence, of about the same mass, as RNNLM makes its classes [1]_.
+    """Return the bins (m,) of a sequence, of about the same mass, as RNNLM makes its classes.
 
     The masses (m,) are in the order in which bins are filled; where all are zero, each counts as
     one. An item with which the cumulated mass exceeds the bin's share closes the bin. Each item
-    closes at most one, so that an item heavier than a bin leaves no empty ones.
-
-    References
-    ----------
-    .. [1] T. Mikolov et al., "Extensions of recurrent neural network language model", ICASSP
-       2011, section 4; `sortVocab` and the class assignment in RNNLM.
-
-    Examples
-    --------
-    >>> equal_mass_bins(np.array([6, 1, 1, 1, 1, 1, 1]), 3).tolist()
-    [0, 1, 1, 1, 2, 2, 2]
+    closes at most one, so that an item heavier than a bin leaves no empty ones (T. Mikolov et al.,
+    "Extensions of recurrent neural network language model", ICASSP 2011, section 4).
     """
     weight = mass.astype(np.float64)
     if not weight.any():
@@ -228,26 +214,15 @@ def adaptive_boundaries(counts: Integer) -> Int64:
     Counts (V,) are largest first; where all are zero, each counts as one. The head is the ranks
     below the first boundary, cluster j those from boundary j to j + 1; the last boundary is V.
 
-    Notes
-    -----
     The cost of a target is the size of the head, and for each cluster its size times its share
     of the tokens, and `CLUSTER_COST`: the root scores all its children, a cluster all its words
-    when the target is among them. (Grave et al. [1]_ count the time of matrix products, and
-    project the tail to fewer dimensions, which a tree does not do.) Of equal costs, the smaller
-    head and the smaller clusters win.
+    when the target is among them. (Grave et al., "Efficient softmax approximation for GPUs", ICML
+    2017, section 4, count the time of matrix products, and project the tail to fewer dimensions,
+    which a tree does not do.) Of equal costs, the smaller head and the smaller clusters win.
 
     Dynamic programming over the boundaries: every rank up to `EVERY_RANK`, and then ranks about
     1% apart; over these the minimum is exact. O(B^2) for B boundaries: 1,500 of them for 100,000
     words.
-
-    References
-    ----------
-    .. [1] E. Grave et al., "Efficient softmax approximation for GPUs", ICML 2017, section 4.
-
-    Examples
-    --------
-    >>> adaptive_boundaries(np.array([1000, 900] + [1] * 98)).tolist()
-    [2, 100]
     """
     n = len(counts)
     # ranks at which a cluster may begin or end: 0, ..., V
@@ -273,16 +248,12 @@ def adaptive_boundaries(counts: Integer) -> Int64:
 
 
 def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
-    """Return the clusters (n,) of vectors (n, d) by k-means, Lloyd's algorithm from k-means++ [1]_.
+    """Return the clusters (n,) of vectors (n, d) by k-means, Lloyd's algorithm from k-means++.
 
     Those of equal vectors are equal, so that a cluster may be empty; a centre without vectors
     stays. O(n n_clusters d) per round, until nothing moves or for `ITERATIONS` rounds. Runs on one
     thread, so that sums do not depend on their number. The builder `kmeans` splits many small
     nodes at once; this is for hundreds of centres over one set of vectors, with matrix products.
-
-    References
-    ----------
-    .. [1] D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
     """
     X = vectors.astype(np.float64)
     X /= np.abs(X).max(initial=0) or 1.0

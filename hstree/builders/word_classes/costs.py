@@ -25,18 +25,8 @@ def class_cost(
 ) -> float:
     """Estimate the cost of a target in training, in scores.
 
-    Parameters
-    ----------
-    counts : int array (V,)
-        Largest first.
-    short_list : int
-        Words under the root; the others are in classes of equal size and mass.
-    n_classes : int
-        Number of classes of each tree.
-    trees : int
-        Number of trees side by side.
-    shared : bool
-        Whether the trees share the short list, which is then scored once.
+    Counts (V,) are largest first. The words of the short list are under the root, the others in
+    classes of equal size and mass, anew in each tree; a list that is `shared` is scored once.
     """
     if shared:
         in_classes = _share(counts[short_list:], counts)
@@ -79,21 +69,9 @@ def longest_list(
 ) -> tuple[int, int]:
     """Return the longest short list whose tree costs at most `scores`, and its number of classes.
 
-    Parameters
-    ----------
-    counts : int array (V,)
-        Largest first.
-    scores : float
-    trees : int
-    n_classes : int, optional
-        By default, the number for which the list is longest; of several, the cheapest.
-    shared : bool
-        As for `class_cost`.
-
-    Raises
-    ------
-    OptionError
-        When even without a short list the classes cost more.
+    Other parameters are those of `class_cost`. The number of classes, if not given, is that for
+    which the list is longest; of several, the cheapest. Raises OptionError when even without a
+    short list the classes cost more.
     """
     least = np.inf
     for n in [*reversed(_spread(len(counts) - 1)), 0]:

@@ -12,40 +12,15 @@ HALVINGS = 40
 
 
 def cut(tree: Tree, mass: Float64, n_classes: int) -> Int64:
-    """Cut a tree into at most `n_classes` classes of words, of about the same mass.
+    """Cut a tree of one code per label into at most `n_classes` classes of about the same mass.
 
-    A node whose words weigh no more than a limit stays whole. Where they weigh more, its children
-    fill classes in their order, each up to the limit; the last of these goes on with the parent's
-    other children. The limit is the smallest that gives so few classes.
+    Returns the class (V,) of each label, from 0. A node whose words weigh no more than a limit
+    stays whole. Where they weigh more, its children fill classes in their order, each up to the
+    limit; the last of these goes on with the parent's other children. The limit is the smallest
+    that gives so few classes. O(E) for each halving, and a Python loop over the nodes above it.
 
-    Parameters
-    ----------
-    tree : Tree
-        With one code per label.
-    mass : float64 array (V,)
-        Mass of each word, 0 or more.
-    n_classes : int
-
-    Returns
-    -------
-    int64 array (V,)
-        Class of each label, from 0.
-
-    Notes
-    -----
-    Bottom-up cutting is that of Kundu & Misra (1977), who cut the heaviest children off one by one.
-    O(E) for each halving, and a Python loop over the nodes above the limit.
-
-    References
-    ----------
-    .. [1] S. Kundu and J. Misra, "A linear tree partitioning algorithm", SIAM Journal on Computing
-       6 (1), 1977.
-
-    Examples
-    --------
-    >>> tree = Tree.from_children(list("abcdef"), [[1, 2], [-1, -2, -3], [-4, -5, -6]])
-    >>> cut(tree, np.ones(6), 2).tolist()
-    [1, 1, 1, 0, 0, 0]
+    Bottom-up cutting is that of S. Kundu and J. Misra, "A linear tree partitioning algorithm", SIAM
+    Journal on Computing 6 (1), 1977, who cut the heaviest children off one by one.
     """
     low, high = 0.0, float(mass.sum())
     best = _cut(tree, mass, np.inf)  # one class, whatever the rounding of sums
@@ -88,13 +63,7 @@ def _cut(tree: Tree, mass: Float64, limit: float) -> Int64:
 
 
 def _filled(weight: Float64, limit: float) -> Int64:
-    """Return the group (n,) of each of a sequence of weights: groups are filled up to the limit.
-
-    Examples
-    --------
-    >>> _filled(np.array([2.0, 1.0, 3.0, 5.0, 1.0]), 3.0).tolist()
-    [0, 0, 1, 2, 3]
-    """
+    """Return the group (n,) of each of a sequence of weights: groups are filled up to the limit."""
     groups, group, filled = [], 0, 0.0
     for one in weight.tolist():
         if filled > 0 and filled + one > limit:

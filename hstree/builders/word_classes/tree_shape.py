@@ -101,12 +101,6 @@ def graft(top: Shape, below: Sequence[Shape], name: str | None = None) -> Shape:
 
     The nodes are those of `top`, its root named `name`, then those of each shape below, so that
     children are numbered after their parents if they were before. Leaves are concatenated.
-
-    Examples
-    --------
-    >>> grafted = graft(wide(2), [wide(1), wide(3)])
-    >>> grafted.fan_out.tolist(), grafted.child.tolist()
-    ([2, 3], [-1, 1, -2, -3, -4])
     """
     first_node = len(top.fan_out) + offsets(np.array([len(s.fan_out) for s in below]))
     first_leaf = offsets(np.array([len(shape.leaves) for shape in below]))

@@ -29,20 +29,10 @@ def built_in() -> Taxonomy:
 
 
 def open_taxonomy(source: str = "builtin") -> Taxonomy:
-    """Read a WordNet; each source of the same WordNet gives the same taxonomy.
+    """Read a WordNet: "builtin", NLTK's corpus ("nltk"), or a table's file.
 
-    Parameters
-    ----------
-    source : str
-        ``"builtin"``, the WordNet 3.0 that is part of hstree; ``"nltk"``, NLTK's corpus
-        ``wordnet`` in NLTK's data path; or a table that ``scripts/make_wordnet_table.py`` made.
-
-    Raises
-    ------
-    InputError
-        When the source is missing.
-    FileFormatError
-        When it is not a table.
+    Each source of the same WordNet gives the same taxonomy. Raises InputError when the source is
+    missing, FileFormatError when it is not a table.
     """
     if source == "builtin":
         return built_in()
@@ -81,7 +71,11 @@ def nltk_table() -> str:
     try:
         wordnet.ensure_loaded()
         sense_number, tag_count = _senses(wordnet)
-        exceptions = {pos: _exceptions(wordnet, name) for pos, name in _EXCEPTIONS.items()}
+        exceptions = dict[str, dict[str, list[str]]]()
+        for pos, name in _EXCEPTIONS.items():
+            with wordnet.open(name) as file:
+                lines = (line.split() for line in file if line.strip())
+                exceptions[pos] = {form: lemmas for form, *lemmas in lines}
         synsets = [(pos, synset) for pos in POS for synset in wordnet.all_synsets(pos)]
     except (LookupError, OSError) as error:
         raise InputError(
@@ -118,11 +112,6 @@ def _senses(wordnet: Any) -> tuple[dict[tuple[str, str, int], int], dict[str, in
             numbers[_KIND_OF_KEY[rest[0]], lemma, int(offset)] = int(number)
             counts[key] = int(tagged)
     return numbers, counts
-
-
-def _exceptions(wordnet: Any, name: str) -> dict[str, list[str]]:
-    with wordnet.open(name) as file:
-        return {form: lemmas for form, *lemmas in (line.split() for line in file if line.strip())}
 
 
 def _parents(synset: Any) -> list[tuple[str, Any]]:

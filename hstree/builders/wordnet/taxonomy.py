@@ -131,11 +131,6 @@ class Taxonomy:
         """Hash of the table's text."""
         return hashlib.sha256(self._text.encode()).hexdigest()
 
-    def parents(self, synset: int) -> list[int]:
-        """Return the parents of a synset."""
-        first, end = self.parent_start[synset : synset + 2]
-        return list(map(int, self.parent[first:end]))
-
     def _read_synsets(self, lines: list[str]) -> None:
         names, pos, n_parents, parents = [], [], [], []
         senses_of: dict[str, dict[str, list[tuple[int, int, int]]]] = {p: {} for p in POS}

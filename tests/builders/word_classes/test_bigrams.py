@@ -13,10 +13,8 @@ from hstree.builders.word_classes import bigrams
 from hstree.builders.word_classes.bigrams import (
     bigram_counts,
     bigram_perplexity,
-    class_sums,
     exchange,
     merge_by_information,
-    x_log_x,
 )
 from hstree.data.vocabulary import EOS, Vocabulary
 from tests.builders.word_classes.brute import (
@@ -66,16 +64,6 @@ def test_perplexity_is_that_of_the_definition(seed, n_words, n_pairs, n_classes)
     class_of = np.random.default_rng(seed).integers(n_classes, size=n_words)
     found = bigram_perplexity(matrix(pairs, n_words), class_of)
     assert found == pytest.approx(perplexity(pairs, class_of.tolist()), rel=1e-12)
-
-
-def test_class_sums_add_the_columns_of_a_class():
-    dense = np.arange(12).reshape(3, 4)
-    sums = class_sums(csc_array(dense), np.array([1, 0, 1, 2]), 3)
-    assert sums.toarray().tolist() == [[1, 2, 3], [5, 10, 7], [9, 18, 11]]
-
-
-def test_x_log_x_of_zero_is_zero():
-    assert x_log_x(np.array([0, 1, 3])).tolist() == [0, 0, pytest.approx(3 * np.log(3))]
 
 
 @settings(max_examples=60)

@@ -71,14 +71,6 @@ def test_bins_are_those_of_rnnlm(mass, n_bins):
     assert np.abs(np.subtract(found, expected)).max() <= 1
 
 
-def test_masses_are_even_where_no_word_is_heavy():
-    mass = np.sqrt(10_000 / np.arange(50, 5000))
-    bins = equal_mass_bins(mass, 20)
-    of_bin = np.bincount(bins, weights=mass)
-    assert len(of_bin) == 20
-    assert of_bin == pytest.approx(np.full(20, mass.sum() / 20), rel=0.1)
-
-
 def test_without_mass_the_bins_are_of_even_size():
     assert equal_mass_bins(np.zeros(6), 3).tolist() == [0, 0, 0, 1, 1, 2]
     assert equal_mass_bins(np.array([5]), 1).tolist() == [0]

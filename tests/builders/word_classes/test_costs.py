@@ -9,7 +9,6 @@ from hstree.builders.classes import classes
 from hstree.builders.shared.join import join_under_root
 from hstree.builders.word_classes import costs
 from hstree.builders.word_classes.costs import class_cost, longest_list
-from hstree.errors import OptionError
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.statistics import tree_statistics
@@ -112,8 +111,3 @@ def test_of_lists_of_one_length_the_cheapest_is_taken():
 
 def test_one_word_is_a_class_by_itself():
     assert longest_list(np.array([7]), 1e9) == (0, 1)
-
-
-def test_too_few_scores_are_refused():
-    with pytest.raises(OptionError, match=r"scores is 2; classes of these 3,000 words cost"):
-        longest_list(ZIPF, 2)

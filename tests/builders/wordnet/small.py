@@ -50,6 +50,12 @@ def taxonomy_of(synsets, exceptions=EXCEPTIONS):
     return Taxonomy(text_of(synsets, exceptions))
 
 
+def parents(taxonomy, number):
+    """Return the parents of a synset."""
+    start, stop = taxonomy.parent_start[number : number + 2]
+    return taxonomy.parent[start:stop].tolist()
+
+
 def write_table(path, synsets=SYNSETS):
     """Write a table as the script does, and return its name as an option takes it."""
     Path(path).write_bytes(lzma.compress(text_of(synsets).encode()))
