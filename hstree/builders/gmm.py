@@ -142,7 +142,7 @@ def gmm(
             both = np.abs(odds) <= np.log(0.5 + epsilon) - np.log(0.5 - epsilon)
             # (2, S) whether all words of a node go to the first child, and to the second
             full = np.logical_and.reduceat([~second | both, second | both], start[:-1], axis=1)
-            both &= ~full.any(axis=0)[nodes.node]
+            both &= ~(full[0] | full[1])[nodes.node]
         return np.where(both, ~branch, branch)
 
     seeds = np.random.SeedSequence(random_state).spawn(trees)
