@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,16 @@ class Corpus:
     vocabulary : Vocabulary
     lines : (int, int)
         First line of the text, and the line after the last.
-
-    Raises
-    ------
-    InputError
-        When the text does not have these lines.
+    n_lines, n_tokens : int
+        One ``<eos>`` per line is among the tokens.
+    name : str
+        Name of the text, without a folder.
+    sha256 : str
+        Hash of the whole uncompressed text, not only of these lines.
+    versions : dict
+        Versions of the packages that the text was taken from; empty for a file.
+    source : dict
+        Name, hash and lines of the text, as recorded in tree files.
 
     Examples
     --------
@@ -65,13 +71,19 @@ class Corpus:
         *,
         only: Vocabulary | None = None,
     ) -> None:
-        n_lines = len(text.line_start) - 1
-        start, stop = (0, n_lines) if lines is None else lines
-        _check_lines(text.name, n_lines, start, stop)
-        self.vocabulary, self.lines = vocabulary, (start, stop)
-        self._text, self._only = text, only
+        start, stop = (0, len(text.line_start) - 1) if lines is None else lines
         first, last = text.line_start[[start, stop]]
-        self._types = text.ids[first:last]
+        self.vocabulary, self.lines = vocabulary, (start, stop)
+        self.name, self.sha256, self.versions = text.name, text.sha256, text.versions
+        self.source: dict[str, Any] = {
+            "kind": "corpus",
+            "name": text.name,
+            "sha256": text.sha256,
+            "lines": [start, stop],
+            **({"lower": True} if text.lower else {}),
+        }
+        self._text, self._only, self._types = text, only, text.ids[first:last]
+        self.n_lines, self.n_tokens = stop - start, len(self._types)
 
     @classmethod
     def read(
@@ -126,33 +138,11 @@ class Corpus:
         return cls(encoded, vocabulary)
 
     def __len__(self) -> int:
-        return len(self._types)
+        return self.n_tokens
 
     def __repr__(self) -> str:
         lines = "lines {} to {}".format(*self.lines)
         return f"Corpus({self.name}, {lines}, {len(self)} tokens, {len(self.vocabulary)} words)"
-
-    @property
-    def name(self) -> str:
-        """Name of the text, without a folder."""
-        return self._text.name
-
-    @property
-    def sha256(self) -> str:
-        """Hash of the whole uncompressed text, not only of these lines."""
-        return self._text.sha256
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions of the packages that the text was taken from; empty for a file."""
-        return dict(self._text.versions)
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """Name, hash and lines of the text, as recorded in tree files."""
-        source: dict[str, Any] = {"kind": "corpus", "name": self.name, "sha256": self.sha256}
-        source["lines"] = list(self.lines)
-        return {**source, "lower": True} if self._text.lower else source
 
     @property
     def record(self) -> dict[str, Any]:
@@ -163,16 +153,6 @@ class Corpus:
         if is_same_text or texts([source, words.source]) == texts(source):
             return source
         return {**source, "vocabulary": words.source}
-
-    @property
-    def n_lines(self) -> int:
-        """Number of lines."""
-        return self.lines[1] - self.lines[0]
-
-    @property
-    def n_tokens(self) -> int:
-        """Number of tokens, one ``<eos>`` per line included."""
-        return len(self)
 
     @cached_property
     def n_oov(self) -> int:
@@ -216,7 +196,9 @@ class Corpus:
 
     def select_lines(self, start: int, stop: int) -> Corpus:
         """Return lines `start` (from 0) to `stop` - 1; raises InputError where there are none."""
-        _check_lines(self.name, self.n_lines, start, stop)
+        if not 0 <= start < stop <= self.n_lines:
+            has = f"{self.name} has {plural(self.n_lines, 'line')}"
+            raise InputError(f"{has}, and none from {start} to {stop}")
         lines = (self.lines[0] + start, self.lines[0] + stop)
         return Corpus(self._text, self.vocabulary, lines, only=self._only)
 
@@ -226,20 +208,15 @@ class Corpus:
         The last tenth of the lines (rounded down) is the test split, the tenth before it the
         validation split. Raises InputError when there are fewer than ten lines.
         """
-        rest, test = self.last_tenth()
-        n_train = rest.n_lines - test.n_lines
-        return self.select_lines(0, n_train), self.select_lines(n_train, rest.n_lines), test
-
-    def last_tenth(self) -> tuple[Corpus, Corpus]:
-        """Return all lines but the last tenth (rounded down), and that tenth; raises InputError."""
         n_last = self.n_lines // 10
         if n_last == 0:
             raise InputError(
                 f"{self.name} has {plural(self.n_lines, 'line')}; a tenth of them is held out, "
                 "which takes ten or more: give a longer text, or files for validation and test"
             )
-        n_rest = self.n_lines - n_last
-        return self.select_lines(0, n_rest), self.select_lines(n_rest, self.n_lines)
+        ends = [0, self.n_lines - 2 * n_last, self.n_lines - n_last, self.n_lines]
+        train, valid, test = (self.select_lines(a, b) for a, b in pairwise(ends))
+        return train, valid, test
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:
         """Return the same lines as ids of another vocabulary. O(types)."""
@@ -254,9 +231,14 @@ class Corpus:
     ) -> Vocabulary:
         """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`."""
         present = np.flatnonzero(self._type_counts)
-        words, counts = [self._text.types[n] for n in present.tolist()], self._type_counts[present]
-        choice: dict[str, Any] = {"min_count": min_count, "max_size": max_size, "unk": unk}
-        return Vocabulary.from_counts(words, counts, **choice, source=self.source)
+        return Vocabulary.from_counts(
+            [self._text.types[n] for n in present.tolist()],
+            self._type_counts[present],
+            min_count=min_count,
+            max_size=max_size,
+            unk=unk,
+            source=self.source,
+        )
 
     @cached_property
     def _id_of_type(self) -> Int32:
@@ -275,8 +257,3 @@ class Corpus:
         for start in range(0, len(self), _BLOCK_TOKENS):
             counts += np.bincount(self._types[start : start + _BLOCK_TOKENS], minlength=len(counts))
         return counts
-
-
-def _check_lines(name: str, n_lines: int, start: int, stop: int) -> None:
-    if not 0 <= start < stop <= n_lines:
-        raise InputError(f"{name} has {plural(n_lines, 'line')}, and none from {start} to {stop}")

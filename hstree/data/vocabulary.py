@@ -51,6 +51,8 @@ class Vocabulary:
     words : tuple of str
     counts : int64 array (V,), read-only
     source : dict
+    unk, eos : str or None
+        ``"<unk>"`` and ``"<eos>"`` if these are among the words, else None.
 
     Raises
     ------
@@ -70,10 +72,13 @@ class Vocabulary:
         self.words: tuple[str, ...] = tuple(words)
         if not self.words:
             raise InputError("a vocabulary without a word; it needs at least one")
+        self._index = {word: i for i, word in enumerate(self.words)}
         if len(self._index) < len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
             raise InputError(f"a vocabulary with the word {twice!r} twice; drop one")
         self.counts: Int64 = checked_counts(counts, self.words)
+        self.unk = UNK if UNK in self._index else None
+        self.eos = EOS if EOS in self._index else None
         self.source: dict[str, object] = (
             {"kind": "vocabulary", "sha256": self.sha256} if source is None else dict(source)
         )
@@ -127,30 +132,26 @@ class Vocabulary:
         """
         if min_count < 1:
             raise OptionError.about("min_count", f"is {min_count}; it must be 1 or more")
-        count = checked_counts(counts, words)
-        special = {word: i for i, word in enumerate(words) if word in (EOS, UNK)}
-        n_eos = int(count[special[EOS]]) if EOS in special else 0
-        is_kept = count >= min_count
-        is_kept[list(special.values())] = False
-        kept = np.flatnonzero(is_kept)  # words that are frequent enough, specials aside
+        every = cls(words, counts, source={})
+        count_of = dict(zip(every.words, every.counts.tolist(), strict=True))
+        n_tokens, n_eos = sum(count_of.values()), count_of.pop(EOS, 0)
+        count_of.pop(UNK, None)
+        # Negative counts with their words, so that the most frequent one comes first.
+        chosen = sorted((-count, word) for word, count in count_of.items() if count >= min_count)
         if unk is None:
-            is_all_kept = n_eos + count[kept].sum() == count.sum()
-            unk = not is_all_kept or (max_size is not None and len(kept) + 1 > max_size)
+            is_all = n_eos - sum(count for count, _ in chosen) == n_tokens
+            unk = not is_all or (max_size is not None and len(chosen) + 1 > max_size)
         if max_size is not None:
             room = max_size - 1 - unk
             if room < 0:
                 needed = f"no room for {EOS} and {UNK}" if unk else f"no room for {EOS}"
                 raise OptionError.about("max_size", f"is {max_size}, which leaves {needed}")
-            # The most frequent `room` of them.
-            kept = kept[_largest_first([words[i] for i in kept.tolist()], count[kept])[:room]]
-        chosen = [*(words[i] for i in kept.tolist()), EOS]
-        chosen_count = [*count[kept].tolist(), n_eos]
+            del chosen[room:]
+        chosen.append((-n_eos, EOS))
         if unk:
-            chosen.append(UNK)
-            chosen_count.append(int(count.sum()) - sum(chosen_count))
-        order = _largest_first(chosen, np.array(chosen_count))
-        ordered = [chosen[i] for i in order.tolist()]
-        return cls(ordered, np.array(chosen_count)[order], source=source)
+            chosen.append((-n_tokens - sum(count for count, _ in chosen), UNK))
+        chosen.sort()
+        return cls([word for _, word in chosen], [-count for count, _ in chosen], source=source)
 
     @classmethod
     def from_dict(cls, counts: Mapping[str, int]) -> Vocabulary:
@@ -242,31 +243,11 @@ class Vocabulary:
         """Return the ids of words as an int32 array, -1 for words outside the vocabulary."""
         return np.fromiter(map(self._index.get, words, repeat(-1)), np.int32)
 
-    @property
-    def unk(self) -> str | None:
-        """``"<unk>"`` if that word is in the vocabulary, else None."""
-        return UNK if UNK in self else None
-
-    @property
-    def eos(self) -> str | None:
-        """``"<eos>"`` if that word is in the vocabulary, else None."""
-        return EOS if EOS in self else None
-
     @cached_property
     def sha256(self) -> str:
         """Hash of the sorted words; independent of their order and counts."""
         text = "".join(f"{word}\n" for word in sorted(self.words))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-    @cached_property
-    def _index(self) -> dict[str, int]:
-        return {word: i for i, word in enumerate(self.words)}
-
-
-def _largest_first(words: Sequence[str], counts: Int64) -> Int64:
-    """Return the indices by descending count, ties by word."""
-    by_word = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
-    return np.asarray(by_word[np.argsort(-counts[by_word], kind="stable")])
 
 
 def checked_counts(counts: ArrayLike, words: Sequence[str]) -> Int64:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.data.corpus import Corpus
+from hstree.data.splits import Splits
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import InputError, OptionError
 from tests import needs
@@ -109,11 +110,8 @@ def test_ids_take_arrays_of_any_shape_and_are_new(tmp_path):
 def test_splits_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid, test):
     corpus = corpus_of(tmp_path, [f"w{i}" for i in range(n_lines)])
     assert [split.lines for split in corpus.splits()] == [(0, train), (train, valid), (valid, test)]
-    assert [split.lines for split in corpus.last_tenth()] == [(0, valid), (valid, test)]
-    within = corpus.select_lines(5, n_lines)
-    if within.n_lines >= 10:
-        assert within.last_tenth()[1].lines[1] == n_lines
-        assert within.last_tenth()[0].lines[0] == 5
+    held_out = Splits.of(corpus, test=corpus)
+    assert [split.lines for split in held_out] == [(0, valid), (valid, test), (0, n_lines)]
 
 
 def test_fewer_than_ten_lines_have_no_tenth(tmp_path):
