@@ -19,8 +19,9 @@ import json
 import os
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,7 +29,7 @@ import numpy as np
 
 from hstree._compiled import backend
 from hstree._files import CACHE_VARIABLE, cache_folder, is_writable, replacing, strict_text
-from hstree._typing import Array, Int32, Int64
+from hstree._typing import Int32, Int64
 from hstree.data.sources import BLOCK_BYTES, Source
 from hstree.data.vocabulary import EOS
 from hstree.errors import FileFormatError, InputError
@@ -37,6 +38,7 @@ _FORMAT = 2
 _ID = np.dtype("<i4")
 _START = np.dtype("<i8")
 _EOS_TYPE = 0
+_ENDINGS = (".ids.npy", ".line_start.npy", ".json")
 #: Bytes of a text behind which compiled code, which takes a second to load, numbers its words.
 LARGE = 1 << 24
 # NUL marks line ends among the words of a block; no text contains it (`strict_text`).
@@ -120,51 +122,50 @@ class _WordNumbers:
 class _Encoder:
     """Encodes a text block by block."""
 
-    def __init__(self, name: str, lower: bool) -> None:
-        self._name, self._lower = name, lower
+    def __init__(self, source: Source, lower: bool) -> None:
+        self._source, self._lower = source, lower
         self._numbers: Any = _WordNumbers()
-        self._line, self._offset, self._rest, self._ends_a_line = 1, 0, b"", True
-        self.sha256, self.n_tokens = hashlib.sha256(), 0
-        self.n_lines = 0
+        self._n_lines_read = self._n_bytes = 0
+        self.sha256, self.n_tokens, self.n_lines = hashlib.sha256(), 0, 0
 
-    def encode(self, block: bytes) -> tuple[Int32, Int64]:
-        """Return the ids of the whole words so far, and the offsets behind their lines' ends.
-
-        The rest waits for the next block.
-        """
-        self.sha256.update(block)
-        data = self._rest + block
-        end = 1 + max(data.rfind(white) for white in (b"\n", b" ", b"\t"))
-        if end == 0 and len(data) > BLOCK_BYTES:
-            strict_text(data, self._name, line=self._line, offset=self._offset)
-            raise InputError(
-                f"{self._name}: line {self._line} has a word of more than {BLOCK_BYTES} bytes; "
-                "give text with white space between the words"
-            )
-        self._rest = data[end:]
-        return self._ids(data[:end])
-
-    def finish(self) -> tuple[Int32, Int64]:
-        """Return the same of the remaining words, and end the last line."""
-        if self._offset == 0 and not self._rest:
-            raise InputError(f"{self._name} is empty; give a text with at least one word")
-        rest, self._rest = self._rest, b""
-        unended = bool(rest) or not self._ends_a_line
-        return self._ids(rest + b"\n" if unended else rest)
+    def pieces(self) -> Iterator[tuple[Int32, Int64]]:
+        """Yield the ids of whole words, and the offsets behind the ends of their lines."""
+        rest, is_ended = b"", True
+        for block in self._source.blocks():
+            self.sha256.update(block)
+            data = rest + block
+            end = 1 + max(data.rfind(white) for white in (b"\n", b" ", b"\t"))
+            whole, rest = data[:end], data[end:]  # the rest waits for the next block
+            if not whole and len(rest) > BLOCK_BYTES:
+                self._text(rest)
+                raise InputError(
+                    f"{self._source.name}: line {self._n_lines_read + 1} has a word of more than "
+                    f"{BLOCK_BYTES} bytes; give text with white space between the words"
+                )
+            is_ended = whole.endswith(b"\n") if whole else is_ended
+            yield self._ids(whole)
+        if not self._n_bytes and not rest:
+            raise InputError(f"{self._source.name} is empty; give a text with at least one word")
+        yield self._ids(rest + b"\n" if rest or not is_ended else b"")
 
     def types(self) -> list[str]:
         """Return all types so far, by number."""
-        found: list[str] = self._numbers.types()
-        return found
+        types: list[str] = self._numbers.types()
+        return types
+
+    def _text(self, data: bytes) -> str:
+        """Decode a piece; InputError with the place of what is no text."""
+        return strict_text(
+            data, self._source.name, line=self._n_lines_read + 1, offset=self._n_bytes
+        )
 
     def _ids(self, data: bytes) -> tuple[Int32, Int64]:
-        text = strict_text(data, self._name, line=self._line, offset=self._offset)
-        self._line += data.count(b"\n")
-        self._offset += len(data)
-        self._ends_a_line = data.endswith(b"\n") if data else self._ends_a_line
+        text = self._text(data)
+        self._n_lines_read += data.count(b"\n")
+        self._n_bytes += len(data)
         if self._lower:
             data = text.lower().encode()
-        is_large = self._offset > LARGE and isinstance(self._numbers, _WordNumbers)
+        is_large = self._n_bytes > LARGE and isinstance(self._numbers, _WordNumbers)
         if is_large and (module := backend("data")) is not None:
             self._numbers = module.WordNumbers(word.encode() for word in self.types())
         ids, ends = self._numbers.ids(data)
@@ -174,15 +175,10 @@ class _Encoder:
         return ids, ends
 
 
-def _files(entry: Path) -> tuple[Path, Path, Path]:
-    """Return the paths of an entry's ids, line starts and description."""
-    return Path(f"{entry}.ids.npy"), Path(f"{entry}.line_start.npy"), Path(f"{entry}.json")
-
-
 def _write(entry: Path, source: Source, lower: bool) -> None:
     """Encode `source` in one pass; the files are put in place when all are complete."""
-    encoder = _Encoder(source.name, lower)
-    ids_path, start_path, about_path = _files(entry)
+    encoder = _Encoder(source, lower)
+    ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
     try:
         # Renamed in reverse order: the description appears after the arrays.
         with (
@@ -193,13 +189,10 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
             _write_header(ids_file, _ID, 0)
             _write_header(start_file, _START, 0)
             start_file.write(np.zeros(1, _START).data)
-            pieces = chain(map(encoder.encode, source.blocks()), map(_Encoder.finish, [encoder]))
-            for ids, ends in pieces:
+            for ids, ends in encoder.pieces():
                 ids_file.write(ids.astype(_ID, copy=False).data)
                 start_file.write(ends.astype(_START, copy=False).data)
-            ids_file.seek(0)
             _write_header(ids_file, _ID, encoder.n_tokens)
-            start_file.seek(0)
             _write_header(start_file, _START, encoder.n_lines + 1)
             about = {
                 "format": _FORMAT,
@@ -218,30 +211,26 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
 
 
 def _write_header(file: BinaryIO, dtype: np.dtype[Any], length: int) -> None:
-    """Write the header of an array; NumPy pads it to a size that does not depend on the length."""
+    """Write an array's header at the beginning; its size does not depend on the length."""
     header = {"descr": dtype.str, "fortran_order": False, "shape": (length,)}
+    file.seek(0)
     np.lib.format.write_array_header_1_0(file, header)
 
 
 def _opened(entry: Path, source: Source, lower: bool) -> EncodedText | None:
     """Open an encoded text; None where there is none, or its files do not fit each other."""
-    ids_path, start_path, about_path = _files(entry)
+    ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
     try:
         about = json.loads(about_path.read_bytes())
         ids = np.asarray(np.load(ids_path, mmap_mode="r"))
         line_start = np.asarray(np.load(start_path, mmap_mode="r"))
-        if about["format"] != _FORMAT or not _fit(ids, line_start, about["tokens"]):
-            return None
+        # Ends of some lines, the last one among them; each maps up to 2 MiB of the files.
+        ends = line_start[:0:-1][:: max(1, len(line_start) // 32)]
+        fit = (about["format"], ids.dtype, line_start.dtype) == (_FORMAT, _ID, _START)
+        fit = fit and ids.shape == (about["tokens"],) and ends[0] == len(ids)
+        fit = fit and line_start[0] == 0 and bool((ids[ends - 1] == _EOS_TYPE).all())
         sha256, types, versions = about["sha256"], about["types"], about["versions"]
     except Exception:  # damaged files raise many kinds; the text is encoded again
         return None
-    return EncodedText(source.name, sha256, lower, types, ids, line_start, versions)
-
-
-def _fit(ids: Array, line_start: Array, n_tokens: int) -> bool:
-    """Return whether two arrays are those of one text, from a sample of its lines."""
-    if (ids.dtype, ids.shape, line_start.dtype) != (_ID, (n_tokens,), _START):
-        return False
-    # Ends of some lines, the last one among them; each maps up to 2 MiB of the files.
-    ends = line_start[:0:-1][:: max(1, len(line_start) // 32)]
-    return line_start[0] == 0 and ends[0] == n_tokens and bool((ids[ends - 1] == _EOS_TYPE).all())
+    text = EncodedText(source.name, sha256, lower, types, ids, line_start, versions)
+    return text if fit else None

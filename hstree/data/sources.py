@@ -14,9 +14,9 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -29,6 +29,8 @@ from hstree.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 _BLOCK_LINES = 4096
+_WHITES = " \t\n\r\v\f"
+_WHITE = re.compile(f"[{_WHITES}]+")
 _KINDS = (
     "a text file (.txt, .txt.gz), a folder of them, - (standard input), nltk:NAME or builtin:python"
 )
@@ -108,7 +110,10 @@ class TextFile:
     def key(self) -> str:
         """Return the sha256 of the (unpacked) text."""
         if not self._key:
-            self._key = _sha256(self._read())
+            digest = hashlib.sha256()
+            for block in self._read():
+                digest.update(block)
+            self._key = digest.hexdigest()
         return self._key
 
     def blocks(self) -> Iterator[bytes]:
@@ -159,7 +164,15 @@ class TextFile:
 class StandardInput(TextFile):
     """Standard input, kept in a temporary file, since a text is read twice."""
 
+    _read_before: BinaryIO | None = None
+
     def __init__(self, text: bool = False) -> None:
+        if StandardInput._read_before is sys.stdin.buffer:
+            raise InputError(
+                "standard input holds one text, and - names it a second time; "
+                "give the other text as a file"
+            )
+        StandardInput._read_before = sys.stdin.buffer
         self.name, self.versions = "standard input", {}
         self._key, self._is_text = "", text
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
@@ -209,15 +222,22 @@ class NltkCorpus:
         """Return a hash of the corpus's files, its reader and the version of NLTK."""
         with self._reading():
             about = [self.name, self.versions, type(self._reader).__name__, *self._reader.fileids()]
-            lines = (f"{line}\n".encode() for line in about)
-            return _sha256(chain(lines, map(_file_hash, self._reader.abspaths())))
+            digest = hashlib.sha256("".join(f"{line}\n" for line in about).encode())
+            for path in self._reader.abspaths():
+                with path.open() as file:  # it may be inside a zip archive
+                    digest.update(hashlib.sha256(file.read()).digest())
+            return digest.hexdigest()
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the sentences, one per line."""
         with self._reading(), progress.task(f"reading {self.name}", unit="sentences") as task:
-            for block, n_lines in _blocks(map(_line, self._reader.sents())):
-                yield block
-                task.advance(n_lines)
+            lines = (
+                " ".join(_WHITE.sub("_", word.strip(_WHITES)) for word in sentence)
+                for sentence in self._reader.sents()
+            )
+            while block := list(islice(lines, _BLOCK_LINES)):
+                yield "".join(f"{line}\n" for line in block).encode()
+                task.advance(len(block))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -235,27 +255,3 @@ class NltkCorpus:
                     f"{resource}`, or set NLTK_DATA to the folder that holds it"
                 ) from error
             raise InputError(f"{self.name} cannot be read: {named_error(error)}") from error
-
-
-def _sha256(blocks: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for block in blocks:
-        digest.update(block)
-    return digest.hexdigest()
-
-
-def _file_hash(path: Any) -> bytes:
-    """Hash one file of an NLTK corpus, which may be inside a zip archive."""
-    with path.open() as file:
-        return hashlib.sha256(file.read()).digest()
-
-
-def _line(words: Iterable[str]) -> str:
-    return " ".join(re.sub(r"[ \t\n\r\v\f]+", "_", word.strip(" \t\n\r\v\f")) for word in words)
-
-
-def _blocks(lines: Iterable[str]) -> Iterator[tuple[bytes, int]]:
-    """Yield lines joined to blocks of bytes, and the number of lines in each."""
-    rest = iter(lines)
-    while block := list(islice(rest, _BLOCK_LINES)):
-        yield "".join(f"{line}\n" for line in block).encode(), len(block)

@@ -15,6 +15,7 @@ import numpy as np
 from hstree._ragged import offsets
 from hstree._typing import Bool, Float64, Int32, Int64
 from hstree.data.corpus import Corpus
+from hstree.data.vocabulary import EOS, UNK
 from hstree.errors import InputError
 
 #: Contexts (B, n) and targets (B,), both label ids, and whether each target is OOV.
@@ -54,8 +55,8 @@ class Windows:
                 "the labels, which hold no <unk>; build the tree over a vocabulary with <unk>"
             )
         self.corpus, self.context = corpus, context
-        self._eos = vocabulary.index(vocabulary.eos)
-        self._unk = vocabulary.index(vocabulary.unk) if vocabulary.unk is not None else -1
+        self._eos, self._unk = map(int, vocabulary.ids([EOS, UNK]))
+        self._starts = np.arange(0, len(corpus), BLOCK)
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -78,7 +79,7 @@ class Windows:
         oov : bool array (B,)
             Whether the target is outside the vocabulary.
         """
-        for start in self._block_starts(rng):
+        for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
             first, stop = start - self.context, min(start + BLOCK, len(self))
             ids, oov = self._read(max(first, 0), stop)
             if first < 0:
@@ -99,10 +100,6 @@ class Windows:
     def training_counts(self) -> Float64:
         """Return the expected frequency of each label as a target of `training_batches`, (V,)."""
         return self.corpus.counts.astype(np.float64)
-
-    def _block_starts(self, rng: np.random.Generator | None) -> Iterator[int]:
-        starts = np.arange(0, len(self), BLOCK)
-        return map(int, starts if rng is None else rng.permutation(starts))
 
     def _read(self, start: int, stop: int) -> tuple[Int32, Bool]:
         """Return the label ids of some tokens, and whether each is OOV."""
@@ -137,32 +134,29 @@ class SymmetricWindows(Windows):
 
         Contexts (B, 2 n) are label ids from left to right; -1 beyond the ends of the line.
         """
-        for start in self._block_starts(rng):
+        for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
             stop = min(start + BLOCK, len(self))
             # Windows reach beyond the ends of a block.
             first, last = max(0, start - self.context), min(stop + self.context, len(self))
-            tokens = _LineTokens(*self._read_lines(first, last), self.context)
             order = np.arange(start - first, stop - first)
             if rng is not None:
                 order = rng.permutation(order)
-            for a in range(0, len(order), size):
-                yield tokens.windows(order[a : a + size], self.context)
+            reach = np.full(len(order), self.context)
+            yield from self._around(*self._read_lines(first, last), order, reach, size)
 
     def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield the batches of one training epoch: sub-sampled tokens, random window sizes.
 
         Windows do not cross the ends of a block of 2**22 tokens.
         """
-        for start in self._block_starts(rng):
+        for start in map(int, rng.permutation(self._starts)):
             ids, oov, line = self._read_lines(start, min(start + BLOCK, len(self)))
             kept = rng.random(len(ids)) < self.kept[ids]
             if not kept.any():
                 continue
-            tokens = _LineTokens(ids[kept], oov[kept], line[kept], self.context)
-            order = rng.permutation(len(tokens.ids))
+            order = rng.permutation(np.count_nonzero(kept))
             reach = rng.integers(1, self.context + 1, len(order))
-            for a in range(0, len(order), size):
-                yield tokens.windows(order[a : a + size], reach[a : a + size])
+            yield from self._around(ids[kept], oov[kept], line[kept], order, reach, size)
 
     def line_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield sub-sampled lines of about `size` tokens in all, those of a text in random order.
@@ -207,32 +201,29 @@ class SymmetricWindows(Windows):
         inside = starts[np.searchsorted(starts, first, "right") : np.searchsorted(starts, last)]
         return ids, oov, np.cumsum(np.bincount(inside - first, minlength=len(ids)))
 
+    def _around(
+        self, ids: Int32, oov: Bool, line: Int64, order: Int64, reach: Int64, size: int
+    ) -> Iterator[Batch]:
+        """Yield contexts, targets and OOV flags of tokens, some of them at a time.
 
-class _LineTokens:
-    """Consecutive tokens, and the windows around them within their lines."""
-
-    def __init__(self, ids: Int32, oov: Bool, line: Int64, context: int) -> None:
-        self.ids, self.oov = ids, oov
+        `order` are the positions of the targets, and `reach` how far each one's window goes.
+        """
+        n = self.context
         # (T, 2 n + 1) the tokens around each token, itself in the middle
-        self._around = np.lib.stride_tricks.sliding_window_view(
-            np.pad(ids, context, constant_values=-1), 2 * context + 1
-        )
-        self._steps = np.r_[-context:0, 1 : context + 1]
+        padded = np.pad(ids, n, constant_values=-1)
+        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * n + 1)
         # (T,) number of tokens of the same line to the left and right of each token
-        position = np.arange(len(ids))
         first = np.flatnonzero(np.diff(line, prepend=-1))
         length = np.diff(first, append=len(ids))
-        self._left = position - np.repeat(first, length)
-        self._right = np.repeat(first + length, length) - 1 - position
-
-    def windows(self, positions: Int64, reach: Int64 | int) -> Batch:
-        """Return contexts of at most `reach` tokens a side, targets and OOV flags."""
-        left = np.minimum(self._left[positions], reach)[:, None]
-        right = np.minimum(self._right[positions], reach)[:, None]
-        inside = (self._steps >= -left) & (self._steps <= right)  # (B, 2 n)
-        contexts = np.delete(self._around[positions], self._around.shape[1] // 2, axis=1)
-        contexts[~inside] = -1
-        return contexts, self.ids[positions], self.oov[positions]
+        before = np.arange(len(ids)) - np.repeat(first, length)
+        behind = np.repeat(length, length) - 1 - before
+        steps = np.r_[-n:0, 1 : n + 1]
+        for a in range(0, len(order), size):
+            at, far = order[a : a + size], reach[a : a + size]
+            contexts = np.delete(around[at], n, axis=1)
+            left, right = np.minimum(before[at], far), np.minimum(behind[at], far)
+            contexts[(steps < -left[:, None]) | (steps > right[:, None])] = -1
+            yield contexts, ids[at], oov[at]
 
 
 def keep_probability(counts: Int64, sample: float) -> Float64:
