@@ -15,19 +15,12 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 
 from hstree import progress
-from hstree._files import (
-    NPY_MAGIC,
-    PACKED,
-    Unpacked,
-    explained,
-    open_regular,
-    read_array,
-    replacing,
-)
+from hstree._files import PACKED, Unpacked, explained, open_regular, read_array, replacing
 from hstree._typing import Array, Float32
 from hstree.errors import FileFormatError, InputError
 
@@ -39,19 +32,14 @@ BLOCK_ROWS = 4096
 _BLOCK = 1 << 24  # bytes read at a time
 _LONGEST = 1 << 26  # bytes of one word and its vector
 _HEADER = re.compile(rb"([0-9]{1,12})[ \t]+([0-9]{1,8})[ \t]*\r?(?:\n|$)")
+#: What Python's `float` takes, but for underscores between digits.
+_NUMBER = re.compile(
+    rb"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+)
 # Readers split at ASCII white space, the C program's `scanf` at all of it.
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
 _OF_TEXT = "; of running text, `hstree.bootstrap` makes vectors and a tree"
-
-
-def is_npy(name: str) -> bool:
-    """Return whether a file is, or by its name should be, a ``.npy`` file.
-
-    Raises InputError when it cannot be opened.
-    """
-    with explained(f"read the vectors {name}"), open_regular(name) as file:
-        return file.read(len(NPY_MAGIC)) == NPY_MAGIC or name.endswith(".npy")
 
 
 def read_npy(name: str, what: str = "vectors") -> Array:
@@ -123,7 +111,11 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
             wrong = f"{n_words} words with {d} numbers each"
             raise InputError(f"{name}, line 1: {wrong}; not a word2vec file")
         body = head[header.end() :]
-        is_text = _is_text(body.partition(b"\n")[0], d, name)
+        line = body.partition(b"\n")[0]
+        is_utf8 = line == line.decode("utf-8", "ignore").encode()
+        is_text = _count_numbers(line) >= d or (
+            is_utf8 and b"\0" not in line and not name.endswith((".bin", ".bin.gz"))
+        )
         parse, number = (_parse_text, 2) if is_text else (_parse_binary, n_words)
         blocks = parse(name, body, read_block, number, d)
     else:
@@ -143,41 +135,15 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     return words, np.concatenate(rows)
 
 
-def _is_text(line: bytes, d: int, name: str) -> bool:
-    """Return whether the first line after a header is text, not binary."""
-    if _count_numbers(line) >= d:
-        return True
-    if name.endswith((".bin", ".bin.gz")) or b"\0" in line:
-        return False
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _count_numbers(line: bytes) -> int:
     """Count the numbers at the end of a line; the first field is always a word."""
-    count = 0
-    for field in reversed(_fields(line.replace(b"\t", b" "))[1:]):
-        if not _is_number(field):
-            break
-        count += 1
-    return count
+    fields = _fields(line.replace(b"\t", b" "))[1:]
+    return len(list(takewhile(_NUMBER.fullmatch, reversed(fields))))
 
 
 def _fields(line: bytes) -> list[bytes]:
     """Fields of a line of text, which spaces alone separate."""
     return [field for field in line.rstrip(b" \r").split(b" ") if field]
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    # Python allows underscores between digits, and white space around them.
-    return b"_" not in field and field == field.strip()
 
 
 def _parse_text(
@@ -217,7 +183,7 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
     if len(rows) != len(texts) * d:
         wrong = next(i for i, text in enumerate(texts) if len(_numbers(text)) != d)
         fields = _fields(texts[wrong])
-        odd = next((field for field in fields if not _is_number(field)), None)
+        odd = next((field for field in fields if not _NUMBER.fullmatch(field)), None)
         what = f"{len(fields)} numbers after the word, expected {d}; give every word the same"
         if odd is not None:
             shown = odd[:40].decode("utf-8", "backslashreplace")
@@ -230,7 +196,7 @@ def _split_uneven(line: bytes, d: int, where: str) -> tuple[bytes, bytes]:
     """Split a line without exactly d spaces: a word with spaces, or a row of the wrong length."""
     fields = _fields(line)
     n = len(fields) - 1
-    if n < d or (n > d and _is_number(fields[-d - 1])):
+    if n < d or (n > d and _NUMBER.fullmatch(fields[-d - 1])):
         raise InputError(
             f"{where}: {_count_numbers(line)} numbers after the word, expected {d} as in the lines "
             "before; give every word the same"

@@ -15,11 +15,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hstree._files import naming, write_array
+from hstree._files import NPY_MAGIC, explained, naming, open_regular, write_array
 from hstree._text import quoted
 from hstree._typing import Array, Float32, Int64, refuse_masked
 from hstree.data.provenance import texts
-from hstree.data.vector_files import is_npy, read_npy, read_text_or_binary, write_word2vec
+from hstree.data.vector_files import read_npy, read_text_or_binary, write_word2vec
 from hstree.data.vocabulary import checked_counts
 from hstree.data.word_files import read_labels, replacing_with_labels
 from hstree.errors import FileFormatError, InputError, OptionError
@@ -85,7 +85,14 @@ class WordVectors:
     ) -> None:
         self.labels: tuple[str, ...] = tuple(labels)
         self.vectors: Float32 = _checked_vectors(vectors, self.labels)
-        _check_labels(self.labels)
+        for row, label in enumerate(self.labels):
+            if not isinstance(label, str):
+                raise InputError(f"label {row} is {label!r}; labels must be text")
+        if len(set(self.labels)) < len(self.labels):
+            twice = Counter(self.labels).most_common(1)[0][0]
+            first = self.labels.index(twice)
+            rows = f"row {first} and row {self.labels.index(twice, first + 1)}"
+            raise InputError(f"the word {quoted(twice)} names {rows}; drop one of them")
         self.counts = None if counts is None else checked_counts(counts, self.labels)
         self.named_by_index = named_by_index
         self._source = source
@@ -114,14 +121,10 @@ class WordVectors:
         Raises InputError when there are no words, or numbers that are not finite.
         """
         refuse_masked(keyed.vectors, "vectors")
-        labels = [str(key) for key in keyed.index_to_key]
         counts = counts_of(keyed)
-        if (
-            counts is not None
-            and len(counts) >= MADE_UP
-            and (np.diff(counts, append=0) == -1).all()
-        ):
-            counts = None
+        if counts is not None and len(counts) >= MADE_UP:
+            counts = None if (np.diff(counts, append=0) == -1).all() else counts
+        labels = [str(key) for key in keyed.index_to_key]
         return cls(labels, np.array(keyed.vectors, np.float32), counts=counts)
 
     @classmethod
@@ -148,7 +151,9 @@ class WordVectors:
             When `labels` is given for a file that contains its words.
         """
         name = os.fspath(path)
-        if not is_npy(name):
+        with explained(f"read the vectors {name}"), open_regular(name) as file:
+            is_npy = file.read(len(NPY_MAGIC)) == NPY_MAGIC or name.endswith(".npy")
+        if not is_npy:
             if labels is not None:
                 raise OptionError.about("labels", f"is for .npy; {name} holds its words itself")
             words, rows = read_text_or_binary(name)
@@ -260,14 +265,3 @@ def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:
         f"row {row} ({quoted(labels[row])}) holds {what} in column {column}{rest}; "
         "vectors must be finite numbers"
     )
-
-
-def _check_labels(labels: tuple[str, ...]) -> None:
-    for row, label in enumerate(labels):
-        if not isinstance(label, str):
-            raise InputError(f"label {row} is {label!r}; labels must be text")
-    if len(set(labels)) < len(labels):
-        twice = Counter(labels).most_common(1)[0][0]
-        first = labels.index(twice)
-        rows = f"row {first} and row {labels.index(twice, first + 1)}"
-        raise InputError(f"the word {quoted(twice)} names {rows}; drop one of them")

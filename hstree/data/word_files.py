@@ -20,7 +20,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -43,12 +43,10 @@ from hstree.errors import InputError
 MAX_HEADER = 1 << 20
 _MARK = "# hstree\t{"
 _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
-#: A field of a table's line that begins as a number does, which titles of columns do not.
-_NUMBER = re.compile(r"\t\s*[-+.]?[0-9]")
+#: What a field of a table begins with that is a number and no title.
+_NUMBER = re.compile(r"\s*[-+.]?[0-9]")
 _WORD_TITLES = ("word", "words", "term", "token", "label", "item", "name", "type")
 _COUNT_TITLES = ("count", "counts", "frequency", "freq", "n", "occurrences")
-#: Characters of a table that its dialect is told from.
-_SAMPLE = 1 << 13
 _STORABLE = re.compile(r"[^\0\t\n\r\ud800-\udfff]+")
 
 
@@ -71,7 +69,8 @@ def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, 
 def read_counts(path: str | os.PathLike[str]) -> WordList:
     """Read words with counts: a vocabulary, or a table (.csv, .tsv, .parquet) with such columns.
 
-    Raises InputError when the file cannot be read as that; the message names the line.
+    A ``.tsv`` whose first line has no titles is a vocabulary. Raises InputError when the file
+    cannot be read as that; the message names the line.
     """
     name = os.fspath(path)
     if name.lower().endswith(".parquet"):
@@ -87,14 +86,11 @@ def read_counts(path: str | os.PathLike[str]) -> WordList:
     ending = next((e for e in (".csv", ".tsv") if e in Path(name.lower()).suffixes[-2:]), "")
     text = read_text(path, "the vocabulary") if ending else ""
     first, _, rest = text.partition("\n")
-    has_titles = "\t" in first and rest and not first.startswith(_MARK)
-    if not ending or (ending == ".tsv" and (not has_titles or _NUMBER.search(first))):
+    is_record = first.startswith(_MARK)
+    has_titles = "\t" in first and rest and not any(map(_NUMBER.match, first.split("\t")))
+    if not ending or (ending == ".tsv" and (is_record or not has_titles)):
         return read_words(path, "the vocabulary", counted=True)
-    delimiter = "\t"
-    if ending == ".csv":
-        with suppress(csv.Error):
-            delimiter = ","
-            delimiter = csv.Sniffer().sniff(text[:_SAMPLE], ",;\t|").delimiter
+    delimiter = "\t" if ending == ".tsv" else max(",;\t|", key=first.count)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         rows = [(lines.line_num, row) for row in lines if row]
@@ -102,48 +98,45 @@ def read_counts(path: str | os.PathLike[str]) -> WordList:
         raise InputError(f"{name}, line {lines.line_num}: {error}; mend the quotes") from error
     if not rows:
         raise InputError(f"{name}: the file is empty; give lines of a word and its count")
-    has_header = not any(_NUMBER.search(f"\t{field}") for field in rows[0][1])
-    header = rows.pop(0)[1] if has_header else []
-    return _word_columns(name, header, rows)
+    titles = [] if any(map(_NUMBER.match, rows[0][1])) else rows.pop(0)[1]
+    return _word_columns(name, titles, rows)
 
 
-def _word_columns(name: str, header: list[str], rows: list[tuple[int, list[str]]]) -> WordList:
-    """Take the columns of the words and the counts from a table."""
+def _word_columns(name: str, titles: list[str], rows: list[tuple[int, list[str]]]) -> WordList:
+    """Take the columns of words and counts: those titled so, else the only ones that can be it."""
     if not rows:
         raise InputError(f"{name}: no line with a word and its count")
-    width = len(header or rows[0][1])
+    width = len(titles or rows[0][1])
     if odd := next((row for row in rows if len(row[1]) != width), None):
         raise unexpected(name, odd[0], f"{width} columns", ", ".join(odd[1]))
-    word, count = _chosen_columns(name, [title.strip().lower() for title in header], rows, width)
-    for number, row in rows:
-        if not row[word] or not _COUNT.fullmatch(row[count]):
-            raise unexpected(name, number, "a word and a whole number", ", ".join(row))
-    words, counts = [row[word] for _, row in rows], [int(row[count]) for _, row in rows]
-    titles = [f"column {i + 1}" + (f" ({header[i]})" if header else "") for i in (word, count)]
-    note = f"words from {titles[0]}, counts from {titles[1]}"
-    return WordList(name, words, counts_array(name, counts), None, note)
-
-
-def _chosen_columns(
-    name: str, titles: list[str], rows: list[tuple[int, list[str]]], width: int
-) -> tuple[int, int]:
-    """Choose by the titles; else by content, where only one column can be it."""
-    words = [i for i, title in enumerate(titles) if title in _WORD_TITLES][:1]
-    counts = [i for i, title in enumerate(titles) if title in _COUNT_TITLES][:1]
-    if width == 2:  # whole numbers behind the words, unless the columns say otherwise
-        whole = [all(_COUNT.fullmatch(row[i]) for _, row in rows) for i in (0, 1)]
-        counts = counts or [1 - words[0] if words else int(whole[1] or not whole[0])]
-        words = [1 - counts[0]]
-    else:
-        whole = [all(_COUNT.fullmatch(row[i]) for _, row in rows) for i in range(width)]
-        counts = counts or [i for i in range(width) if whole[i] and i not in words]
-        words = words or [i for i in range(width) if not whole[i] and i not in counts]
+    whole = [all(_COUNT.fullmatch(row[i]) for _, row in rows) for i in range(width)]
+    plain = [title.strip().lower() for title in titles]
+    words = [i for i, title in enumerate(plain) if title in _WORD_TITLES][:1]
+    counts = [i for i, title in enumerate(plain) if title in _COUNT_TITLES][:1]
+    # Of two columns, the second is the other one, whatever is in it.
+    counts = counts or [
+        i for i in range(width) if i not in words and (whole[i] or (words and width == 2))
+    ]
+    words = words or [i for i in range(width) if i not in counts and (not whole[i] or width == 2)]
+    if width == 2 and len(words) != len(counts):  # both of whole numbers, or none
+        words, counts = [0], [1]
     if len(words) != 1 or len(counts) != 1:
         raise InputError(
             f"{name}: which of its {width} columns are words and counts is not plain; keep these "
             "two alone, or name them word and count in the first line"
         )
-    return words[0], counts[0]
+    word, count = words[0], counts[0]
+    for number, row in rows:
+        if not row[word] or not _COUNT.fullmatch(row[count]):
+            raise unexpected(name, number, "a word and a whole number", ", ".join(row))
+    columns = [f"column {i + 1}" + (f" ({titles[i]})" if titles else "") for i in (word, count)]
+    return WordList(
+        name,
+        [row[word] for _, row in rows],
+        counts_array(name, [int(row[count]) for _, row in rows]),
+        None,
+        f"words from {columns[0]}, counts from {columns[1]}",
+    )
 
 
 def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:
