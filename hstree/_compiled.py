@@ -3,28 +3,23 @@
 A package keeps its compiled functions in a module ``compiled``, under the names of the functions in
 NumPy that they replace, which are marked by `twin`. That module, and numba with it, is imported
 when the first of them is called. ``HSTREE_FAST=0`` and `numpy_alone` switch them off.
-
-numba keeps machine code in a folder for each state of the sources that it is compiled from, since
-it looks for changes in a function's own file alone.
 """
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import hashlib
-import importlib
 import os
 import re
-import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,13 +39,14 @@ VARIABLE = "HSTREE_FAST"
 OLDEST = "0.61"
 #: What compiled sums may do that Python's may not: add in another order, and round once less.
 FAST_MATH = {"reassoc", "contract", "nsz", "arcp"}
-
 #: Numbers that are not parted, so that vectorised loops begin at the same places.
 STEP = 64
 
+_alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
+_compiling: ContextVar[bool] = ContextVar("hstree compiling", default=False)
+#: What `stop_flag` returns.
 _stop: ContextVar[Bool] = ContextVar("hstree stop")
 _go_on = np.zeros(1, np.bool_)
-_alone: ContextVar[bool] = ContextVar("hstree numpy alone", default=False)
 
 
 @contextmanager
@@ -65,8 +61,119 @@ def numpy_alone(alone: bool = True) -> Iterator[None]:
 
 def kernels() -> str:
     """Return what array functions are computed by: "numpy", or numba and its version."""
-    numba = None if _is_off() else _numba()
+    is_off = _alone.get() or os.environ.get(VARIABLE) == "0"
+    numba = None if is_off else _numba()
     return "numpy" if numba is None else f"numba {numba.__version__}"
+
+
+def backend(package: str) -> Any:
+    """Return the module of a package's compiled functions ("layers"); None where NumPy computes."""
+    return None if kernels() == "numpy" else import_module(f"hstree.{package}.compiled")
+
+
+def twin(reference: F) -> F:
+    """Decorate a function in NumPy so that its compiled twin, of the same name, goes before it.
+
+    A twin that is not for its arguments returns NotImplemented, and the reference is called.
+    """
+    package, name = reference.__module__.split(".")[1], reference.__name__
+
+    @functools.wraps(reference)
+    def either(*args: Any) -> Any:
+        module = backend(package)
+        result = NotImplemented if module is None else getattr(module, name)(*args)
+        return reference(*args) if result is NotImplemented else result
+
+    return either  # type: ignore[return-value]
+
+
+def takes(*arrays: Array) -> bool:
+    """Return whether arrays are C-contiguous float32 in the machine's own byte order."""
+    return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)
+
+
+def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
+    """Compile a function when it is first called; it runs without the lock of the interpreter.
+
+    Its machine code is kept, and a damaged file of it, or a full disk, is no fault.
+    """
+    numba = _numba() or require("numba", "fast", at_least=OLDEST)
+    of_others, folder = numba.config.CACHE_DIR, _folder()
+    numba.config.CACHE_DIR = str(folder or "")
+    try:
+        options = {"nogil": True, "error_model": "numpy", "forceinline": True}
+        compiled: Any = numba.njit(function, cache=folder is not None, fastmath=fastmath, **options)
+    finally:
+        numba.config.CACHE_DIR = of_others
+    cache, compile_ = compiled._cache, compiled._compiler.compile
+
+    @contextmanager
+    def forgiving() -> Iterator[None]:
+        with suppress(OSError):
+            try:
+                yield
+            except Exception:  # what unpickling raises
+                cache.flush()
+
+    def reported(*args: Any) -> Any:
+        if _compiling.get():  # a function that another one calls
+            return compile_(*args)
+        token = _compiling.set(True)
+        try:
+            with progress.task("compiling kernels, once for this machine"):
+                return compile_(*args)
+        finally:
+            _compiling.reset(token)
+
+    # Where numba's cache reads and writes, and what compiles when it has nothing.
+    cache._guard_against_spurious_io_errors, compiled._compiler.compile = forgiving, reported
+    result: F = compiled
+    return result
+
+
+def jit_exact(function: F) -> F:
+    """Compile a function as `jit` does, but with the sums of Python, in its order."""
+    return jit(function, fastmath=set())
+
+
+@functools.cache
+def _folder() -> Path | None:
+    """Return the folder of machine code; None where it cannot be kept.
+
+    It is inside NUMBA_CACHE_DIR where that is set, and named by numba's version and by the modules
+    ``compiled`` and those that they import constants from, since numba looks for changes in a
+    function's own file alone.
+    """
+    numba, package = _numba(), Path(__file__).parent
+    compiled = [*package.glob("*/compiled.py"), *package.glob("*/compiled/*.py")]
+    sources = "".join(path.read_text("utf-8") for path in sorted(compiled))
+    for name in sorted(set(re.findall(r"^from hstree\.(\S+) import", sources, re.M))):
+        if (path := package / f"{name.replace('.', '/')}.py").is_file():
+            sources += path.read_text("utf-8")
+    digest = hashlib.sha256(f"{numba.__version__} {sources}".encode()).hexdigest()[:16]
+    folder = Path(numba.config.CACHE_DIR or cache_folder() / "kernels") / f"hstree-{digest}"
+    return folder if is_writable(folder) else None
+
+
+@functools.cache
+def _numba() -> Any:
+    """Return numba, or None where it is not installed, too old or broken; says so in a warning."""
+    try:
+        import numba
+    except Exception as error:  # it refuses some versions of NumPy
+        if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+            return None
+        why = str(error)
+    else:
+        if numba.version_info[:2] >= tuple(map(int, OLDEST.split("."))):
+            return numba
+        why = f"version {numba.__version__} is older than {OLDEST}"
+    warnings.warn(
+        f"numba is installed but not used: {why}; upgrade it, or set {VARIABLE}=0",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
 
 
 def n_threads() -> int:
@@ -116,25 +223,18 @@ def in_threads(
         yield from ((item, function(item)) for item in items)
         return
     waiting: deque[tuple[T, Future[R]]] = deque()
-    n, stop = n_threads(), np.zeros(1, np.bool_)
-    most = 2 * n if n > 1 else 0
-
-    def run(item: T) -> R:
-        _stop.set(stop)
-        return function(item)
-
-    def first() -> tuple[T, R]:
-        item, result = waiting.popleft()
-        return item, result.result()
-
+    n, stop, context = n_threads(), np.zeros(1, np.bool_), copy_context()
+    most = 2 * n + 1 if n > 1 else 1
+    context.run(_stop.set, stop)
     with ThreadPoolExecutor(n) as pool:
         try:
-            for item in items:
-                waiting.append((item, pool.submit(contextvars.copy_context().run, run, item)))
-                if len(waiting) > most:
-                    yield first()
-            while waiting:
-                yield first()
+            while True:
+                for item in islice(items, most - len(waiting)):
+                    waiting.append((item, pool.submit(context.copy().run, function, item)))
+                if not waiting:
+                    return
+                item, result = waiting.popleft()
+                yield item, result.result()
         finally:
             stop[0] = True
             pool.shutdown(cancel_futures=True)
@@ -146,150 +246,3 @@ def stop_flag() -> Bool:
     It does where `in_threads` does not want the result any more.
     """
     return _stop.get(_go_on)
-
-
-def backend(package: str) -> Any:
-    """Return the module of a package's compiled functions ("layers"); None where NumPy computes."""
-    return None if _is_off() else _module(package)
-
-
-def twin(reference: F) -> F:
-    """Decorate a function in NumPy so that its compiled twin, of the same name, goes before it.
-
-    A twin that is not for its arguments returns NotImplemented, and the reference is called.
-    """
-    package, name = reference.__module__.split(".")[1], reference.__name__
-
-    @functools.wraps(reference)
-    def either(*args: Any) -> Any:
-        module = backend(package)
-        result = NotImplemented if module is None else getattr(module, name)(*args)
-        return reference(*args) if result is NotImplemented else result
-
-    return either  # type: ignore[return-value]
-
-
-def takes(*arrays: Array) -> bool:
-    """Return whether arrays are what most kernels are compiled for: C-contiguous float32.
-
-    The float32 is the machine's own: in its byte order.
-    """
-    return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)
-
-
-def jit(function: F) -> F:
-    """Compile a function when it is first called; it runs without the lock of the interpreter."""
-    return _njit(function, fastmath=FAST_MATH)
-
-
-def jit_exact(function: F) -> F:
-    """Compile a function as `jit` does, but with the sums of Python, in its order."""
-    return _njit(function)
-
-
-def _njit(function: F, **options: Any) -> F:
-    numba = _numba() or require("numba", "fast", at_least=OLDEST)
-    of_others, folder = numba.config.CACHE_DIR, _folder()
-    numba.config.CACHE_DIR = str(folder or "")
-    try:
-        options |= {"nogil": True, "error_model": "numpy", "forceinline": True}
-        compiled = numba.njit(function, cache=folder is not None, **options)
-    finally:
-        numba.config.CACHE_DIR = of_others
-    if folder is not None:
-        _mend(compiled._cache)
-    result: F = compiled
-    return result
-
-
-def _mend(cache: Any) -> None:
-    """Have a cache of numba do without files that are damaged or cannot be written."""
-    load, save = cache.load_overload, cache.save_overload
-
-    def load_or_forget(*args: Any) -> Any:
-        try:
-            return load(*args)
-        except Exception:  # what unpickling raises
-            return cache.flush()
-
-    def save_or_not(*args: Any) -> None:
-        with suppress(OSError):  # a full disk, say
-            save(*args)
-
-    cache.load_overload, cache.save_overload = load_or_forget, save_or_not
-
-
-@functools.cache
-def _folder() -> Path | None:
-    """Return the folder of machine code; None where it cannot be kept.
-
-    It is inside NUMBA_CACHE_DIR where that is set, and named by numba's version and by the modules
-    ``compiled`` and those that they import constants from.
-    """
-    numba, package = _numba(), Path(__file__).parent
-    compiled = [*package.glob("*/compiled.py"), *package.glob("*/compiled/*.py")]
-    sources = "".join(path.read_text("utf-8") for path in sorted(compiled))
-    for name in sorted(set(re.findall(r"^from hstree\.(\S+) import", sources, re.M))):
-        if (path := package / f"{name.replace('.', '/')}.py").is_file():
-            sources += path.read_text("utf-8")
-    digest = hashlib.sha256(f"{numba.__version__} {sources}".encode()).hexdigest()[:16]
-    folder = Path(numba.config.CACHE_DIR or cache_folder() / "kernels") / f"hstree-{digest}"
-    return folder if is_writable(folder) else None
-
-
-def _is_off() -> bool:
-    return _alone.get() or os.environ.get(VARIABLE) == "0"
-
-
-@functools.cache
-def _module(package: str) -> ModuleType | None:
-    return None if _numba() is None else importlib.import_module(f"hstree.{package}.compiled")
-
-
-@functools.cache
-def _numba() -> Any:
-    """Return numba, or None where it is not installed, too old or broken; says so in a warning."""
-    try:
-        import numba
-    except ModuleNotFoundError as error:
-        if error.name == "numba":
-            return None
-        why = str(error)
-    except Exception as error:  # it refuses some versions of NumPy
-        why = str(error)
-    else:
-        if numba.version_info[:2] >= tuple(map(int, OLDEST.split("."))):
-            _report_compilations(numba.core.event)
-            return numba
-        why = f"version {numba.__version__} is older than {OLDEST}"
-    warnings.warn(
-        f"numba is installed but not used: {why}; upgrade it, or set {VARIABLE}=0",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-    return None
-
-
-def _report_compilations(events: Any) -> None:
-    """Show one task while functions of hstree are compiled, which call each other."""
-    running = threading.local()
-
-    class Compilations(events.Listener):  # type: ignore[misc]
-        def on_start(self, event: Any) -> None:
-            self.step(event, 1)
-
-        def on_end(self, event: Any) -> None:
-            self.step(event, -1)
-
-        def step(self, event: Any, change: int) -> None:
-            function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
-            if not getattr(function, "__module__", "").startswith("hstree."):
-                return
-            depth = running.depth = getattr(running, "depth", 0) + change
-            if depth == 1 and change == 1:
-                running.task = progress.task("compiling kernels, once for this machine")
-                running.task.__enter__()
-            elif depth == 0:
-                running.task.__exit__(None, None, None)
-
-    events.register("numba:compile", Compilations())
