@@ -13,7 +13,7 @@ from markupsafe import Markup
 from scipy.stats import ttest_ind_from_stats
 
 from hstree._text import plural
-from hstree.experiments.results import Choice, Comparison, RowResult
+from hstree.experiments.results import Comparison, RowResult
 from hstree.models import config_of, describe
 from hstree.report.templates import rendered
 
@@ -42,13 +42,37 @@ def choosable(comparison: Comparison) -> list[RowResult]:
 
 def answer_of(comparison: Comparison) -> Markup:
     """Return the questions that the results can answer, the main one first."""
+    rows, noun, best = choosable(comparison), noun_of(comparison.rows), comparison.best
+    # How many rows the answer was chosen from; flat is no tree.
+    flat = sum(row.tree is not None and row.tree.nodes <= 1 for row in rows if noun == "tree")
+    among = plural(len(rows) - flat, noun)
+    if flat:
+        among += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
+    compared = sum(row.is_trained and row.seen is None for row in comparison.rows)
+    if len(rows) < compared:
+        among += f", which trained longest of {compared} rows"
+    # For the fastest rows what is fast, its words/s, and these over the chosen's.
+    fastest: dict[str, list[tuple[str, float, Any]]] = {}
+    for name, what in _SPEEDS.items():
+        speeds = {row.name: s.median for row in comparison.rows if (s := getattr(row, name))}
+        if speeds and best is not None:
+            first = max(speeds, key=speeds.__getitem__)
+            ratio = speeds[first] / speeds[best.name] if best.name in speeds else None
+            fastest.setdefault(first, []).append((what, speeds[first], ratio))
+    # p value of the answer's difference from its rival over seeds
+    p, choice = None, comparison.choice
+    if choice is not None and choice.rival is not None:
+        one, other = (comparison.row(r).perplexity["test"] for r in (choice.chosen, choice.rival))
+        if one.mean and one.sd and other.mean and other.sd:
+            figures = (one.mean, one.sd, one.n, other.mean, other.sd, other.n)
+            p = float(ttest_ind_from_stats(*figures, equal_var=False).pvalue)
     return rendered(
         "answer.html",
         comparison=comparison,
-        noun=noun_of(comparison.rows),
-        among=_among(comparison),
-        fastest=_fastest(comparison),
-        p=_p_over_seeds(comparison.choice, comparison),
+        noun=noun,
+        among=among,
+        fastest=[(row, fastest[row.name]) for row in comparison.rows if row.name in fastest],
+        p=p,
     )
 
 
@@ -61,39 +85,3 @@ def conditions_of(comparison: Comparison) -> Markup:
     return rendered(
         "conditions.html", comparison=comparison, noun=noun, model=model, training=training
     )
-
-
-def _among(comparison: Comparison) -> str:
-    """Return how many rows the answer was chosen from; flat is no tree."""
-    rows, noun = choosable(comparison), noun_of(comparison.rows)
-    flat = sum(row.tree is not None and row.tree.nodes <= 1 for row in rows if noun == "tree")
-    text = plural(len(rows) - flat, noun)
-    if flat:
-        text += " and the flat softmax" if flat == 1 else f" and {flat} flat softmaxes"
-    compared = sum(row.is_trained and row.seen is None for row in comparison.rows)
-    return text if len(rows) == compared else f"{text}, which trained longest of {compared} rows"
-
-
-def _fastest(comparison: Comparison) -> list[tuple[RowResult, list[tuple[str, float, Any]]]]:
-    """Return the fastest rows; for each what is fast, its words/s, and these over the chosen's."""
-    fastest: dict[str, list[tuple[str, float, Any]]] = {}
-    for name, what in _SPEEDS.items():
-        speeds = {row.name: s.median for row in comparison.rows if (s := getattr(row, name))}
-        if speeds and comparison.best is not None:
-            best, chosen = max(speeds, key=speeds.__getitem__), speeds.get(comparison.best.name)
-            ratio = None if chosen is None else speeds[best] / chosen
-            fastest.setdefault(best, []).append((what, speeds[best], ratio))
-    return [(row, fastest[row.name]) for row in comparison.rows if row.name in fastest]
-
-
-def _p_over_seeds(choice: Choice | None, comparison: Comparison) -> float | None:
-    """Return the p value of the answer's difference from its rival over seeds, if it is known."""
-    if choice is None or choice.rival is None:
-        return None
-    one, other = (comparison.row(name).perplexity["test"] for name in (choice.chosen, choice.rival))
-    if not (one.mean and one.sd and other.mean and other.sd):
-        return None
-    welch: Any = ttest_ind_from_stats(
-        one.mean, one.sd, one.n, other.mean, other.sd, other.n, equal_var=False
-    )
-    return float(welch.pvalue)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from hstree._typing import Int64
 from hstree.errors import InputError
 from hstree.experiments.results import Comparison
 from hstree.report.recipe import how_made
@@ -66,19 +65,15 @@ def pack(trees: Mapping[str, Tree]) -> dict[str, Any]:
         word = np.array([number[label] for label in tree.labels], np.int64)
         child, is_label = tree.child.copy(), tree.child < 0
         child[is_label] = ~word[~child[is_label]]
-        names = None if tree.names is None else _json(tree.names)
-        arrays = {"fan_out": _integers(tree.fan_out), "child": _integers(child)}
+        names = None if tree.names is None else _compressed(json.dumps(tree.names).encode())
+        arrays = {}
+        for key, values in (("fan_out", tree.fan_out), ("child", child)):
+            # (4, n) planes of bytes; the high bytes are alike and compress to nothing
+            planes = values.astype("<i4").view(np.uint8).reshape(-1, 4).T
+            arrays[key] = _compressed(planes.tobytes())
         packed.append({"name": name, **arrays, "names": names})
-    return {"words": _json(words), "counts": counts, "trees": packed}
-
-
-def _integers(values: Int64) -> str:
-    """Pack integers as four planes of bytes; the high bytes are alike and compress to nothing."""
-    return _compressed(values.astype("<i4").view(np.uint8).reshape(-1, 4).T.tobytes())
-
-
-def _json(value: object) -> str:
-    return _compressed(json.dumps(value).encode())
+    words_packed = _compressed(json.dumps(words).encode())
+    return {"words": words_packed, "counts": counts, "trees": packed}
 
 
 def _compressed(data: bytes) -> str:

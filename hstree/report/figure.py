@@ -7,15 +7,16 @@ a table of its data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
 from hstree.experiments.results import RowResult
-from hstree.report.scales import LINE, Scale, extent, placer, spread, tick_label, ticks, units
+from hstree.report.scales import LINE, Scale, extent, spread, tick_label, ticks
 from hstree.report.templates import rendered
 
 Point = tuple[float, float]
@@ -42,48 +43,33 @@ _OUTLINES = (
 )
 
 
-@dataclass(frozen=True)
-class Style:
-    """How a row is drawn, in the table and in every figure; `number` is its position in the table.
+class Style(NamedTuple):
+    """How a row is drawn, in the table and in every figure."""
 
-    `has_epochs` says whether it is one training; n-gram models and several models are not.
-    """
-
-    number: int
+    number: int  #: its position in the table
     name: str
-    has_epochs: bool
-
-    @classmethod
-    def of_all(cls, rows: Iterable[RowResult]) -> list[Style]:
-        """Return the styles of the rows of a table."""
-        return [cls(i, row.name, row.is_trained and row.models == 1) for i, row in enumerate(rows)]
-
-    @property
-    def classes(self) -> str:
-        """Classes of whatever is drawn of the row: its number, and its colour."""
-        return f"row-{self.number} c{self.number % COLOURS}"
-
-    @property
-    def line(self) -> str:
-        """Class of its lines: dashed without epochs, dotted where colours repeat."""
-        return "dashed" if not self.has_epochs else "dotted" if self.number >= COLOURS else "solid"
-
-    @property
-    def outline(self) -> str:
-        """Path of its marker."""
-        return _OUTLINES[self.number % len(_OUTLINES)]
-
-    @property
-    def short(self) -> str:
-        """Its name, cut in the middle so that it fits beside a figure."""
-        if len(self.name) <= _LONGEST:
-            return self.name
-        head = (_LONGEST - 1) // 2
-        return f"{self.name[:head]}\N{HORIZONTAL ELLIPSIS}{self.name[head + 1 - _LONGEST :]}"
+    short: str  #: the name, cut in the middle so that it fits beside a figure
+    classes: str  #: of whatever is drawn of the row: its number, and its colour
+    line: str  #: class of its lines
+    outline: str  #: path of its marker
 
 
-@dataclass(frozen=True)
-class Axis:
+def styles_of(rows: Iterable[RowResult]) -> list[Style]:
+    """Return the styles of the rows of a table."""
+    styles = []
+    for i, row in enumerate(rows):
+        name, head = row.name, (_LONGEST - 1) // 2
+        if len(name) > _LONGEST:
+            name = f"{name[:head]}\N{HORIZONTAL ELLIPSIS}{name[head + 1 - _LONGEST :]}"
+        line = "dotted" if i >= COLOURS else "solid"  # where colours repeat
+        if not row.is_trained or row.models > 1:  # it has no epochs
+            line = "dashed"
+        outline = _OUTLINES[i % len(_OUTLINES)]
+        styles.append(Style(i, row.name, name, f"row-{i} c{i % COLOURS}", line, outline))
+    return styles
+
+
+class Axis(NamedTuple):
     """An axis and its title; `names` are those of 0, 1, ... on an axis without a scale.
 
     On a log axis with a `cap`, values above this multiple of the lowest are left out, unless they
@@ -96,8 +82,7 @@ class Axis:
     cap: float | None = None
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A "dot", a "segment" from corner to corner, or else a line, of the row of a number.
 
     `points` are values of both axes; in a strip, the second is its share from the top. `figures`
@@ -110,8 +95,7 @@ class Mark:
     figures: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A figure of the page, as data.
 
     Attributes
@@ -143,12 +127,7 @@ class Figure:
     level: float | None = None
     front: Side | None = None
     strip: float = 0.0
-    ends: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def lines(self) -> list[Sequence[str]]:
-        """Lines of the table of its data."""
-        return [mark.figures for mark in self.marks if mark.figures]
+    ends: Mapping[int, str] = {}
 
 
 def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
@@ -163,123 +142,99 @@ def pareto(points: Iterable[Point], better: Side = "right") -> list[Point]:
 
 def staircase(front: Sequence[Point]) -> list[Point]:
     """Return the corners of the front: the lowest value of the points at least so far to a side."""
-    corners = list(front[:1])
-    for before, point in pairwise(front):
-        corners += [(point[0], before[1]), point]
-    return corners
+    corners = [[(point[0], before[1]), point] for before, point in pairwise(front)]
+    return [*front[:1], *chain.from_iterable(corners)]
 
 
 def draw(figure: Figure, styles: Sequence[Style]) -> Markup:
     """Return a figure as an ``svg`` element; rows are drawn in the styles of their numbers."""
-    by_row = _in_units(figure)
-    area = _area(figure, len(by_row))
-    level = [] if figure.level is None else [figure.level]
-    x_range = _range(figure.x, by_row, 0)
-    # Strips are numbered from the top; other values rise.
-    y_range = (float(len(by_row)), 0.0) if figure.y is None else _range(figure.y, by_row, 1, level)
-    x, y = placer(*x_range, area.left, area.right), placer(*y_range, area.bottom, area.top)
+    by_row: dict[int, list[Mark]] = {}
+    for mark in figure.marks:
+        by_row.setdefault(mark.row, []).append(mark)
+    left, right, top, strip = _LEFT, WIDTH - _RIGHT, _TOP, 0.0
+    below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
+    height = max(HEIGHT, top + below + LINE * len(by_row))
+    if figure.y is None:
+        left, right, top, strip = _LEFT - 34, WIDTH - 14, 6, _NAME + figure.strip + _BELOW
+        height = top + strip * len(by_row) + below
+    bottom = height - below
+    rise = (bottom, top) if figure.y else (top + _NAME, top + _NAME + figure.strip)
+    x_at, x_ticks = _placed(figure.x, by_row, 0, left, right)
+    y_at, y_ticks = _placed(figure.y, by_row, 1, *rise, figure.level)
 
-    def pixels(points: Iterable[Point]) -> list[Point]:
-        return [(round(x(a), 1), round(y(b), 1)) for a, b in points]
+    def pixels(points: Iterable[Point], i: int = 0) -> list[Point]:
+        return [(round(x_at(x), 1), round(y_at(y) + strip * i, 1)) for x, y in points]
 
+    # Names are in the strips, or beside the lowest end of a row's lines, else of its dots.
+    names = [(left, top + strip * i + 12) for i in range(len(by_row))]
+    leaders: list[Point] = []
+    if figure.y is not None:
+        ends = [
+            [m.points[-1] for m in marks if m.kind == "line"]
+            or [m.points[-1] for m in marks if m.kind == "dot"]
+            for marks in by_row.values()
+        ]
+        leaders = pixels(min(of_row, key=itemgetter(1)) for of_row in ends)
+        within = [min(max(y, top), bottom) for _, y in leaders]
+        names = [(right + 9, y + 4) for y in spread(within, LINE, top - 8, bottom)]
     dots = {row: m.points[0] for row, marks in by_row.items() for m in marks if m.kind == "dot"}
     front = pareto(dots.values(), figure.front) if figure.front else []
-    ends = {} if figure.y is None else {row: _end(marks) for row, marks in by_row.items()}
-    names = _names(pixels(ends.values()), area) if ends else [y(i) + 12 for i in range(len(by_row))]
     groups = [
         {
             "style": styles[row],
             "is_beaten": bool(figure.front) and dots[row] not in front,
-            "marks": [(mark.kind, pixels(mark.points), mark.figures) for mark in marks],
-            "name": (area.right + 9 if ends else area.left, name),
-            "leader": pixels([ends[row]]) if ends else [],
+            "marks": [(mark.kind, pixels(mark.points, i), mark.figures) for mark in marks],
+            "name": names[i],
+            "leader": leaders[i : i + 1],
             "end": figure.ends.get(row, ""),
         }
-        for (row, marks), name in zip(by_row.items(), names, strict=True)
+        for i, (row, marks) in enumerate(by_row.items())
     ]
     return rendered(
         "figure.svg",
         figure=figure,
-        area=area,
+        area=(left, right, top, bottom, height),
         width=WIDTH,
-        x_ticks=_ticks(figure.x, x_range, area.left, area.right),
-        y_ticks=[] if figure.y is None else _ticks(figure.y, y_range, area.bottom, area.top),
+        x_ticks=x_ticks,
+        y_ticks=y_ticks,
         groups=groups,
         front=pixels(staircase(front)),
-        level=pixels([(edge, value) for edge in x_range for value in level]),
+        level=[]
+        if figure.level is None
+        else [(x, round(y_at(figure.level), 1)) for x in (left, right)],
     )
 
 
-class _Area(NamedTuple):
-    """Edges of the area of the marks in pixels, and the height of the figure."""
+def _placed(
+    axis: Axis | None,
+    by_row: Mapping[int, Sequence[Mark]],
+    side: int,
+    start: float,
+    end: float,
+    level: float | None = None,
+) -> tuple[Callable[[float], float], list[tuple[float, str]]]:
+    """Return the function from values to pixels, and the pixel and the text of each tick.
 
-    left: float
-    right: float
-    top: float
-    bottom: float
-    height: float
-
-
-def _area(figure: Figure, n_rows: int) -> _Area:
-    if figure.y is None:
-        bottom = 6 + (_NAME + figure.strip + _BELOW) * n_rows
-        return _Area(_LEFT - 34, WIDTH - 14, 6, bottom, bottom + _BOTTOM)
-    below = _BOTTOM + LINE * any("\n" in name for name in figure.x.names)
-    height = max(HEIGHT, _TOP + below + LINE * n_rows)
-    return _Area(_LEFT, WIDTH - _RIGHT, _TOP, height - below, height)
-
-
-def _in_units(figure: Figure) -> dict[int, list[Mark]]:
-    """Return the marks of each row, their points in the units of the axes, or in strips."""
-    by_row: dict[int, list[Mark]] = {}
-    for mark in figure.marks:
-        by_row.setdefault(mark.row, []).append(mark)
-
-    def of(point: Point, strip: int) -> Point:
-        x = units(point[0], figure.x.scale)
-        if figure.y is None:
-            pixels = _NAME + point[1] * figure.strip
-            return x, strip + pixels / (_NAME + figure.strip + _BELOW)
-        return x, units(point[1], figure.y.scale)
-
-    return {
-        row: [replace(mark, points=[of(point, i) for point in mark.points]) for mark in marks]
-        for i, (row, marks) in enumerate(by_row.items())
-    }
-
-
-def _names(ends: Sequence[Point], area: _Area) -> list[float]:
-    """Return the pixels of names beside where their rows end, apart from another."""
-    pixels = [min(max(y, area.top), area.bottom) for _, y in ends]
-    order = sorted(range(len(ends)), key=pixels.__getitem__)
-    moved = spread([pixels[i] for i in order], LINE, area.top - 8, area.bottom)
-    return [at + 4 for _, at in sorted(zip(order, moved, strict=True))]
-
-
-def _range(
-    axis: Axis, by_row: Mapping[int, Sequence[Mark]], side: int, level: Sequence[float] = ()
-) -> Point:
-    """Return the range of an axis in its units; `side` is its position in a point."""
+    `side` is the axis' position in a point; the axis is vertical where its pixels fall. Strips have
+    none: their values are shares.
+    """
+    if axis is None:
+        return (lambda share: start + share * (end - start)), []
+    unit = math.log10 if axis.scale == "log" else float
     if axis.names:
-        return -0.4, len(axis.names) - 0.6
-    values = [[point[side] for m in marks for point in m.points] for marks in by_row.values()]
-    low, high = min(map(min, values)), max(map(max, values))
-    if axis.cap is not None:
-        high = max(min(high, low + units(axis.cap, axis.scale)), max(map(min, values)))
-    return extent(min([low, *level]), max([high, *level]), axis.scale)
+        low, high = -0.4, len(axis.names) - 0.6
+    else:
+        values = [[unit(p[side]) for m in marks for p in m.points] for marks in by_row.values()]
+        low, high = min(map(min, values)), max(map(max, values))
+        if axis.cap is not None:
+            high = max(min(high, low + unit(axis.cap)), max(map(min, values)))
+        crossed = [] if level is None else [unit(level)]
+        low, high = extent(min([low, *crossed]), max([high, *crossed]), axis.scale)
 
+    def at(value: float) -> float:
+        return start + (unit(value) - low) / (high - low) * (end - start)
 
-def _ticks(axis: Axis, limits: Point, start: float, end: float) -> list[tuple[float, str]]:
-    """Return the pixel and the text of each tick of an axis, which is vertical where it rises."""
-    pixel = placer(*limits, start, end)
     if axis.names:
-        return [(pixel(i), name) for i, name in enumerate(axis.names)]
-    values = ticks(*limits, axis.scale, abs(end - start), vertical=start > end)
-    return [(pixel(units(value, axis.scale)), tick_label(value)) for value in values]
-
-
-def _end(marks: Sequence[Mark]) -> Point:
-    """Return what a row's name points to: the lowest last point of its lines, or of its dots."""
-    lines = [mark.points[-1] for mark in marks if mark.kind == "line"]
-    dots = [mark.points[-1] for mark in marks if mark.kind == "dot"]
-    return min(lines or dots, key=lambda point: point[1])
+        return at, [(at(i), name) for i, name in enumerate(axis.names)]
+    marked = ticks(low, high, axis.scale, abs(end - start), vertical=start > end)
+    return at, [(at(value), tick_label(value)) for value in marked]

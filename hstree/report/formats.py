@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-DASH = "\N{EN DASH}"
+from typing import Any
+
+DASH, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+
+
+def figure_at(path: str, row: Any) -> Any:
+    """Return a figure of a row, such as ``tree.depth``; None where the row has no such part."""
+    for name in path.split("."):
+        if row is None:
+            return None
+        row = row[name] if isinstance(row, dict) else getattr(row, name)
+    return row
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -29,11 +40,6 @@ def perplexity(value: float | None) -> str:
     return number(value, 1 if value is None or value >= 99.95 else 2)
 
 
-def times(value: float | None) -> str:
-    """Format a multiple: 0.96x, 13.2x, 120x."""
-    return DASH if value is None else f"{three_digits(value)}\N{MULTIPLICATION SIGN}"
-
-
 def change(ratio: float, than: str = "") -> str:
     """Describe a ratio: "3.5% higher", "1.4% lower than flat", "the same as flat to 0.1%"."""
     per_cent = 100 * (ratio - 1)
@@ -51,11 +57,3 @@ def signed(ratio: float) -> str:
 def signed_number(value: float, digits: int = 2) -> str:
     """Format a number with its sign: "+0.52"."""
     return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
-
-
-def in_bytes(value: float) -> str:
-    """Format a number of bytes: 640 kB, 4.31 MB."""
-    for size, unit in ((1e9, "GB"), (1e6, "MB")):
-        if value >= size:
-            return f"{three_digits(value / size)} {unit}"
-    return f"{three_digits(value / 1e3)} kB"

@@ -23,7 +23,7 @@ from hstree.experiments import results
 from hstree.experiments.results import Choice, Comparison
 from hstree.report.answer import answer_of, choosable, conditions_of, noun_of
 from hstree.report.explorer import explorer_of
-from hstree.report.figure import Style, draw
+from hstree.report.figure import draw, styles_of
 from hstree.report.plots import plots_of
 from hstree.report.recipe import Recipe, recipe_of
 from hstree.report.table import table_of
@@ -31,6 +31,11 @@ from hstree.report.templates import asset, rendered
 from hstree.tree import Tree, load
 
 _SCRIPTS = ("trees.js", "explorer.js", "page.js")
+#: Content security policy: scripts of these hashes, inline styles, and nothing fetched.
+_POLICY = (
+    "default-src 'none'; script-src {}; style-src 'unsafe-inline'; "
+    "img-src data: blob:; base-uri 'none'; form-action 'none'"
+)
 #: Furthest that the chosen row may be above the lowest perplexity, and the step of its slider.
 FURTHEST, STEP = 0.5, 0.001
 
@@ -59,17 +64,19 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     Raises InputError when trees are over different words, OptionError when its model is not known.
     """
     rows, choice = comparison.rows, comparison.choice
-    styles = Style.of_all(rows)
+    styles = styles_of(rows)
     trees, lacking = _trees(comparison, folder)
     explorer = explorer_of(comparison, trees) if trees else None
     offers = _offers(comparison, folder)
     columns, cells = table_of(rows, oov=bool(comparison.oov["test"]))
     within = 0.0 if choice is None else choice.within
     scripts = [asset(name) for name in _SCRIPTS]
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return rendered(
         "page.html",
         version=__version__,
-        policy=_policy(scripts),
+        policy=_POLICY.format(hashes),
         scripts=[Markup(script) for script in scripts],
         style=Markup(asset("page.css")),
         title=str(comparison.corpus["train"].get("name") or "this text"),
@@ -92,9 +99,6 @@ def page_of(comparison: Comparison, folder: Path) -> str:
     )
 
 
-# The answers
-
-
 def _offers(comparison: Comparison, folder: Path) -> list[Offer]:
     """Return the answer for every distance to the lowest perplexity at which it changes."""
     stored, rows = comparison.choice, choosable(comparison)
@@ -112,19 +116,15 @@ def _offers(comparison: Comparison, folder: Path) -> list[Offer]:
             choices[within] = choice
     # The stored choice has been compared to its rival, too.
     choices[max((w for w in choices if w <= stored.within), default=0.0)] = stored
-    table = _download(folder / results.CSV)
-    return [_offer(comparison, choices[w], w, folder, table) for w in sorted(choices)]
-
-
-def _offer(
-    comparison: Comparison, choice: Choice, within: float, folder: Path, table: Download | None
-) -> Offer:
-    row = comparison.row(choice.chosen)
-    answer = answer_of(msgspec.structs.replace(comparison, choice=choice))
-    tree = None if row.tree_file is None else _download(folder / row.tree_file)
-    downloads = [file for file in (tree, table) if file is not None]
-    recipe = recipe_of(row, comparison, folder)
-    return Offer(within, comparison.rows.index(row), answer, recipe, downloads)
+    table, offers = _download(folder / results.CSV), []
+    for within, choice in sorted(choices.items()):
+        row = comparison.row(choice.chosen)
+        answer = answer_of(msgspec.structs.replace(comparison, choice=choice))
+        tree = None if row.tree_file is None else _download(folder / row.tree_file)
+        downloads = [file for file in (tree, table) if file is not None]
+        recipe = recipe_of(row, comparison, folder)
+        offers.append(Offer(within, comparison.rows.index(row), answer, recipe, downloads))
+    return offers
 
 
 def _download(path: Path) -> Download | None:
@@ -136,9 +136,6 @@ def _download(path: Path) -> Download | None:
     kind = "application/json" if path.suffix == ".json" else "text/csv"
     encoded = base64.b64encode(content).decode()
     return Download(path.name, f"data:{kind};base64,{encoded}", len(content))
-
-
-# The file
 
 
 def _trees(comparison: Comparison, folder: Path) -> tuple[dict[str, Tree], list[str]]:
@@ -156,13 +153,3 @@ def _trees(comparison: Comparison, folder: Path) -> tuple[dict[str, Tree], list[
         else:
             trees[row.name] = tree
     return trees, lacking
-
-
-def _policy(scripts: Sequence[str]) -> str:
-    """Return the content security policy: these scripts, inline styles, and nothing fetched."""
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-from hstree._typing import Float64, Int64
-from hstree.experiments.results import Band, Comparison, JobFigures, LengthCount, RowResult
+from hstree.experiments.results import Band, Comparison, RowResult
 from hstree.report.figure import Axis, Figure, Mark, Side
-from hstree.report.formats import number, perplexity, three_digits
+from hstree.report.formats import figure_at, number, perplexity, three_digits
 
 #: Validation perplexities above this multiple of the best are left out above the plot.
 _HIGHEST = 3.0
@@ -57,12 +55,20 @@ def _learning(rows: Sequence[RowResult], *, by_time: bool) -> Figure:
         if row.models > 1 or not row.is_trained:
             others += [(i, seconds or 0.0, valid)] if valid else []
             continue
+        # Epochs take the time of the table, so that a curve ends at the seconds there.
+        steps = row.steps
+        before = (steps.vectors or 0.0) + (steps.tree or 0.0) + (steps.preparation or 0.0)
+        each = (steps.training or 0.0) / (row.trained_epochs or 1.0)
         for job in row.jobs:
-            curve = [
-                Mark(i, "dot", [(at if by_time else float(epoch), valid)],
-                     (row.name, number(job.seed), str(epoch), three_digits(at), perplexity(valid)))
-                for epoch, at, valid in _validated(row, job)
-            ]  # fmt: skip
+            curve = []
+            done = accumulate(epoch.share for epoch in job.epochs)
+            for epoch, share in zip(job.epochs, done, strict=True):
+                if epoch.valid is None:
+                    continue
+                at, texts = before + share * each, [number(job.seed), str(epoch.epoch)]
+                figures = (row.name, *texts, three_digits(at), perplexity(epoch.valid))
+                point = (at if by_time else float(epoch.epoch), epoch.valid)
+                curve.append(Mark(i, "dot", [point], figures))
             line = Mark(i, "line", [dot.points[0] for dot in curve])
             marks += [line, *curve] if curve else []
     if not marks:
@@ -77,22 +83,6 @@ def _learning(rows: Sequence[RowResult], *, by_time: bool) -> Figure:
     columns = ("row", "seed", "epoch", "seconds from the text", "validation perplexity")
     y = Axis("validation perplexity (log scale)", "log", cap=_HIGHEST)
     return Figure(f"plot-{what}", title, caption, x, y, columns, marks)
-
-
-def _validated(row: RowResult, job: JobFigures) -> list[tuple[int, float, float]]:
-    """Return each validated epoch, the seconds from the text at its end, and its perplexity.
-
-    Epochs take the time of the table, so that a curve ends at the seconds there.
-    """
-    steps = row.steps
-    before = (steps.vectors or 0.0) + (steps.tree or 0.0) + (steps.preparation or 0.0)
-    each = (steps.training or 0.0) / (row.trained_epochs or 1.0)
-    done = accumulate(epoch.share for epoch in job.epochs)
-    return [
-        (epoch.epoch, before + share * each, epoch.valid)
-        for epoch, share in zip(job.epochs, done, strict=True)
-        if epoch.valid is not None
-    ]
 
 
 _OVER = {
@@ -121,30 +111,24 @@ class _Cost(NamedTuple):
     caption: str
     axis: str
     better: Side
-    of: Callable[[RowResult], float | None]
-
-
-def _median(name: str, row: RowResult) -> float | None:
-    speed = getattr(row, name)
-    return None if speed is None else float(speed.median)
+    path: str  #: of its figure in a row
 
 
 _COSTS = (
     _Cost("speed", "Perplexity against training speed", "Bars: one standard deviation over seeds.",
-          "training speed, tokens/s", "right", partial(_median, "training")),
+          "training speed, tokens/s", "right", "training.median"),
     _Cost("frontier-seconds", "The frontier: perplexity against seconds from the text",
           "All that a row takes from the text to the trained model.",
-          "seconds from the text to the model", "left", lambda row: row.steps.total),
+          "seconds from the text to the model", "left", "steps.total"),
     _Cost("frontier-scores", "The frontier: perplexity against scores a target",
           "Scores that a tree computes to train on one word: what its shape costs, whatever the "
-          "machine.", "scores a target", "left",
-          lambda row: None if row.tree is None else row.tree.scores_per_target),
+          "machine.", "scores a target", "left", "tree.scores_per_target"),
     _Cost("scoring-nll", "Perplexity against speed: the probability of one word",
           "What a trained model costs: the probability of one word in its context.",
-          "words/s, one word", "right", partial(_median, "nll")),
+          "words/s, one word", "right", "nll.median"),
     _Cost("scoring-top-k", "Perplexity against speed: the ten most probable words",
           "What a trained model costs: the ten most probable words of a context.",
-          "words/s, ten most probable words", "right", partial(_median, "top_k")),
+          "words/s, ten most probable words", "right", "top_k.median"),
 )  # fmt: skip
 
 
@@ -152,7 +136,7 @@ def _against(rows: Sequence[RowResult], cost: _Cost) -> Figure:
     """Draw test perplexity over a cost, and the front."""
     marks = []
     for i, row in enumerate(rows):
-        x, test, sd = cost.of(row), row.test, row.perplexity["test"].sd
+        x, test, sd = figure_at(cost.path, row), row.test, row.perplexity["test"].sd
         if not x or not test:
             continue
         if sd:
@@ -195,16 +179,29 @@ def _code_lengths(rows: Sequence[RowResult]) -> Figure | None:
     histograms = [(i, row.name, row.code_lengths) for i, row in enumerate(rows) if row.code_lengths]
     if not histograms:
         return None
-    end = max(_last_shown(lengths) for *_, lengths in histograms)
+    end = 0
+    for *_, lengths in histograms:
+        # (lengths, 2) codes and tokens of this length or a longer one
+        beyond = np.array([(e.codes, e.tokens) for e in lengths], float)[::-1].cumsum(0)[::-1]
+        last = int(np.flatnonzero((beyond >= _TAIL * beyond[0]).any(1))[-1])
+        end = max(end, lengths[last].length)
     width = -(-end // _MOST_BARS)
     marks: list[Mark] = []
     for i, row, lengths in histograms:
-        first, codes, tokens = _bars(lengths, end, width)
-        of_codes = codes / max(sum(entry.codes for entry in lengths), 1)
-        of_tokens = tokens / (sum(entry.tokens for entry in lengths) or 1.0)
+        # (lengths, 3) lengths, codes and tokens; (bars,) number of each bar, its share of all
+        table = np.array([(max(e.length, 1), e.codes, e.tokens) for e in lengths], float)
+        shown = table[[entry.length <= end for entry in lengths]]
+        bar = (shown[:, 0].astype(np.int64) - 1) // width
+        filled = np.unique(bar)
+        of_codes, of_tokens = (
+            np.bincount(bar, shown[:, column])[filled] / (table[:, column].sum() or 1.0)
+            for column in (1, 2)
+        )
         tallest = max(of_codes.max(), of_tokens.max()) or 1.0
         curve = []
-        for begin, share, of_text in zip(first.tolist(), of_codes, of_tokens, strict=True):
+        for begin, share, of_text in zip(
+            (filled * width + 1).tolist(), of_codes, of_tokens, strict=True
+        ):
             name = str(begin) if width == 1 else f"{begin} to {begin + width - 1}"
             corners = [(begin - 0.42, 1 - float(share / tallest)), (begin + width - 0.58, 1.0)]
             marks.append(
@@ -222,26 +219,6 @@ def _code_lengths(rows: Sequence[RowResult]) -> Figure | None:
     )  # fmt: skip
 
 
-def _bars(lengths: Sequence[LengthCount], end: int, width: int) -> tuple[Int64, Float64, Float64]:
-    """Return the first length of each bar up to `end`, and the codes and tokens in it."""
-    shown = [entry for entry in lengths if entry.length <= end]
-    bar = np.array([max(entry.length, 1) - 1 for entry in shown], np.int64) // width
-    filled = np.unique(bar)
-    codes, tokens = (
-        np.bincount(bar, weights)[filled].astype(np.float64)
-        for weights in ([float(e.codes) for e in shown], [e.tokens for e in shown])
-    )
-    return filled * width + 1, codes, tokens
-
-
-def _last_shown(lengths: Sequence[LengthCount]) -> int:
-    """Return the length beyond which there is only a tail."""
-    # (lengths, 2) codes and tokens of this length or a longer one
-    beyond = np.array([(e.codes, e.tokens) for e in lengths], float)[::-1].cumsum(0)[::-1]
-    last = int(np.flatnonzero((beyond >= _TAIL * beyond[0]).any(1))[-1])
-    return lengths[last].length
-
-
 # Frequency bands
 
 
@@ -249,7 +226,10 @@ def _by_band(rows: Sequence[RowResult], bands: Sequence[Band], level: RowResult 
     """Draw the test perplexity of every row by band, or its ratio to that of one row."""
     shown = [(i, band) for i, band in enumerate(bands) if band.tokens]
     total = sum(band.tokens for band in bands)
-    names = [f"{_short_band(b)}\n{_per_cent(b.tokens / total)}" for _, b in shown]
+    names = []
+    for _, band in shown:
+        share = 100 * band.tokens / total
+        names.append(f"{_short_band(band)}\n{share:.{'0f' if share >= 9.95 else '2g'}}%")
     x = Axis("training count of the word; share of the test tokens", names=names)
     columns = ("row", "training count", "words", "test tokens", "test perplexity")
     divisors = [1.0] * len(bands) if level is None else level.by_band
@@ -291,7 +271,3 @@ def _short_band(band: Band) -> str:
         if band.least >= size:
             return f"{band.least // size}{letter}+"
     return f"{band.least}+"
-
-
-def _per_cent(share: float) -> str:
-    return f"{100 * share:.0f}%" if share >= 0.0995 else f"{100 * share:.2g}%"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -53,9 +53,17 @@ def recipe_of(row: RowResult, comparison: Comparison, folder: Path) -> Recipe:
         )
     else:
         python = f"import hstree\nmodel = hstree.load_model({models[0]!r})  # in NumPy"
-    command = None
-    with suppress(HstreeError):  # a builder or layer that is not installed here
-        command = _command(Row.parse(row.name), row, comparison, folder)
+    command, corpus = None, str(comparison.corpus["train"].get("name") or "")
+    if corpus and (folder / WORDS).exists():
+        with suppress(HstreeError):  # a builder or layer that is not installed here
+            commands = _commands(Row.parse(row.name), row, corpus, comparison)
+            # options on lines of their own
+            command = "\n".join(
+                " ".join(
+                    f"\\\n  {part}" if part.startswith("-") else shlex.quote(part) for part in typed
+                )
+                for typed in commands
+            )
     return Recipe(how_made(row), command, row.tree_file, models, python)
 
 
@@ -76,24 +84,22 @@ def how_made(figures: RowResult) -> str:
     )
 
 
-def _command(row: Row, figures: RowResult, comparison: Comparison, folder: Path) -> str | None:
-    """Return the commands that build a row's tree again, or train its layer."""
-    corpus = str(comparison.corpus["train"].get("name") or "")
-    if not corpus or not (folder / WORDS).exists():
-        return None
+def _commands(
+    row: Row, figures: RowResult, corpus: str, comparison: Comparison
+) -> Iterator[list[str]]:
+    """Yield the commands that build a row's tree again, or train its layer."""
     training = _training(figures, comparison)
     if isinstance(row, Several):
-        return _in_lines(["hstree", "compare", corpus, str(row), *training, "-o", "again"])
-    tree, commands = figures.tree_file, []
+        yield ["hstree", "compare", corpus, str(row), *training, "-o", "again"]
+        return
+    tree = figures.tree_file
     if isinstance(row, BuilderRow):
-        commands = [_in_lines(_build(row, corpus, comparison))]
+        yield _build(row, corpus, comparison)
         tree = "tree.json"
-    if row.layer is not None or not commands:
+    if row.layer is not None or not isinstance(row, BuilderRow):
         output = str(row) if tree is None else shlex.quote(tree)
         over = "" if row.layer is None else f" + {row.layer}"
-        train = ["hstree", "evaluate", output + over, corpus, *training, "--save", "model"]
-        commands.append(_in_lines(train))
-    return "\n".join(commands)
+        yield ["hstree", "evaluate", output + over, corpus, *training, "--save", "model"]
 
 
 def _build(row: BuilderRow, corpus: str, comparison: Comparison) -> list[str]:
@@ -141,11 +147,3 @@ def _training(figures: RowResult, comparison: Comparison) -> list[str]:
             return [*typed, "--seconds", f"{seconds:g}"]
     seconds = (figures.steps.total or 0.0) / figures.models
     return [*typed, "--seconds", str(max(round(seconds), 1))]
-
-
-def _in_lines(command: Sequence[str]) -> str:
-    """Return a shell command with its options on lines of their own."""
-    text = shlex.join(command[:2])
-    for part in command[2:]:
-        text += f" \\\n  {part}" if part.startswith("-") else f" {shlex.quote(part)}"
-    return text

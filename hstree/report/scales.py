@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -16,11 +16,6 @@ CHARACTER, LINE = 6.6, 15.0
 _APART, _MOST_TICKS = 8.0, 7
 #: Share of the range that is added at both ends, and what stands for the range of one value.
 _MARGIN, _ALONE = 0.06, 0.05
-
-
-def units(value: float, scale: Scale) -> float:
-    """Return where a value is on its axis: its logarithm to base 10 on a log axis."""
-    return math.log10(value) if scale == "log" else value
 
 
 def extent(low: float, high: float, scale: Scale) -> tuple[float, float]:
@@ -42,7 +37,8 @@ def ticks(
     best: list[float] = []
     for candidate in _candidates(low, high, scale):
         best = best or [candidate[0], candidate[-1]]
-        pixels = [(units(value, scale) - low) / (high - low) * length for value in candidate]
+        at = [math.log10(value) if scale == "log" else value for value in candidate]
+        pixels = [(unit - low) / (high - low) * length for unit in at]
         widths = [LINE if vertical else CHARACTER * len(tick_label(v)) for v in candidate]
         has_room = all(
             after - before >= (one + other) / 2 + (not vertical) * _APART
@@ -90,18 +86,17 @@ def tick_label(value: float) -> str:
 
 
 def spread(pixels: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move ascending pixels apart until each is `gap` from the next, between two bounds.
+    """Move pixels apart in their order until each is `gap` from the next, between two bounds.
 
     Where all do not fit, the first ones pass the lower bound.
     """
-    moved: list[float] = []
-    for pixel in pixels:
-        moved.append(max(pixel, low, moved[-1] + gap if moved else low))
-    for i in range(len(moved) - 1, -1, -1):
-        moved[i] = min(moved[i], moved[i + 1] - gap if i + 1 < len(moved) else high)
+    order = sorted(range(len(pixels)), key=pixels.__getitem__)
+    moved = list(pixels)
+    least, most = low, high
+    for i in order:
+        moved[i] = max(moved[i], least)
+        least = moved[i] + gap
+    for i in reversed(order):
+        moved[i] = min(moved[i], most)
+        most = moved[i] - gap
     return moved
-
-
-def placer(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Return the function from units to pixels: `low` is at `start`, `high` at `end`."""
-    return lambda unit: start + (unit - low) / (high - low) * (end - start)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
-from hstree.experiments.results import RowResult
+from hstree.experiments.results import Published, RowResult, Speed, Spread, TreeFigures
 from hstree.experiments.significance import Ratio
 from hstree.report.formats import (
     DASH,
-    in_bytes,
+    TIMES,
+    figure_at,
     perplexity,
     short_number,
     signed,
     signed_number,
     three_digits,
-    times,
 )
 
 
@@ -29,11 +28,12 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Title and unit of a column, and the function that makes a row's cell."""
+    """Title and unit of a column, and how its cell is made."""
 
     title: str
     unit: str
-    cell: Callable[[RowResult], Cell]
+    path: str  #: of its figure in a row
+    cell: Callable[[Any, Any], Cell]  #: of that figure, and of the row
 
 
 def table_of(rows: Sequence[RowResult], *, oov: bool) -> tuple[list[Column], list[list[Cell]]]:
@@ -41,61 +41,36 @@ def table_of(rows: Sequence[RowResult], *, oov: bool) -> tuple[list[Column], lis
 
     `oov` says whether words of the test split are out of vocabulary.
     """
-    shown = [
-        column
-        for column in _COLUMNS
-        if any(column.cell(row).value is not None for row in rows)
-        and (oov or column.title != "no OOV")
-    ]
-    return shown, [[column.cell(row) for column in shown] for row in rows]
+    shown, cells = [], []
+    for column in _COLUMNS:
+        of_rows = [
+            Cell() if (figure := figure_at(column.path, row)) is None else column.cell(figure, row)
+            for row in rows
+        ]
+        if any(cell.value is not None for cell in of_rows) and (oov or column.title != "no OOV"):
+            shown.append(column)
+            cells.append(of_rows)
+    return shown, [list(of_row) for of_row in zip(*cells, strict=True)]
 
 
-def _cell(form: Callable[[float], str], value: float | None, note: str = "") -> Cell:
-    return Cell() if value is None else Cell(form(value), value, note)
-
-
-def _plain(
-    form: Callable[[float], str], path: str, note: str = "", of: str = "name"
-) -> Callable[[RowResult], Cell]:
-    """Return what makes the cell of a figure of a row, with a note of another where it has that."""
-
-    def figure(row: RowResult, path: str) -> Any:
-        value: Any = row
-        for name in path.split("."):
-            value = None if value is None else getattr(value, name)
-        return value
-
-    def cell(row: RowResult) -> Cell:
-        other = figure(row, of)
-        return _cell(form, figure(row, path), note.format(other) if other else "")
-
-    return cell
-
-
-def _test(row: RowResult) -> Cell:
-    test = row.perplexity["test"]
+def _test(test: Spread, row: RowResult) -> Cell:
     spread = "" if test.sd is None else f"± {test.sd:.2f}\n"
     mark = "*" if row.at_epoch_limit else ""
     note = f"{spread}n = {test.n}" if row.is_trained else ""
     return Cell(perplexity(test.mean) + mark, test.mean, note)
 
 
-def _speed(name: str, row: RowResult) -> Cell:
+def _speed(speed: Speed, row: RowResult) -> Cell:
     """Return a speed as a multiple of flat's, if that was measured too."""
-    speed = getattr(row, name)
-    if speed is None:
-        return Cell()
     each = f"{short_number(speed.median)}/s"
     if speed.times_flat is None:
         return Cell(each, speed.median)
-    bounds = f"{three_digits(speed.low)}\N{EN DASH}{three_digits(speed.high)}\n"
+    bounds = f"{three_digits(speed.low)}{DASH}{three_digits(speed.high)}\n"
     note = each if row.is_flat else bounds + each
-    return Cell(times(speed.times_flat), speed.times_flat, note)
+    return Cell(f"{three_digits(speed.times_flat)}{TIMES}", speed.times_flat, note)
 
 
-def _ratio(ratio: Ratio | None) -> Cell:
-    if ratio is None:
-        return Cell()
+def _ratio(ratio: Ratio, _: RowResult) -> Cell:
     if ratio.ratio == ratio.low == ratio.high == 1:  # the same row
         return Cell("0", 1.0)
     interval = "no interval"
@@ -104,53 +79,59 @@ def _ratio(ratio: Ratio | None) -> Cell:
     return Cell(signed(ratio.ratio), ratio.ratio, interval)
 
 
-def _memory(row: RowResult) -> Cell:
-    bytes_of = 4 * row.parameters if row.is_trained else None
-    return _cell(in_bytes, bytes_of, short_number(row.parameters))
-
-
-def _length(row: RowResult) -> Cell:
-    if row.tree is None:
+def _memory(parameters: int, row: RowResult) -> Cell:
+    """Return the bytes of the weights in single precision: 640 kB, 4.31 MB."""
+    if not row.is_trained:
         return Cell()
-    length, codes = row.tree.code_length, row.tree.codes_per_label
+    value = 4 * parameters
+    size, unit = (1e9, "GB") if value >= 1e9 else (1e6, "MB") if value >= 1e6 else (1e3, "kB")
+    return Cell(f"{three_digits(value / size)} {unit}", value, short_number(parameters))
+
+
+def _length(tree: TreeFigures, _: RowResult) -> Cell:
+    length, codes = tree.code_length, tree.codes_per_label
     mean = length.uniform if length.weighted is None else length.weighted
-    return _cell(three_digits, mean, "" if codes in (None, 1) else f"{three_digits(codes)} codes")
+    note = "" if codes in (None, 1) else f"{three_digits(codes)} codes"
+    return Cell() if mean is None else Cell(three_digits(mean), mean, note)
 
 
-def _published(row: RowResult) -> Cell:
-    if (published := row.published) is None:
-        return Cell()
+def _published(published: Published, _: RowResult) -> Cell:
     low, high = signed(published.low), signed(published.high)
-    text = low if low == high else f"{low} to {high}"
-    return Cell(text, published.low, published.source)
+    return Cell(low if low == high else f"{low} to {high}", published.low, published.source)
+
+
+def _perplexity(value: float, _: RowResult) -> Cell:
+    return Cell(perplexity(value), value)
 
 
 #: The columns; `page.html` says what each means.
 _COLUMNS = [
-    Column("test", "perplexity", _test),
-    Column("training", "times flat", partial(_speed, "training")),
-    Column("to flat", "perplexity", lambda row: _ratio(row.to_flat)),
-    Column("like for like", "perplexity", lambda row: _ratio(row.to_like)),
-    Column("from text", "seconds", _plain(
-        three_digits, "steps.total", "{:.3g}\N{MULTIPLICATION SIGN} flat", "from_text_times_flat")),
-    Column("trained", "seconds", _plain(
-        three_digits, "steps.training", "{:.3g} epochs", "trained_epochs")),
-    Column("one word", "times flat", partial(_speed, "nll")),
-    Column("top 10", "times flat", partial(_speed, "top_k")),
-    Column("one score", "times flat", partial(_speed, "unnormalised")),
-    Column("with n-grams", "perplexity", _plain(
-        perplexity, "mixture.test", "weight {:.2f}", "mixture.weight")),
-    Column("memory", "of weights", _memory),
-    Column("valid", "perplexity", lambda row: _cell(perplexity, row.perplexity["valid"].mean)),
-    Column("no OOV", "perplexity", lambda row: _cell(
-        perplexity, row.perplexity["test_without_oov"].mean)),
-    Column("scores", "per target", _plain(three_digits, "tree.scores_per_target")),
-    Column("length", "decisions", _length),
-    Column("WordNet", "% of tokens", _plain(
-        "{:.0%}".format, "in_wordnet", "{:,.1f} there", "covered")),
-    Column("ln Z", "nats", _plain(
-        partial(signed_number, digits=3), "log_normaliser.mean", "± {:.3f}", "log_normaliser.sd")),
-    Column("unnormalised", "perplexity", _plain(
-        perplexity, "log_normaliser.unnormalised_perplexity")),
-    Column("published", "to flat", _published),
+    Column("test", "perplexity", "perplexity.test", _test),
+    Column("training", "times flat", "training", _speed),
+    Column("to flat", "perplexity", "to_flat", _ratio),
+    Column("like for like", "perplexity", "to_like", _ratio),
+    Column("from text", "seconds", "steps.total", lambda seconds, row: Cell(
+        three_digits(seconds), seconds,
+        f"{row.from_text_times_flat:.3g}{TIMES} flat" if row.from_text_times_flat else "")),
+    Column("trained", "seconds", "steps.training", lambda seconds, row: Cell(
+        three_digits(seconds), seconds,
+        f"{row.trained_epochs:.3g} epochs" if row.trained_epochs else "")),
+    Column("one word", "times flat", "nll", _speed),
+    Column("top 10", "times flat", "top_k", _speed),
+    Column("one score", "times flat", "unnormalised", _speed),
+    Column("with n-grams", "perplexity", "mixture.test", lambda test, row: Cell(
+        perplexity(test), test, f"weight {row.mixture.weight:.2f}" if row.mixture.weight else "")),
+    Column("memory", "of weights", "parameters", _memory),
+    Column("valid", "perplexity", "perplexity.valid.mean", _perplexity),
+    Column("no OOV", "perplexity", "perplexity.test_without_oov.mean", _perplexity),
+    Column("scores", "per target", "tree.scores_per_target", lambda scores, _: Cell(
+        three_digits(scores), scores)),
+    Column("length", "decisions", "tree", _length),
+    Column("WordNet", "% of tokens", "in_wordnet", lambda share, row: Cell(
+        f"{share:.0%}", share, f"{row.covered:,.1f} there" if row.covered else "")),
+    Column("ln Z", "nats", "log_normaliser.mean", lambda mean, row: Cell(
+        signed_number(mean, 3), mean,
+        f"± {row.log_normaliser.sd:.3f}" if row.log_normaliser.sd else "")),
+    Column("unnormalised", "perplexity", "log_normaliser.unnormalised_perplexity", _perplexity),
+    Column("published", "to flat", "published", _published),
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -19,18 +18,20 @@ def asset(name: str) -> str:
     return (files("hstree.report") / "assets" / name).read_text(encoding="utf-8")
 
 
+#: The templates, whose values are escaped.
+_ENVIRONMENT = Environment(
+    loader=FunctionLoader(asset),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+for _name in ("number", "three_digits", "perplexity", "change", "signed", "signed_number"):
+    _ENVIRONMENT.filters[_name] = getattr(formats, _name)
+_ENVIRONMENT.filters["plural"] = plural
+_ENVIRONMENT.filters["or_infinite"] = lambda value: math.inf if value is None else value
+
+
 def rendered(name: str, **values: Any) -> Markup:
     """Return a template with its values, which are escaped."""
-    return Markup(_environment().get_template(name).render(values))
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    names = ("number", "three_digits", "perplexity", "times", "change", "signed", "signed_number")
-    environment.filters |= {name: getattr(formats, name) for name in names} | {"plural": plural}
-    environment.filters["or_infinite"] = lambda value: math.inf if value is None else value
-    return environment
+    return Markup(_ENVIRONMENT.get_template(name).render(values))

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from hstree.experiments.results import JobFigures, Steps
-from hstree.report.figure import Style, draw, pareto, staircase
+from hstree.report.figure import draw, pareto, staircase, styles_of
 from hstree.report.plots import plots_of
 from tests.report.comparison import a_comparison, a_row, epoch
 
@@ -17,8 +17,13 @@ def figures(*rows):
     return {figure.id: figure for figure in plots_of(a_comparison(*rows))}
 
 
+def lines(figure):
+    """The lines of the table of a figure's data."""
+    return [mark.figures for mark in figure.marks if mark.figures]
+
+
 def drawn(figure, rows):
-    return ET.fromstring(str(draw(figure, Style.of_all(rows))).replace("<svg", '<svg xmlns="s"', 1))
+    return ET.fromstring(str(draw(figure, styles_of(rows))).replace("<svg", '<svg xmlns="s"', 1))
 
 
 def trained(name, *, before=0.0, each=10.0, shares=(1.0, 1.0), **changed):
@@ -70,30 +75,30 @@ def test_rows_that_are_beaten_are_grey_by_the_cost_of_the_plot(plot, expected):
 def test_curves_end_at_the_seconds_of_the_table():
     rows = [trained("a"), trained("b", each=4.0, before=25.0)]
     figure = figures(*rows)["plot-seconds"]
-    assert [line[3] for line in figure.lines] == ["10.0", "20.0", "29.0", "33.0"]
+    assert [line[3] for line in lines(figure)] == ["10.0", "20.0", "29.0", "33.0"]
     assert [row.steps.total for row in rows] == [20.0, 33.0]
 
 
 def test_a_part_of_an_epoch_takes_its_share():
     figure = figures(trained("a", shares=(1.0, 0.5)))["plot-seconds"]
-    assert [line[3] for line in figure.lines] == ["10.0", "15.0"]
+    assert [line[3] for line in lines(figure)] == ["10.0", "15.0"]
 
 
 def test_a_row_whose_time_is_not_known_is_left_out_of_the_plots_over_time():
     unknown = a_row("b", steps=Steps(tree=None))
     found = figures(trained("a"), unknown)
     for plot in ("plot-seconds", "plot-costs", "plot-frontier-seconds"):
-        assert {line[0] for line in found[plot].lines} == {"a"}
-    assert {line[0] for line in found["plot-epochs"].lines} == {"a", "b"}
+        assert {line[0] for line in lines(found[plot])} == {"a"}
+    assert {line[0] for line in lines(found["plot-epochs"])} == {"a", "b"}
 
 
 def test_several_models_and_ngram_models_are_levels_without_epochs():
     rows = [trained("a"), a_row("2 x a", models=2), a_row("kn3", kind="ngram")]
     figure = figures(*rows)["plot-epochs"]
-    assert [line for line in figure.lines if line[0] != "a"] == [
+    assert [line for line in lines(figure) if line[0] != "a"] == [
         ("2 x a", "", "", "70.0", "110.0"), ("kn3", "", "", "70.0", "110.0"),
     ]  # fmt: skip
-    assert [style.line for style in Style.of_all(rows)] == ["solid", "dashed", "dashed"]
+    assert [style.line for style in styles_of(rows)] == ["solid", "dashed", "dashed"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 30])
@@ -104,20 +109,19 @@ def test_every_figure_is_well_formed_and_has_words_and_data(n):
         for axis in ("x", "y") if figure.y else ("x",):
             assert len(root.findall(f".//{{s}}g[@class='{axis} ticks']/{{s}}g")) >= 2, figure.id
         assert root.find("{s}desc").text
-        assert figure.lines
-        assert all(len(line) == len(figure.columns) for line in figure.lines)
+        assert lines(figure)
+        assert all(len(line) == len(figure.columns) for line in lines(figure))
 
 
 def test_names_beside_a_figure_do_not_overlap():
     rows = [a_row(f"row {i}", test=100.0 + 0.001 * i, speed=100.0 + i) for i in range(30)]
-    svg = str(draw(figures(*rows)["plot-speed"], Style.of_all(rows)))
+    svg = str(draw(figures(*rows)["plot-speed"], styles_of(rows)))
     ys = sorted(float(y) for y in re.findall(r'<text x="311.0" y="([0-9.]+)">row', svg))
     assert len(ys) == 30
     assert min(b - a for a, b in pairwise(ys)) >= 14.9
 
 
 def test_a_long_name_is_cut_in_its_middle():
-    assert (
-        Style(0, "gmm epsilon=0.4 trees=4", True).short == "gmm epsi\N{HORIZONTAL ELLIPSIS} trees=4"
-    )
-    assert Style(0, "huffman", True).short == "huffman"
+    long, short = styles_of([a_row("gmm epsilon=0.4 trees=4"), a_row("huffman")])
+    assert long.short == "gmm epsi\N{HORIZONTAL ELLIPSIS} trees=4"
+    assert short.short == "huffman"
