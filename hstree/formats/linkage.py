@@ -44,7 +44,7 @@ def to_linkage(tree: Tree) -> Float64:
     n_labels, n_nodes = tree.n_labels, tree.n_nodes
     child = tree.child.reshape(-1, 2)
     height, size = np.zeros((2, n_nodes), np.int64)
-    for nodes, _, _ in reversed(tree.levels):
+    for nodes, *_ in reversed(tree.levels):
         below = child[nodes]  # (n, 2) children of this level's nodes
         is_node = below >= 0
         height[nodes] = 1 + np.where(is_node, height[below * is_node], 0).max(axis=1)

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,20 +32,33 @@ class Level(NamedTuple):
     nodes: Int64  #: (n,), ascending
     edges: Int64  #: (e,), those of the first node, then those of the second, and so on
     edge_start: Int64  #: (n + 1,), offsets of the nodes in `edges`
-
-    @property
-    def edge_index(self) -> slice | Int64:
-        """The edges as an index: a slice if they are consecutive, which copies nothing."""
-        first, stop = int(self.edges[0]), int(self.edges[-1]) + 1
-        return slice(first, stop) if stop - first == len(self.edges) else self.edges
+    edge_index: slice | Int64  #: `edges` as a slice if they are consecutive, which copies nothing
 
 
 class TreeArrays:
     """Arrays of a checked tree and the arrays derived from them; see `hstree.Tree`.
 
     An edge leads from a node to one of its children. Edges are numbered as in ``child``, so that
-    the edges of node n are ``child_start[n]:child_start[n + 1]``.
+    the edges of node n are ``child_start[n]:child_start[n + 1]``, and edge e leads to ``child[e]``.
+
+    A binary node has one weight row, a node with k > 2 children has k, in the order of its children
+    (``docs/tree-format.md``).
     """
+
+    # Derived from `child_start` and `child` when one of them is first read
+    fan_out: Int64  #: (N,), the number of children of each node
+    row_start: Int64  #: (N + 1,), the weight rows of node n are ``row_start[n]:row_start[n + 1]``
+    row_edge: Int64  #: (rows,), the edge whose score each weight row gives; binary: the first
+    node_edge: Int64  #: (N,), the edge that leads to each node, -1 for the root
+    parent: Int64  #: (N,), the parent of each node, -1 for the root
+    depth: Int64  #: (N,), number of decisions before each node; 0 for the root
+    edge_node: Int64  #: (E,), the node that each edge leaves
+    edge_branch: Int64  #: (E,), position of each edge among those of its node, from 0
+    edge_width: Int64  #: (E,), the number of children of the node that each edge leaves
+    edge_row: Int64  #: (E,), the first weight row of the node that each edge leaves
+    parent_edge: Int64  #: (E,), the edge before each edge on its path, -1 at the root
+    codes_per_label: Int64  #: (V,), the number of codes of each label; 0 only where V = 1
+    has_single_codes: bool  #: whether no label has more than one code
 
     def __init__(
         self,
@@ -58,8 +71,10 @@ class TreeArrays:
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         self.labels: tuple[str, ...] = tuple(labels)
+        self.n_labels = len(self.labels)  #: V, the number of labels
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")
+        self.n_nodes = len(self.child_start) - 1  #: N, number of inner nodes; 0 only where V = 1
         self.counts = None if counts is None else _checked(counts, "counts")
         self.names: tuple[str | None, ...] | None = None if names is None else tuple(names)
         self.meta: dict[str, Any] = dict(meta or {})
@@ -93,88 +108,57 @@ class TreeArrays:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
-    @property
-    def n_labels(self) -> int:
-        """V, the number of labels."""
-        return len(self.labels)
+    if not TYPE_CHECKING:
 
-    @property
-    def n_nodes(self) -> int:
-        """N, the number of inner nodes; 0 only where V = 1."""
-        return len(self.child_start) - 1
-
-    @cached_property
-    def fan_out(self) -> Int64:
-        """int64 array (N,): the number of children of each node."""
-        return _read_only(np.diff(self.child_start))
-
-    @cached_property
-    def row_start(self) -> Int64:
-        """int64 array (N + 1,): the weight rows of node n are ``row_start[n]:row_start[n + 1]``.
-
-        A binary node has one row, a node with k > 2 children has k, in the order of its children
-        (``docs/tree-format.md``).
-        """
-        return _read_only(offsets(np.where(self.fan_out == 2, 1, self.fan_out)))
-
-    @cached_property
-    def row_edge(self) -> Int64:
-        """int64 array (rows,): the edge whose score each weight row gives; binary: the first."""
-        return _read_only(np.flatnonzero((self.edge_width > 2) | (self.edge_branch == 0)))
-
-    @cached_property
-    def edge_node(self) -> Int64:
-        """int64 array (E,): the node that each edge leaves. Edge e leads to ``child[e]``."""
-        return _read_only(segment_ids(self.child_start))
-
-    @cached_property
-    def edge_branch(self) -> Int64:
-        """int64 array (E,): position of each edge among those of its node, from 0."""
-        return _read_only(np.arange(len(self.child)) - self.child_start[self.edge_node])
-
-    @cached_property
-    def edge_width(self) -> Int64:
-        """int64 array (E,): the number of children of the node that each edge leaves."""
-        return _read_only(self.fan_out[self.edge_node])
-
-    @cached_property
-    def edge_row(self) -> Int64:
-        """int64 array (E,): the first weight row of the node that each edge leaves."""
-        return _read_only(self.row_start[self.edge_node])
-
-    @cached_property
-    def parent_edge(self) -> Int64:
-        """int64 array (E,): the edge before each edge on the path from the root, -1 at the root."""
-        return _read_only(self.node_edge[self.edge_node])
-
-    @cached_property
-    def node_edge(self) -> Int64:
-        """int64 array (N,): the edge that leads to each node, -1 for the root."""
-        edge = np.full(self.n_nodes, -1, np.int64)
-        inner = np.flatnonzero(self.child >= 0)
-        edge[self.child[inner]] = inner
-        return _read_only(edge)
-
-    @cached_property
-    def parent(self) -> Int64:
-        """int64 array (N,): the parent of each node, -1 for the root."""
-        return _read_only(np.where(self.node_edge < 0, -1, self.edge_node[self.node_edge]))
-
-    @cached_property
-    def depth(self) -> Int64:
-        """int64 array (N,): number of decisions before each node; 0 for the root."""
-        return _read_only(sum_to_root((self.parent >= 0).astype(np.int64), self.parent))
+        def __getattr__(self, name: str) -> Any:
+            """Compute the derived arrays, all at once, when one of them is first read."""
+            if name not in TreeArrays.__annotations__:
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            fan_out = np.diff(self.child_start)
+            row_start = offsets(np.where(fan_out == 2, 1, fan_out))
+            edge_node = segment_ids(self.child_start)
+            edge_branch = np.arange(len(self.child)) - self.child_start[edge_node]
+            edge_width = fan_out[edge_node]
+            inner = np.flatnonzero(self.child >= 0)  # edges to nodes
+            node_edge, parent = np.full((2, self.n_nodes), -1)
+            node_edge[self.child[inner]] = inner
+            parent[self.child[inner]] = edge_node[inner]
+            codes_per_label = np.bincount(~self.child[self.child < 0], minlength=self.n_labels)
+            arrays = {
+                "fan_out": fan_out,
+                "row_start": row_start,
+                "row_edge": np.flatnonzero((edge_width > 2) | (edge_branch == 0)),
+                "node_edge": node_edge,
+                "parent": parent,
+                "depth": sum_to_root((parent >= 0).astype(np.int64), parent),
+                "edge_node": edge_node,
+                "edge_branch": edge_branch,
+                "edge_width": edge_width,
+                "edge_row": row_start[edge_node],
+                "parent_edge": node_edge[edge_node],
+                "codes_per_label": codes_per_label,
+            }
+            for array in arrays.values():
+                array.setflags(write=False)
+            vars(self).update(arrays, has_single_codes=bool(codes_per_label.max() <= 1))
+            return vars(self)[name]
 
     @cached_property
     def levels(self) -> list[Level]:
         """Nodes and edges of each depth, from the root down."""
-        nodes = _read_only(np.argsort(self.depth, kind="stable"))  # (N,) by depth
-        start = _read_only(offsets(self.fan_out[nodes]))  # (N + 1,) into edges
-        edges = _read_only(ranges(self.child_start[nodes], start))  # (E,) by depth
-        return [
-            Level(nodes[a:b], edges[start[a] : start[b]], _read_only(start[a : b + 1] - start[a]))
-            for a, b in pairwise(offsets(np.bincount(self.depth)).tolist())
-        ]
+        nodes = np.argsort(self.depth, kind="stable")  # (N,) by depth
+        start = offsets(self.fan_out[nodes])  # (N + 1,) into edges
+        edges = ranges(self.child_start[nodes], start)  # (E,) by depth
+        nodes.setflags(write=False)
+        edges.setflags(write=False)
+        levels = []
+        for a, b in pairwise(offsets(np.bincount(self.depth)).tolist()):
+            of_level, edge_start = edges[start[a] : start[b]], start[a : b + 1] - start[a]
+            edge_start.setflags(write=False)
+            whole = slice(int(of_level[0]), int(of_level[-1]) + 1)
+            is_whole = whole.stop - whole.start == len(of_level)
+            levels.append(Level(nodes[a:b], of_level, edge_start, whole if is_whole else of_level))
+        return levels
 
     def sum_up(self, of_label: NDArray[T]) -> NDArray[T]:
         """Sum a value of the labels (V, ...) over the leaves below each edge: (E, ...).
@@ -191,16 +175,6 @@ class TreeArrays:
         """Add to each edge's value (E, ...), in place, those of all edges before it on its path."""
         for level in self.levels[1:]:
             of_edge[level.edge_index] += of_edge[self.parent_edge[level.edges]]
-
-    @cached_property
-    def codes_per_label(self) -> Int64:
-        """int64 array (V,): the number of codes of each label; 0 only where V = 1."""
-        return _read_only(np.bincount(~self.child[self.child < 0], minlength=self.n_labels))
-
-    @cached_property
-    def has_single_codes(self) -> bool:
-        """Whether no label has more than one code."""
-        return int(self.codes_per_label.max()) <= 1
 
     @cached_property
     def sha256(self) -> str:
@@ -227,11 +201,6 @@ class TreeArrays:
         return partial(type(self), **{name: getattr(self, name) for name in fields}), ()
 
 
-def _read_only(array: Int64) -> Int64:
-    array.setflags(write=False)
-    return array
-
-
 def _checked(values: ArrayLike, name: str) -> Int64:
     """Copy a vector of integers to a read-only int64 array."""
     refuse_masked(values, name)
@@ -248,4 +217,6 @@ def _checked(values: ArrayLike, name: str) -> Int64:
         )
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
-    return _read_only(array.astype(np.int64))
+    array = array.astype(np.int64)
+    array.setflags(write=False)
+    return array

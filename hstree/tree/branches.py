@@ -43,7 +43,7 @@ def most_frequent(tree: TreeArrays, k: int) -> Int64:
     rank[by_rank] = np.arange(n_labels)
     best = np.full((tree.n_nodes, k), n_labels)  # ranks of the most frequent labels of each node
     with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
-        for nodes, edges, edge_start in reversed(tree.levels):
+        for nodes, edges, edge_start, _ in reversed(tree.levels):
             child, parent = tree.child[edges], segment_ids(edge_start)  # parent: index into nodes
             is_leaf = child < 0
             # Candidates of all nodes of the level: their own leaves, and the best below them
