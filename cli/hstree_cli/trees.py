@@ -253,7 +253,7 @@ def check(tree: opt.TreeFile) -> None:
     with showing_progress():
         content = read_content(tree)
         broken = content.broken_rules()
-        kraft = None if broken else Codes(Tree.from_content(content), cache_limit=0).kraft_sum()
+        kraft = None if broken else Codes(Tree(**vars(content)), cache_limit=0).kraft_sum()
     for rule in broken:
         complain(f"{tree}: {rule}")
     if broken:

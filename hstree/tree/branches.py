@@ -125,8 +125,35 @@ NARROWEST = 1 / 4000
 LETTER = 0.011
 
 
-def draw(tree: TreeArrays, max_depth: int, axes: Axes | None) -> Axes:
-    """Draw a tree on `axes`, by default new ones; see `hstree.Tree.plot`."""
+def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Axes:
+    """Draw the tree as an icicle: each branch as wide as its share of the counts.
+
+    A branch to a node has the node's name, if it has one, or the most frequent labels below
+    it. Of trees without counts all labels count 1; a label's count is split evenly over its
+    codes.
+
+    Parameters
+    ----------
+    max_depth : int, default 12
+        Number of decisions from the root to draw.
+    ax : matplotlib Axes, optional
+        Axes to draw on (default: those of a new figure).
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    MissingExtraError
+        When matplotlib is not installed.
+    OptionError
+        When `max_depth` is below 1.
+
+    Examples
+    --------
+    >>> tree.plot(max_depth=6).figure.savefig("tree.png")  # doctest: +SKIP
+    """
     if max_depth < 1:
         raise OptionError.about("max_depth", f"is {max_depth}; it must be 1 or more")
     pyplot = require("matplotlib.pyplot", "notebook")
@@ -146,9 +173,9 @@ def draw(tree: TreeArrays, max_depth: int, axes: Axes | None) -> Axes:
         [np.append(x[below], x), np.append(y[below] + 1, y), np.append(dx[below], dx)], axis=1
     )
 
-    if axes is None:
-        axes = pyplot.subplots(figsize=(10, 5), layout="constrained")[1]
-    axes.add_collection(
+    if ax is None:
+        ax = pyplot.subplots(figsize=(10, 5), layout="constrained")[1]
+    ax.add_collection(
         collections.PolyCollection(
             [[(x, y), (x + dx, y), (x + dx, y + 1), (x, y + 1)] for x, y, dx in rectangles],
             facecolors=[NARROW] * int(below.sum()) + colours.tolist(),
@@ -165,9 +192,9 @@ def draw(tree: TreeArrays, max_depth: int, axes: Axes | None) -> Axes:
         if len(name) > n_letters[i]:
             name = f"{name[: n_letters[i] - 1]}…"
         middle = x[i] + dx[i] / 2, y[i] + 0.5
-        axes.text(*middle, name, ha="center", va="center", size=8, parse_math=False)
+        ax.text(*middle, name, ha="center", va="center", size=8, parse_math=False)
     lowest = int(rectangles[:, 1].max())
-    axes.set(
+    ax.set(
         xlim=(0, 1),
         ylim=(lowest + 1, 0),
         xlabel="share of the labels" if tree.counts is None else "share of the counts",
@@ -175,5 +202,5 @@ def draw(tree: TreeArrays, max_depth: int, axes: Axes | None) -> Axes:
         yticks=np.arange(lowest + 1) + 0.5,
         yticklabels=range(lowest + 1),
     )
-    axes.set_title(repr(tree), size=10, parse_math=False)
-    return axes
+    ax.set_title(repr(tree), size=10, parse_math=False)
+    return ax

@@ -43,7 +43,16 @@ _GZIP_LEVEL = 6
 
 
 def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
-    """Write a tree; see `hstree.Tree.save`."""
+    """Write a tree as ``.json``, ``.json.gz`` or ``.npz``, by the extension of `path`.
+
+    An existing file is replaced once the new one is complete. The same tree gives the same
+    bytes.
+
+    Raises
+    ------
+    FileFormatError
+        When the extension is unknown, the file cannot be written, or JSON cannot hold the meta.
+    """
     ending = _ending(path)
     with progress.task(f"writing {path}"), replacing(path) as file:
         if ending == ".npz":
@@ -76,9 +85,8 @@ def read_content(path: str | os.PathLike[str]) -> Content:
 
 
 def _ending(path: str | os.PathLike[str]) -> str:
-    name = Path(path).name
     for ending in ENDINGS:
-        if name.endswith(ending):
+        if Path(path).name.endswith(ending):
             return ending
     if Path(path).is_dir():
         inside = Path(path) / "tree.json"
@@ -137,7 +145,11 @@ def from_json(data: bytes) -> Content:
         fault = f'has no "{missing[0]}"' if missing else f"has the unknown key {brief(unknown[0])}"
         raise FileFormatError(f"{fault}; a tree has the keys {', '.join(_KEYS)}")
 
-    children = _list(document, "children")
+    for key in ("labels", "children", "counts", "names"):
+        values = document.get(key)
+        if type(values) is not list and (values is not None or key in _REQUIRED):
+            raise FileFormatError(f'has {brief(values)} as "{key}"; that wants a list')
+    children, counts = document["children"], document.get("counts")
     if not set(map(type, children)) <= {list}:
         node = next(i for i, items in enumerate(children) if type(items) is not list)
         raise FileFormatError(f"node {node} is {brief(children[node])}, not a list of children")
@@ -146,15 +158,19 @@ def from_json(data: bytes) -> Content:
         list(chain.from_iterable(children)),
         lambda at: f"node {int(np.searchsorted(start, at, 'right')) - 1} holds",
     )
-    counts = None
-    if document.get("counts") is not None:
-        counts = _integers(_list(document, "counts"), lambda at: f"label {at} has the count")
-    names = None if document.get("names") is None else _list(document, "names")
-    return Content(_list(document, "labels"), start, child, counts, names, _meta_of(document))
+    if counts is not None:
+        counts = _integers(counts, lambda at: f"label {at} has the count")
+    return Content(
+        document["labels"], start, child, counts, document.get("names"), document["meta"]
+    )
 
 
 def _parse_document(data: bytes) -> dict[str, Any]:
-    """Parse a tree's JSON object; refuse other formats, and versions that are not read."""
+    r"""Parse a tree's JSON object, with {} as "meta" if it has none.
+
+    Refuses other formats, versions that are not read, and a "meta" that could not be written again:
+    ``1e999``, which is infinite, or ``"\ud800"``, a lone surrogate.
+    """
     if data.count(b"[") + data.count(b"{") > MOST_BRACKETS * len(data) + FEW_BRACKETS:
         raise FileFormatError("holds little but brackets, so not a tree; build it again")
     document = parse_json(data, "build it again")
@@ -168,15 +184,7 @@ def _parse_document(data: bytes) -> dict[str, Any]:
             f"is of version {brief(version)}; this hstree reads version {read}: "
             "upgrade hstree or build the tree again"
         )
-    return document
-
-
-def _meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    r"""Return the document's "meta", {} if it has none; refuse what could not be written again.
-
-    That is ``1e999``, which is infinite, or ``"\ud800"``, a lone surrogate.
-    """
-    meta = document.get("meta", {})
+    meta = document.setdefault("meta", {})
     if type(meta) is not dict:
         raise FileFormatError(f'has {brief(meta)} as "meta"; that wants a JSON object')
     if nested_too_deep(meta):
@@ -185,7 +193,7 @@ def _meta_of(document: Mapping[str, Any]) -> dict[str, Any]:
         dump_meta(meta)
     except FileFormatError as error:
         raise FileFormatError(f'has a "meta" that no file can hold: {error.__cause__}') from error
-    return meta
+    return document
 
 
 def dump_meta(meta: Mapping[str, Any]) -> str:
@@ -205,13 +213,6 @@ def _one_a_line(values: list[Any] | None) -> bytes:
         return json.dumps(values).encode()
     text = json.dumps(values, ensure_ascii=False, separators=(",\n", ": "))
     return b"[\n%b\n]" % text[1:-1].encode("utf-8")
-
-
-def _list(document: Mapping[str, Any], key: str) -> list[Any]:
-    values = document[key]
-    if type(values) is not list:
-        raise FileFormatError(f'has {brief(values)} as "{key}"; that wants a list')
-    return values
 
 
 def _integers(values: list[Any], describe: Callable[[int], str]) -> Int64:
@@ -261,13 +262,26 @@ def from_npz(data: bytes) -> Content:
     arrays = _members(data)
     document = _parse_document(_member(arrays, "header", _BYTES).tobytes())
     child_start = _member(arrays, "child_start", _INTEGERS)
+    names: list[str | None] | None = None
+    if arrays.keys() & _NAMES:
+        names = [None] * (len(child_start) - 1)
+        strings = _strings(arrays, "names", "name_start")
+        named = _member(arrays, "named", _INTEGERS)
+        within = np.all((named >= 0) & (named < len(names)))
+        if len(named) != len(strings) or not within or np.any(named[1:] <= named[:-1]):
+            raise FileFormatError(
+                f"has a broken member 'named': it must list {len(strings)} of {len(names)} nodes, "
+                "rising"
+            )
+        for node, name in zip(named.tolist(), strings, strict=True):
+            names[node] = name
     return Content(
         _strings(arrays, "labels", "label_start"),
         child_start,
         _member(arrays, "child", _INTEGERS),
         _member(arrays, "counts", _INTEGERS) if "counts" in arrays else None,
-        _names(arrays, len(child_start) - 1) if arrays.keys() & _NAMES else None,
-        _meta_of(document),
+        names,
+        document["meta"],
     )
 
 
@@ -314,18 +328,3 @@ def _strings(arrays: Mapping[str, Array], buffer: str, start: str) -> list[str]:
         return unpack(_member(arrays, buffer, _BYTES), _member(arrays, start, _INTEGERS))
     except ValueError as error:  # UnicodeDecodeError too
         raise FileFormatError(f"has a broken member {buffer!r} or {start!r}: {error}") from error
-
-
-def _names(arrays: Mapping[str, Array], n_nodes: int) -> list[str | None]:
-    """Return the name of each node, None for nodes without one."""
-    strings = _strings(arrays, "names", "name_start")
-    named = _member(arrays, "named", _INTEGERS)
-    ascends = np.all(named[1:] > named[:-1])
-    if len(named) != len(strings) or not ascends or np.any((named < 0) | (named >= n_nodes)):
-        raise FileFormatError(
-            f"has a broken member 'named': it must list {len(strings)} of {n_nodes} nodes, rising"
-        )
-    names: list[str | None] = [None] * n_nodes
-    for node, name in zip(named.tolist(), strings, strict=True):
-        names[node] = name
-    return names

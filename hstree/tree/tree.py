@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 from html import escape
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from hstree.errors import TreeError
 from hstree.tree import files
 from hstree.tree.arrays import TreeArrays
 from hstree.tree.branches import draw
-from hstree.tree.content import Content
-from hstree.tree.statistics import TreeStatistics, tree_statistics
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from hstree.tree.statistics import tree_statistics
 
 
 class Tree(TreeArrays):
@@ -53,56 +49,12 @@ class Tree(TreeArrays):
     (2, [0, 1])
     """
 
-    def stats(self) -> TreeStatistics:
-        """Compute the tree's statistics; see `TreeStatistics`."""
-        return tree_statistics(self)
-
-    def plot(self, *, max_depth: int = 12, ax: Axes | None = None) -> Axes:
-        """Draw the tree as an icicle: each branch as wide as its share of the counts.
-
-        A branch to a node has the node's name, if it has one, or the most frequent labels below
-        it. Of trees without counts all labels count 1; a label's count is split evenly over its
-        codes.
-
-        Parameters
-        ----------
-        max_depth : int, default 12
-            Number of decisions from the root to draw.
-        ax : matplotlib Axes, optional
-            Axes to draw on (default: those of a new figure).
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        MissingExtraError
-            When matplotlib is not installed.
-        OptionError
-            When `max_depth` is below 1.
-
-        Examples
-        --------
-        >>> tree.plot(max_depth=6).figure.savefig("tree.png")  # doctest: +SKIP
-        """
-        return draw(self, max_depth, ax)
+    stats = tree_statistics
+    plot = draw
+    save = files.save
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.stats()._repr_html_()}"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree as ``.json``, ``.json.gz`` or ``.npz``, by the extension of `path`.
-
-        An existing file is replaced once the new one is complete. The same tree gives the same
-        bytes.
-
-        Raises
-        ------
-        FileFormatError
-            When the extension is unknown, the file cannot be written, or JSON cannot hold the meta.
-        """
-        files.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -121,15 +73,10 @@ class Tree(TreeArrays):
         Tree(10000 labels, 9999 nodes, method='huffman')
         """
         try:
-            return cls.from_content(files.read_content(path))
+            return cls(**vars(files.read_content(path)))
         except TreeError as error:
             more = "`hstree.tree.files.read_content(...).broken_rules()` names every broken rule"
             raise TreeError(f"{path}: {error}; {more}") from error
-
-    @classmethod
-    def from_content(cls, content: Content) -> Self:
-        """Make a tree from the content of a file; raises TreeError if that breaks a rule."""
-        return cls(**vars(content))
 
 
 def load(path: str | os.PathLike[str]) -> Tree:

@@ -144,7 +144,7 @@ def with_hashes(files: Files) -> Files:
     """Let a model's config name its other files' hashes, so that damage in them is looked at."""
     try:
         config = json.loads(files["config.json"])
-        tree = Tree.from_content(from_json(files["tree.json"]))
+        tree = Tree(**vars(from_json(files["tree.json"])))
         weights = hashlib.sha256(files["weights.safetensors"]).hexdigest()
         config |= {"tree_sha256": tree.sha256, "weights_sha256": weights}
         return {**files, "config.json": json.dumps(config).encode()}
