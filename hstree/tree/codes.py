@@ -63,8 +63,10 @@ class Codes:
         The last edge of each code, which leads to the label; ascending for each label.
     length : int64 array (C,)
         Number of decisions of each code.
+    label : int64 array (C,)
+        The label of each code.
     parent_edge, edge_row : int64 arrays (E,)
-        The edge before each edge on its code, -1 at the first; the first weight row of its node.
+        Those of the tree.
     n_decisions : int
         D, their sum.
     """
@@ -74,16 +76,14 @@ class Codes:
         self.parent_edge, self.edge_row = tree.parent_edge, tree.edge_row
         leaf_edge = np.flatnonzero(tree.child < 0)
         self.leaf_edge = leaf_edge[np.argsort(~tree.child[leaf_edge], kind="stable")]
+        self.label = ~tree.child[self.leaf_edge]
         self.label_start = offsets(tree.codes_per_label)
-        self.length = self._length(self.leaf_edge)
+        self.length = tree.depth[tree.edge_node[self.leaf_edge]] + 1
         self.n_decisions = int(self.length.sum())
-        self._start = offsets(self.length)
-        self._edge = self._climb(self.leaf_edge) if self.n_decisions <= cache_limit else None
-
-    @property
-    def label(self) -> Int64:
-        """int64 array (C,): the label of each code."""
-        return segment_ids(self.label_start)
+        self._edge = None
+        if self.n_decisions <= cache_limit:
+            self._start = offsets(self.length)
+            self._edge = self._climb(np.arange(len(self.length)), self._start)
 
     def expand(self, labels: Integer) -> Expansion:
         """Return all codes of a batch of label ids (B,), which may repeat.
@@ -112,7 +112,6 @@ class Codes:
         if tree.n_nodes == 0:
             return 1.0
         log_share = -np.log2(tree.fan_out)  # (N,) of each branch of a node
-        label = self.label
         readable = np.flatnonzero(self.length <= _LONGEST_WITH_MASS)
         start = offsets(self.length[readable])
         bounds = np.searchsorted(start, np.arange(0, start[-1] + chunk, chunk)).tolist()
@@ -124,7 +123,7 @@ class Codes:
             expected[1:] = tree.child[edge[:-1]]
             expected[decision_start[:-1]] = 0
             is_path = np.logical_and.reduceat(node == expected, decision_start[:-1])
-            is_path &= tree.child[edge[decision_start[1:] - 1]] == ~label[code]
+            is_path &= tree.child[edge[decision_start[1:] - 1]] == ~self.label[code]
             log_mass = np.add.reduceat(log_share[node], decision_start[:-1])
             masses.append(float(np.exp2(log_mass) @ is_path))
         return math.fsum(masses)
@@ -133,18 +132,14 @@ class Codes:
         """Return the offsets and the edges of some codes."""
         decision_start = offsets(self.length[code])
         if self._edge is None:
-            return decision_start, self._climb(self.leaf_edge[code])
+            return decision_start, self._climb(code, decision_start)
         return decision_start, self._edge[ranges(self._start[code], decision_start)]
 
-    def _length(self, last: Int64) -> Int64:
-        """Return the numbers of decisions of the codes that end in these edges."""
-        return self.tree.depth[self.tree.edge_node[last]] + 1
-
-    def _climb(self, last: Int64) -> Int64:
-        """Return the edges of the codes that end in these edges, walking all of them up at once."""
-        start = offsets(self._length(last))  # (C + 1,) into edge
-        edge = np.empty(start[-1], np.int64)  # (D,) from the root down
-        current, slot = last, start[1:] - 1  # edge that each code has reached, its index in edge
+    def _climb(self, code: Int64, start: Int64) -> Int64:
+        """Return the edges (D,) of some codes, from the root down, walking all up at once."""
+        edge = np.empty(start[-1], np.int64)
+        # Edge that each code has reached, and its index in `edge`
+        current, slot = self.leaf_edge[code], start[1:] - 1
         while current.size:
             edge[slot] = current
             current = self.parent_edge[current]

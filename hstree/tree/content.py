@@ -42,7 +42,19 @@ def broken_rules(
 
     Empty for a valid tree. If the offsets are broken, names and children are not checked.
     """
-    broken = _broken_labels(labels)
+    broken = []
+    if len(labels) == 0:
+        broken.append(BrokenRule("labels", "there is none; a tree has at least one label"))
+    elif not all(map(str.__instancecheck__, labels)):
+        at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
+        broken.append(BrokenRule("labels", f"label {at} is {value!r}, not a string"))
+    else:
+        broken += _not_utf8("labels", "label", labels)
+        if len(set(labels)) < len(labels):
+            first: dict[str, int] = {}
+            at = next(at for at, label in enumerate(labels) if first.setdefault(label, at) != at)
+            where = f"{labels[at]!r} is label {first[labels[at]]} and label {at}"
+            broken.append(BrokenRule("unique labels", where))
     if counts is not None and len(counts) != len(labels):
         broken.append(BrokenRule("counts", f"{len(counts)} counts for {len(labels)} labels"))
     elif counts is not None and counts.min(initial=0) < 0:
@@ -53,27 +65,17 @@ def broken_rules(
         return [*broken, BrokenRule("offsets", where)]
     if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
         return [*broken, BrokenRule("offsets", "child_start goes down")]
-    if names is not None:
-        broken += _broken_names(names, len(child_start) - 1)
+    n_nodes = len(child_start) - 1
+    if names is not None and len(names) != n_nodes:
+        broken.append(BrokenRule("names", f"{len(names)} names for {n_nodes} nodes"))
+    elif names is not None:
+        others = (i for i, name in enumerate(names) if not isinstance(name, str | None))
+        if (node := next(others, None)) is not None:
+            where = f"node {node} is named {names[node]!r}, not a string or null"
+            broken.append(BrokenRule("names", where))
+        else:
+            broken += _not_utf8("names", "the name of node", names)
     return broken + _broken_structure(len(labels), child_start, child)
-
-
-def _broken_labels(labels: Sequence[str]) -> list[BrokenRule]:
-    if len(labels) == 0:
-        return [BrokenRule("labels", "there is none; a tree has at least one label")]
-    if not all(map(str.__instancecheck__, labels)):
-        at, value = next((i, x) for i, x in enumerate(labels) if not isinstance(x, str))
-        return [BrokenRule("labels", f"label {at} is {value!r}, not a string")]
-    broken = _not_utf8("labels", "label", labels)
-    if len(set(labels)) == len(labels):
-        return broken
-    first_at: dict[str, int] = {}
-    for at, label in enumerate(labels):
-        first = first_at.setdefault(label, at)
-        if first != at:
-            where = f"{label!r} is label {first} and label {at}"
-            return [*broken, BrokenRule("unique labels", where)]
-    return broken
 
 
 def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[BrokenRule]:
@@ -86,15 +88,6 @@ def _not_utf8(rule: str, kind: str, strings: Sequence[str | None]) -> list[Broke
     return []
 
 
-def _broken_names(names: Sequence[str | None], n_nodes: int) -> list[BrokenRule]:
-    if len(names) != n_nodes:
-        return [BrokenRule("names", f"{len(names)} names for {n_nodes} nodes")]
-    for node, name in enumerate(names):
-        if name is not None and not isinstance(name, str):
-            return [BrokenRule("names", f"node {node} is named {name!r}, not a string or null")]
-    return _not_utf8("names", "the name of node", names)
-
-
 def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> list[BrokenRule]:
     n_nodes = len(child_start) - 1
     fan_out = np.diff(child_start)  # (N,)
@@ -103,40 +96,38 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> list[B
     # (E',) and (E'',): edges to labels and to nodes, the parent of each and what it leads to
     label_parent, label = edge_node[~is_node], ~child[~is_node]
     node_parent, node = edge_node[is_node], child[is_node]
-    broken: list[BrokenRule] = []
-
-    def report(rule: str, is_broken: Bool, text: str, *columns: Int64) -> None:
-        """Report the first break of a rule and the number of others."""
-        if not is_broken.any():
-            return
-        first = int(np.argmax(is_broken))
-        more = int(is_broken.sum()) - 1
-        where = text.format(*(int(column[first]) for column in columns))
-        broken.append(BrokenRule(rule, where + (f" (and {more} more)" if more else "")))
-
     nodes = np.arange(n_nodes)
-    report("fan-out", fan_out < 2, "node {} has {} children, fewer than 2", nodes, fan_out)
-    unknown_label = f"node {{}} holds the label {{}}, but there are {n_labels} labels"
-    report("known label", label >= n_labels, unknown_label, label_parent, label)
-    unknown_node = f"node {{}} has the child node {{}}, but there are {n_nodes} nodes"
-    report("known node", node >= n_nodes, unknown_node, node_parent, node)
-    before = "node {} has the child node {}, which does not come after it"
-    report("child after parent", node <= node_parent, before, node_parent, node)
+    n_parents = np.bincount(node[node < n_nodes], minlength=n_nodes)
+    is_orphan = n_parents == 0
+    is_orphan[:1] = False
+    is_missing = np.full(n_labels, n_labels > 1 or n_nodes > 0)
+    is_missing[label[label < n_labels]] = False
+    is_twice, parent, held = np.zeros(0, bool), nodes, nodes
     if np.any(np.diff(np.sort(child)) == 0):  # only then can a node hold the same child twice
         order = np.lexsort((child, edge_node))
         parent, held = edge_node[order], child[order]
         is_twice = (np.diff(held) == 0) & (np.diff(parent) == 0)
-        report("no child twice", is_twice, "node {} has the child {} twice", parent, held)
-    n_parents = np.bincount(node[node < n_nodes], minlength=n_nodes)
-    report("one parent", n_parents > 1, "node {} has {} parents", nodes, n_parents)
-    is_orphan = n_parents == 0
-    is_orphan[:1] = False
-    report("reachable", is_orphan, "node {} is not under the root", nodes)
-    if n_labels > 1 or n_nodes > 0:
-        is_missing = np.ones(n_labels, bool)
-        is_missing[label[label < n_labels]] = False
-        text = "label {} hangs under no node"
-        report("every label placed", is_missing, text, np.arange(n_labels))
+    to_label, to_node = (label_parent, label), (node_parent, node)
+    no_label = f"node {{}} holds the label {{}}, but there are {n_labels} labels"
+    no_node = f"node {{}} has the child node {{}}, but there are {n_nodes} nodes"
+    before = "node {} has the child node {}, which does not come after it"
+    # Each rule, where it is broken, and what to say of the first break
+    rules: list[tuple[str, Bool, str, tuple[Int64, ...]]] = [
+        ("fan-out", fan_out < 2, "node {} has {} children, fewer than 2", (nodes, fan_out)),
+        ("known label", label >= n_labels, no_label, to_label),
+        ("known node", node >= n_nodes, no_node, to_node),
+        ("child after parent", node <= node_parent, before, to_node),
+        ("no child twice", is_twice, "node {} has the child {} twice", (parent, held)),
+        ("one parent", n_parents > 1, "node {} has {} parents", (nodes, n_parents)),
+        ("reachable", is_orphan, "node {} is not under the root", (nodes,)),
+        ("every label placed", is_missing, "label {} hangs under no node", (np.arange(n_labels),)),
+    ]
+    broken = []
+    for rule, is_broken, text, columns in rules:
+        if is_broken.any():
+            first, more = int(np.argmax(is_broken)), int(is_broken.sum()) - 1
+            where = text.format(*(int(column[first]) for column in columns))
+            broken.append(BrokenRule(rule, where + (f" (and {more} more)" if more else "")))
     return broken
 
 

@@ -40,29 +40,6 @@ def merge_order(weights: ArrayLike, arity: int = 2) -> Int64:
     >>> merge_order([1, 1, 1, 1], arity=3).tolist()
     [[0, 1, -1], [2, 3, 4]]
     """
-    return _merge(_checked(weights), arity)[0]
-
-
-def optimal_length(weights: ArrayLike, arity: int = 2) -> float:
-    """Return the mean code length of a Huffman tree, in decisions per label drawn by weight.
-
-    It is the sum of all merges over the sum of the weights (V,); `merge_order` describes these.
-    Raises InputError when all weights are zero.
-
-    Examples
-    --------
-    >>> optimal_length([5, 1, 2])
-    1.375
-    """
-    checked = _checked(weights)
-    total = checked.sum(dtype=np.float64)
-    if total == 0:
-        raise InputError("the optimal length needs a weight above zero; all weights are zero")
-    return float(_merge(checked, arity)[1].astype(np.float64).sum() / total)
-
-
-def _checked(weights: ArrayLike) -> Int64:
-    """Return the weights as int64; refuse types that it cannot hold exactly, and shapes."""
     refuse_masked(weights, "weights")
     array = np.asarray(weights)
     if array.size == 0:
@@ -75,13 +52,31 @@ def _checked(weights: ArrayLike) -> Int64:
     if array.size and array.min() < 0:
         at = int(np.argmin(array))
         raise InputError(f"weight {at} is {array[at]}; weights must be zero or more")
-    return array.astype(np.int64)
+    if arity < 2:
+        raise OptionError(f"arity must be 2 or more, not {arity}")
+    return _merge(array.astype(np.int64), arity)[0]
+
+
+def optimal_length(weights: ArrayLike) -> float:
+    """Return the mean code length of a binary Huffman tree, in decisions per label by weight.
+
+    It is the sum of all merges over the sum of the weights (V,), which are zero or more. Raises
+    InputError when all are zero.
+
+    Examples
+    --------
+    >>> optimal_length([5, 1, 2])
+    1.375
+    """
+    array = np.asarray(weights)
+    total = array.sum(dtype=np.float64)
+    if total == 0:
+        raise InputError("the optimal length needs a weight above zero; all weights are zero")
+    return float(_merge(array, 2)[1].astype(np.float64).sum() / total)
 
 
 def _merge(weights: Int64, arity: int) -> tuple[Int64, NDArray[np.generic]]:
     """Return the merges (M, k) and their weights (M,): int64, or exact Python integers."""
-    if arity < 2:
-        raise OptionError(f"arity must be 2 or more, not {arity}")
     n = len(weights)
     arity = max(2, min(arity, n))
     order = np.argsort(weights, kind="stable")  # (V,) items, lightest first

@@ -104,7 +104,9 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     # (C,) scores computed along each code; then (V,) decisions and scores of each label
     scores = sum_to_root(np.diff(tree.row_start), tree.parent)[tree.edge_node[codes.leaf_edge]]
     length_of = np.bincount(codes.label, codes.length, tree.n_labels)
-    scores_of = np.bincount(codes.label, scores, tree.n_labels) - _shared_scores(tree, codes)
+    scores_of: Float64 = np.bincount(codes.label, scores, tree.n_labels)
+    if not tree.has_single_codes:
+        scores_of -= _shared_scores(tree, codes)
     counts = tree.counts if counts is None else counts
     share = entropy = huffman_length = None
     if counts is not None and counts.any():
@@ -139,7 +141,7 @@ def _shared_scores(tree: TreeArrays, codes: Codes) -> Float64:
     """
     shared = np.zeros(tree.n_labels)
     is_wide = tree.fan_out > NARROW
-    if tree.has_single_codes or not is_wide.any():
+    if not is_wide.any():
         return shared
     # (N + 1,) the nearest wide node from each node on upwards; -1, the last, for none
     nearest = np.append(np.where(is_wide, np.arange(tree.n_nodes), tree.parent), -1)

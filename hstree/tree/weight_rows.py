@@ -13,17 +13,13 @@ from hstree.tree.arrays import TreeArrays
 NARROW = 32
 
 
-def label_mass(tree: TreeArrays, counts: Array | None) -> Array:
-    """Return the counts of the labels (V,) as floats, at least 0.5; None is 1 for each."""
-    return np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
-
-
 def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
     """Return the total count of the labels below each edge: float64 array (E,).
 
     A label's count (V,), at least 0.5, is split evenly over its codes; None is 1 for each label.
     """
-    return tree.sum_up(label_mass(tree, counts) / np.maximum(tree.codes_per_label, 1))
+    mass = np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
+    return tree.sum_up(mass / np.maximum(tree.codes_per_label, 1))
 
 
 def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
