@@ -104,9 +104,8 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     # (C,) scores computed along each code; then (V,) decisions and scores of each label
     scores = sum_to_root(np.diff(tree.row_start), tree.parent)[tree.edge_node[codes.leaf_edge]]
     length_of = np.bincount(codes.label, codes.length, tree.n_labels)
-    scores_of: Float64 = np.bincount(codes.label, scores, tree.n_labels)
-    if not tree.has_single_codes:
-        scores_of -= _shared_scores(tree, codes)
+    shared = 0 if tree.has_single_codes else _shared_scores(tree, codes)
+    scores_of = np.bincount(codes.label, scores, tree.n_labels) - shared
     counts = tree.counts if counts is None else counts
     share = entropy = huffman_length = None
     if counts is not None and counts.any():
