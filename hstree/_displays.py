@@ -1,7 +1,6 @@
 """Displays of progress, drawn by Rich: bars in notebooks and on terminals, lines elsewhere.
 
-Any thread may report to them. They have the methods of the protocols of `hstree.progress`, which
-imports this module when it is asked to.
+Any thread may report to them. `hstree.progress` imports this module when it is asked to.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import time
 from collections.abc import Iterable
 from importlib.util import find_spec
 from threading import RLock
+from typing import Any
 
 from rich import progress as rich
 from rich.console import Console
@@ -21,10 +21,9 @@ from rich.text import Text
 from hstree._tables import in_notebook
 from hstree._text import duration, printable
 
-#: Seconds that a task lasts before it is drawn.
-PATIENCE = 0.5
-#: Seconds between two lines of events, and those of a task whose end gets a line.
-LINE_PATIENCE, LONG_TASK = 2.0, 10.0
+#: Seconds that a task lasts before it is drawn, between two lines of events, and of a task whose
+#: end gets a line.
+PATIENCE, LINE_PATIENCE, LONG_TASK = 0.5, 2.0, 10.0
 
 
 def new_display(console: Console | None = None) -> Bars | Lines:
@@ -41,10 +40,6 @@ class _Running:
     def __init__(self, bars: rich.Progress, title: str, total: float | None, unit: str) -> None:
         self.bars = bars
         self.id = bars.add_task(title, total=total, unit=unit, note="")
-
-    @property
-    def state(self) -> rich.Task:
-        return next(task for task in self.bars.tasks if task.id == self.id)
 
     def advance(self, amount: float = 1) -> None:
         self.bars.advance(self.id, amount)
@@ -68,14 +63,13 @@ class Bars:
             bars.start()
             return self._running[-1]
 
-    def stop(self, task: object) -> None:
+    def stop(self, task: Any) -> None:
         """Stop drawing a task, with the last also the bars."""
-        if isinstance(task, _Running):
-            with self._lock:
-                self._running.remove(task)
-                task.bars.remove_task(task.id)
-                if not self._running:
-                    task.bars.stop()
+        with self._lock:
+            self._running.remove(task)
+            task.bars.remove_task(task.id)
+            if not self._running:
+                task.bars.stop()
 
     def report(self, text: str, left: float | None) -> None:
         """Show nothing: the bars tell as much."""
@@ -124,15 +118,13 @@ class Lines:
         """Start to count a task."""
         return _Running(self._tasks, title, total, unit)
 
-    def stop(self, task: object) -> None:
+    def stop(self, task: Any) -> None:
         """Write the line of a task that took long; those of text have events."""
-        if not isinstance(task, _Running):
-            return
         with self._lock:
-            state = task.state
+            state = next(one for one in self._tasks.tasks if one.id == task.id)
             self._tasks.remove_task(task.id)
-            seconds, unit, note = state.elapsed or 0.0, state.fields["unit"], state.fields["note"]
-            if seconds > LONG_TASK and unit not in ("tokens", "s"):
+            seconds, note = state.elapsed or 0.0, state.fields["note"]
+            if seconds > LONG_TASK and state.fields["unit"] not in ("tokens", "s"):
                 self._print(f"{state.description}: {f'{note}, ' if note else ''}{seconds:.1f} s")
 
     def report(self, text: str, left: float | None) -> None:

@@ -18,6 +18,7 @@ import shlex
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, wraps
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+#: Types that options may have, in words.
+_TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number"}
+_TYPES |= {str: "text", Path: "the name of a file"}
+#: Sections of a numpydoc docstring that have parameters, and the names and the text of one.
+_SECTION = r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)"
+_PARAMETER = r"^(\S[^:\n]*)[^\n]*\n((?:[ \t]+[^\n]*\n?|\n)*)"
 
 
 @dataclass(frozen=True)
@@ -136,18 +144,20 @@ class Option:
             return str(value).lower()
         return repr(value) if isinstance(value, float) else str(value)
 
-    def checked(self, value: object, owner: str = "") -> Any:
+    def checked(self, value: Any, owner: str = "") -> Any:
         """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""
-        if (value is None and self.optional) or (
-            isinstance(value, str) and value == self.word != ""
-        ):
+        is_text, is_bool = isinstance(value, str), isinstance(value, bool | np.bool_)
+        if (value is None and self.optional) or (is_text and value == self.word != ""):
             return value
-        try:
-            converted = _converted(value, self.type)
-        except (TypeError, ValueError, OverflowError):
-            converted = None
+        converted: Any = None
+        with suppress(TypeError, ValueError, OverflowError):
+            if self.type is Path:
+                converted = Path(os.fsdecode(value))
+            elif (is_text, is_bool) == (self.type is str, self.type is bool):
+                converted = operator.index(value) if self.type is int else self.type(value)
         if (
             converted is None
+            or (self.type is float and not math.isfinite(converted))
             or (self.choices and converted not in self.choices)
             or (self.range is not None and converted not in self.range)
         ):
@@ -167,28 +177,23 @@ def check_value(name: str, value: object, annotation: Any) -> Any:
 def options_of(
     target: Callable[..., Any], without: frozenset[str] = frozenset()
 ) -> tuple[Option, ...]:
-    """Read the options of a function, a class or a dataclass.
+    """Read the options of a function, a class or a dataclass, but those named in `without`.
 
-    Parameters
-    ----------
-    target : callable
-        Options are its keyword-only parameters, or the fields of a dataclass that have a default;
-        the default of a required one is None.
-    without : frozenset of str, optional
-        Names of parameters that are not options.
-
-    Raises
-    ------
-    TypeError, ValueError, NameError, AttributeError
-        When the signature cannot be read, or an option has a type that `Option` does not know.
+    Options are its keyword-only parameters, or the fields of a dataclass that have a default; the
+    default of a required one is None. Raises TypeError, ValueError, NameError or AttributeError
+    when the signature cannot be read, or an option has a type that `Option` does not know.
     """
     signature = inspect.signature(target)
     is_dataclass = dataclasses.is_dataclass(target)
     annotated = target.__init__ if isinstance(target, type) and not is_dataclass else target  # type: ignore[misc]
     hints = typing.get_type_hints(annotated, include_extras=True)
+    # the text of each parameter or attribute in the numpydoc docstrings, on one line
     helps: dict[str, str] = {}
     for documented in reversed(inspect.getmro(target)) if isinstance(target, type) else (target,):
-        helps |= _parameter_helps(inspect.getdoc(documented) or "")
+        for section in re.findall(_SECTION, inspect.getdoc(documented) or "", re.M | re.S):
+            for names, text in re.findall(_PARAMETER, section, re.M):
+                one_line = " ".join(text.replace("``", "").split())
+                helps |= dict.fromkeys(names.replace(" ", "").split(","), one_line)
     options = []
     for name, parameter in signature.parameters.items():
         positional = parameter.kind is not parameter.KEYWORD_ONLY
@@ -203,10 +208,7 @@ def options_of(
 def effective(
     options: Sequence[Option], values: Mapping[str, object], owner: str
 ) -> dict[str, Any]:
-    """Return the value of each option, checked; its default where it is not among `values`.
-
-    Raises OptionError for an unknown name, or a value that an option cannot have.
-    """
+    """Return the value or default of each option, checked; OptionError for an unknown name."""
     names = [option.name for option in options]
     for name in values:
         if name not in names:
@@ -291,34 +293,3 @@ def check_fields(instance: DataclassInstance) -> None:
     for option in options_of(type(instance)):
         value = option.checked(getattr(instance, option.name))
         object.__setattr__(instance, option.name, value)
-
-
-#: Types that options may have, in words.
-_TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number"}
-_TYPES |= {str: "text", Path: "the name of a file"}
-
-
-def _converted(value: Any, type_: type) -> Any:
-    """Return a value as the type of an option; an error where it is of another kind."""
-    if type_ is Path:
-        return Path(os.fsdecode(value))
-    if isinstance(value, bool | np.bool_) != (type_ is bool):
-        raise TypeError
-    if isinstance(value, str) != (type_ is str) or (type_ is float and not math.isfinite(value)):
-        raise TypeError
-    return operator.index(value) if type_ is int else type_(value)
-
-
-def _parameter_helps(doc: str) -> dict[str, str]:
-    """Return the text of each parameter or attribute in a numpydoc docstring, on one line."""
-    helps: dict[str, str] = {}
-    section = r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)"
-    for match in re.finditer(section, doc, re.M | re.S):
-        names: list[str] = []
-        for line in match[1].splitlines():
-            if line[:1].strip():
-                names = [name.strip() for name in line.partition(":")[0].split(",")]
-                continue
-            for name in names:
-                helps[name] = f"{helps.get(name, '')} {line.strip()}".strip().replace("``", "")
-    return helps

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -20,26 +21,16 @@ PACKAGE = "hstree"
 R = TypeVar("R")
 
 
+@dataclass(frozen=True)
 class Registry(Generic[R]):
-    """Objects by name, each described by a record.
+    """Objects by name, each described by a record."""
 
-    `noun` ("builder") is the kind of object in messages, or `called` ("method") where users know it
-    by that. Other packages offer theirs in the entry-point group `group`; `native` maps the names
-    of hstree's to "module:attribute". `describe` makes the record from name, object and package;
-    it raises PluginError for an object that cannot be used.
-    """
-
-    def __init__(
-        self,
-        noun: str,
-        group: str,
-        native: Mapping[str, str],
-        describe: Callable[[str, Any, str], R],
-        *,
-        called: str | None = None,
-    ) -> None:
-        self.noun, self.group, self.native, self._describe = noun, group, native, describe
-        self.called = called or noun
+    noun: str  #: the kind of object in messages ("builder")
+    group: str  #: entry-point group in which other packages offer theirs
+    native: Mapping[str, str]  #: "module:attribute" of each of hstree's own
+    #: Makes the record from name, object and package; PluginError for one that cannot be used.
+    describe: Callable[[str, Any, str], R]
+    called: str = ""  #: what users know the kind by ("method"), where that is not `noun`
 
     def get(self, name: str) -> R:
         """Return the record of a name.
@@ -48,20 +39,22 @@ class Registry(Generic[R]):
         package offers one that cannot be used.
         """
         if name in self.native:
-            return self._native(name)
-        plugins = dict(self._plugins())
+            module, _, attribute = self.native[name].partition(":")
+            return self.describe(name, getattr(import_module(module), attribute), PACKAGE)
+        plugins = self._plugins()
         if name not in plugins:
             known = [*self.native, *plugins]
             listed = f"{suggestion(name, known)}there are {', '.join(known)}"
-            raise OptionError(f"there is no {self.called} {name!r}; {listed}")
+            raise OptionError(f"there is no {self.called or self.noun} {name!r}; {listed}")
         if isinstance(record := plugins[name], HstreeError):
             raise record
         return record
 
     def all(self) -> dict[str, R]:
         """Return every record that can be used: hstree's own, then other packages' by name."""
-        native = {name: self._native(name) for name in self.native}
-        return native | {n: r for n, r in self._plugins() if not isinstance(r, HstreeError)}
+        native = {name: self.get(name) for name in self.native}
+        plugins = self._plugins().items()
+        return native | {n: r for n, r in plugins if not isinstance(r, HstreeError)}
 
     def names(self) -> list[str]:
         """Return all names, hstree's own first, without importing what they name."""
@@ -69,31 +62,28 @@ class Registry(Generic[R]):
 
     def broken(self) -> dict[str, str]:
         """Return what is wrong with the objects of other packages that cannot be used."""
-        return {name: str(r) for name, r in self._plugins() if isinstance(r, HstreeError)}
+        return {n: str(r) for n, r in self._plugins().items() if isinstance(r, HstreeError)}
 
-    def _native(self, name: str) -> R:
-        module, _, attribute = self.native[name].partition(":")
-        return self._describe(name, getattr(import_module(module), attribute), PACKAGE)
-
-    def _plugins(self) -> list[tuple[str, R | HstreeError]]:
+    def _plugins(self) -> dict[str, R | HstreeError]:
+        """Return the record, or the error, of each object of another package."""
+        records: dict[str, R | HstreeError] = {}
         offered = entry_points(group=self.group)
-        ordered = sorted(offered, key=lambda entry: (entry.name, entry.value))
-        return [(entry.name, self._plugin(entry)) for entry in ordered]
-
-    def _plugin(self, entry: EntryPoint) -> R | HstreeError:
-        package = (entry.dist and entry.dist.name) or entry.module
-        try:
-            if entry.name in self.native:
-                return unusable(self.noun, entry.name, package, "hstree has one of that name")
-            return self._describe(entry.name, entry.load(), package)
-        except HstreeError as error:
-            return error
-        except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
-            wrong = f"{titled(self.noun, entry.name, package)} cannot be loaded"
-            remedy = f"update or uninstall {package}"
-            failure = PluginError(f"{wrong}: {named_error(error)}; {remedy}")
-            failure.__cause__ = error
-            return failure
+        for entry in sorted(offered, key=lambda entry: (entry.name, entry.value)):
+            package = (entry.dist and entry.dist.name) or entry.module
+            try:
+                if entry.name in self.native:
+                    reason = "hstree has one of that name"
+                    raise unusable(self.noun, entry.name, package, reason)
+                records[entry.name] = self.describe(entry.name, entry.load(), package)
+            except HstreeError as error:
+                records[entry.name] = error
+            except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
+                wrong = f"{titled(self.noun, entry.name, package)} cannot be loaded"
+                remedy = f"update or uninstall {package}"
+                failure = PluginError(f"{wrong}: {named_error(error)}; {remedy}")
+                failure.__cause__ = error
+                records[entry.name] = failure
+        return records
 
 
 def titled(noun: str, name: str, package: str) -> str:
@@ -118,11 +108,11 @@ def references_of(target: Callable[..., Any]) -> str:
     return " ".join(match[1].split()).replace("`", "") if match else ""
 
 
-def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleType:
+def require(module: str, extra: str, *, at_least: str = "") -> ModuleType:
     """Import an optional module ("gensim.models"), which the extra `extra` of hstree installs.
 
-    Raises MissingExtraError when it is missing, cannot be imported, or its package is older than
-    `at_least` ("4.4"); the message gives the command that installs it.
+    Raises MissingExtraError, which names the command that installs it, when it is missing, cannot
+    be imported, or its package is older than `at_least` ("4.4").
     """
     package = module.partition(".")[0]
     command = f"pip install --upgrade 'hstree[{extra}]'"
@@ -134,13 +124,9 @@ def require(module: str, extra: str, *, at_least: str | None = None) -> ModuleTy
             wrong = f"not installed; get it with `pip install 'hstree[{extra}]'`"
         raise MissingExtraError(f"{package} is {wrong}") from error
     version = str(getattr(import_module(package), "__version__", ""))
-    if at_least is not None and _numbers(version) < _numbers(at_least):
+    # "2.13.0+cpu" is [2, 13, 0]
+    numbers, oldest = (list(map(int, re.findall(r"\d+", v))) for v in (version, at_least))
+    if numbers < oldest:
         remedy = f"get {at_least} or newer with `{command}`"
         raise MissingExtraError(f"{package} {version} is too old; {remedy}")
     return imported
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the release of a version as numbers: "2.13.0+cpu" is (2, 13, 0)."""
-    release = re.match(r"[0-9]+(\.[0-9]+)*", version)
-    return tuple(map(int, release[0].split("."))) if release else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -28,11 +28,20 @@ class TextTable:
     def __str__(self) -> str:
         lines = [self.columns, *self.rows] if self.columns else self.rows
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join([*(_aligned(line, widths) for line in lines), *filter(None, [self.note])])
+        texts = [
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*texts, *filter(None, [self.note])])
 
     def _repr_html_(self) -> str:
-        head = f"<thead>{_html_row(self.columns, 'th')}</thead>" if self.columns else ""
-        body = "".join(_html_row(row, "td") for row in self.rows)
+        def row(texts: Sequence[str], tag: str) -> str:
+            first, *others = map(escape, texts)
+            left = f'<{tag} style="text-align: left">{first}</{tag}>'
+            return f"<tr>{left}{''.join(f'<{tag}>{text}</{tag}>' for text in others)}</tr>"
+
+        head = f"<thead>{row(self.columns, 'th')}</thead>" if self.columns else ""
+        body = "".join(row(texts, "td") for texts in self.rows)
         note = f"<p>{escape(self.note)}</p>" if self.note else ""
         return f"<table>{head}<tbody>{body}</tbody></table>{note}"
 
@@ -55,17 +64,3 @@ def show(result: object) -> None:
         sys.modules["IPython"].display.display(result)
     else:
         print(result)
-
-
-def _aligned(line: Sequence[str], widths: Iterable[int]) -> str:
-    first, *others = (
-        text.rjust(width) if i else text.ljust(width)
-        for i, (text, width) in enumerate(zip(line, widths, strict=True))
-    )
-    return "  ".join([first, *others]).rstrip()
-
-
-def _html_row(texts: Iterable[str], tag: str) -> str:
-    first, *others = map(escape, texts)
-    left = f'<{tag} style="text-align: left">{first}</{tag}>'
-    return f"<tr>{left}{''.join(f'<{tag}>{text}</{tag}>' for text in others)}</tr>"

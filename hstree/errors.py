@@ -34,20 +34,14 @@ class OptionError(HstreeError, ValueError):
     option : str or None
         The Python name of the option, where the error is about one option.
     reason : str or None
-        Description to follow the option's name: "is 0; it must be 1 or more". The command line
-        spells the option as it was typed and appends this; None, which cannot be typed, is not
-        among the values that it names.
+        Description to follow the option's name as it was typed: "is 0; it must be 1 or more". It
+        does not name None, which cannot be typed.
     owner : str
         What has the option, such as a method; "" where that is clear.
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        option: str | None = None,
-        reason: str | None = None,
-        owner: str = "",
+        self, message: str, *, option: str | None = None, reason: str | None = None, owner: str = ""
     ) -> None:
         super().__init__(message)
         self.option, self.reason, self.owner = option, reason, owner
@@ -66,10 +60,8 @@ def owned_by(owner: str) -> Iterator[None]:
     except OptionError as error:
         if error.option is None:
             raise
-        owners = f"{owner}: {error.owner}" if error.owner else owner
-        raise OptionError(
-            f"{owner}: {error}", option=error.option, reason=error.reason, owner=owners
-        ) from error
+        said, owners = f"{owner}: {error}", f"{owner}: {error.owner}" if error.owner else owner
+        raise OptionError(said, option=error.option, reason=error.reason, owner=owners) from error
 
 
 class TrainingError(HstreeError):

@@ -48,17 +48,10 @@ class _Silent:
     def start(self, title: str, total: float | None, unit: str) -> Task:
         return self
 
-    def stop(self, task: Task) -> None:
+    def stop(self, *_: object, **__: object) -> None:
         pass
 
-    def report(self, text: str, left: float | None) -> None:
-        pass
-
-    def advance(self, amount: float = 1) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
+    advance = note = report = stop
 
 
 #: The display of all threads where no `shown_by` is running.
