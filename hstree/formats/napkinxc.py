@@ -17,8 +17,8 @@ from hstree._typing import Int64
 from hstree.data.word_files import read_lines, unexpected
 from hstree.errors import InputError
 from hstree.formats.base import Format, labels_for, replacing_labelled
-from hstree.formats.edges import from_edges
 from hstree.tree import Tree
+from hstree.tree.order import from_edges
 from hstree.tree.paths import check_single_codes
 
 _HEADER = re.compile(r"([0-9]{1,10})[ \t]+([0-9]{1,10})[ \t]*")

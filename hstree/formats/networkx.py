@@ -21,8 +21,8 @@ from hstree._files import naming, read_regular
 from hstree._text import one_line
 from hstree.errors import InputError
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
-from hstree.formats.edges import from_edges
 from hstree.tree import Tree
+from hstree.tree.order import from_edges
 
 _Item = tuple[Any, dict[str, Any]]  # a node of a graph and its attributes
 _HEAD = """<?xml version="1.0" encoding="UTF-8"?>

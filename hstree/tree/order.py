@@ -1,11 +1,15 @@
-"""Order of a tree's nodes: renumbering, parents before children, sums along paths to the root."""
+"""Order of a tree's nodes: trees from edges, parents before children, sums along paths."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from hstree._ragged import offsets, ranges, segment_ids
 from hstree._typing import Array, Int64
+from hstree.errors import InputError
 
 
 def reorder(child_start: Int64, child: Int64, order: Int64) -> tuple[Int64, Int64, Int64]:
@@ -23,14 +27,6 @@ def reorder(child_start: Int64, child: Int64, order: Int64) -> tuple[Int64, Int6
     return start, child, number
 
 
-def parents_first(child_start: Int64, child: Int64, root: int) -> Int64:
-    """Return the nodes under `root`: as they are, if each follows its parent; else by level."""
-    parent, is_node = segment_ids(child_start), child >= 0
-    if np.all(parent[is_node] < child[is_node]):
-        return np.arange(len(child_start) - 1)
-    return by_level(child_start, child, root)
-
-
 def by_level(child_start: Int64, child: Int64, root: int) -> Int64:
     """Return the nodes under `root` in breadth-first order."""
     # scipy takes a while to import, and reading a tree does not need it.
@@ -42,6 +38,66 @@ def by_level(child_start: Int64, child: Int64, root: int) -> Int64:
     edges = np.ones(indptr[-1], np.int8), child[is_node], indptr
     graph = csr_array(edges, shape=(n_nodes, n_nodes))
     return breadth_first_order(graph, root, return_predecessors=False).astype(np.int64)
+
+
+class EdgeTree(NamedTuple):
+    """Children of nodes as in `Tree`, and the items that became nodes and labels."""
+
+    child_start: Int64
+    child: Int64
+    nodes: Int64  #: (N,), item of each inner node
+    leaves: Int64  #: (V,), item of each label, ascending
+
+
+def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]) -> EdgeTree:
+    """Number the nodes and labels of a tree of edges from `parent` to `child` (E,) in O(E log E).
+
+    These are items from 0 to `n_items` - 1, of which `name` gives the name for messages. An item
+    without children is a label; it may have several parents. Children of an item are in the order
+    of its edges. Inner nodes keep the order of their items if that puts each after its parent, else
+    they are numbered level by level.
+
+    Raises InputError when there is not exactly one root, an inner node has several parents or one
+    child, or edges form a cycle.
+    """
+    is_node = np.zeros(n_items, bool)
+    is_node[parent] = True
+    nodes, leaves = np.flatnonzero(is_node), np.flatnonzero(~is_node)
+    n_parents = np.bincount(child, minlength=n_items)
+    roots = np.flatnonzero(n_parents == 0)
+    if len(roots) != 1:
+        names = ", ".join(name(int(item)) for item in roots[:3])
+        more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+        what = f"{names}{more} have no parent" if len(roots) else "every node has a parent"
+        raise InputError(f"{what}; a tree has one root")
+    if np.any(is_node & (n_parents > 1)):
+        item = int(np.argmax(is_node & (n_parents > 1)))
+        raise InputError(f"the node {name(item)} has {n_parents[item]} parents; it can have one")
+    n_children = np.bincount(parent, minlength=n_items)
+    if np.any(n_children == 1):
+        item = int(np.argmax(n_children == 1))
+        raise InputError(
+            f"the node {name(item)} has one child, which decides nothing; leave the node out"
+        )
+    # (n_items,) number of each item as in `Tree.child`
+    number = np.empty(n_items, np.int64)
+    number[nodes] = np.arange(len(nodes))
+    number[leaves] = ~np.arange(len(leaves))
+    start = offsets(n_children[nodes])
+    child = number[child[np.argsort(parent, kind="stable")]]  # (E,) grouped by parent
+    root = int(number[roots[0]])
+    is_inner = child >= 0
+    if root < 0:
+        order = nodes[:0]
+    elif np.all(segment_ids(start)[is_inner] < child[is_inner]):
+        order = np.arange(len(nodes))
+    else:
+        order = by_level(start, child, root)
+    if len(order) < len(nodes):
+        item = int(np.delete(nodes, order)[0])
+        raise InputError(f"the node {name(item)} is not under the root; its links form a cycle")
+    start, child, _ = reorder(start, child, order)
+    return EdgeTree(start, child, nodes[order], leaves)
 
 
 def sum_to_root(value: Array, parent: Int64) -> Array:

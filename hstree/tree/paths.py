@@ -18,7 +18,7 @@ from hstree._ragged import batches, offsets, segment_ids
 from hstree._typing import Int64, UInt8
 from hstree.errors import InputError
 from hstree.tree.codes import Codes
-from hstree.tree.order import parents_first, reorder
+from hstree.tree.order import from_edges
 from hstree.tree.tree import Tree
 
 T = TypeVar("T", bound=np.generic)
@@ -214,17 +214,19 @@ def tree_of_paths(
     if length.min() == 0:
         raise InputError(f"the label {labels[int(np.argmin(length))]!r} has an empty path")
     number, node = np.unique(points, return_inverse=True)  # (N,) ascending, and (D,) from 0 to N-1
+    is_last = np.zeros(len(points), bool)  # decision of its path
+    is_last[first[1:] - 1] = True
+    goes_on = np.flatnonzero(~is_last)
+    if np.all(node[goes_on + 1] < node[goes_on]):  # children before parents
+        number, node = number[::-1], len(number) - 1 - node
     # (D,) what each decision leads to: the next node of the path or, at its end, the label
     follows = np.empty(len(points), np.int64)
-    follows[:-1] = node[1:]
-    follows[first[1:] - 1] = ~np.arange(len(labels))
-    # (N, 2) children, as the last path through each edge has them
-    unused = -len(labels) - 1
-    child = np.full((len(number), 2), unused)
-    edge = 2 * node + bit
-    child.ravel()[edge] = follows
-
-    differs = child.ravel()[edge] != follows
+    follows[goes_on] = node[goes_on + 1]
+    follows[is_last] = len(number) + np.arange(len(labels))
+    # (2 N,) child of each edge, as the last path through it has it; -1 where none passes
+    child = np.full(2 * len(number), -1)
+    child[2 * node + bit] = follows
+    differs = child[2 * node + bit] != follows
     differs[first[:-1]] |= node[first[:-1]] != node[0]
     if differs.any():
         at = int(np.argmax(differs))
@@ -233,19 +235,7 @@ def tree_of_paths(
             f"the path of the label {label!r} does not fit the others: at node {points[at]} it "
             "begins elsewhere, or the same bit leads elsewhere"
         )
-    is_unary = (child == unused).any(axis=1)
-    if is_unary.any():
-        name = int(number[np.argmax(is_unary)])
-        raise InputError(f"all paths take the same branch at node {name}; a node has two children")
-    n_parents = np.bincount(child[child >= 0], minlength=len(number))
-    n_parents[node[0]] += 1  # the root
-    if n_parents.max() > 1:
-        name = int(number[np.argmax(n_parents)])
-        raise InputError(f"two paths lead to node {name}; in a tree it is one")
-    child_start = 2 * np.arange(len(child) + 1)
-    if np.all(child < np.arange(len(child))[:, None]):  # children before parents
-        order = np.arange(len(child))[::-1]
-    else:
-        order = parents_first(child_start, child.ravel(), int(node[0]))
-    child_start, children, _ = reorder(child_start, child.ravel(), order)
-    return Tree(labels, child_start, children, counts=counts), number[order]
+    edge = np.flatnonzero(child >= 0)
+    n_items = len(number) + len(labels)
+    tree = from_edges(edge // 2, child[edge], n_items, lambda item: str(number[item]))
+    return Tree(labels, tree.child_start, tree.child, counts=counts), number[tree.nodes]
