@@ -25,12 +25,14 @@ __all__ = ["FORMATS", "Format", "format_of", "losses", "read", "write"]
 
 _TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, labels: load_tree(path))
 
-_FORMATS: tuple[Format, ...] = (
-    *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
-    *(napkinxc.FORMAT, linkage.FORMAT, nested.FORMAT),
-)
 #: All formats by name.
-FORMATS = {each.name: each for each in _FORMATS}
+FORMATS = {
+    each.name: each
+    for each in (
+        *(_TREE, dot.FORMAT, networkx.FORMAT, newick.FORMAT, brown.FORMAT),
+        *(napkinxc.FORMAT, linkage.FORMAT, nested.FORMAT),
+    )
+}
 
 
 def read(
@@ -86,7 +88,15 @@ def read(
             tree = chosen.read(source, None if labels is None else Path(labels))
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from error
-        return tree.with_meta(_meta(source, chosen, labels))
+        made_of: dict[str, object] = {
+            "kind": f"{chosen.name} file",
+            "name": source.name,
+            "sha256": hashlib.sha256(read_regular(source, FileFormatError)).hexdigest(),
+        }
+        if chosen.takes_labels and (made_from := texts_of_file(labels or labels_path(source))):
+            made_of["texts"] = made_from
+        meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": made_of}
+        return tree.with_meta(meta)
 
 
 def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -137,12 +147,3 @@ def format_of(path: Path, name: str | None = None) -> Format:
         known = ", ".join(sorted(endings))
         raise OptionError(f"the ending of {path} says no format; it may be {known}, or name one")
     return endings[ending]
-
-
-def _meta(path: Path, chosen: Format, labels: str | os.PathLike[str] | None) -> dict[str, object]:
-    """Return the meta of a tree that was read from a file of another format."""
-    digest = hashlib.sha256(read_regular(path, FileFormatError)).hexdigest()
-    source: dict[str, object] = {"kind": f"{chosen.name} file", "name": path.name, "sha256": digest}
-    if chosen.takes_labels and (made_from := texts_of_file(labels or labels_path(path))):
-        source["texts"] = made_from
-    return {"method": chosen.name, "options": {}, "hstree": __version__, "input": source}

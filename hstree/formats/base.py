@@ -77,10 +77,10 @@ def edges_of(tree: Tree) -> Iterator[tuple[int, int, int]]:
     return zip(tree.edge_node.tolist(), tree.child.tolist(), tree.edge_branch.tolist(), strict=True)
 
 
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file; nothing if making the lines raises."""
+def write_lines(lines_of: Callable[[Tree], Iterable[str]], tree: Tree, path: Path) -> None:
+    """Write the lines of a tree as a text file; nothing if making them raises."""
     with replacing(path) as file:
-        file.writelines(line.encode() for line in lines)
+        file.writelines(line.encode() for line in lines_of(tree))
 
 
 def labels_for(path: Path, labels: Path | None, n_labels: int) -> tuple[list[str], Int64 | None]:

@@ -8,6 +8,8 @@ the bits; the method `classes` with `classes_file` does the same over a corpus.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -26,14 +28,12 @@ from hstree.tree.paths import path_batches
 MAX_BITS = 1 << 30
 
 
-def _write(tree: Tree, path: Path) -> None:
-    check_quotable(
-        tree, r"[^\0\t\n\r]+", "Brown paths are lines with tabs between their fields", names=False
-    )
+def _lines(tree: Tree) -> Iterator[str]:
+    why = "Brown paths are lines with tabs between their fields"
+    check_quotable(tree, r"[^\0\t\n\r]+", why, names=False)
     strings = chain.from_iterable(p.strings for p in path_batches(tree, "Brown paths", MAX_BITS))
     counts = [0] * tree.n_labels if tree.counts is None else tree.counts.tolist()
-    columns = zip(strings, tree.labels, counts, strict=True)
-    write_lines(path, (f"{bits}\t{label}\t{count}\n" for bits, label, count in columns))
+    return map("{}\t{}\t{}\n".format, strings, tree.labels, counts)
 
 
 def _read(path: Path, labels: Path | None) -> Tree:
@@ -54,4 +54,4 @@ def _read(path: Path, labels: Path | None) -> Tree:
     return graft(prefix_shape(strings), nodes).tree(words, counts if counts.any() else None)
 
 
-FORMAT = Format("brown", (".paths",), ("counts", "order"), _write, _read)
+FORMAT = Format("brown", (".paths",), ("counts", "order"), partial(write_lines, _lines), _read)

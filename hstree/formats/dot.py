@@ -7,7 +7,7 @@ or numbers, labels are boxes with a ``count`` attribute, and edges are labelled 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
@@ -52,8 +52,5 @@ def _quoted(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def _write(tree: Tree, path: Path) -> None:
-    write_lines(path, dot(tree))
-
-
-FORMAT = Format("dot", (".dot", ".gv"), ("counts", "names", "order", "numbers"), _write)
+_KEEPS = ("counts", "names", "order", "numbers")
+FORMAT = Format("dot", (".dot", ".gv"), _KEEPS, partial(write_lines, dot))

@@ -29,16 +29,13 @@ def _write(tree: Tree, path: Path) -> None:
     if tree.n_labels == 1:
         raise InputError("napkinXC refuses a tree of one label; there is nothing to decide in it")
     check_single_codes(tree, "napkinXC's tree")
-    with replacing_labelled(tree, path) as file:
-        file.write(_links(tree).encode())
-
-
-def _links(tree: Tree) -> str:
-    """Return the content of the file: node n keeps its number, the leaf of label v is N + v."""
+    # Node n keeps its number, the leaf of label v is N + v
     item = np.where(tree.child < 0, tree.n_nodes + ~tree.child, tree.child)
     label = ["" if c >= 0 else f" {~c}" for c in tree.child.tolist()]
     lines = map("{} {}{}\n".format, tree.edge_node.tolist(), item.tolist(), label)
-    return f"{tree.n_labels} {tree.n_nodes + tree.n_labels}\n-1 0\n" + "".join(lines)
+    head = f"{tree.n_labels} {tree.n_nodes + tree.n_labels}\n-1 0\n"
+    with replacing_labelled(tree, path) as file:
+        file.write((head + "".join(lines)).encode())
 
 
 def _read(path: Path, labels: Path | None) -> Tree:

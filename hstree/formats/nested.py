@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,15 @@ def from_nested(lists: str | Sequence[Any]) -> Tree:
         if isinstance(item, str):
             child = ~index.setdefault(item, len(index))
         else:
-            _check_list(item, visited, parent, branch)
+            where = "the whole" if parent < 0 else f"child {branch} of node {parent}"
+            if not isinstance(item, list | tuple):
+                raise InputError(f"{where} is of type {type(item).__name__}; {_FORM}")
+            if len(item) < 2:
+                raise InputError(f"{where} is a list of {len(item)}; {_FORM}")
+            if id(item) in visited:
+                raise InputError(f"{where} is a list that occurs elsewhere too; make one for each")
+            if isinstance(item, list):  # a tuple cannot contain itself, and Python may share it
+                visited.add(id(item))
             child = len(children)
             children.append([0] * len(item))
             stack += [(inner, child, i) for i, inner in enumerate(item)][::-1]
@@ -89,20 +98,6 @@ def to_nested(tree: Tree) -> str:
     return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
 
 
-def _check_list(item: object, visited: set[int], parent: int, branch: int) -> None:
-    """Refuse an item that is not a list of two or more, and a list object visited before."""
-    if isinstance(item, list | tuple) and len(item) > 1 and id(item) not in visited:
-        if isinstance(item, list):  # a tuple cannot contain itself, and Python may share it
-            visited.add(id(item))
-        return
-    where = "the whole" if parent < 0 else f"child {branch} of node {parent}"
-    if not isinstance(item, list | tuple):
-        raise InputError(f"{where} is of type {type(item).__name__}; {_FORM}")
-    if len(item) < 2:
-        raise InputError(f"{where} is a list of {len(item)}; {_FORM}")
-    raise InputError(f"{where} is a list that occurs elsewhere too; make one for each node")
-
-
 def _read(path: Path, labels: Path | None) -> Tree:
     text = read_text(path)
     try:
@@ -117,8 +112,5 @@ def _read(path: Path, labels: Path | None) -> Tree:
         raise InputError(f"{path}: {error}") from error
 
 
-def _write(tree: Tree, path: Path) -> None:
-    write_lines(path, [to_nested(tree), "\n"])
-
-
+_write = partial(write_lines, lambda tree: [to_nested(tree), "\n"])
 FORMAT = Format("nested", (".nested.json",), (), _write, _read)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -24,7 +25,6 @@ from hstree.formats.base import Format, check_quotable, edges_of, write_lines
 from hstree.tree import Tree
 from hstree.tree.order import from_edges
 
-_Item = tuple[Any, dict[str, Any]]  # a node of a graph and its attributes
 _HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="label" for="node" attr.name="label" attr.type="string"/>
@@ -108,52 +108,44 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
 
     leaves = [items[i] for i in tree.leaves.tolist()]
     nodes = [items[i] for i in tree.nodes.tolist()]
-    _refuse_misplaced(nodes, ("label", "count"), "children; hang a label under it instead")
-    _refuse_misplaced(leaves, ("name",), "no children; a label is called by its 'label'")
-    names = [_name(item, data, node) for node, (item, data) in enumerate(nodes)]
+    for item, data in nodes:
+        for key in ("label", "count"):
+            if data.get(key) is not None:
+                raise InputError(
+                    f"the node {item!r} has the {key} {data[key]!r} and children; hang a label "
+                    "under it instead"
+                )
+    names: list[str | None] = [
+        # Graphs of `to_networkx` call nodes without a name by their number
+        str(item) if data.get("name") is None and str(item) != str(node) else data.get("name")
+        for node, (item, data) in enumerate(nodes)
+    ]
+    counts = [data.get("count") for _, data in leaves]
+    has_counts = any(count is not None for count in counts)
+    for item, data in leaves:
+        count = data.get("count")
+        if data.get("name") is not None:
+            raise InputError(
+                f"the node {item!r} has the name {data['name']!r} and no children; a label is "
+                "called by its 'label'"
+            )
+        if has_counts and count is None:
+            raise InputError(f"the label {item!r} has no count, and others have; give all or none")
+        if has_counts and not isinstance(count, int):
+            raise InputError(f"the count {count!r} of the label {item!r} is not a whole number")
     return Tree(
         [str(data.get("label", item)) for item, data in leaves],
         tree.child_start,
         tree.child,
-        counts=_counts(leaves),
+        counts=list(map(int, counts)) if has_counts else None,
         names=names if any(name is not None for name in names) else None,
     )
 
 
-def _name(item: Any, data: dict[str, Any], node: int) -> str | None:
-    """Name of an inner node; graphs of `to_networkx` call those without one by their number."""
-    name: str | None = data.get("name")
-    return str(item) if name is None and str(item) != str(node) else name
-
-
-def _refuse_misplaced(items: list[_Item], keys: tuple[str, ...], why: str) -> None:
-    """Refuse attributes that a tree cannot keep at these items; InputError with the first."""
-    for item, data in items:
-        for key in keys:
-            if data.get(key) is not None:
-                raise InputError(f"the node {item!r} has the {key} {data[key]!r} and {why}")
-
-
-def _counts(leaves: list[_Item]) -> list[int] | None:
-    counts: list[Any] = [data.get("count") for _, data in leaves]
-    if all(count is None for count in counts):
-        return None
-    for (item, _), count in zip(leaves, counts, strict=True):
-        if count is None:
-            raise InputError(f"the label {item!r} has no count, and others have; give all or none")
-        if not isinstance(count, int):
-            raise InputError(f"the count {count!r} of the label {item!r} is not a whole number")
-    return list(map(int, counts))
-
-
-def _write(tree: Tree, path: Path) -> None:
-    allowed = "[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*"
-    check_quotable(tree, allowed, "XML holds no control characters but tabs and line ends")
-    write_lines(path, _graphml(tree))
-
-
 def _graphml(tree: Tree) -> Iterator[str]:
     """Yield the lines of `to_networkx`'s graph as GraphML, without making the graph."""
+    allowed = "[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*"
+    check_quotable(tree, allowed, "XML holds no control characters but tabs and line ends")
     yield _HEAD
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         data = "" if name is None else f'<data key="name">{_escaped(name)}</data>'
@@ -197,4 +189,5 @@ def _refuse_entities(data: bytes) -> None:
     parser.Parse(data, True)
 
 
-FORMAT = Format("graphml", (".graphml",), ("counts", "names", "order", "numbers"), _write, _read)
+_KEEPS = ("counts", "names", "order", "numbers")
+FORMAT = Format("graphml", (".graphml",), _KEEPS, partial(write_lines, _graphml), _read)

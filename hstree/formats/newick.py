@@ -7,7 +7,7 @@ quotes, doubled inside, unless it consists of letters, digits, ``.`` and ``-``.
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from functools import partial
 
 from hstree.formats.base import Format, check_quotable, write_lines
 from hstree.tree import Tree
@@ -54,8 +54,5 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
 
-def _write(tree: Tree, path: Path) -> None:
-    write_lines(path, [newick(tree), "\n"])
-
-
+_write = partial(write_lines, lambda tree: [newick(tree), "\n"])
 FORMAT = Format("newick", (".nwk", ".newick"), ("names",), _write)
