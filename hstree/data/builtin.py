@@ -59,11 +59,11 @@ class PythonDocs:
         read: set[str] = set()
         with progress.task("reading Python's documentation", len(self._files), "files") as task:
             for file in self._files:
-                for text in _texts(file):
-                    new = [p for p in dict.fromkeys(text.split("\n\n")) if p not in read]
-                    read.update(new)
-                    lines = (line for paragraph in new for line in sentences(paragraph))
-                    yield "".join(f"{line}\n" for line in lines).encode()
+                paragraphs = (part for text in _texts(file) for part in text.split("\n\n"))
+                new = [part for part in dict.fromkeys(paragraphs) if part not in read]
+                read.update(new)
+                lines = (line for paragraph in new for line in sentences(paragraph))
+                yield "".join(f"{line}\n" for line in lines).encode()
                 task.advance()
 
 

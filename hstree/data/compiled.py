@@ -35,18 +35,13 @@ def _slot(keys, key):
 
 
 @jit
-def _next(keys, slot):
-    return (slot + np.uint64(1)) & np.uint64(len(keys) - 1)
-
-
-@jit
 def _refill(slots, keys, old_slots, old_keys):
     """Put the types of some slots into others, which are empty."""
     for old in range(len(old_slots)):
         if old_slots[old] >= 0:
             slot = _slot(keys, old_keys[old])
             while slots[slot] >= 0:
-                slot = _next(keys, slot)
+                slot = (slot + np.uint64(1)) & np.uint64(len(keys) - 1)
             slots[slot], keys[slot] = old_slots[old], old_keys[old]
 
 
@@ -84,7 +79,7 @@ def _numbers(data, first, tables, n_types, ids, ends):
                 keys[slot] == key
                 and (not is_long or _is_same(data, begin, i, slots[slot], start, letters))
             ):
-                slot = _next(keys, slot)
+                slot = (slot + np.uint64(1)) & np.uint64(len(keys) - 1)
             if slots[slot] < 0:
                 slots[slot], keys[slot] = n_types, key
                 start[n_types + 1] = start[n_types] + i - begin

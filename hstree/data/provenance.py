@@ -60,7 +60,8 @@ def shared(record: object, other: object) -> str | None:
     'lines 9 to 10 of c.txt'
     """
     runs = [
-        f"{_lines(start, stop)} of {b['name']}"
+        (f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}")
+        + f" of {b['name']}"
         for b in texts(other)
         for a in texts(record)
         if a["sha256"] == b["sha256"]
@@ -68,7 +69,3 @@ def shared(record: object, other: object) -> str | None:
         < (stop := min(a["lines"][1], b["lines"][1]))
     ]
     return " and ".join(dict.fromkeys(runs)) or None
-
-
-def _lines(start: int, stop: int) -> str:
-    return f"lines {start + 1} to {stop}" if stop - start > 1 else f"line {stop}"

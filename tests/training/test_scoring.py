@@ -1,12 +1,10 @@
 """Scores of a text: token by token, in the order of the text, and their totals."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 import hstree
-from hstree.data.text_score import by_line, unigram_score
+from hstree.data.text_score import unigram_score
 from hstree.data.vocabulary import Vocabulary
 from hstree.layers.registry import LAYERS, layer_spec
 from hstree.models.lbl import LanguageModel
@@ -49,21 +47,6 @@ def test_the_score_is_the_sum_over_tokens(text):
     assert score.nll == pytest.approx(nll.sum(), rel=1e-12)
     assert score.nll_of_oov == pytest.approx(nll[oov].sum(), rel=1e-12)
     assert score.perplexity_without_oov == pytest.approx(np.exp(nll[~oov].mean()), rel=1e-12)
-
-
-def test_line_sums_do_not_depend_on_the_batches():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        line_start = np.cumsum([0, *rng.integers(1, 6, rng.integers(1, 12))])
-        nll, oov = rng.random(line_start[-1]), rng.random(line_start[-1]) < 0.3
-        bounds = np.unique([0, *rng.integers(0, len(nll) + 1, 3), len(nll)])
-        batches = [(nll[a:b], oov[a:b]) for a, b in itertools.pairwise(bounds)]
-        found = list(by_line(batches, line_start))
-        lines = list(itertools.pairwise(line_start))
-        expected = [nll[a:b].sum() for a, b in lines]
-        np.testing.assert_allclose(np.concatenate([batch for batch, _ in found]), expected)
-        counted = np.concatenate([batch for _, batch in found]).tolist()
-        assert counted == [int(oov[a:b].sum()) for a, b in lines]
 
 
 def test_the_unigram_score_takes_a_count_of_0_as_half(tmp_path):
