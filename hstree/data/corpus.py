@@ -18,7 +18,7 @@ from hstree._typing import Int32, Int64, Integer
 from hstree.data.encoding import EncodedText, encode
 from hstree.data.provenance import texts
 from hstree.data.sources import open_source
-from hstree.data.vocabulary import EOS, Vocabulary
+from hstree.data.vocabulary import EOS, UNK, Vocabulary
 from hstree.errors import InputError, OptionError
 
 _BLOCK_TOKENS = 1 << 20
@@ -147,12 +147,11 @@ class Corpus:
     @property
     def record(self) -> dict[str, Any]:
         """The source, with the vocabulary's source unless that is this text too."""
-        source = self.source
-        words = self.vocabulary if self._only is None else self._only
-        is_same_text = {**words.source, "lines": source["lines"]} == source
-        if is_same_text or texts([source, words.source]) == texts(source):
+        source, words = self.source, (self._only or self.vocabulary).source
+        is_same_text = {**words, "lines": source["lines"]} == source
+        if is_same_text or texts([source, words]) == texts(source):
             return source
-        return {**source, "vocabulary": words.source}
+        return {**source, "vocabulary": words}
 
     @cached_property
     def n_oov(self) -> int:
@@ -170,8 +169,8 @@ class Corpus:
         counts = np.zeros(len(self.vocabulary), np.int64)
         # Every known type has an id of a different word.
         counts[self._id_of_type[known]] = self._type_counts[known]
-        if self.vocabulary.unk is not None:
-            counts[self.vocabulary.index(self.vocabulary.unk)] += self.n_oov
+        unk = self.vocabulary.ids([UNK])
+        counts[unk[unk >= 0]] += self.n_oov
         counts.setflags(write=False)
         return counts
 
@@ -214,8 +213,11 @@ class Corpus:
                 f"{self.name} has {plural(self.n_lines, 'line')}; a tenth of them is held out, "
                 "which takes ten or more: give a longer text, or files for validation and test"
             )
-        ends = [0, self.n_lines - 2 * n_last, self.n_lines - n_last, self.n_lines]
-        train, valid, test = (self.select_lines(a, b) for a, b in pairwise(ends))
+        start, stop = self.lines
+        train, valid, test = (
+            Corpus(self._text, self.vocabulary, lines, only=self._only)
+            for lines in pairwise([start, stop - 2 * n_last, stop - n_last, stop])
+        )
         return train, valid, test
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> Corpus:

@@ -88,6 +88,8 @@ class TextFile:
     Files are unpacked by their endings, and a byte order mark is skipped.
     """
 
+    _kept: BinaryIO | None = None  #: what is read instead of the files
+
     def __init__(self, path: Path, text: bool = False) -> None:
         # os.path returns False, where Path raises, for a name that no file can have.
         if not os.path.exists(path):
@@ -126,39 +128,36 @@ class TextFile:
             raise InputError(f"{self.name} changed while it was read; try again")
 
     def _read(self) -> Iterator[bytes]:
+        """Yield the blocks of the files; refuse what the beginning of one shows to be no text."""
         end = b"\n"
         size = sum(file.stat().st_size for file in self._files if file.exists())
-        with progress.task(f"reading {self.name}", total=size, unit="bytes") as task:
+        with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
             for path in self._files:
                 if end != b"\n":
                     yield b"\n"  # the last line of a file ends there
                 try:
                     with (
-                        open_regular(path) as raw,
+                        nullcontext(self._kept) if self._kept else open_regular(path) as raw,
                         UNPACK.get(path.suffix, nullcontext)(raw) as file,
                     ):
-                        before = 0
-                        for block in self._checked_blocks(file, path):
+                        raw.seek(0)
+                        before, block = 0, file.read(BLOCK_BYTES)
+                        if block.startswith(b"%PDF-"):
+                            raise InputError(
+                                f"{path} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}"
+                            )
+                        if not self._is_text and (numbers := numbers_per_word(block)):
+                            looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
+                            raise _refused(f"{path} {looks}", _VECTORS[1])
+                        block = block.removeprefix(BYTE_ORDER_MARK)
+                        while block:
                             yield block
-                            end = block[-1:] or end
+                            end = block[-1:]
                             task.advance(raw.tell() - before)
-                            before = raw.tell()
+                            before, block = raw.tell(), file.read(BLOCK_BYTES)
                 except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                     reason = getattr(error, "strerror", None) or str(error)
                     raise InputError(f"cannot read {path}: {reason}") from error
-
-    def _checked_blocks(self, file: BinaryIO, name: object) -> Iterator[bytes]:
-        """Yield the blocks of one file; refuse what its beginning shows to be no text."""
-        block = file.read(BLOCK_BYTES)
-        if block.startswith(b"%PDF-"):
-            raise InputError(f"{name} is a PDF, not a text; {_NOT_TEXTS['.pdf'][1]}")
-        if not self._is_text and (numbers := numbers_per_word(block)):
-            what, instead = _VECTORS
-            raise _refused(f"{name} looks like {what} ({numbers} numbers after each word)", instead)
-        block = block.removeprefix(BYTE_ORDER_MARK)
-        while block:
-            yield block
-            block = file.read(BLOCK_BYTES)
 
 
 class StandardInput(TextFile):
@@ -174,13 +173,9 @@ class StandardInput(TextFile):
             )
         StandardInput._read_before = sys.stdin.buffer
         self.name, self.versions = "standard input", {}
-        self._key, self._is_text = "", text
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
-        shutil.copyfileobj(sys.stdin.buffer, self._file)
-
-    def _read(self) -> Iterator[bytes]:
-        self._file.seek(0)
-        yield from self._checked_blocks(self._file, self.name)
+        self._key, self._is_text, self._files = "", text, [Path(self.name)]
+        self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
+        shutil.copyfileobj(sys.stdin.buffer, self._kept)
 
 
 def _files_in(folder: Path) -> list[Path]:

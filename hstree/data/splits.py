@@ -167,8 +167,6 @@ def overlap(corpus: Corpus) -> str | None:
 
 def shared_words(corpus: Corpus) -> int:
     """Count the distinct words of a corpus in its vocabulary, ``<eos>`` and ``<unk>`` excluded."""
-    present = corpus.counts > 0
-    for special in (EOS, UNK):
-        if special in corpus.vocabulary:
-            present[corpus.vocabulary.index(special)] = False
-    return int(np.count_nonzero(present))
+    specials = corpus.vocabulary.ids([EOS, UNK])
+    n_specials = np.count_nonzero(corpus.counts[specials[specials >= 0]])
+    return int(np.count_nonzero(corpus.counts) - n_specials)

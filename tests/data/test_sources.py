@@ -4,6 +4,7 @@ import bz2
 import gzip
 import hashlib
 import importlib
+import io
 import lzma
 import os
 
@@ -153,6 +154,14 @@ def test_the_files_of_a_folder_are_one_text_in_the_order_of_their_names(tmp_path
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no file"):
         open_source(tmp_path / "empty")
+
+
+def test_standard_input_holds_one_text(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfthe cat\n")))
+    encoded = encode(open_source("-"), cache=tmp_path / "cache")
+    assert (encoded.name, encoded.types) == ("standard input", ["<eos>", "the", "cat"])
+    with pytest.raises(InputError, match="- names it a second time; give the other text as a file"):
+        open_source("-")
 
 
 def test_a_pdf_is_called_one(tmp_path):
