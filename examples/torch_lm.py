@@ -16,6 +16,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import numpy as np
 import torch
@@ -82,7 +83,8 @@ def start_processes() -> tuple[int, int]:
     """Return this process's number and how many there are; torchrun says both."""
     if "RANK" not in os.environ:
         return 0, 1
-    distributed.init_process_group("gloo")
+    # A process that the others wait for in vain is an error soon, not after half an hour.
+    distributed.init_process_group("gloo", timeout=timedelta(minutes=2))
     return distributed.get_rank(), distributed.get_world_size()
 
 

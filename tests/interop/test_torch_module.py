@@ -80,9 +80,7 @@ def test_probabilities_sum_to_one(tree):
     ("shape", "target", "message"),
     [
         ((3, 4), [0, 0, 0], r"input of shape \(3, 4\); this layer takes \(\.\.\., 5\)"),
-        ((), 0, r"input of shape \(\); this layer takes \(\.\.\., 5\)"),
         ((2, 3, 5), [0] * 6, r"target of shape \(6,\); for this input it is \(2, 3\)"),
-        ((3, 5), [0, 0], r"target of shape \(2,\); for this input it is \(3,\)"),
         ((5,), [0], r"target of shape \(1,\); for this input it is \(\)"),
         ((2, 5), [0, 40], "ids from 0 to 40; this layer has labels 0 to 39, and ignores -100"),
         ((2, 5), [-1, 0], "ids from -1 to 0"),
@@ -159,13 +157,6 @@ def test_a_batch_of_padding_has_zero_gradients_of_the_usual_kind(name):
     assert not hidden.grad.any()
 
 
-def test_a_small_type_has_no_room_for_the_ignored_index():
-    tree = flat(200)
-    module = HierarchicalSoftmax(tree, 5)
-    target = torch.tensor([256 - 100], dtype=torch.uint8)
-    assert module(torch.zeros(1, 5), target).loss.item() == pytest.approx(np.log(200))
-
-
 def test_classes_are_the_adaptive_softmax():
     """With tails as wide as the head and no projection, it is a tree of two levels."""
     theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(5, 20, [4, 10], div_value=1.0, head_bias=True)
@@ -202,8 +193,12 @@ def test_targets_of_other_integers():
     module = twins(TREE)[1]
     hidden, target = as_tensors(TREE)
     expected = module(hidden, target).output
-    for dtype in (torch.int32, torch.uint8):
+    for dtype in (torch.int32, torch.uint8):  # a small type has no room for -100
         torch.testing.assert_close(module(hidden, target.to(dtype)).output, expected)
+    output = HierarchicalSoftmax(flat(200), 5)(
+        torch.zeros(1, 5), torch.tensor([156], dtype=torch.uint8)
+    ).output
+    assert output.item() == pytest.approx(-np.log(200))
 
 
 @every_tree
@@ -242,6 +237,7 @@ def test_top_k_keeps_its_shape_where_scores_are_nan():
     module = HierarchicalSoftmax(flat(4), 5)
     hidden = torch.zeros(2, 5)
     hidden[0] = torch.nan
+    assert module(hidden, torch.zeros(2).long()).loss.isnan()  # not refused, as in torch
     labels, log_prob = module.top_k(hidden, 3)
     assert labels.tolist() == [[0, 1, 2]] * 2
     assert log_prob.isnan().all(1).tolist() == [True, False]
@@ -406,13 +402,6 @@ def test_inputs_that_overflow_are_refused(name):
             call()
 
 
-@pytest.mark.parametrize("value", [torch.inf, torch.nan])
-def test_inputs_that_are_not_finite_pass_as_in_torch(value):
-    module = HierarchicalSoftmax(TREE, 5)
-    hidden, target = as_tensors(TREE)
-    assert module(hidden.float().fill_(value), target).loss.isnan()
-
-
 def test_log_prob_compiles_in_one_graph():
     tree = random_tree(12, 3, extra_codes=5)
     assert set(tree.fan_out) > {2}
@@ -422,6 +411,8 @@ def test_log_prob_compiles_in_one_graph():
     hidden = as_tensors(tree)[0]
     compiled = torch.compile(module.log_prob, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(hidden), module.log_prob(hidden))
+    with pytest.raises(RuntimeError, match=r"input is large, so that products may overflow"):
+        compiled(hidden * 1e305)
 
 
 @pytest.mark.parametrize("name", ["predict", "sample"])

@@ -1,11 +1,13 @@
 """The scripts of docs/torch.md and the example run, and two processes train as one does."""
 
+import os
 import re
+import socket
 
 import pytest
 
 from tests import needs
-from tests.scripts import ROOT, run_python, scripts_of
+from tests.scripts import ROOT, python_path, run_python, scripts_of
 from tests.test_benchmarks import run as run_benchmark
 
 torch = pytest.importorskip("torch", reason=needs.TORCH)
@@ -14,9 +16,15 @@ EXAMPLE = ROOT / "examples" / "torch_lm.py"
 SMALL = ("--lines", "300", "--dim", "8", "--epochs", "2", "--min-count", "5")
 
 
-def run(*command, folder):
+#: Ends every process that a run starts, and has it say where it stands, before the run times out.
+WATCHDOG = "import faulthandler\nfaulthandler.dump_traceback_later(200, exit=True)\n"
+
+
+def run(*command, folder, **environment):
     """Run this Python on a command, on one thread, and return what it printed."""
-    return run_python(command, folder, timeout=300, OMP_NUM_THREADS="1")
+    (folder / "sitecustomize.py").write_text(WATCHDOG)
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}{os.pathsep}{python_path()}"}
+    return run_python(command, folder, timeout=300, **environment)
 
 
 def figures(printed):
@@ -54,8 +62,11 @@ def test_the_example_learns_whatever_the_layer(alone, tmp_path):
     reason="this torch has no gloo",
 )
 def test_two_processes_train_as_one(alone, tmp_path):
-    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
-    both = run(*launcher, EXAMPLE, *SMALL, folder=tmp_path)
+    # over the loopback device, whatever the name of the machine resolves to
+    loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+    options = ("--standalone", "--local-addr=127.0.0.1", "--nproc_per_node=2")
+    launched = ("-m", "torch.distributed.run", *options, EXAMPLE, *SMALL)
+    both = run(*launched, folder=tmp_path, GLOO_SOCKET_IFNAME=loopback)
     assert "1 process(es)" in alone
     assert both.count("2 process(es)") == 1
     assert len(figures(both)) == 5

@@ -38,14 +38,8 @@ class _RefuseLarge(torch.autograd.Function):
 
     @staticmethod
     def forward(hidden: Tensor) -> Tensor:
-        limit = LARGEST.get(hidden.dtype)
-        if limit is not None and hidden.numel():
-            most = float(hidden.abs().nan_to_num_(0.0, 0.0).max())
-            if most > limit:
-                raise InputError(
-                    f"input holds {most:.3g} in magnitude, so that products may overflow "
-                    f"{hidden.dtype}; scale it below {limit:.3g}"
-                )
+        if hidden.numel() and (most := float(_largest(hidden))) > LARGEST[hidden.dtype]:
+            raise InputError(f"input holds {most:.3g} in magnitude, {_too_large(hidden)}")
         return hidden.new_empty(0)
 
     @staticmethod
@@ -61,9 +55,28 @@ class _RefuseLarge(torch.autograd.Function):
         return None
 
 
+def _largest(hidden: Tensor) -> Tensor:
+    return hidden.abs().nan_to_num(0.0, 0.0).amax()
+
+
+def _too_large(hidden: Tensor) -> str:
+    scale = f"scale it below {LARGEST[hidden.dtype]:.3g}"
+    return f"so that products may overflow {hidden.dtype}; {scale}"
+
+
 def refuse_large(hidden: Tensor) -> None:
-    """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle."""
-    _RefuseLarge.apply(hidden.detach())  # type: ignore[no-untyped-call]
+    """Raise InputError for finite hidden vectors above `LARGEST`; others are torch's to handle.
+
+    In a compiled graph, which an exception of Python would break, torch raises a RuntimeError; on
+    a GPU there it would end the process, and nothing looks.
+    """
+    if hidden.dtype not in LARGEST:
+        return
+    if not torch.compiler.is_compiling():
+        _RefuseLarge.apply(hidden.detach())  # type: ignore[no-untyped-call]
+    elif hidden.device.type == "cpu" and hidden.numel():
+        is_small = _largest(hidden.detach()) <= LARGEST[hidden.dtype]
+        torch._assert_async(is_small, f"input is large, {_too_large(hidden)}")
 
 
 def offsets(length: Tensor) -> Tensor:

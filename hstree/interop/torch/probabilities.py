@@ -131,8 +131,7 @@ class AllLabels:
 
     def log_prob(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
         """Return the log-probabilities (N, V), at least float32; O(N (R d + E))."""
-        if not torch.compiler.is_compiling():  # where it would break the graph
-            refuse_large(hidden)
+        refuse_large(hidden)
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
         # (E, N) of each edge, then of the path to each edge, one level after another
         path = self._of_edges(logits).index_select(0, self._slot)
