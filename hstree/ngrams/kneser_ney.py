@@ -26,7 +26,7 @@ from hstree.data.text_score import TextScore
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import Windows
 from hstree.errors import InputError, OptionError
-from hstree.ngrams.counts import NGrams, count_ngrams, find
+from hstree.ngrams.counts import count_ngrams, find
 
 #: Orders that a model may have.
 ORDERS = range(2, 8)
@@ -162,10 +162,14 @@ class KneserNey:
             self.discounts_ = np.full((self.order, 3), float(self.discount))
         if not self.uniform:
             self.discounts_[0] = 0
-        self._orders = [
-            _smoothed(ngrams, discounts, len(words))
-            for ngrams, discounts in zip(tables, self.discounts_, strict=True)
-        ]
+        self._orders = []
+        for ngrams, discounts in zip(tables, self.discounts_, strict=True):
+            context = ngrams.grams // len(words)  # (G,) context of each n-gram
+            discount = discounts[np.minimum(ngrams.counts, 3) - 1]  # (G,)
+            total = np.bincount(context, ngrams.counts)  # (C,)
+            rest = np.bincount(context, discount) / total
+            kept = (ngrams.counts - discount) / total[context]
+            self._orders.append(_Order(ngrams.contexts, rest, ngrams.grams, kept))
         self.n_grams_ = tuple(len(ngrams.grams) for ngrams in tables)
         self.vocabulary_ = words
         return self
@@ -287,15 +291,6 @@ def modified_discounts(counts: Int64) -> Float64:
     i = np.arange(1, 4)
     discounts = i - (i + 1) * n[0] / (n[0] + 2 * n[1]) * n[1:] / n[:-1]
     return discounts if (discounts > 0).all() else np.array(FALLBACK)
-
-
-def _smoothed(ngrams: NGrams, discounts: Float64, n_words: int) -> _Order:
-    """Return the tables of an order with the probabilities of `_Order`."""
-    context = ngrams.grams // n_words  # (G,) context of each n-gram
-    discount = discounts[np.minimum(ngrams.counts, 3) - 1]
-    total = np.bincount(context, ngrams.counts)
-    rest = np.bincount(context, discount) / total
-    return _Order(ngrams.contexts, rest, ngrams.grams, (ngrams.counts - discount) / total[context])
 
 
 def _by_order(
