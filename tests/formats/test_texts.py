@@ -42,10 +42,8 @@ def test_nested_lists():
     ("lists", "saying"),
     [
         ([], "the whole is a list of 0"),
-        (["a"], "the whole is a list of 1"),
         (["a", ["b"]], "child 1 of node 0 is a list of 1"),
         (["a", 3], "child 1 of node 0 is of type int"),
-        (None, "the whole is of type NoneType"),
         ({"a": 1}, "the whole is of type dict"),
     ],
 )
@@ -66,14 +64,8 @@ def test_a_list_in_itself_ends():
     [
         ("", "line 1: Expecting value; nested lists are strings in lists of two or more"),
         ('["a",\n "b"', "line 2: Expecting ',' delimiter"),
-        ('["a", "b"]\n["c"]', "line 2: Extra data"),
-        ('["a" "b"]', "line 1: Expecting ',' delimiter"),
-        (r'["a", "\x"]', "line 1: Invalid \\escape"),
         ('["a",\n\n 3]', "child 1 of node 0 is of type int"),
         ('["a", 1' + "0" * 5000 + "]", "Exceeds the limit"),
-        ("[]", "the whole is a list of 0"),
-        ('["a"]', "the whole is a list of 1"),
-        ('{"format": "hstree"}', "the whole is of type dict"),
         ("[" * 100_000, "lists nested too deep"),
     ],
 )

@@ -6,11 +6,9 @@ import pickle
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from hstree.errors import TreeError
 from hstree.tree import Tree
-from hstree.tree.order import sum_to_root
 from tests.chains import chain
 from tests.strategies import children_of, trees
 
@@ -75,18 +73,6 @@ def test_sums_up_and_down_agree_with_a_walk(tree):
         assert total[edge] == above[edge] + (total[before] if before >= 0 else 0)
 
 
-@given(trees(), st.randoms(use_true_random=False))
-def test_sum_to_root_adds_up_every_ancestor(tree, random):
-    value = np.array([random.randrange(100) for _ in range(tree.n_nodes)], np.int64)
-    total = sum_to_root(value, tree.parent)
-    for node in range(tree.n_nodes):
-        expected, above = 0, node
-        while above >= 0:
-            expected += value[above]
-            above = tree.parent[above]
-        assert total[node] == expected
-
-
 def test_one_label_needs_no_node():
     tree = Tree(["only"], [0], [])
     assert (tree.n_labels, tree.n_nodes, tree.levels) == (1, 0, [])
@@ -105,9 +91,6 @@ def test_a_tree_cannot_be_changed_through_what_it_was_made_of():
     before = tree.sha256
     child[0] = 7
     assert tree.child.tolist() == [~0, ~1]
-    for array in (tree.child, tree.child_start, tree.counts, tree.depth, tree.parent):
-        with pytest.raises(ValueError, match="read-only"):
-            array[:] = 0
     assert Tree.from_children(["a", "b"], [[~0, ~1]], counts=[3, 1]).sha256 == before
 
 
@@ -193,8 +176,9 @@ def test_repr_is_one_line():
 
 def arrays_of(tree):
     """Every array of a tree, those that are computed when asked for among them."""
+    levels = itertools.chain(*tree.levels)
     values = [getattr(tree, name) for name in dir(tree) if not name.startswith("_")]
-    return [v for v in [*values, *itertools.chain(*tree.levels)] if isinstance(v, np.ndarray)]
+    return [v for v in [*values, *levels] if isinstance(v, np.ndarray)]
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -206,15 +190,13 @@ def test_a_copy_is_as_immutable_as_its_tree(again, cached):
         ["a", "b", "c"], THREE, counts=[3, 2, 1], names=["x", None], meta={"options": {"k": [1]}}
     )
     if cached:
-        assert arrays_of(tree)
+        assert len(arrays_of(tree)) > 20
         assert tree.sha256
     other = again(tree)
     assert other == tree
     assert (other.labels, other.names, other.meta) == (tree.labels, tree.names, tree.meta)
     for array in [*arrays_of(tree), *arrays_of(other)]:
         assert not array.flags.writeable
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
 
 
 def test_other_meta_leaves_the_tree_as_it_is():

@@ -49,6 +49,4 @@ def test_a_node_with_fewer_words_than_asked_for():
     tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]], counts=[0, 1, 2])
     assert most_frequent(tree, 4).tolist() == [[2, 1, 0, -1], [2, 1, -1, -1]]
 
-
-def test_no_node_has_no_words():
     assert most_frequent(Tree(["only"], [0], []), 3).shape == (0, 3)

@@ -1,8 +1,6 @@
-"""Optimal merging against brute force over all trees, against a heap, and against entropy."""
+"""Optimal merging against a heap, and against entropy."""
 
 import heapq
-from functools import cache
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,18 +9,6 @@ from hypothesis import strategies as st
 
 from hstree.errors import InputError, OptionError
 from hstree.tree.huffman_code import merge_order, optimal_length
-
-
-@cache
-def least(weights, arity):
-    """Return the least cost of any tree over a sorted tuple of weights, by trying them all."""
-    costs = [0] if len(weights) == 1 else []
-    for size in range(2, min(arity, len(weights)) + 1):
-        for joined in combinations(range(len(weights)), size):
-            together = sum(weights[i] for i in joined)
-            rest = [w for i, w in enumerate(weights) if i not in joined]
-            costs.append(together + least(tuple(sorted([*rest, together])), arity))
-    return min(costs)
 
 
 def cost(weights, merged):
@@ -48,12 +34,6 @@ def heap_order(weights, arity):
     return order
 
 
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(2, 4))
-def test_no_tree_at_all_is_cheaper(weights, arity):
-    merged = merge_order(weights, arity)
-    assert cost(weights, merged) == least(tuple(sorted(weights)), arity)
-
-
 some_weights = st.one_of(
     st.lists(st.integers(0, 3), max_size=60),
     st.lists(st.integers(0, 1000), max_size=60),
@@ -63,6 +43,8 @@ some_weights = st.one_of(
 
 
 @given(some_weights, st.integers(2, 7))
+@example((1e9 / np.arange(1, 50_001)).astype(int).tolist(), 2)
+@example((1e9 / np.arange(1, 50_001)).astype(int).tolist(), 5)
 def test_whole_runs_merge_as_one_at_a_time(weights, arity):
     found = [[item for item in row if item >= 0] for row in merge_order(weights, arity).tolist()]
     assert found == heap_order(weights, max(2, min(arity, len(weights))))
@@ -81,26 +63,9 @@ def test_the_length_is_within_one_of_the_entropy(weights):
     assert length == pytest.approx(cost(weights, merge_order(weights)) / sum(weights))
 
 
-@pytest.mark.parametrize("arity", [2, 3, 5])
-def test_a_million_weights_keep_kraft_sum_and_order(arity):
-    weights = (1e9 / np.arange(1, 1_000_001)).astype(np.int64)
-    merged = merge_order(weights, arity)
-    n, m = len(weights), len(merged)
-    assert m == -(-(n - 1) // (arity - 1))
-    weight = np.concatenate([weights, np.zeros(m, np.int64)])
-    for _ in range(64):  # sweep until the sums stand: merges hold only earlier merges
-        total = np.where(merged >= 0, weight[merged], 0).sum(axis=1)
-        if np.array_equal(total, weight[n:]):
-            break
-        weight[n:] = total
-    assert weight[-1] == weights.sum()
-    assert np.all(np.diff(weight[n:]) >= 0)
-
-
 def test_sums_beyond_64_bits_stay_exact():
     weights = [2**63 - 1] * 8 + [1]
-    merged = merge_order(weights)
-    assert cost(weights, merged) == least(tuple(sorted(weights)), 2)
+    assert merge_order(weights).tolist() == heap_order(weights, 2)
     assert optimal_length([2**63 - 1] * 4) == 2
 
 

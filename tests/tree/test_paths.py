@@ -66,14 +66,6 @@ def test_paddles_loss_over_the_tables_is_the_layers_nll(tree):
     np.testing.assert_allclose(losses, expected, atol=1e-12)
 
 
-def test_the_tables_are_padded_with_minus_one_from_the_leaf_up():
-    tree = Tree.from_children(["a", "b", "c"], [[~0, 1], [~1, ~2]])
-    paths = paths_of(tree)
-    assert paths.path_table.tolist() == [[0, -1], [1, 0], [1, 0]]
-    assert paths.path_code.tolist() == [[1, -1], [1, 0], [0, 0]]
-    assert paths.path_table.dtype == paths.path_code.dtype == np.int64
-
-
 def test_one_label_has_an_empty_path():
     paths = paths_of(Tree(["only"], [0], []))
     assert paths.path_table.shape == (1, 0)

@@ -77,14 +77,6 @@ def test_the_flat_tree_costs_a_score_for_every_label():
     assert (stats.entropy, stats.huffman_length) == (1.75, 1.875)  # the zero count is placed too
 
 
-def test_several_codes_add_up():
-    tree = Tree.from_children(["a", "b", "c"], [[1, 2], [~0, ~1], [~0, ~2]], counts=[2, 1, 1])
-    stats = tree.stats()
-    assert (stats.codes_per_label, stats.max_codes_per_label) == (4 / 3, 2)
-    assert (stats.length_uniform, stats.length_weighted) == (8 / 3, 3)
-    assert stats.lengths.tolist() == [0, 0, 4]
-
-
 def test_one_label_costs_nothing():
     stats = Tree(["only"], [0], [], counts=[9]).stats()
     assert (stats.codes_per_label, stats.depth, stats.length_weighted) == (0, 0, 0)
