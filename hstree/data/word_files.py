@@ -90,7 +90,8 @@ def read_counts(path: str | os.PathLike[str]) -> WordList:
     has_titles = "\t" in first and rest and not any(map(_NUMBER.match, first.split("\t")))
     if not ending or (ending == ".tsv" and (is_record or not has_titles)):
         return read_words(path, "the vocabulary", counted=True)
-    delimiter = "\t" if ending == ".tsv" else max(",;\t|", key=first.count)
+    outside_quotes = re.sub('"[^"]*"', "", first)
+    delimiter = "\t" if ending == ".tsv" else max(",;\t|", key=outside_quotes.count)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         rows = [(lines.line_num, row) for row in lines if row]

@@ -1,9 +1,7 @@
 """Corpus: ids, counts and splits against a plain reading of the text."""
 
-import gzip
 import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,12 +159,6 @@ def test_more_than_a_million_tokens_are_counted(tmp_path):
     assert corpus.counts.tolist() == [600_000, 300_000, 300_000]
 
 
-def test_a_text_of_empty_lines_has_one_word(tmp_path):
-    corpus = corpus_of(tmp_path, ["", ""])
-    assert corpus.vocabulary.words == ("<eos>",)
-    assert corpus.ids(slice(None)).tolist() == [0, 0]
-
-
 @pytest.mark.parametrize(
     ("split", "tokens"), [("train", 929_589), ("valid", 73_760), ("test", 82_430)]
 )
@@ -188,21 +180,3 @@ def test_brown(tmp_path):
     first = ["The", "Fulton", "County", "Grand", "Jury", "said", "Friday", "an", "investigation"]
     known = [word if word in corpus.vocabulary else None for word in first]
     assert words_of(corpus, corpus.ids(slice(0, 9))) == known
-
-
-def test_novels(tmp_path):
-    path = shared("novels/novels90.txt.gz")
-    corpus = Corpus.read(path, cache=tmp_path, max_size=10_000)
-    assert corpus.n_lines == 1_131_092
-    assert len(corpus) - corpus.n_lines == 15_213_001
-    assert len(corpus.vocabulary) == 10_000
-    assert corpus.counts.sum() == len(corpus)
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        first = next(lines).split()
-    seen = [word if word in corpus.vocabulary else None for word in first]
-    assert words_of(corpus, corpus.ids(slice(0, len(first)))) == seen
-
-
-def test_the_cache_folder_can_be_chosen(tmp_path):
-    corpus_of(tmp_path, ["a"])
-    assert len(list(Path(tmp_path / "cache").iterdir())) == 3

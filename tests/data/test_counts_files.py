@@ -1,11 +1,15 @@
 """Words and counts from tables: which columns they are, and tables that are refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import hstree
+from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import HstreeError, InputError
+from hstree.tree.huffman_code import merge_order
 from tests import needs
 
 
@@ -20,6 +24,7 @@ def read(tmp_path, name, content):
         ("a.csv", "item,count\nsku 1,60\nb,5\n"),
         ("a.csv", "sku 1,60\nb,5\n"),
         ("a.CSV", "sku 1;60\r\nb;5\r\n"),
+        ("a.csv", '"item, or sku, or";"count"\nsku 1;60\nb;5\n'),
         ("a.csv", '\ufeff"sku 1","60"\n"b","5"\n'),
         ("a.csv", ",n,item\n0,60,sku 1\n1,5,b\n"),
         ("a.csv", "60,sku 1\n5,b\n"),
@@ -84,9 +89,18 @@ def test_parquet_is_read_where_pyarrow_is(tmp_path):
         lambda masked: Vocabulary.from_counts(["a", "b"], masked),
         lambda masked: hstree.build("kmeans", masked.reshape(2, 1)),
         lambda masked: hstree.WordVectors(["a", "b"], np.eye(2), counts=masked),
+        lambda masked: hstree.WordVectors.from_keyed_vectors(keyed(masked.reshape(2, 1))),
+        lambda masked: hstree.WordVectors.from_keyed_vectors(keyed(np.eye(2), count=masked)),
         lambda masked: hstree.Tree(["a", "b"], [0, 2], [-1, -2], counts=masked),
+        lambda masked: merge_order(masked),
+        lambda masked: tree_from_linkage(masked.reshape(1, 2), ["a", "b"]),
     ],
 )
-def test_masked_counts_and_vectors_are_refused(make):
+def test_masked_counts_vectors_and_merges_are_refused(make):
     with pytest.raises(InputError, match="with masked entries"):
-        make(np.ma.masked_array([5, 3], mask=[False, True]))
+        make(np.ma.masked_array([1, 0], mask=[False, True]))
+
+
+def keyed(vectors, **expandos):
+    """Vectors as gensim's KeyedVectors hold them."""
+    return SimpleNamespace(index_to_key=["a", "b"], vectors=vectors, expandos=expandos)

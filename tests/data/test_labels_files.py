@@ -11,7 +11,7 @@ from hstree import formats
 from hstree.builders.linkage import tree_from_linkage
 from hstree.data.vectors import WordVectors
 from hstree.data.word_files import texts_of_file
-from hstree.errors import FileFormatError, InputError
+from hstree.errors import InputError
 
 CORPUS = {"lines": [0, 9], "name": "c.txt", "sha256": "ab"}
 
@@ -133,13 +133,3 @@ def test_a_converted_tree_keeps_the_texts_that_it_was_built_from(tmp_path, name)
     tree = hstree.Tree.from_children(["a", "b"], [[~0, ~1]], meta={"input": CORPUS})
     formats.write(tree, tmp_path / name)
     assert formats.read(tmp_path / name).meta["input"]["texts"] == [CORPUS]
-
-
-def test_the_file_that_cannot_be_written_is_the_one_that_is_named(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("hstree.data.vectors.write_array", full)
-    with pytest.raises(FileFormatError, match=r"cannot write .*x\.npy: No space"):
-        vectors(0).save(tmp_path / "x.npy")
-    assert list(tmp_path.iterdir()) == []
