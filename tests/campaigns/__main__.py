@@ -42,12 +42,12 @@ def _mutations(chosen: argparse.Namespace) -> int:
 
     keep = chosen.keep or Path(tempfile.gettempdir()) / f"hstree-campaign-{os.getpid()}"
     began = time.monotonic()
-    rows = mutations.run(
+    happened = mutations.run(
         chosen.full, chosen.seed, files=chosen.files, processes=chosen.processes, keep=keep
     )
-    print(mutations.table(rows))
+    print(mutations.table(happened))
     print(f"seed {chosen.seed}, {chosen.processes} processes, {time.monotonic() - began:.0f} s")
-    bad = sum(row.bad for row in rows)
+    bad = sum(counts[what] for counts in happened.values() for what in mutations.BAD)
     if bad:
         print(f"{bad} files went wrong; they are in {keep}")
     return bad

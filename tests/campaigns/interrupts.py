@@ -98,24 +98,13 @@ PREPARATIONS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command did after SIGINT.
-
-    Attributes
-    ----------
-    command : str
-    after : float
-        Seconds from its start to the signal.
-    seconds, busy : float
-        From the signal to its end, on the clock, and computed by its threads.
-    fault : str
-        What was wrong; empty if nothing was.
-    """
+    """What a command did after SIGINT."""
 
     command: str
-    after: float
-    seconds: float
-    busy: float
-    fault: str = ""
+    after: float  #: seconds from its start to the signal
+    seconds: float  #: from the signal to its end, on the clock,
+    busy: float  #: and computed by its threads
+    fault: str = ""  #: what was wrong; empty if nothing was
 
     @property
     def is_slow(self) -> bool:

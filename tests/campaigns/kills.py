@@ -84,22 +84,14 @@ _PRELOADED = [
 class Summary:
     """The counts of a campaign.
 
-    Attributes
-    ----------
-    kills : Counter
-        By command; only of processes that were still running.
-    states : Counter
-        What stood at the outputs' places after a kill: "old", "new", "none", "so far", the results
-        of finished rows beside pending ones, or "refused", two files that are not of each other and
-        are not read as if they were.
-    faults : list of str
-        What was lost, damaged, mismatched, left behind or not made again; one line each.
-    seconds : float
+    States are what stood at the outputs' places after a kill: "old", "new", "none", "so far", the
+    results of finished rows beside pending ones, or "refused", two files that are not of each other
+    and are not read as if they were.
     """
 
-    kills: Counter[str] = field(default_factory=Counter)
+    kills: Counter[str] = field(default_factory=Counter)  #: of running processes, by command
     states: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)  #: what was lost, damaged, left behind, ...
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -316,24 +308,9 @@ def _must(folder: Path, line: str) -> int:
 def _run(
     folder: Path, line: str, *, after: float | None = None, operation: int | None = None
 ) -> tuple[int | None, int, str]:
-    """Run a command in a process of its own, perhaps killed.
+    """Run a command in a process of its own; return its status, operations and what it said.
 
-    Parameters
-    ----------
-    folder : Path
-    line : str
-    after : float, optional
-        Kill it after these seconds.
-    operation : int, optional
-        Kill it at this one of its operations on files.
-
-    Returns
-    -------
-    status : int
-    operations : int
-        How many operations on files it did.
-    said : str
-        On standard error.
+    It is killed after some seconds, or at one of its operations on files, where these are given.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)

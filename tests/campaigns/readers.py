@@ -34,62 +34,36 @@ COUNTS = [90, 60, 50, 31, 9, 8, 7, 2, 1]
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of files.
-
-    Attributes
-    ----------
-    name : str
-    share : int
-        Its part of a campaign's files, by its speed: of the sum of all shares.
-    seeds : callable
-        Writes valid files into an empty folder, each set into a folder of its own.
-    read : callable
-        Reads the first of them.
-    check : callable
-        Raises AssertionError where what was read is not valid.
-    """
+    """A reader of files."""
 
     name: str
-    share: int
-    seeds: Callable[[Path], list[Files]]
-    read: Callable[[Path], object]
-    check: Callable[..., None]
+    share: int  #: its part of a campaign's files, by its speed: of the sum of all shares
+    seeds: Callable[[Path], list[Files]]  #: writes sets of valid files into an empty folder
+    read: Callable[[Path], object]  #: reads the first file of a set
+    check: Callable[..., None]  #: raises AssertionError where what was read is not valid
 
 
-def _binary() -> Tree:
-    return random_tree(Vocabulary(WORDS, COUNTS), random_state=1)
-
-
-def _wide() -> Tree:
-    return Tree.from_children(WORDS, [[~0, 1, ~1, 2], [~2, ~3], [~4, ~5, 3], [~6, ~7, ~8]])
+BINARY = random_tree(Vocabulary(WORDS, COUNTS), random_state=1)
+BARE = Tree.from_children(["a", "b", "c", "d"], [[1, 2], [~0, ~1], [~2, ~3]])
+WIDE = Tree.from_children(WORDS, [[~0, 1, ~1, 2], [~2, ~3], [~4, ~5, 3], [~6, ~7, ~8]])
+ANY = (TREE, BINARY, WIDE, Tree(["only"], [0], []))
 
 
 def _written(folder: Path, *names: str) -> Files:
     return {name: (folder / name).read_bytes() for name in names}
 
 
-def _of_trees(*names: str, trees=None, format: str | None = None):
+def _of_trees(*names: str, trees=ANY, format: str | None = None):
     """Return what writes trees in a format; `names` are the files that one leaves."""
 
     def seeds(folder: Path) -> list[Files]:
-        given = trees or (TREE, _binary(), _wide(), Tree(["only"], [0], []))
-        found = []
-        for tree in given:
+        sets = []
+        for tree in trees:
             formats.write(tree, folder / names[0], format)
-            found.append(_written(folder, *names))
-        return found
+            sets.append(_written(folder, *names))
+        return sets
 
     return seeds
-
-
-def _of_binary_trees(*names: str, format: str | None = None):
-    return lambda folder: _of_trees(*names, trees=(_binary(), _binary_bare()), format=format)(
-        folder
-    )
-
-
-def _binary_bare() -> Tree:
-    return Tree.from_children(["a", "b", "c", "d"], [[1, 2], [~0, ~1], [~2, ~3]])
 
 
 def _vectors(*names: str):
@@ -105,17 +79,11 @@ def _vectors(*names: str):
 
 
 def _raw_npy(folder: Path) -> list[Files]:
-    arrays = (
-        np.eye(3),
-        np.ones((3, 2), ">f4"),
-        np.arange(6).reshape(2, 3).T,
-        np.ones((2, 2), "f2"),
-    )
-    found = []
-    for array in arrays:
+    sets = []
+    for array in (np.eye(3), np.ones((3, 2), ">f4"), np.arange(6).reshape(2, 3).T):
         np.save(folder / "v.npy", array)
-        found.append(_written(folder, "v.npy"))
-    return found
+        sets.append(_written(folder, "v.npy"))
+    return sets
 
 
 def _text(name: str, *texts: str):
@@ -130,10 +98,10 @@ def _gzipped_vectors(folder: Path) -> list[Files]:
 def _models(folder: Path) -> list[Files]:
     found = []
     for tree, options in (
-        (_binary(), {"dim": 3, "context": 2}),
-        (_wide(), {"dim": 2, "context": 1, "full": True}),
-        (_binary(), {"model": "cbow", "dim": 2, "window": 2}),
-        (_wide(), {"model": "skipgram", "dim": 3, "window": 1}),
+        (BINARY, {"dim": 3, "context": 2}),
+        (WIDE, {"dim": 2, "context": 1, "full": True}),
+        (BINARY, {"model": "cbow", "dim": 2, "window": 2}),
+        (WIDE, {"model": "skipgram", "dim": 3, "window": 1}),
     ):
         new_model(tree, **options).save(folder)
         found.append(_written(folder, "config.json", "tree.json", "weights.safetensors"))
@@ -153,7 +121,7 @@ def with_hashes(files: Files) -> Files:
 
 
 def _results(folder: Path) -> list[Files]:
-    trees = {"balanced": _binary(), "wide": _wide()}
+    trees = {"balanced": BINARY, "wide": WIDE}
     found = []
     for ngrams in ((), ("kn3", "kn5")):
         home = folder / f"{len(ngrams)}"
@@ -192,70 +160,39 @@ def _check_model(found) -> None:
     assert found.context_model.embedding.shape == (found.tree.n_labels, found.dim)
 
 
-def _check_results(found) -> None:
-    assert str(found)  # the table can be laid out
-
-
-def _read_format(name: str):
-    return lambda path: formats.read(path, name)
-
-
 _PATHS = "0\tthe\t90\n10\tof\t5\n110\tcat\t3\n111\tdog\t3\n"
 _SHARED = "0\tthe\t90\n0\tof\t5\n10\tcat\t3\n11\tdog\t0\n11\tit\t2\n"
 _GLOVE = "the 0.5 -1 2\nof 1e-3 .25 -7\nNew York 1 2 3\ncafé 0 0 1\n"
 
+_TWO = (BINARY, BARE)
+_CLASSES = ("the\tDET\na\tDET\ncat\tN\ndog\tN\n", _PATHS, _SHARED)
+_COUNTED = ("".join(map("{}\t{}\n".format, WORDS, COUNTS)), "a\t1\r\nb\t0\r\n")
+_LINKAGE = _of_trees("z.npy", "z.labels.tsv", trees=_TWO, format="linkage")
+_NAPKINXC = _of_trees("t.napkinxc", "t.labels.tsv", trees=(BINARY, WIDE))
+_GRAPHML = _of_trees("t.graphml", trees=(*_TWO, WIDE))
+_VECTORS, _TREE = (WordVectors.read, _check_vectors), (formats.read, _check_tree)
+_FROM_LINKAGE = (lambda path: formats.read(path, "linkage"), _check_tree)
+
 READERS = {
-    reader.name: reader
-    for reader in (
-        Reader("tree .json", 160, _of_trees("t.json"), load_tree, _check_tree),
-        Reader("tree .json.gz", 80, _of_trees("t.json.gz"), load_tree, _check_tree),
-        Reader("tree .npz", 60, _of_trees("t.npz"), load_tree, _check_tree),
-        Reader(
-            "vectors .npy", 120, _vectors("v.npy", "v.labels.tsv"), WordVectors.read, _check_vectors
-        ),
-        Reader("vectors .npy alone", 60, _raw_npy, WordVectors.read, _check_vectors),
-        Reader("word2vec text", 80, _vectors("v.vec"), WordVectors.read, _check_vectors),
-        Reader("word2vec text .gz", 30, _gzipped_vectors, WordVectors.read, _check_vectors),
-        Reader("word2vec binary", 60, _vectors("v.bin"), WordVectors.read, _check_vectors),
-        Reader("GloVe", 60, _text("g.txt", _GLOVE), WordVectors.read, _check_vectors),
-        Reader(
-            "vocabulary",
-            80,
-            _text("w.tsv", "".join(map("{}\t{}\n".format, WORDS, COUNTS)), "a\t1\r\nb\t0\r\n"),
-            Vocabulary.from_file,
-            _check_vocabulary,
-        ),
-        Reader(
-            "classes",
-            60,
-            _text("c.tsv", "the\tDET\na\tDET\ncat\tN\ndog\tN\n", _PATHS, _SHARED),
-            read_classes,
-            _check_classes,
-        ),
-        Reader(
-            "linkage",
-            50,
-            _of_binary_trees("z.npy", "z.labels.tsv", format="linkage"),
-            _read_format("linkage"),
-            _check_tree,
-        ),
-        Reader("brown", 30, _text("t.paths", _PATHS, _SHARED), formats.read, _check_tree),
-        Reader(
-            "napkinxc",
-            30,
-            _of_trees("t.napkinxc", "t.labels.tsv", trees=(_binary(), _wide())),
-            formats.read,
-            _check_tree,
-        ),
-        Reader("nested", 50, _of_trees("t.nested.json"), formats.read, _check_tree),
-        Reader(
-            "graphml",
-            20,
-            _of_trees("t.graphml", trees=(_binary(), _wide(), _binary_bare())),
-            formats.read,
-            _check_tree,
-        ),
-        Reader("model", 30, _models, lambda path: load_model(path.parent), _check_model),
-        Reader("results.json", 40, _results, results.load, _check_results),
+    name: Reader(name, share, seeds, read, check)
+    for name, share, seeds, (read, check) in (
+        ("tree .json", 160, _of_trees("t.json"), (load_tree, _check_tree)),
+        ("tree .json.gz", 80, _of_trees("t.json.gz"), (load_tree, _check_tree)),
+        ("tree .npz", 60, _of_trees("t.npz"), (load_tree, _check_tree)),
+        ("vectors .npy", 120, _vectors("v.npy", "v.labels.tsv"), _VECTORS),
+        ("vectors .npy alone", 60, _raw_npy, _VECTORS),
+        ("word2vec text", 80, _vectors("v.vec"), _VECTORS),
+        ("word2vec text .gz", 30, _gzipped_vectors, _VECTORS),
+        ("word2vec binary", 60, _vectors("v.bin"), _VECTORS),
+        ("GloVe", 60, _text("g.txt", _GLOVE), _VECTORS),
+        ("vocabulary", 80, _text("w.tsv", *_COUNTED), (Vocabulary.from_file, _check_vocabulary)),
+        ("classes", 60, _text("c.tsv", *_CLASSES), (read_classes, _check_classes)),
+        ("linkage", 50, _LINKAGE, _FROM_LINKAGE),
+        ("brown", 30, _text("t.paths", _PATHS, _SHARED), _TREE),
+        ("napkinxc", 30, _NAPKINXC, _TREE),
+        ("nested", 50, _of_trees("t.nested.json"), _TREE),
+        ("graphml", 20, _GRAPHML, _TREE),
+        ("model", 30, _models, (lambda path: load_model(path.parent), _check_model)),
+        ("results.json", 40, _results, (results.load, str)),  # the table can be laid out
     )
 }
