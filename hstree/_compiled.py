@@ -131,9 +131,8 @@ def jit(function: F, *, fastmath: set[str] = FAST_MATH) -> F:
     return result
 
 
-def jit_exact(function: F) -> F:
-    """Compile a function as `jit` does, but with the sums of Python, in its order."""
-    return jit(function, fastmath=set())
+#: Compiles a function as `jit` does, but with the sums of Python, in its order.
+jit_exact = functools.partial(jit, fastmath=set())
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from threading import RLock
 from typing import Any
@@ -34,12 +35,12 @@ def new_display(console: Console | None = None) -> Bars | Lines:
     return Bars(console or Console(stderr=True)) if sys.stderr.isatty() else Lines()
 
 
+@dataclass(eq=False)
 class _Running:
-    """A task that Rich counts, with the columns that its bar is drawn from."""
+    """A task that Rich counts."""
 
-    def __init__(self, bars: rich.Progress, title: str, total: float | None, unit: str) -> None:
-        self.bars = bars
-        self.id = bars.add_task(title, total=total, unit=unit, note="")
+    bars: rich.Progress
+    id: rich.TaskID
 
     def advance(self, amount: float = 1) -> None:
         self.bars.advance(self.id, amount)
@@ -59,7 +60,8 @@ class Bars:
         """Start to draw a task, with the first also the bars, which are below the present cell."""
         with self._lock:
             bars = self._running[0].bars if self._running else _Progress(self._console)
-            self._running.append(_Running(bars, title, total, unit))
+            task = bars.add_task(title, total=total, unit=unit, note="")
+            self._running.append(_Running(bars, task))
             bars.start()
             return self._running[-1]
 
@@ -116,7 +118,8 @@ class Lines:
 
     def start(self, title: str, total: float | None, unit: str) -> _Running:
         """Start to count a task."""
-        return _Running(self._tasks, title, total, unit)
+        task = self._tasks.add_task(title, total=total, unit=unit, note="")
+        return _Running(self._tasks, task)
 
     def stop(self, task: Any) -> None:
         """Write the line of a task that took long; those of text have events."""
@@ -125,7 +128,9 @@ class Lines:
             self._tasks.remove_task(task.id)
             seconds, note = state.elapsed or 0.0, state.fields["note"]
             if seconds > LONG_TASK and state.fields["unit"] not in ("tokens", "s"):
-                self._print(f"{state.description}: {f'{note}, ' if note else ''}{seconds:.1f} s")
+                self._last = time.monotonic()
+                line = f"{state.description}: {f'{note}, ' if note else ''}{seconds:.1f} s"
+                print(printable(line), file=sys.stderr, flush=True)
 
     def report(self, text: str, left: float | None) -> None:
         """Write the line of an event, unless the last line is newer than `LINE_PATIENCE`."""
@@ -138,8 +143,6 @@ class Lines:
                 pace = (whole.elapsed or 0.0) / whole.completed if whole.completed else 1.0
                 left = max(whole.remaining or 0.0, 0.0) * pace
             of_rows = [task.fields["note"] for task in planned if task.fields["note"]]
-            self._print(", ".join([*of_rows, text, *([f"{duration(left)} left"] if left else [])]))
-
-    def _print(self, line: str) -> None:
-        self._last = time.monotonic()
-        print(printable(line), file=sys.stderr, flush=True)
+            line = ", ".join([*of_rows, text, *([f"{duration(left)} left"] if left else [])])
+            self._last = time.monotonic()
+            print(printable(line), file=sys.stderr, flush=True)

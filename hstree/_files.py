@@ -318,19 +318,15 @@ def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
             if (old := resolved(home / new.name)).exists():
                 shutil.copymode(old, new)
         new_files.chmod(home.stat().st_mode & 0o777)
-        _move_complete(home)  # those of a process that was killed
-        new_files.rename(home / _COMPLETE)
-        _move_complete(home)
-
-
-def _move_complete(folder: Path) -> None:
-    """Move complete files from `_COMPLETE` into the folder."""
-    complete = folder / _COMPLETE
-    for file in complete.glob("*"):
-        with suppress(FileNotFoundError):  # another process moves them too
-            file.replace(folder / file.name)
-    with suppress(OSError):
-        complete.rmdir()
+        complete = home / _COMPLETE
+        for ready in (complete, new_files):  # first those that a killed process left
+            with suppress(FileNotFoundError):
+                ready.rename(complete)
+            for moved in complete.glob("*"):
+                with suppress(FileNotFoundError):  # another process moves them too
+                    moved.replace(home / moved.name)
+            with suppress(OSError):
+                complete.rmdir()
 
 
 def current_file(folder: str | os.PathLike[str], name: str) -> Path:

@@ -23,14 +23,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, Union
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union
 
 import numpy as np
 
 from hstree.errors import OptionError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -168,11 +165,6 @@ class Option:
         return converted
 
 
-def check_value(name: str, value: object, annotation: Any) -> Any:
-    """Return the value of a single argument as its annotated type; OptionError if it is illegal."""
-    return Option.of(name, annotation).checked(value)
-
-
 @cache
 def options_of(
     target: Callable[..., Any], without: frozenset[str] = frozenset()
@@ -250,11 +242,15 @@ def spelled(name: str, options: Sequence[Option], values: Mapping[str, Any]) -> 
     return " ".join(map(shlex.quote, words))
 
 
-def refuse_flags(text: str, tokens: Sequence[str]) -> None:
-    """Refuse options that are spelled as flags; the message has them as they are spelled now."""
+def typed_words(text: str) -> list[str]:
+    """Return the words of a typed name with its options; refuse options spelled as flags."""
+    try:
+        tokens = shlex.split(text)
+    except ValueError as error:
+        raise OptionError(f"{text!r} cannot be read: {str(error).lower()}") from error
     if not any(token.startswith("--") for token in tokens):
-        return
-    words: list[str] = []
+        return tokens
+    words: list[str] = []  # as they are spelled now
     for token, following in zip(tokens, [*tokens[1:], "--"], strict=True):
         if token.startswith("--"):
             key, equals, value = token[2:].partition("=")
@@ -286,10 +282,3 @@ def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **kwargs)
 
     return checked
-
-
-def check_fields(instance: DataclassInstance) -> None:
-    """Check the fields of a dataclass and convert them to their types; for ``__post_init__``."""
-    for option in options_of(type(instance)):
-        value = option.checked(getattr(instance, option.name))
-        object.__setattr__(instance, option.name, value)

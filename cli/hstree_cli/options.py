@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -148,29 +147,16 @@ def flag(name: str) -> str:
     return "--seed" if name == "random_state" else f"--{name.replace('_', '-')}"
 
 
-def words_of_row(text: str) -> list[str]:
-    """Return the words of a typed name with its options; refuse options spelled as flags."""
-    from hstree._options import refuse_flags
-    from hstree.errors import OptionError
-
-    try:
-        tokens = shlex.split(text)
-    except ValueError as error:
-        raise OptionError(f"{text!r} cannot be read: {str(error).lower()}") from error
-    refuse_flags(text, tokens)
-    return tokens or [""]
-
-
 def model_options(model: str, **typed: Any) -> dict[str, Any]:
     """Return the options of `hstree.models.new_model` from ``--model`` and plain options.
 
     Those that are None were not typed. Raises OptionError for one that the model does not have.
     """
-    from hstree._options import parse_options
+    from hstree._options import parse_options, typed_words
     from hstree.errors import OptionError
     from hstree.models import MODELS
 
-    name, *pairs = words_of_row(model)
+    name, *pairs = typed_words(model) or [""]
     known = MODELS.get(name).options
     values = parse_options(name, known, pairs)
     for key, value in typed.items():

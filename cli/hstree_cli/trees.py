@@ -190,11 +190,11 @@ def _builder_of(method: str, seed: int) -> tuple[Builder, dict[str, Any]]:
 
     Raises OptionError when there is none of the name, or an option cannot have its value.
     """
-    from hstree._options import parse_options
+    from hstree._options import parse_options, typed_words
     from hstree.builders import builder
     from hstree.errors import OptionError
 
-    name, *pairs = opt.words_of_row(method)
+    name, *pairs = typed_words(method) or [""]
     if "+" in pairs:
         typed = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])
         raise OptionError(

@@ -27,7 +27,7 @@ from scipy.optimize import minimize_scalar
 from hstree import progress
 from hstree._compiled import kernels
 from hstree._files import hash_of
-from hstree._options import RandomState, Range, check_value
+from hstree._options import Option, RandomState, Range
 from hstree._typing import Bool, Float64, Int64
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
@@ -175,7 +175,7 @@ def compare(
     >>> compare(corpus, rows, "which", stop=hstree.Epochs(3)).best.name    # doctest: +SKIP
     'gmm epsilon=0.4'
     """
-    check_value("within", within, Annotated[float, Range(0)])
+    Option.of("within", Annotated[float, Range(0)]).checked(within)
     subject = Subject.of(text, rows, folder, stop, seeds, options)
     with locked(subject.home):
         subject = subject.with_kept(only=only, force=force)
@@ -374,7 +374,7 @@ class Subject:
         parsed = parse_rows(_default(config) if rows is None else rows, config)
         subject = cls(splits, Path(folder), parsed, stop, range(first, first + seeds), config)
         last = max(states[-1] for row in parsed for states in subject.states(row))
-        check_value("random_state", last, RandomState)
+        Option.of("random_state", RandomState).checked(last)
         for row in parsed:
             row.check(words, config)
         return subject

@@ -25,11 +25,10 @@ from hstree._files import recorded_name
 from hstree._options import (
     Option,
     Range,
-    check_value,
     effective,
     parse_options,
-    refuse_flags,
     spelled,
+    typed_words,
 )
 from hstree.builders import build
 from hstree.builders.registry import BUILDERS
@@ -129,11 +128,7 @@ class Row(ABC):
         >>> str(row), row.models, row.folder
         ('2 x gmm epsilon=0.4 trees=2 + ngrams', 2, '2-x-gmm-epsilon-0.4-trees-2-ngrams')
         """
-        try:
-            tokens = shlex.split(text)
-        except ValueError as error:
-            raise OptionError(f"{text!r} is no row: {str(error).lower()}") from error
-        refuse_flags(text, tokens)
+        tokens = typed_words(text)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
             return Several(Row.parse(shlex.join(tokens[2:])), int(tokens[0]))
         end = tokens.index("+") if "+" in tokens else len(tokens)
@@ -376,7 +371,7 @@ class Several(Row):
     def __init__(self, each: Row, models: int) -> None:
         if each.models > 1 or not each.is_trained:
             raise OptionError(f"{each} cannot be each of several models; give one row")
-        check_value("K", models, Annotated[int, Range(2, 100)])
+        Option.of("K", Annotated[int, Range(2, 100)]).checked(models)
         summary = f"{models} models, whose probabilities are averaged. {each.summary}"
         super().__init__(f"{models} x {each}", each.kind, each.method, each.options, summary)
         self.models, self.single = models, each

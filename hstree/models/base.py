@@ -20,7 +20,7 @@ import numpy as np
 
 from hstree._compiled import kernels, numpy_alone
 from hstree._files import hash_of
-from hstree._options import Option, Range, check_fields, options_of
+from hstree._options import Option, Range, options_of
 from hstree._text import one_line, plural
 from hstree._typing import Array, Bool, Float64, Int64, Integer
 from hstree.data.contexts import Contexts
@@ -169,7 +169,8 @@ class Model(Predictor, Generic[M]):
     random_state: int
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
-        check_fields(self)  # type: ignore[arg-type]
+        for option in options_of(type(self)):
+            setattr(self, option.name, option.checked(getattr(self, option.name)))
         self.spec = output if isinstance(output, LayerSpec) else layer_spec(output)
         self.history_ = History()
         self._checkpoints: Checkpoints | None = None

@@ -22,7 +22,7 @@ from hstree._files import (
     temporary,
     write_json,
 )
-from hstree._options import RandomState, check_value
+from hstree._options import Option, RandomState
 from hstree._text import plural
 from hstree._typing import Bool, Float64, Int64
 from hstree.data.contexts import Contexts, check_ids
@@ -166,7 +166,7 @@ class Ensemble(Predictor):
         """
         if length < 0:
             raise OptionError(f"length is {length}; it must be 0 or more")
-        rng = np.random.default_rng(check_value("random_state", random_state, RandomState))
+        rng = np.random.default_rng(Option.of("random_state", RandomState).checked(random_state))
         words = list(context)
         most = max(model.context_ids([[]]).shape[1] for model in self.models)  # words of a context
         with progress.task("sampling", length, "words") as task:

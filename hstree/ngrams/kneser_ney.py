@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from hstree import progress
-from hstree._options import Range, check_value
+from hstree._options import Option, Range
 from hstree._ragged import offsets, ranges
 from hstree._typing import Bool, Float64, Int64, Integer
 from hstree.data.contexts import checked_ids
@@ -131,7 +131,9 @@ class KneserNey:
             raise OptionError(
                 f'discount is {discount!r}; it must be "modified" or a number between 0 and 1'
             )
-        self.order: int = check_value("order", order, Annotated[int, Range(ORDERS[0], ORDERS[-1])])
+        self.order: int = Option.of("order", Annotated[int, Range(ORDERS[0], ORDERS[-1])]).checked(
+            order
+        )
         self.discount = discount
         self.sentences, self.uniform = sentences, uniform
         self._orders: list[_Order] = []

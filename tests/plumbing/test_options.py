@@ -11,8 +11,6 @@ from hstree._options import (
     Option,
     RandomState,
     Range,
-    check_fields,
-    check_value,
     checked_options,
     effective,
     options_of,
@@ -55,9 +53,6 @@ class Training:
     layout: Literal["one", "two"] = "one"
     random_state: RandomState = 0
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 class Layer:
     """An output layer.
@@ -98,20 +93,6 @@ def test_options_are_read_from_dataclasses_classes_and_functions():
     }
 
 
-def test_a_dataclass_checks_and_converts_its_fields():
-    training = Training("a text", np.int64(3), 1)
-    assert (type(training.epochs), type(training.rate)) == (int, float)
-    for wrong, said in (
-        ({"epochs": -1}, "epochs is -1; it must be a whole number, 0 or more"),
-        ({"rate": 0}, "rate is 0; it must be a number, above 0"),
-        ({"rate": float("inf")}, "rate is inf; it must be a number, above 0"),
-        ({"layout": "three"}, "layout is 'three'; it must be one of 'one', 'two'"),
-        ({"random_state": 2**32}, "random_state is 4294967296; .* from 0 to 4294967295"),
-    ):
-        with pytest.raises(OptionError, match=f"^{said}"):
-            Training("a text", **wrong)
-
-
 def test_a_checked_function_refuses_at_every_call():
     assert grow([], arity=np.int64(3)) == 3
     assert grow(words=[], arity=None) is None
@@ -143,7 +124,20 @@ def test_an_option_may_be_a_number_or_a_word():
             prune([], keep=wrong)
 
 
-def test_a_single_argument_is_checked_by_its_annotation():
-    assert check_value("k", np.int32(2), Annotated[int, Range(1)]) == 2
-    with pytest.raises(OptionError, match=r"^k is 0; it must be a whole number, 1 or more$"):
-        check_value("k", 0, Annotated[int, Range(1)])
+@pytest.mark.parametrize(
+    ("annotation", "legal", "wrong", "said"),
+    [
+        (Annotated[int, Range(0)], np.int64(3), -1, "is -1; it must be a whole number, 0 or more"),
+        (Annotated[float, Range(0)], 1, -1, "is -1; it must be a number, 0 or more"),
+        (float, 0, float("inf"), "is inf; it must be a number"),
+        (Literal["one", "two"], "one", "three", "is 'three'; it must be one of 'one', 'two'"),
+        (RandomState, 0, 2**32, "is 4294967296; .* from 0 to 4294967295"),
+        (bool, np.True_, 1, "is 1; it must be true or false"),
+        (int, 1, True, "is True; it must be a whole number"),
+    ],
+)
+def test_values_are_converted_to_the_type_or_refused(annotation, legal, wrong, said):
+    option = Option.of("x", annotation)
+    assert type(option.checked(legal)) is option.type
+    with pytest.raises(OptionError, match=f"^x {said}$"):
+        option.checked(wrong)

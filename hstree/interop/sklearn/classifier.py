@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hstree import progress
-from hstree._options import Range, check_value
+from hstree._options import Option, Range
 from hstree._typing import Array, Float64, Int64
 from hstree.builders.shared.prune import pruned
 from hstree.errors import OptionError
@@ -216,7 +216,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
         Arrays (n, min(k, V)); most probable first, ties by class order.
         """
-        k = min(check_value("k", k, _AT_LEAST_ONE), len(self.classes_))
+        k = min(Option.of("k", _AT_LEAST_ONE).checked(k), len(self.classes_))
         best, log_proba = self._best(self._checked(X), k, np.negative)
         return self.classes_[best], log_proba
 
@@ -331,7 +331,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _check_parameters(self) -> None:
         for name, annotation in _RANGES.items():
-            check_value(name, getattr(self, name), annotation)
+            Option.of(name, annotation).checked(getattr(self, name))
         if not isinstance(self.tree, Tree | str | os.PathLike | None):
             raise OptionError(f"tree is {self.tree!r}; it is a Tree, the path of its file or None")
         if self.class_weight is None or isinstance(self.class_weight, Mapping):
