@@ -155,7 +155,7 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
         if seconds >= TURN and number > 1 and number % trainer.hooks.period == 0:
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
-    return tokens / seconds * len(windows) / trainer.expected(windows)
+    return tokens / seconds * len(windows) / float(windows.training_counts().sum())
 
 
 def map_memory(model: Model[Any]) -> None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from hstree import progress
 from hstree._compiled import kernels, numpy_alone
 from hstree._files import hash_of
 from hstree._options import Option, Range, options_of
@@ -37,7 +38,7 @@ from hstree.layers.kernels import segment_sums
 from hstree.layers.registry import LayerSpec, layer_spec
 from hstree.models import files
 from hstree.training.checkpoints import Checkpoints
-from hstree.training.scoring import ContextModel, in_text_order, score
+from hstree.training.scoring import ContextModel, score, scored_batches
 from hstree.training.trainer import History, Trainer
 from hstree.tree import Tree
 
@@ -343,7 +344,11 @@ class Model(Predictor, Generic[M]):
 
     def scored(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
-        return in_text_order(self.context_model, self.layer, self.windows(corpus))
+        windows = self.windows(corpus)
+        with progress.task(f"scoring {corpus.name}", len(windows), "tokens") as task:
+            for batch, nll in scored_batches(self.context_model, self.layer, windows):
+                yield nll, batch[2]
+                task.advance(len(nll))
 
     def score(self, corpus: Corpus, *, details: bool = False) -> TextScore:
         """Score every position of a corpus; `details` add ln Z and the nll of each token."""

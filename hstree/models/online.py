@@ -17,7 +17,7 @@ from hstree._compiled import backend
 from hstree._plugins import require
 from hstree._ragged import offsets
 from hstree._typing import Array, Float32, Int32, Int64
-from hstree.data.windows import Batch, Windows
+from hstree.data.windows import Batch
 from hstree.errors import OptionError
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import Model
@@ -85,10 +85,6 @@ class OnlineTrainer(Trainer[ContextModel]):
         size = min(TOKENS, len(train) * self.epochs // LEAST_LOOKS)
         batches: Iterator[Batch] = train.line_batches(max(1, size), self.rng)
         return batches
-
-    def expected(self, train: Windows) -> float:
-        """Return the expected number of targets that sub-sampling leaves."""
-        return float(train.training_counts().sum())
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""

@@ -201,9 +201,8 @@ class Word2VecTrainer(Trainer[WindowModel]):
         )
         self._batch_size, self._rate = model.batch_size, model.learning_rate
         counts = train.training_counts()
-        self._tokens = float(counts.sum())
         curvature = self.layer.curvature(counts)
-        self.embedding = DampedSGD(self.model.embedding, counts / self._tokens)
+        self.embedding = DampedSGD(self.model.embedding, counts / float(counts.sum()))
         self.output = {
             name: DampedSGD(array, curvature[name])
             for name, array in self.hooks.training_parameters().items()
@@ -219,10 +218,6 @@ class Word2VecTrainer(Trainer[WindowModel]):
     def batches(self, train: Windows) -> Iterator[Batch]:
         """Yield the batches of one epoch, in random order."""
         return train.training_batches(self._batch_size, self.rng)
-
-    def expected(self, train: Windows) -> float:
-        """Return the expected number of targets that sub-sampling leaves."""
-        return self._tokens
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""

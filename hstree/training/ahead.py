@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextvars
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from hstree._compiled import kernels, n_threads
@@ -28,48 +28,32 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
     uses. An error is raised where the item would have been.
     """
     if kernels() == "numpy" or n_threads() == 1:
-        return items
-    return _in_thread(items)
+        yield from items
+        return
 
-
-def _together(items: Iterator[T]) -> list[T]:
-    """Return the next items, as many as are handed over together; none at the end."""
-    some, began = [], time.perf_counter()
-    for item in items:
-        some.append(item)
-        if len(some) == TOGETHER or time.perf_counter() - began > ENOUGH:
-            break
-    return some
-
-
-def _in_thread(items: Iterator[T]) -> Iterator[T]:
-    made: queue.Queue[list[T] | BaseException | None] = queue.Queue(WAITING)
-    stopped = threading.Event()
-
-    def put(what: list[T] | BaseException | None) -> None:
-        while not stopped.is_set():
-            try:
-                made.put(what, timeout=0.1)
-            except queue.Full:
-                continue
-            return
-
-    def make() -> None:
+    def make() -> tuple[list[T], BaseException | None]:
+        """Return the next items, none at the end, and the error that ended them."""
+        some, began = list[T](), time.perf_counter()
         try:
-            while not stopped.is_set() and (some := _together(items)):
-                put(some)
-            put(None)
+            for item in items:
+                some.append(item)
+                if len(some) == TOGETHER or time.perf_counter() - began > ENOUGH:
+                    break
         except BaseException as error:
-            put(error)
+            return some, error
+        return some, None
 
     context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=[make], name="batches", daemon=True)
-    thread.start()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     try:
-        while (some := made.get()) is not None:
-            if isinstance(some, BaseException):
-                raise some
+        made = deque(pool.submit(context.run, make) for _ in range(WAITING + 1))
+        while True:
+            some, error = made.popleft().result()
+            made.append(pool.submit(context.run, make))
             yield from some
+            if error is not None:
+                raise error
+            if not some:
+                return
     finally:
-        stopped.set()
-        thread.join()
+        pool.shutdown(cancel_futures=True)

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import shutil
 import time
 import warnings
@@ -38,9 +37,9 @@ MINUTES = 5.0
 KEPT = 2
 #: Seconds after which the checkpoints of other work are removed.
 ABANDONED = 30 * 24 * 3600
+#: Names of files, in the order in which they were written.
+NAMES = "[0-9]" * 9 + ".checkpoint"
 R = TypeVar("R")
-_NAME = re.compile(r"(\d{9})\.checkpoint")
-_FOLDER = re.compile(r"[0-9a-f]{16}")
 
 
 class State(NamedTuple):
@@ -61,29 +60,39 @@ class Checkpoints:
         Hash of all that its bits depend on but versions and threads.
     minutes : float, optional
         Time between two checkpoints, by default `MINUTES`; 0 writes one after every step.
+
+    Attributes
+    ----------
+    due : float
+        When the next one is, by `time.monotonic`.
     """
 
     def __init__(
-        self,
-        parent: str | os.PathLike[str],
-        key: str,
-        minutes: float | None = None,
+        self, parent: str | os.PathLike[str], key: str, minutes: float | None = None
     ) -> None:
         self.folder, self.key = Path(parent, key[:16]), key
         self._seconds = 60 * (MINUTES if minutes is None else minutes)
-        self._saved = time.monotonic()
-
-    def is_due(self) -> bool:
-        """Return whether the last checkpoint, or the beginning, is long enough ago."""
-        return time.monotonic() - self._saved >= self._seconds
+        self.due = time.monotonic() + self._seconds
 
     def save(self, state: State) -> None:
         """Write a checkpoint; remove all but the newest two, and what others abandoned.
 
         Warns where the folder cannot be written, and tries no more: the work is worth more.
         """
+        record = {"key": self.key, "made_by": made_by(), **state.record}
+        arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
+        line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)
         try:
-            self._write(state)
+            make_folder(self.folder)
+            before = sorted(self.folder.glob(NAMES))
+            number = int(before[-1].stem) + 1 if before else 0
+            with replacing(self.folder / f"{number:09}.checkpoint") as file:
+                file.writelines([_checksum(line, tensors), line, tensors])
+            for old in before[: 1 - KEPT]:
+                old.unlink(missing_ok=True)
+            for other in self.folder.parent.glob("[0-9a-f]" * 16):
+                if time.time() - other.stat().st_mtime > ABANDONED:
+                    shutil.rmtree(other, ignore_errors=True)
         except FileFormatError as error:
             warnings.warn(
                 "the state of the training cannot be saved, so that it would start anew after a "
@@ -91,22 +100,7 @@ class Checkpoints:
                 stacklevel=2,
             )
             self._seconds = math.inf
-        self._saved = time.monotonic()
-
-    def _write(self, state: State) -> None:
-        make_folder(self.folder)
-        files = self._files()
-        number = int(files[0].stem) + 1 if files else 0
-        record = {"key": self.key, "made_by": made_by(), **state.record}
-        arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
-        line, tensors = json.dumps(record).encode() + b"\n", tensors_to_bytes(arrays)
-        with replacing(self.folder / f"{number:09}.checkpoint") as file:
-            file.writelines([_checksum(line, tensors), line, tensors])
-        for old in self._files()[KEPT:]:
-            old.unlink(missing_ok=True)
-        for other in self.folder.parent.iterdir():
-            if _FOLDER.fullmatch(other.name) and time.time() - other.stat().st_mtime > ABANDONED:
-                shutil.rmtree(other, ignore_errors=True)
+        self.due = time.monotonic() + self._seconds
 
     def restore(self, apply: Callable[[State], R]) -> R | None:
         """Return what `apply` makes of the newest checkpoint; None without one.
@@ -116,7 +110,7 @@ class Checkpoints:
         written by other versions or another number of threads, by which the last digits of what
         follows may differ.
         """
-        for file in self._files():
+        for file in sorted(self.folder.glob(NAMES), reverse=True):
             try:
                 state = _read(file)
                 if state.record.get("key") != self.key:
@@ -149,19 +143,11 @@ class Checkpoints:
         with suppress(OSError):
             self.folder.parent.rmdir()
 
-    def _files(self) -> list[Path]:
-        """Return the files of checkpoints, the newest first."""
-        if not self.folder.is_dir():
-            return []
-        files = (file for file in self.folder.iterdir() if _NAME.fullmatch(file.name))
-        return sorted(files, reverse=True)
 
-
-def _checksum(*parts: bytes) -> bytes:
-    """Return the first line of a checkpoint of these parts."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
+def _checksum(line: bytes, tensors: bytes) -> bytes:
+    """Return the first line of a checkpoint, from the rest."""
+    digest = hashlib.sha256(line)
+    digest.update(tensors)
     return digest.hexdigest().encode() + b"\n"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._compiled import in_threads, n_threads
-from hstree._typing import Array, Bool, Float64, Integer
+from hstree._typing import Array, Float64, Integer
 from hstree.data.text_score import LogNormaliser, TextScore
 from hstree.data.windows import Batch, Windows
 from hstree.layers.base import OutputLayer
@@ -69,23 +69,10 @@ def score(
     return TextScore(total, len(windows), total_of_oov, oov_tokens, figures, every)
 
 
-def in_text_order(
-    model: ContextModel, layer: OutputLayer, windows: Windows
-) -> Iterator[tuple[Float64, Bool]]:
-    """Yield the nll of every token of a text and whether it is OOV, some tokens at a time."""
-    with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
-        for (_, targets, oov), nll in scored_batches(model, layer, windows):
-            yield nll, oov
-            task.advance(len(targets))
-
-
 def scored_batches(
     model: ContextModel, layer: OutputLayer, windows: Windows
 ) -> Iterator[tuple[Batch, Float64]]:
     """Yield the batches of a text in order, and the nll of their tokens."""
-
-    def nll(batch: Batch) -> Float64:
-        return model.nll(layer, *batch[:2])
-
     several = n_threads() > 1 and hooks_of(layer).scores_in_threads
-    return in_threads(nll, windows.batches(BATCH), when=several)
+    batches = windows.batches(BATCH)
+    return in_threads(lambda batch: model.nll(layer, *batch[:2]), batches, when=several)

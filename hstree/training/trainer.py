@@ -13,7 +13,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
@@ -209,8 +208,8 @@ class Trainer(ABC, Generic[M]):
         self.model, self.layer, self.epochs, self.seconds = model, layer, epochs, seconds
         self.hooks = hooks_of(layer)
         self.optimisers: Mapping[str, Optimiser] = {}
-        self._random_state, self._place = random_state, Place()
-        self._seed(1)
+        self.rng, self.noise = (np.random.default_rng([random_state, n, 1]) for n in (1, 2))
+        self._random_state = random_state
         #: the targets of batches that come next, and what was prepared for these
         self._ready: deque[tuple[Integer, Any]] = deque()
 
@@ -246,13 +245,17 @@ class Trainer(ABC, Generic[M]):
         Batches and what is drawn for them depend on the random seed and the epoch alone.
         """
         self._ready.clear()
-        self._seed(epoch)
+        self.rng, self.noise = (
+            np.random.default_rng([self._random_state, n, epoch]) for n in (1, 2)
+        )
         return self.hooks.arrange(ahead(self._announced(self.batches(train))))
 
-    def _seed(self, epoch: int) -> None:
-        """Seed what an epoch draws: for its batches, and for the layer's loss."""
-        self.rng = np.random.default_rng([self._random_state, 1, epoch])
-        self.noise = np.random.default_rng([self._random_state, 2, epoch])
+    def _announced(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield batches, each with what its step needs prepared."""
+        for batch in batches:
+            contexts, targets, _ = batch
+            self._ready.append((targets, self.prepare(contexts, targets)))
+            yield batch
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
         """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
@@ -266,16 +269,6 @@ class Trainer(ABC, Generic[M]):
         if self._ready and self._ready[0][0] is targets:
             return self._ready.popleft()[1]
         return self.prepare(contexts, targets)
-
-    def _announced(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        for batch in batches:
-            contexts, targets, _ = batch
-            self._ready.append((targets, self.prepare(contexts, targets)))
-            yield batch
-
-    def expected(self, train: Windows) -> float:
-        """Return the expected number of targets in an epoch."""
-        return len(train)
 
     def fit(
         self,
@@ -293,9 +286,12 @@ class Trainer(ABC, Generic[M]):
         TrainingError
             When an epoch ends with a perplexity that is not finite, or had no token.
         """
-        self._place, self._best, self._has_warned = Place(), Best(), False
+        self._began, self._best, self._place = time.perf_counter(), Best(), Place()
+        #: what the best epoch is kept of
+        self._weights = {**self.model.parameters(), **self.layer.parameters()}
+        #: tokens and seconds of the batches that compile kernels; None before the first
         self._warm: tuple[int, float] | None = None
-        self._began = time.perf_counter()
+        self._has_warned = False
         restored = None if checkpoints is None else checkpoints.restore(self._restore)
         history = History() if restored is None else restored
         try:
@@ -304,110 +300,115 @@ class Trainer(ABC, Generic[M]):
             ):
                 # Overflows show in the perplexity, which is checked next.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    epoch = self._epoch(train, valid, history, checkpoints)
+                    rate, share = self._train_epoch(train, history, checkpoints)
+                    after = None
+                    if valid is not None:
+                        after = score(self.model, self.layer, valid).perplexity
                 with held_back():
-                    self._end_epoch(epoch, history)
-                self._report(epoch, history)
+                    self._end_epoch(train, history, rate, share, after)
             if checkpoints is not None and self.pauses and not history.out_of_time:
                 checkpoints.save(self._state(history))
         except KeyboardInterrupt:
             if checkpoints is not None and self._place.is_whole:
                 checkpoints.save(self._state(history))
             history.interrupted = True
-        if self._best.weights:
-            for name, parameter in self._weights().items():
-                parameter[...] = self._best.weights[name]
+        for name, best in self._best.weights.items():
+            self._weights[name][...] = best
         return history
 
-    def _report(self, epoch: Epoch, history: History) -> None:
-        """Report the end of an epoch; the seconds left are those of all epochs, by the last."""
-        if self.seconds is None:
-            of_all, left = f" of {self.epochs}", (self.epochs - epoch.epoch) * epoch.seconds
-        else:
-            of_all, left = "", max(0.0, self.seconds - history.seconds)
-        text = f"epoch {epoch.epoch}{of_all}"
-        if epoch.valid is not None:
-            text += f", validation {epoch.valid:.1f}"
-        progress.report(text, 0.0 if history.converged else left)
+    def _train_epoch(
+        self, train: Windows, history: History, checkpoints: Checkpoints | None
+    ) -> tuple[float, float]:
+        """Train from the place in an epoch to its end, or until the budget ends.
 
-    def _end_epoch(self, epoch: Epoch, history: History) -> None:
-        """Record an epoch; decide about the schedule, the best weights and the end."""
-        history.epochs.append(epoch)
-        spent = self.spent + history.seconds
-        history.out_of_time = self.seconds is not None and spent >= self.seconds
-        if epoch.valid is not None:
-            if not history.out_of_time:
-                history.converged = self.on_validation(epoch.valid, self._best.valid)
-            if epoch.valid < self._best.valid:
-                weights = {name: p.copy() for name, p in self._weights().items()}
-                self._best = Best(epoch.valid, weights)
-        self._place = Place(epoch.epoch + 1)
-
-    def _epoch(
-        self,
-        train: Windows,
-        valid: Windows | None,
-        history: History,
-        checkpoints: Checkpoints | None,
-    ) -> Epoch:
-        """Train from the place in an epoch to its end, or until the budget ends; validate."""
-        place, expected, share = self._place, self.expected(train), 1.0
-        spent = self.spent + history.seconds
-        limit = math.inf if self.seconds is None else self.seconds
-        rate_at_start = self.learning_rate(self._done(place.epoch - 1, spent))
+        Returns the learning rate at its start, and the share of its targets that were trained on.
+        """
+        place, expected = self._place, float(train.training_counts().sum())
+        limit, spent = self.seconds or math.inf, self.spent + history.seconds
+        done = max(place.epoch - 1, self.epochs * min(1.0, spent / limit))
+        rate_at_start = self.learning_rate(done)
         what = "perplexity" if self.layer.is_likelihood else "exp(loss)"
         title = f"epoch {place.epoch}/{self.epochs}"
         if self.seconds is not None:
             title = f"epoch {place.epoch}, from {spent:.0f} of {limit:g} s on"
         start = time.perf_counter()
-        with progress.task(title, expected, "tokens") as task, ExitStack() as stack:
-            batches = self._from_place(train, task)
-            if place.batches:
-                start = time.perf_counter() - place.seconds
-            is_stopped = stack.enter_context(held_back())
-            for contexts, targets, _ in batches:
-                if is_stopped():
-                    break
-                if place.batches and spent + place.seconds >= limit:
-                    break  # went on from a pause, and the budget has not grown
-                done = place.epoch - 1 + min(1.0, place.tokens / expected)
-                elapsed = spent + time.perf_counter() - start
+        with progress.task(title, expected, "tokens") as task:
+            batches = self.epoch_batches(train, place.epoch)
+            if place.batches:  # went on from here: draw what was drawn for them once more
                 place.is_whole = False
-                place.nll += self.step(
-                    contexts, targets, self.learning_rate(self._done(done, elapsed))
-                )
+                for contexts, targets, _ in islice(batches, place.batches):
+                    self.prepared(contexts, targets)
+                    task.advance(len(targets))
+                self.noise.bit_generator.state = place.noise
                 place.is_whole = True
-                place.batches += 1
-                place.tokens += len(targets)
-                place.seconds = time.perf_counter() - start
-                task.advance(len(targets))
-                running = perplexity(place.nll, place.tokens)
-                task.note(f"{what} {running:.1f}")
-                if spent + place.seconds >= limit:
-                    break
-                self._warn_of_hours(place, expected)
-                if checkpoints is not None and checkpoints.is_due():
+                start = time.perf_counter() - place.seconds
+            with held_back() as is_stopped:
+                for contexts, targets, _ in batches:
+                    # A budget that has not grown since a pause has nothing left.
+                    if is_stopped() or (place.batches and spent + place.seconds >= limit):
+                        break
+                    elapsed = spent + time.perf_counter() - start
+                    done = place.epoch - 1 + min(1.0, place.tokens / expected)
+                    rate = self.learning_rate(max(done, self.epochs * min(1.0, elapsed / limit)))
+                    place.is_whole = False
+                    place.nll += self.step(contexts, targets, rate)
+                    place.is_whole = True
+                    place.batches += 1
+                    place.tokens += len(targets)
+                    place.seconds = time.perf_counter() - start
+                    task.advance(len(targets))
+                    task.note(f"{what} {perplexity(place.nll, place.tokens):.1f}")
+                    if spent + place.seconds >= limit:
+                        break
+                    self._warn_of_hours(expected)
+                    if checkpoints is not None and time.monotonic() >= checkpoints.due:
+                        checkpoints.save(self._state(history))
+                        start = time.perf_counter() - place.seconds
+                is_last = spent + place.seconds >= limit
+                if is_last and checkpoints is not None and self.pauses:
                     checkpoints.save(self._state(history))
-                    start = time.perf_counter() - place.seconds
-            if spent + place.seconds >= limit:
-                share = min(1.0, place.tokens / expected)
-                if checkpoints is not None and self.pauses and place.is_whole:
-                    checkpoints.save(self._state(history))
+        return rate_at_start, min(1.0, place.tokens / expected) if is_last else 1.0
+
+    def _end_epoch(
+        self, train: Windows, history: History, rate: float, share: float, valid: float | None
+    ) -> None:
+        """Record an epoch; decide about the schedule, the best weights and the end; report it."""
+        place = self._place
         if place.tokens == 0:
             raise TrainingError(
                 f"sub-sampling left none of the {len(train):,} tokens of {train.corpus.name} to "
                 "train on; give more text, or sample 0, which keeps every word"
             )
-        after = None if valid is None else score(self.model, self.layer, valid).perplexity
-        running, speed = perplexity(place.nll, place.tokens), share * len(train) / place.seconds
-        _check_finite(place.epoch, {"training": running, "validation": after}, rate_at_start)
-        train_perplexity = running if self.layer.is_likelihood else None
-        return Epoch(
-            place.epoch, train_perplexity, after, place.seconds, speed, rate_at_start, share
-        )
+        running = perplexity(place.nll, place.tokens)
+        for part, value in (("training", running), ("validation", valid)):
+            if value is not None and not math.isfinite(value):
+                raise TrainingError(
+                    f"the training diverged: the {part} perplexity of epoch {place.epoch} is "
+                    f"{value}; lower the learning rate, which is {rate:g}"
+                )
+        figures = running if self.layer.is_likelihood else None, valid, place.seconds
+        speed = share * len(train) / place.seconds
+        history.epochs.append(Epoch(place.epoch, *figures, speed, rate, share))
+        spent = self.spent + history.seconds
+        history.out_of_time = self.seconds is not None and spent >= self.seconds
+        if valid is not None:
+            if not history.out_of_time:
+                history.converged = self.on_validation(valid, self._best.valid)
+            if valid < self._best.valid:
+                weights = {name: array.copy() for name, array in self._weights.items()}
+                self._best = Best(valid, weights)
+        self._place = Place(place.epoch + 1)
+        # The seconds left are those of all epochs, by the last, or of the budget.
+        left = (self.epochs - place.epoch) * place.seconds
+        text = f"epoch {place.epoch} of {self.epochs}"
+        if self.seconds is not None:
+            text, left = f"epoch {place.epoch}", max(0.0, self.seconds - history.seconds)
+        text += "" if valid is None else f", validation {valid:.1f}"
+        progress.report(text, 0.0 if history.converged else left)
 
-    def _warn_of_hours(self, place: Place, expected: float) -> None:
+    def _warn_of_hours(self, expected: float) -> None:
         """Warn once, some seconds after the beginning, of a training that takes hours."""
+        place = self._place
         if self._has_warned or self.seconds is not None:
             return
         if self._warm is None:  # the first batch, which may compile kernels, is not counted
@@ -425,28 +426,6 @@ class Trainer(ABC, Generic[M]):
                 stacklevel=2,
             )
 
-    def _from_place(self, train: Windows, task: progress.Task) -> Iterator[Batch]:
-        """Return the batches of an epoch that come after the place."""
-        place = self._place
-        batches = self.epoch_batches(train, place.epoch)
-        if place.batches:
-            place.is_whole = False
-            for contexts, targets, _ in islice(batches, place.batches):
-                self.prepared(contexts, targets)
-                task.advance(len(targets))
-            self.noise.bit_generator.state = place.noise
-            place.is_whole = True
-        return batches
-
-    def _done(self, epochs: float, seconds: float) -> float:
-        """Return the epochs that the schedule counts as done, by epochs and by seconds."""
-        by_time = 0.0 if self.seconds is None else min(1.0, seconds / self.seconds)
-        return max(epochs, self.epochs * by_time)
-
-    def _weights(self) -> dict[str, Array]:
-        """Return what the best epoch is kept of."""
-        return {**self.model.parameters(), **self.layer.parameters()}
-
     def _state(self, history: History) -> State:
         """Return all that a training needs to go on from its place."""
         before = history.before + time.perf_counter() - self._began
@@ -461,7 +440,7 @@ class Trainer(ABC, Generic[M]):
 
     def _restore(self, state: State) -> History:
         """Go to a place in a training; return its history. Raises before it changes anything."""
-        record, weights = state.record, self._weights()
+        record, weights = state.record, self._weights
         history = msgspec.convert(record["history"], History)
         place = msgspec.convert(record["place"], Place)
         best = Best(float(record["best"]))
@@ -482,17 +461,8 @@ class Trainer(ABC, Generic[M]):
 
     def _arrays(self) -> dict[str, Array]:
         """Return the arrays that a training changes in place, by names of a checkpoint."""
-        arrays = {**self._weights(), **self.hooks.training_parameters()}
+        arrays = {**self._weights, **self.hooks.training_parameters()}
         arrays |= {f"layer {name}": a for name, a in self.hooks.training_state().items()}
         for parameter, optimiser in self.optimisers.items():
             arrays |= {f"{name} of {parameter}": a for name, a in optimiser.arrays().items()}
         return arrays
-
-
-def _check_finite(epoch: int, perplexities: Mapping[str, float | None], rate: float) -> None:
-    for part, value in perplexities.items():
-        if value is not None and not math.isfinite(value):
-            raise TrainingError(
-                f"the training diverged: the {part} perplexity of epoch {epoch} is {value}; "
-                f"lower the learning rate, which is {rate:g}"
-            )

@@ -72,4 +72,3 @@ def test_the_rate_falls_linearly_to_a_ten_thousandth():
     training = trainer(epochs=4)
     rates = [training.learning_rate(done) for done in (0, 1, 2.5, 3.9999, 4)]
     assert rates == pytest.approx([0.5, 0.375, 0.1875, 0.5e-4, 0.5e-4])
-    assert training.expected(None) == COUNTS.sum()

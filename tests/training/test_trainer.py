@@ -14,6 +14,17 @@ from hstree.training.trainer import Trainer
 SIZES = [3, 4, 1]
 
 
+class Text:
+    """What a trainer asks of its windows: the number of tokens, and of targets expected of them."""
+
+    def __init__(self, n_tokens):
+        self.training_counts = lambda: np.array([n_tokens])
+        self.n_tokens = n_tokens
+
+    def __len__(self):
+        return self.n_tokens
+
+
 class Counting(Trainer):
     """A training that adds one to every weight in every batch, at a loss of two nats a token."""
 
@@ -65,7 +76,7 @@ def validations(monkeypatch):
 def test_the_rate_follows_the_tokens_and_the_perplexity_is_theirs():
     loop = Counting(2)
     start = time.perf_counter()
-    history = loop.fit(range(8))
+    history = loop.fit(Text(8))
     took = time.perf_counter() - start
     assert loop.rates == [0, 3 / 8, 7 / 8, 1, 1 + 3 / 8, 1 + 7 / 8]
     assert [epoch.epoch for epoch in history.epochs] == [1, 2]
@@ -80,20 +91,20 @@ def test_the_rate_follows_the_tokens_and_the_perplexity_is_theirs():
 
 def test_more_tokens_than_expected_do_not_run_the_rate_past_the_epoch():
     loop = Counting(1)
-    loop.fit(range(5))
+    loop.fit(Text(5))
     assert loop.rates == [0, 3 / 5, 1]
 
 
 def test_the_best_weights_are_left_in_place(validations):
     loop = Counting(4)
-    history = loop.fit(range(8), range(1))
+    history = loop.fit(Text(8), Text(1))
     assert [epoch.valid for epoch in history.epochs] == validations
     assert loop.weights == [6] * 4  # those after two epochs of three batches
 
 
 def test_a_training_stops_where_its_trainer_says(validations):
     loop = Stopping(4)
-    assert [epoch.valid for epoch in loop.fit(range(8), range(1)).epochs] == validations[:3]
+    assert [epoch.valid for epoch in loop.fit(Text(8), Text(1)).epochs] == validations[:3]
     assert loop.weights == [6] * 4
 
 
@@ -101,7 +112,7 @@ def test_a_training_stops_where_its_trainer_says(validations):
 @pytest.mark.usefixtures("validations")
 def test_an_interrupt_leaves_the_best_so_far_or_what_there_is(batch, left):
     loop = Counting(4, interrupt_at=batch)
-    assert loop.fit(range(8), range(1)).interrupted
+    assert loop.fit(Text(8), Text(1)).interrupted
     assert loop.weights == [left] * 4
 
 
@@ -117,7 +128,7 @@ def test_what_diverges_is_an_error_and_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(TrainingError, match="training perplexity of epoch 1 is nan"):
-            Diverging(2).fit(range(8))
+            Diverging(2).fit(Text(8))
 
 
 class Clocked(Counting):
@@ -140,7 +151,7 @@ class Clocked(Counting):
 @pytest.mark.usefixtures("validations")
 def test_a_budget_of_seconds_ends_inside_an_epoch(monkeypatch):
     loop = Clocked(100, 4.5, monkeypatch)
-    history = loop.fit(range(8), range(1))
+    history = loop.fit(Text(8), Text(1))
     assert (history.out_of_time, history.interrupted, history.converged) == (True, False, False)
     first, second = history.epochs
     # Batches of 3, 4 and 1 tokens: the fifth ends after 5 seconds and 7 tokens of an epoch of 8.
@@ -154,17 +165,17 @@ def test_a_budget_of_seconds_ends_inside_an_epoch(monkeypatch):
 
 @pytest.mark.usefixtures("validations")
 def test_the_other_limits_end_a_training_within_its_budget(monkeypatch):
-    history = Clocked(1, 4.5, monkeypatch).fit(range(8), range(1))
+    history = Clocked(1, 4.5, monkeypatch).fit(Text(8), Text(1))
     assert (len(history.epochs), history.out_of_time, history.epochs[0].share) == (1, False, 1)
 
 
 def test_one_batch_is_trained_under_any_budget(monkeypatch):
-    history = Clocked(5, 1e-9, monkeypatch).fit(range(8))
+    history = Clocked(5, 1e-9, monkeypatch).fit(Text(8))
     assert (history.out_of_time, history.epochs[0].share) == (True, 3 / 8)
 
 
 def test_a_loss_that_is_no_likelihood_gives_no_training_perplexity():
     loop = Counting(2)
     loop.layer.is_likelihood = False
-    epochs = loop.fit(range(8)).epochs
+    epochs = loop.fit(Text(8)).epochs
     assert [epoch.train for epoch in epochs] == [None, None]
