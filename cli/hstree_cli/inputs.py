@@ -212,10 +212,10 @@ def is_tree(path: Path) -> bool:
 def is_model(path: Path) -> bool:
     """Return whether there is a folder of a saved model or ensemble."""
     from hstree._files import current_file
-    from hstree.models.ensemble import is_ensemble
+    from hstree.models.ensemble import ENSEMBLE
     from hstree.models.files import CONFIG
 
-    return current_file(path, CONFIG).is_file() or is_ensemble(path)
+    return any(file.is_file() for file in (current_file(path, CONFIG), path / ENSEMBLE))
 
 
 def refuse_swapped(

@@ -12,7 +12,7 @@ from rich.console import Group
 from hstree._text import plural
 from hstree.experiments.results import shown_columns
 from hstree.experiments.significance import BLOCK, CONFIDENCE, FEWEST
-from hstree.models import describe
+from hstree.models import kind_of
 from hstree.training.trainer import table_of
 from hstree.tree.statistics import code_length_line
 from hstree_cli.tables import Facts, facts, figure, percent, table, vocabulary_line
@@ -142,7 +142,8 @@ def answer(comparison: Comparison) -> str:
 def _conditions(comparison: Comparison) -> Facts:
     """Return the text, the words, the model and the rule that all figures depend on."""
     tokens, oov, words = comparison.tokens, comparison.oov, comparison.vocabulary
-    model, training = describe({**comparison.options, "epochs": comparison.stop.max_epochs})
+    options = {**comparison.options, "epochs": comparison.stop.max_epochs}
+    model, training = kind_of(options).model.describe(options)
     shares = ", ".join(f"{split} {percent(oov[split], n)}" for split, n in tokens.items())
     sources = {str(source.get("name")) for source in comparison.corpus.values()}
     return [

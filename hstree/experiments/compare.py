@@ -69,7 +69,7 @@ from hstree.experiments.results import (
 from hstree.experiments.row import DEFAULT, Job, Row, TreeRow, parse_rows
 from hstree.experiments.run import MODEL, Held, Runner, content_of, locked
 from hstree.experiments.significance import paired_ratio
-from hstree.models import Model, config_of, kind_of, predicts
+from hstree.models import Model, config_of, kind_of
 from hstree.models import load as load_model
 from hstree.models.ensemble import mean_probability
 from hstree.tree import Tree, load
@@ -676,7 +676,7 @@ class Table:
         parts: dict[Split, Corpus] = dict(zip(SPLITS, splits, strict=True))
         test = splits.test.with_vocabulary(vocabulary)
         comparison = Comparison(
-            predicts=predicts(subject.config),
+            predicts=kind_of(subject.config).model.predicts,
             corpus={name: dict(part.source) for name, part in parts.items()},
             tokens={name: len(part) for name, part in parts.items()},
             oov={name: part.n_oov for name, part in parts.items()},

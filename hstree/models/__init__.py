@@ -3,7 +3,7 @@
 from hstree._options import RandomState, Range
 from hstree.models.base import Model
 from hstree.models.ensemble import Ensemble, load_model
-from hstree.models.registry import MODELS, config_of, describe, kind_of, load, new_model, predicts
+from hstree.models.registry import MODELS, config_of, kind_of, load, new_model
 
 __all__ = [
     "MODELS",
@@ -12,10 +12,8 @@ __all__ = [
     "RandomState",
     "Range",
     "config_of",
-    "describe",
     "kind_of",
     "load",
     "load_model",
     "new_model",
-    "predicts",
 ]

@@ -147,6 +147,8 @@ class Model(Predictor, Generic[M]):
     Attributes
     ----------
     spec : LayerSpec
+    tree : Tree or None
+        That of the output layer.
     context_model : ContextModel
     layer : OutputLayer
         Both are untrained before `fit`.
@@ -173,6 +175,7 @@ class Model(Predictor, Generic[M]):
         for option in options_of(type(self)):
             setattr(self, option.name, option.checked(getattr(self, option.name)))
         self.spec = output if isinstance(output, LayerSpec) else layer_spec(output)
+        self.tree = self.spec.tree
         self.history_ = History()
         self._checkpoints: Checkpoints | None = None
         self.texts: list[Text] = []
@@ -209,11 +212,6 @@ class Model(Predictor, Generic[M]):
     def layer(self) -> OutputLayer:
         """The output layer."""
         return self.spec.new(self.dim, random_state=self.random_state)
-
-    @property
-    def tree(self) -> Tree | None:
-        """The tree of the output layer, or None."""
-        return self.spec.tree
 
     def fit(
         self,
@@ -261,14 +259,14 @@ class Model(Predictor, Generic[M]):
         """
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
-        if warm_start is None:
-            vars(self).pop("context_model", None)
-        else:
-            self._begin_with(warm_start)
+        context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
+        read: list[object] = [part.record for part in (train, valid) if part is not None]
+        if warm_start is not None:
+            self._copy_vectors(warm_start, context_model)
+            read = [[warm_start.spec.made_from, warm_start.texts], read]
+        self.context_model, self.texts = context_model, texts(read)
         counts = windows.corpus.counts
         self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
-        read = [] if warm_start is None else [warm_start.spec.made_from, warm_start.texts]
-        self.texts = texts([read, [part.record for part in (train, valid) if part is not None]])
         with owned_by(self.spec.kind.name):
             hooks_of(self.layer).check()
         began = time.perf_counter()
@@ -291,14 +289,13 @@ class Model(Predictor, Generic[M]):
         if self._checkpoints is not None and not self.history_.interrupted:
             self._checkpoints.remove()
 
-    def _begin_with(self, source: Model[Any]) -> None:
+    def _copy_vectors(self, source: Model[Any], new: M) -> None:
         """Copy the context model of another model into a new one; word vectors by their words."""
         if not isinstance(source, Model):
             raise OptionError(
                 f"warm_start takes a trained model, not {type(source).__name__}; read a saved one "
                 "with hstree.load_model"
             )
-        new = self.new_context_model(np.random.default_rng([self.random_state, 0]))
         old_arrays, new_arrays = source.context_model.parameters(), new.parameters()
         sizes, wanted = _sizes(old_arrays), _sizes(new_arrays)
         if source.name != self.name or sizes != wanted:
@@ -315,7 +312,6 @@ class Model(Predictor, Generic[M]):
                 array[known] = old_arrays[name][there[known]]
             else:
                 array[...] = old_arrays[name]
-        self.context_model = new
 
     def _training_key(
         self, train: Corpus, valid: Corpus | None, is_warm: bool, pauses: bool
@@ -386,9 +382,13 @@ class Model(Predictor, Generic[M]):
         total = np.zeros((len(self.spec.labels), self.dim))
         occurrences = np.zeros(len(total), np.int64)
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
-            labels, sums, times = sum_by_target(self.context_model.hidden(contexts), targets)
-            total[labels] += sums
-            occurrences[labels] += times
+            hidden = self.context_model.hidden(contexts).astype(np.float64)
+            # Rows in the order of their targets, and the first row of each target
+            order = np.argsort(targets, kind="stable")
+            first = np.flatnonzero(np.diff(targets[order], prepend=-1))
+            start, labels = np.append(first, len(targets)), targets[order[first]]
+            total[labels] += segment_sums(hidden, order, start)
+            occurrences[labels] += np.diff(start)
         vectors = total / np.maximum(occurrences, 1)[:, None]
         vectors[occurrences == 0] = vectors[occurrences > 0].mean(axis=0)
         source = self._source("mean predicted vectors", corpus, corpus=corpus.source)
@@ -406,7 +406,7 @@ class Model(Predictor, Generic[M]):
         Options that are None by default and not set are left out.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return named(self.name) | without_unset(values, options_of(type(self)))
+        return as_config(self.name, values, options_of(type(self)))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder (`hstree.models.files`); FileFormatError if it cannot be."""
@@ -466,21 +466,14 @@ class Model(Predictor, Generic[M]):
         return {**self.context_model.parameters(), **self.layer.parameters()}
 
 
-def sum_by_target(hidden: Array, targets: Integer) -> tuple[Int64, Float64, Int64]:
-    """Return the targets (t,) that occur, ascending, the sums of their rows, and their numbers."""
-    # Rows in the order of their targets, and the first row of each target
-    order = np.argsort(targets, kind="stable")
-    label = targets[order].astype(np.int64)
-    first = np.flatnonzero(np.diff(label, prepend=-1))
-    start = np.append(first, len(targets))
-    sums: Float64 = segment_sums(hidden.astype(np.float64), order, start)
-    return label[first], sums, np.diff(start)
+def as_config(model: str, values: Mapping[str, Any], options: Sequence[Option]) -> dict[str, Any]:
+    """Return the config of a model: its name, unless it is the default, and values of options.
 
-
-def without_unset(values: Mapping[str, Any], options: Sequence[Option]) -> dict[str, Any]:
-    """Return the values of options, without those that are None by default and not set."""
+    Options that are None by default and not set are left out.
+    """
     unset = {option.name for option in options if option.default is None}
-    return {name: v for name, v in values.items() if v is not None or name not in unset}
+    config = {name: v for name, v in values.items() if v is not None or name not in unset}
+    return config if model == DEFAULT_MODEL else {"model": model, **config}
 
 
 def limits(options: Mapping[str, Any]) -> str:
@@ -490,11 +483,6 @@ def limits(options: Mapping[str, Any]) -> str:
         return epochs
     by_time = f"{seconds:,g} second{'s' * (seconds != 1)} of training"
     return by_time if options["epochs"] == MOST_EPOCHS else f"{epochs} or {by_time}"
-
-
-def named(model: str) -> dict[str, str]:
-    """Return the entry of a config that names a model; there is none for the default."""
-    return {} if model == DEFAULT_MODEL else {"model": model}
 
 
 def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:

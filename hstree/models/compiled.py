@@ -118,11 +118,6 @@ def window_sum_backward(
     return _window_sum_backward(embedding, position, ids, grad_hidden, SLOTS.of(len(embedding)))
 
 
-def plain_pass(layer: OutputLayer, n_items: int, *arrays: Array) -> TreePass | None:
-    """Return the pass of a layer that is a tree's softmax and no more; None for others."""
-    return tree_pass(layer, n_items, *arrays) if type(layer) is HierarchicalSoftmax else None
-
-
 # The log-bilinear model.
 
 
@@ -165,12 +160,6 @@ class Moves(NamedTuple):
     decay_of_words: float
     decay_of_nodes: float
     tokens: int  # trained on so far
-
-
-@jit
-def _group_words(contexts, slot_of):
-    words, start, place = group(contexts.ravel(), slot_of)
-    return ByWord(words, start, place)
 
 
 @jit
@@ -434,20 +423,11 @@ def train_lines(
 ) -> float:
     """Train on lines word by word; return the summed loss of their tokens.
 
-    Parameters
-    ----------
-    text : tuple
-        Offsets of lines (L + 1,), and label ids (T,).
-    windows : tuple
-        Largest reach, and whether each word of a window predicts by itself.
-    paths : tuple
-        Offsets (V + 1,) of each label's decisions, their weight rows and signs, and room for the
-        scores of the longest path, which is not written to.
-    parameters : tuple
-        Word vectors, node vectors and biases, changed in place.
-    rate : float32
-    seed : uint64
-        Not 0.
+    `text` holds offsets of lines (L + 1,) and label ids (T,). `windows` are the largest reach, and
+    whether each word of a window predicts by itself. `paths` are offsets (V + 1,) of each label's
+    decisions, their weight rows and signs, and room for the scores of the longest path, which is
+    not written to. `parameters`, changed in place, are word vectors, node vectors and biases. The
+    seed is not 0.
     """
     start, ids = text
     text = checked_ids(start, len(ids) + 1), checked_ids(ids, len(paths[0]) - 1)
@@ -502,64 +482,52 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
     return total
 
 
-class WindowStep:
-    """Training step of CBOW or skip-gram over a tree, as `word2vec.window_step` returns it."""
+class WindowStep(NamedTuple):
+    """Training step of CBOW or skip-gram over a tree."""
 
-    def __init__(self, tree: TreePass, optimisers: tuple[DampedSGD, ...]) -> None:
-        self._tree = tree
-        self._parameters = tuple(o.parameter for o in optimisers)
-        self._curvatures = tuple(o.curvature for o in optimisers)
+    tree: TreePass
+    parameters: tuple[Array, ...]  # word vectors, node vectors and biases
+    curvatures: tuple[Float64, ...]
 
     def plan(self, contexts: Integer, targets: Integer) -> WindowPlan:
         """Return what a step needs to know of predictions, which depends on no parameter."""
-        embedding, weight, _ = self._parameters
+        embedding, weight, _ = self.parameters
         ids = checked_ids(contexts, len(embedding), -1)
         windows = _plan_windows(ids, SLOTS.of(len(embedding)))
-        return WindowPlan(windows, self._tree.plan(targets, len(weight)))
+        return WindowPlan(windows, self.tree.plan(targets, len(weight)))
 
     def __call__(self, plan: WindowPlan, learning_rate: float) -> Float64:
         """Train on a batch; return the losses of its predictions."""
-        with self._tree.one_thread():
-            losses: Float64 = _window_step(
-                self._parameters, self._curvatures, plan, float(learning_rate)
-            )
+        rate = float(learning_rate)
+        with self.tree.one_thread():
+            losses: Float64 = _window_step(self.parameters, self.curvatures, plan, rate)
         return losses
 
 
-def window_step(
-    layer: OutputLayer, n_items: int, embedding: DampedSGD, output: dict[str, DampedSGD]
-) -> Any:
+def window_step(layer: OutputLayer, n_items: int, *optimisers: DampedSGD) -> Any:
     """Twin of `word2vec.window_step`."""
-    if (tree := plain_pass(layer, n_items, embedding.parameter)) is None:
+    if type(layer) is not HierarchicalSoftmax:
         return NotImplemented
-    return WindowStep(tree, (embedding, *output.values()))
+    parameters = tuple(optimiser.parameter for optimiser in optimisers)
+    if (tree := tree_pass(layer, n_items, parameters[0])) is None:
+        return NotImplemented
+    return WindowStep(tree, parameters, tuple(optimiser.curvature for optimiser in optimisers))
 
 
-class LogBilinearStep:
-    """Training step of a log-bilinear model over a tree, as `lbl.log_bilinear_step` returns it."""
+class LogBilinearStep(NamedTuple):
+    """Training step of a log-bilinear model over a tree."""
 
-    def __init__(
-        self,
-        tree: TreePass,
-        embedding: RowAdagrad,
-        position: RowAdagrad,
-        weight: RowAdagrad,
-        bias: RowAdagrad,
-    ) -> None:
-        self._tree = tree
-        self._words = embedding.parameter, position.parameter
-        self._nodes = weight.parameter, bias.parameter
-        self._sums = (
-            WordSums(embedding.squares, position.squares, embedding.decayed),
-            NodeSums(weight.squares, bias.squares, weight.decayed),
-        )
-        self._decays = embedding.weight_decay, weight.weight_decay
+    tree: TreePass
+    words: tuple[Array, Array]  # vectors of words, and of positions
+    nodes: tuple[Array, Array]  # vectors of nodes, and biases
+    sums: tuple[WordSums, NodeSums]
+    decays: tuple[float, float]  # weight decay of words, and of nodes
 
     def plan(self, contexts: Integer, targets: Integer) -> LogBilinearPlan:
         """Return what a step needs to know of a batch, which depends on no parameter."""
-        ids = checked_ids(contexts, len(self._words[0]))
-        by_word = _group_words(ids, SLOTS.of(len(self._words[0])))
-        return LogBilinearPlan(ids, by_word, self._tree.plan(targets, len(self._nodes[0])))
+        ids = checked_ids(contexts, len(self.words[0]))
+        by_word = ByWord(*group(ids.ravel(), SLOTS.of(len(self.words[0]))))
+        return LogBilinearPlan(ids, by_word, self.tree.plan(targets, len(self.nodes[0])))
 
     def __call__(
         self, plan: LogBilinearPlan, keep: Array, learning_rate: float, tokens: int
@@ -568,14 +536,14 @@ class LogBilinearStep:
 
         `keep` (B, d) is the scale of each element of the hidden vectors.
         """
-        words, nodes, sums = self._words, self._nodes, self._sums
-        moves = Moves(np.float32(learning_rate), *self._decays, tokens)
+        tree, words, nodes, sums, decays = self
+        moves = Moves(np.float32(learning_rate), *decays, tokens)
         loss: float
-        if self._tree.is_narrow:
+        if tree.is_narrow:
             loss = _narrow_step(words, nodes, sums, keep, plan, moves)
             return loss
         hidden, buffers = _begin(words, keep, plan)
-        with self._tree.one_thread():
+        with tree.one_thread():
             pass_in_threads(*nodes, hidden, plan.tree, buffers)
             of_nodes = nodes, sums[1], hidden, plan.tree, buffers, moves
             in_parts(PARTS, _update_wide, *of_nodes, step=1)
@@ -588,10 +556,21 @@ def log_bilinear_step(
     n_items: int,
     embedding: RowAdagrad,
     position: RowAdagrad,
-    output: dict[str, RowAdagrad],
+    *of_layer: RowAdagrad,
 ) -> Any:
     """Twin of `lbl.log_bilinear_step`."""
-    tree = plain_pass(layer, n_items, embedding.parameter)
-    if tree is None or position.parameter.ndim > 2:
+    if type(layer) is not HierarchicalSoftmax or position.parameter.ndim > 2:
         return NotImplemented
-    return LogBilinearStep(tree, embedding, position, *output.values())
+    if (tree := tree_pass(layer, n_items, embedding.parameter)) is None:
+        return NotImplemented
+    weight, bias = of_layer
+    return LogBilinearStep(
+        tree,
+        words=(embedding.parameter, position.parameter),
+        nodes=(weight.parameter, bias.parameter),
+        sums=(
+            WordSums(embedding.squares, position.squares, embedding.decayed),
+            NodeSums(weight.squares, bias.squares, weight.decayed),
+        ),
+        decays=(embedding.weight_decay, weight.weight_decay),
+    )

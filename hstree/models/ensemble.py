@@ -260,9 +260,5 @@ def load_model(folder: str | os.PathLike[str]) -> Model[Any] | Ensemble:
     FileFormatError
         When a file is missing, damaged, of another version or does not fit the others.
     """
-    return Ensemble.load(folder) if is_ensemble(folder) else load(folder)
-
-
-def is_ensemble(folder: str | os.PathLike[str]) -> bool:
-    """Return whether a folder holds an ensemble, not one model."""
-    return Path(folder, ENSEMBLE).is_file() and not current_file(folder, CONFIG).exists()
+    is_model = current_file(folder, CONFIG).exists() or not Path(folder, ENSEMBLE).is_file()
+    return load(folder) if is_model else Ensemble.load(folder)

@@ -191,11 +191,7 @@ class LogBilinear(ContextModel):
         self.embedding = in_sorted_order(words, drawn)
         one = np.eye(dim, dtype=np.float32) if full else np.ones(dim, np.float32)
         self.position: Array = np.repeat(one[None], context, axis=0)
-
-    @property
-    def full(self) -> bool:
-        """Whether the position matrices are full."""
-        return self.position.ndim == 3
+        self.full = full
 
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them."""
@@ -214,7 +210,7 @@ class LogBilinear(ContextModel):
 
     def backward(
         self, contexts: Integer, vectors: Array, grad_hidden: Array
-    ) -> tuple[ParameterGradient, Array]:
+    ) -> tuple[ParameterGradient, ParameterGradient]:
         """Return the gradients with respect to the vectors of words that occur, and `position`.
 
         `vectors` are those that `forward` returned for the contexts (B, n); `grad_hidden` (B, d)
@@ -228,17 +224,12 @@ class LogBilinear(ContextModel):
             words, grad_words, grad_position = window_sum_backward(
                 self.embedding, self.position, contexts, vectors, grad_hidden
             )
-        return ParameterGradient("embedding", words, grad_words), grad_position
+        by_word = ParameterGradient("embedding", words, grad_words)
+        return by_word, ParameterGradient("position", slice(None), grad_position)
 
 
 @twin
-def log_bilinear_step(
-    layer: OutputLayer,
-    n_items: int,
-    embedding: RowAdagrad,
-    position: RowAdagrad,
-    output: Mapping[str, RowAdagrad],
-) -> Any:
+def log_bilinear_step(layer: OutputLayer, n_items: int, *optimisers: RowAdagrad) -> Any:
     """Return the compiled step of batches of `n_items`; None where NumPy trains.
 
     The optimisers are those of the word vectors, the position matrices and the output layer.
@@ -249,6 +240,8 @@ def log_bilinear_step(
 class LogBilinearTrainer(Trainer[LogBilinear]):
     """Trains a log-bilinear model and its output layer, in place."""
 
+    optimisers: dict[str, RowAdagrad]
+
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(
             model.context_model,
@@ -258,44 +251,27 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             random_state=model.random_state,
         )
         self._batch_size, self._dropout_rate = model.batch_size, np.float32(model.dropout)
-        self.embedding = RowAdagrad(self.model.embedding, model.weight_decay)
-        self.position = RowAdagrad(self.model.position)
+        self._rate, self._since_best, self._tokens = model.learning_rate, 0, 0
+        words = RowAdagrad(self.model.embedding, model.weight_decay)
+        self.optimisers = {"embedding": words, "position": RowAdagrad(self.model.position)}
         options = self.hooks.adagrad()
-        # Biases do not decay.
-        self.output = {
-            name: RowAdagrad(
-                array, model.weight_decay if array.ndim > 1 else 0.0, **options.get(name, {})
-            )
-            for name, array in self.hooks.training_parameters().items()
-        }
-        self.optimisers = {
-            "embedding": self.embedding,
-            "position": self.position,
-            **self.output,
-        }
-        self._tokens = 0
-        self._compiled = log_bilinear_step(
-            self.layer, model.batch_size, self.embedding, self.position, self.output
-        )
-        self._compile(model.context, is_over_tree=model.spec.tree is not None)
-        self._rate, self._since_best = model.learning_rate, 0
-
-    def _compile(self, context: int, *, is_over_tree: bool) -> None:
-        """Compile what steps call, on a batch of nothing: no epoch's seconds are of that then."""
+        for name, array in self.hooks.training_parameters().items():
+            decay = model.weight_decay if array.ndim > 1 else 0.0  # biases do not decay
+            self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
+        optimisers = self.optimisers.values()
+        self._compiled = log_bilinear_step(self.layer, model.batch_size, *optimisers)
         if kernels() == "numpy":
             return
-        contexts, targets = np.empty((0, context), np.int32), np.empty(0, np.int32)
+        # What steps call is compiled on a batch of nothing, so that no epoch's seconds are of that.
+        contexts, targets = np.empty((0, model.context), np.int32), np.empty(0, np.int32)
         if self._compiled is not None:
-            keep = np.empty((0, self.model.embedding.shape[1]), np.float32)
-            self._compiled(self._compiled.plan(contexts, targets), keep, 0.0, 0)
+            self.step(contexts, targets, 0.0)
             return
         hidden, vectors = self.model.forward(contexts)
-        words, grad_position = self.model.backward(contexts, vectors, hidden)
-        if is_over_tree:
+        self.model.backward(contexts, vectors, hidden)
+        if model.tree is not None:
             self.hooks.in_context(contexts).loss(hidden, targets, np.random.default_rng(0))
-        self.embedding.step(words.rows, words.values, 0.0)
-        self.position.step(slice(None), grad_position, 0.0)
-        for optimiser in self.output.values():
+        for optimiser in optimisers:
             optimiser.step(np.empty(0, np.int64), optimiser.parameter[:0], 0.0)
 
     def schedule(self) -> dict[str, Any]:
@@ -345,9 +321,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         hidden, vectors = self.model.forward(contexts)
         losses, gradients = self.hooks.loss_in_context(hidden * keep, targets, contexts, self.noise)
         grad_hidden = gradients.hidden * keep
-        words, grad_position = self.model.backward(contexts, vectors, grad_hidden)
-        self.embedding.step(words.rows, words.values, learning_rate, self._tokens)
-        self.position.step(slice(None), grad_position, learning_rate)
-        for g in gradients.parameters:
-            self.output[g.name].step(g.rows, g.values, learning_rate, self._tokens)
+        of_words = self.model.backward(contexts, vectors, grad_hidden)
+        for g in (*of_words, *gradients.parameters):
+            self.optimisers[g.name].step(g.rows, g.values, learning_rate, self._tokens)
         return float(losses.sum())

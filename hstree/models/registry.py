@@ -1,4 +1,4 @@
-"""Models by name: create, load, and describe them from their configs.
+"""Models by name: create and load them, and find the class of a config.
 
 Another package adds a model through the entry-point group ``hstree.models``::
 
@@ -19,7 +19,7 @@ from hstree._plugins import PACKAGE, Registry, summary_of, unusable
 from hstree.errors import FileFormatError, OptionError, PluginError
 from hstree.layers.registry import LayerSpec
 from hstree.models import files
-from hstree.models.base import DEFAULT_MODEL, Model, named, without_unset
+from hstree.models.base import DEFAULT_MODEL, Model, as_config
 from hstree.tree import Tree
 
 
@@ -82,22 +82,12 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
     kind = kind_of(options)
     values = {name: value for name, value in options.items() if name != "model"}
     checked = effective(kind.options, values, kind.name)
-    return named(kind.name) | without_unset(checked, kind.options)
+    return as_config(kind.name, checked, kind.options)
 
 
 def kind_of(config: Mapping[str, Any]) -> ModelKind:
     """Return the kind of the model that a config is of; OptionError when there is none."""
     return MODELS.get(config.get("model", DEFAULT_MODEL))
-
-
-def describe(config: Mapping[str, Any]) -> tuple[str, str]:
-    """Describe a model and its training in words, from what `Model.config` returns."""
-    return kind_of(config).model.describe(config)
-
-
-def predicts(config: Mapping[str, Any]) -> str:
-    """Return what the perplexities of a model are of, from what `Model.config` returns."""
-    return kind_of(config).model.predicts
 
 
 def load(folder: str | os.PathLike[str]) -> Model[Any]:

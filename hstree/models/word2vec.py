@@ -14,14 +14,16 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from hstree._compiled import twin
+from hstree._compiled import backend, twin
 from hstree._options import RandomState, Range
+from hstree._plugins import require
+from hstree._ragged import offsets
 from hstree._text import plural
 from hstree._typing import Array, Float64, Int64, Integer
 from hstree.data.contexts import Contexts, check_ids, check_words, ids_of
 from hstree.data.corpus import Corpus
 from hstree.data.windows import Batch, SymmetricWindows, Windows
-from hstree.errors import InputError
+from hstree.errors import InputError, OptionError
 from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
@@ -38,6 +40,10 @@ from hstree.training.scoring import ContextModel
 from hstree.training.sgd import DampedSGD, falling
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
+
+#: Tokens between two looks at the learning rate and the clock where words are trained on one by
+#: one, and least looks in a training.
+TOKENS, LEAST_LOOKS = 10_000, 100
 
 
 @dataclass(frozen=True)
@@ -65,10 +71,6 @@ class WindowModel(ContextModel):
 
     #: Whether each word of a window is a prediction by itself.
     each: ClassVar[bool] = False
-
-    def most_predictions(self, window: int) -> int:
-        """Return the largest number of predictions of one target."""
-        return 2 * window if self.each else 1
 
     @abstractmethod
     def loss(
@@ -115,9 +117,13 @@ class Word2Vec(Model[WindowModel]):
     def __post_init__(self, output: Tree | LayerSpec) -> None:
         super().__post_init__(output)
         if self.online:
-            from hstree.models.online import check_spec
-
-            check_spec(self.spec)
+            tree = self.tree if self.spec.is_plain_tree else None
+            if tree is None or not tree.has_single_codes or (tree.edge_width != 2).any():
+                raise OptionError.about(
+                    "online",
+                    "is for trees of two children a node and one code a word, such as huffman; "
+                    "other output layers train in batches",
+                )
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
         """Return the windows and targets of a corpus, as label ids."""
@@ -125,17 +131,7 @@ class Word2Vec(Model[WindowModel]):
 
     def trainer(self, train: Windows) -> Trainer[Any]:
         """Return a trainer that goes on from the present parameters."""
-        if self.online:
-            from hstree.models.online import OnlineTrainer
-
-            return OnlineTrainer(
-                self,
-                window=self.window,
-                each=self.context_model.each,
-                learning_rate=self.learning_rate,
-                seconds=self.seconds,
-            )
-        return Word2VecTrainer(self, train)
+        return OnlineTrainer(self) if self.online else Word2VecTrainer(self, train)
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
@@ -173,9 +169,7 @@ def mean_of_items(nll: Float64, item: Int64, n_items: int) -> Float64:
 
 
 @twin
-def window_step(
-    layer: OutputLayer, n_items: int, embedding: DampedSGD, output: Mapping[str, DampedSGD]
-) -> Any:
+def window_step(layer: OutputLayer, n_items: int, *optimisers: DampedSGD) -> Any:
     """Return the compiled step of at most `n_items` predictions; None where NumPy trains.
 
     The optimisers are those of the word vectors and the output layer.
@@ -207,8 +201,8 @@ class Word2VecTrainer(Trainer[WindowModel]):
             name: DampedSGD(array, curvature[name])
             for name, array in self.hooks.training_parameters().items()
         }
-        most = self._batch_size * self.model.most_predictions(model.window)
-        self._compiled = window_step(self.layer, most, self.embedding, self.output)
+        most = self._batch_size * (2 * model.window if self.model.each else 1)
+        self._compiled = window_step(self.layer, most, self.embedding, *self.output.values())
         if self._compiled is not None:
             # Compiled now, on a batch of nothing, so that no epoch's seconds are of that.
             contexts = np.empty((0, 2 * model.window), np.int32)
@@ -238,20 +232,81 @@ class Word2VecTrainer(Trainer[WindowModel]):
             losses = self._compiled(plan, learning_rate)
             return float(mean_of_items(losses, item, len(targets)).sum())
         loss = self.model.loss(self.layer, contexts, targets, self.noise)
-        words = loss.embedding
-        scale = loss.shares * self._curvature_of_hidden(loss)
+        curvature = 0.0  # of a prediction along its hidden vector, over the touched rows
+        for g in loss.output:
+            if g.values.ndim > 1:
+                optimiser = self.output[g.name]
+                vectors: Array = optimiser.parameter[g.rows].reshape(len(g.values), -1)
+                curvature += float(optimiser.curvature[g.rows] @ np.vecdot(vectors, vectors))
+        words, scale = loss.embedding, loss.shares * curvature
         self.embedding.step(words.rows, words.values, learning_rate, scale)
         for g in loss.output:
             scale = loss.squares if g.values.ndim > 1 else loss.items
             self.output[g.name].step(g.rows, g.values, learning_rate, scale)
         return float(loss.nll.sum())
 
-    def _curvature_of_hidden(self, loss: WindowLoss) -> float:
-        """Return the curvature of a prediction along its hidden vector, over the touched rows."""
-        total = 0.0
-        for g in loss.output:
-            if g.values.ndim > 1:
-                optimiser = self.output[g.name]
-                vectors: Array = optimiser.parameter[g.rows].reshape(len(g.values), -1)
-                total += float(optimiser.curvature[g.rows] @ np.vecdot(vectors, vectors))
-        return total
+
+class OnlineTrainer(Trainer[ContextModel]):
+    """Trains CBOW or skip-gram over a binary tree word by word, in place.
+
+    Each word moves the weights before the next one is read: gradient descent at a learning rate
+    that falls linearly, as in the word2vec program and gensim with one worker. Lines are read in
+    random order, some thousand tokens at a time. One thread trains: two that shared the weights
+    without locks ("Hogwild!", Recht et al. 2011) were half as fast where it was measured.
+
+    Raises MissingExtraError without numba, OptionError when compiled kernels are switched off.
+    """
+
+    def __init__(self, model: Word2Vec) -> None:
+        super().__init__(
+            model.context_model,
+            model.layer,
+            epochs=model.epochs,
+            seconds=model.seconds,
+            random_state=model.random_state,
+        )
+        module = backend("models")
+        if module is None:
+            require("numba", "fast")
+            reason = "needs the compiled kernels, which HSTREE_FAST=0 or fast=False switches off"
+            raise OptionError.about("online", reason)
+        self._train, self._rate = module.train_lines, model.learning_rate
+        self._windows = (model.window, model.context_model.each)
+        layer: Any = model.layer  # hierarchical: the model refuses others
+        # Decisions of each label: offsets, weight rows, and 1 where the first child is taken, else
+        # -1; and room for those of the longest path
+        length, tree = layer.codes.length, layer.tree
+        edge = layer.codes.expand(np.arange(tree.n_labels)).edge
+        row = tree.edge_row[edge].astype(np.int32)
+        sign = (1 - 2 * tree.edge_branch[edge]).astype(np.float32)
+        room = np.empty(int(length.max(initial=0)), np.float32)
+        self._paths = (offsets(length), row, sign, room)
+        self._parameters = (self.model.embedding, layer.weight, layer.bias)
+        # Compiled now, on no lines, so that no epoch's seconds are of that.
+        self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
+
+    def batches(self, train: Any) -> Iterator[Batch]:
+        """Yield the offsets of some lines of `SymmetricWindows`, their tokens and OOV flags."""
+        size = min(TOKENS, len(train) * self.epochs // LEAST_LOOKS)
+        batches: Iterator[Batch] = train.line_batches(max(1, size), self.rng)
+        return batches
+
+    def learning_rate(self, done: float) -> float:
+        """Return the learning rate after `done` epochs."""
+        return falling(self._rate, done, self.epochs)
+
+    def prepare(self, contexts: Any, targets: Any) -> int:
+        """Return the seed of the lines' window sizes."""
+        return int(self.rng.integers(1, 1 << 63))
+
+    def step(self, contexts: Any, targets: Any, learning_rate: float) -> float:
+        """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens."""
+        loss: float = self._train(
+            (contexts, targets),
+            self._windows,
+            self._paths,
+            self._parameters,
+            np.float32(learning_rate),
+            np.uint64(self.prepared(contexts, targets)),
+        )
+        return loss

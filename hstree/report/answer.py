@@ -14,7 +14,7 @@ from scipy.stats import ttest_ind_from_stats
 
 from hstree._text import plural
 from hstree.experiments.results import Comparison, RowResult
-from hstree.models import config_of, describe
+from hstree.models import config_of, kind_of
 from hstree.report.templates import rendered
 
 #: Speeds of a row, and what each is of.
@@ -79,7 +79,7 @@ def answer_of(comparison: Comparison) -> Markup:
 def conditions_of(comparison: Comparison) -> Markup:
     """Return what all figures depend on: text, model, rule, machine."""
     options = config_of(comparison.options) | {"epochs": comparison.stop.max_epochs}
-    model, training = describe(options)
+    model, training = kind_of(options).model.describe(options)
     training = training.partition(", ")[2]  # without the limit, which the rule is
     noun = noun_of(comparison.rows)
     return rendered(

@@ -35,11 +35,11 @@ def test_gradients_agree_with_finite_differences(full):
         return 0.5 * ((model.hidden(contexts) - target) ** 2).sum()
 
     hidden, vectors = model.forward(contexts)
-    words, grad_position = model.backward(contexts, vectors, hidden - target)
+    words, positions = model.backward(contexts, vectors, hidden - target)
     by_word = np.zeros_like(model.embedding)
     by_word[words.rows] = words.values
     arrays = {"embedding": model.embedding, "position": model.position}
-    assert_slopes(arrays, {"embedding": by_word, "position": grad_position}, loss, rel=1e-6)
+    assert_slopes(arrays, {"embedding": by_word, "position": positions.values}, loss, rel=1e-6)
     assert words.rows.tolist() == np.unique(contexts).tolist()
 
 
@@ -58,7 +58,7 @@ def test_gradients_have_the_precision_of_the_parameters(full):
     contexts = np.array([[0, 2]])
     hidden, vectors = model.forward(contexts)
     by_word, by_position = model.backward(contexts, vectors, hidden)
-    assert (by_word.values.dtype, by_position.dtype) == (np.float32, np.float32)
+    assert (by_word.values.dtype, by_position.values.dtype) == (np.float32, np.float32)
 
 
 def test_a_word_starts_alike_whatever_the_order_of_the_labels():

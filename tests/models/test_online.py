@@ -13,8 +13,8 @@ from hstree.errors import OptionError, TrainingError
 from hstree.layers.registry import layer_spec
 from hstree.models import new_model
 from hstree.models.cbow import CBOW
-from hstree.models.online import LEAST_LOOKS
 from hstree.models.skipgram import SkipGram
+from hstree.models.word2vec import LEAST_LOOKS
 from tests.needs import NUMBA
 from tests.texts import corpus_of, fitted, markov_lines
 

@@ -12,7 +12,7 @@ from hstree.data.splits import Splits
 from hstree.data.text_score import unigram_score
 from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.layers.hierarchical import HierarchicalSoftmax
-from hstree.models import describe, new_model, predicts
+from hstree.models import kind_of, new_model
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
 from hstree.tree import Tree
@@ -230,6 +230,5 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
 )
 def test_a_model_is_described_in_words(markov, options, said):
     model = new_model(hstree.build("huffman", markov[0]), **options)
-    told = "; ".join(describe(model.config()))
+    told = "; ".join(kind_of(model.config()).model.describe(model.config()))
     assert all(part in told for part in said), told
-    assert predicts(model.config()) == model.predicts
