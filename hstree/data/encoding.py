@@ -66,13 +66,8 @@ def encode(
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
     ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
     when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types) memory.
-
-    Raises
-    ------
-    InputError
-        When the text is empty, unreadable or not UTF-8.
-    FileFormatError
-        When the disk of the cache folder is full.
+    Raises InputError when the text is empty, unreadable or not UTF-8, and FileFormatError when the
+    disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
     folder = cache_folder(cache)

@@ -137,15 +137,14 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     return words, np.concatenate(rows)
 
 
+def _fields(line: bytes) -> list[bytes]:
+    """Fields of a line of text, which spaces and tabs alone separate."""
+    return [field for field in line.replace(b"\t", b" ").rstrip(b" \r").split(b" ") if field]
+
+
 def _count_numbers(line: bytes) -> int:
     """Count the numbers at the end of a line; the first field is always a word."""
-    fields = _fields(line.replace(b"\t", b" "))[1:]
-    return len(list(takewhile(_NUMBER.fullmatch, reversed(fields))))
-
-
-def _fields(line: bytes) -> list[bytes]:
-    """Fields of a line of text, which spaces alone separate."""
-    return [field for field in line.rstrip(b" \r").split(b" ") if field]
+    return len(list(takewhile(_NUMBER.fullmatch, reversed(_fields(line)[1:]))))
 
 
 def _parse_text(
@@ -174,8 +173,14 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
         line = line.rstrip(b" \r")
         if line.count(b" ") == d:
             word, _, text = line.partition(b" ")
-        elif line:
-            word, text = _split_uneven(line, d, f"{name}, line {n}")
+        elif line:  # a word with spaces, or a row of the wrong length
+            fields = _fields(line)
+            if len(fields) <= d or (len(fields) > d + 1 and _NUMBER.fullmatch(fields[-d - 1])):
+                raise InputError(
+                    f"{name}, line {n}: {_count_numbers(line)} numbers after the word, expected "
+                    f"{d} as in the lines before; give every word the same"
+                )
+            word, text = b" ".join(fields[:-d]), b" ".join(fields[-d:])
         else:
             continue
         words.append(word)
@@ -192,18 +197,6 @@ def _parse_lines(name: str, block: bytes, number: int, d: int) -> tuple[list[str
             what = f"{shown!r} is not a number; expected a word and {d} numbers"
         raise InputError(f"{name}, line {numbers[wrong]}: {what}")
     return _decoded(words, numbers, name), rows.reshape(-1, d)
-
-
-def _split_uneven(line: bytes, d: int, where: str) -> tuple[bytes, bytes]:
-    """Split a line without exactly d spaces: a word with spaces, or a row of the wrong length."""
-    fields = _fields(line)
-    n = len(fields) - 1
-    if n < d or (n > d and _NUMBER.fullmatch(fields[-d - 1])):
-        raise InputError(
-            f"{where}: {_count_numbers(line)} numbers after the word, expected {d} as in the lines "
-            "before; give every word the same"
-        )
-    return b" ".join(fields[:-d]), b" ".join(fields[-d:])
 
 
 def _numbers(text: bytes) -> Float32:
@@ -225,9 +218,7 @@ def _parse_binary(
     """Parse a word2vec binary file block by block."""
     done, data, block = 0, b"", head
     while block and done < n_words:
-        data, at = data + block, 0
-        words: list[bytes] = []
-        rows: list[bytes] = []
+        data, at, words, rows = data + block, 0, list[bytes](), list[bytes]()
         while done + len(words) < n_words:
             space = data.find(b" ", at)
             end = space + 1 + 4 * d

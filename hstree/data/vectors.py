@@ -99,15 +99,7 @@ class WordVectors:
 
     @classmethod
     def from_array(cls, vectors: Array) -> WordVectors:
-        """Make vectors without words: the rows of an array, labelled "0", "1", ...
-
-        Raises InputError when it is not a matrix of finite numbers.
-
-        Examples
-        --------
-        >>> WordVectors.from_array(np.array([[0.5, 1.0], [0.25, 1.0]])).labels
-        ('0', '1')
-        """
+        """Make vectors without words: the rows of a matrix of numbers, labelled "0", "1", ..."""
         by_index = [str(row) for row in range(len(np.atleast_1d(vectors)))]
         return cls(by_index, vectors, named_by_index=True)
 
@@ -117,8 +109,6 @@ class WordVectors:
 
         Counts are kept if there are any, except V, V - 1, ..., 1, which gensim makes up for a file
         of vectors. gensim is not needed: any object with these attributes will do.
-
-        Raises InputError when there are no words, or numbers that are not finite.
         """
         refuse_masked(keyed.vectors, "vectors")
         counts = counts_of(keyed)
@@ -160,17 +150,16 @@ class WordVectors:
             with naming(name):
                 return cls(words, rows)
         matrix, content = read_npy(name), read_labels(name, labels)
-        if content is None:
-            with naming(name):
-                return cls.from_array(matrix)
-        if matrix.ndim and len(content.words) != len(matrix):
+        if content is not None and matrix.ndim and len(content.words) != len(matrix):
             raise InputError(
                 f"{content.path} has {len(content.words)} labels for the {len(matrix)} rows of "
                 f"{name}; give one line for each row"
             )
-        made_from = content.record and content.record["texts"]
-        source = {"texts": made_from} if made_from else None
         with naming(name):
+            if content is None:
+                return cls.from_array(matrix)
+            made_from = (content.record or {}).get("texts")
+            source = {"texts": made_from} if made_from else None
             return cls(content.words, matrix, counts=content.counts, source=source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -178,14 +167,9 @@ class WordVectors:
 
         ``.npy`` keeps the words, their counts and the texts that `source` names in
         ``NAME.labels.tsv`` beside it. ``.vec`` and ``.txt`` are word2vec text, ``.bin`` is its
-        binary; these hold neither counts nor texts.
-
-        Raises
-        ------
-        FileFormatError
-            When the ending is another one, or the files cannot be written; old ones stay.
-        InputError
-            When a word contains white space (for ``.npy``: a tab or a line end).
+        binary; these hold neither counts nor texts. Raises FileFormatError when the ending is
+        another one or the files cannot be written, InputError when a word contains white space (for
+        ``.npy``: a tab or a line end); old files stay.
         """
         name = os.fspath(path)
         if name.endswith((".vec", ".txt", ".bin")):
@@ -212,10 +196,9 @@ class WordVectors:
     @property
     def source(self) -> dict[str, object]:
         """Origin of the vectors, for a tree's meta["input"]."""
-        source = dict(self._source or {})
-        if "sha256" not in source:  # a subset keeps the hash of the whole
-            source["sha256"] = self.sha256
-        return {"kind": "vectors", **source}
+        source = self._source or {}
+        hashed = {} if "sha256" in source else {"sha256": self.sha256}  # a subset has the whole's
+        return {"kind": "vectors", **source, **hashed}
 
     @cached_property
     def sha256(self) -> str:
@@ -246,8 +229,8 @@ def _checked_vectors(vectors: ArrayLike, labels: tuple[str, ...]) -> Float32:
     if array.dtype.kind not in "fiu":
         raise InputError(f"vectors of type {array.dtype}; they must be real numbers")
     if array.ndim != 2 or array.size == 0:
-        expected = "expected (words, dimension), both at least 1"
-        raise InputError(f"vectors of shape {array.shape}; {expected}")
+        wrong = f"vectors of shape {array.shape}"
+        raise InputError(f"{wrong}; expected (words, dimension), both at least 1")
     if len(array) != len(labels):
         raise InputError(f"{len(labels)} labels for {len(array)} rows; give one for each row")
     with np.errstate(over="ignore"):  # reported below, apart from infinities

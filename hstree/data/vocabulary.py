@@ -157,11 +157,8 @@ class Vocabulary:
     def from_dict(cls, counts: Mapping[str, int]) -> Vocabulary:
         """Make a vocabulary of words and their counts, such as a `Counter`, in its order.
 
-        Raises
-        ------
-        InputError
-            When there is no word, a word is not a str, or a count is not a whole number, zero or
-            more.
+        Raises InputError when there is no word, a word is not a str, or a count is not a whole
+        number, zero or more.
 
         Examples
         --------
@@ -186,12 +183,8 @@ class Vocabulary:
         `source` then says which ones are the words and the counts.
 
         A count may be zero, but not all of them. The first line may record the texts that the words
-        were counted on, which `source` then names.
-
-        Raises
-        ------
-        InputError
-            When the file cannot be read as that; the message names the line.
+        were counted on, which `source` then names. Raises InputError when the file cannot be read
+        as that; the message names the line.
         """
         content = read_counts(path)
         with naming(content.path):
@@ -207,14 +200,8 @@ class Vocabulary:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``word<TAB>count`` lines in the vocabulary's order.
 
-        The first line records the texts that `source` names, if any.
-
-        Raises
-        ------
-        InputError
-            When a word is empty or contains a tab or a line end.
-        FileFormatError
-            When the file cannot be written.
+        The first line records the texts that `source` names, if any. Raises InputError when a word
+        is empty or contains a tab or a line end, FileFormatError when the file cannot be written.
         """
         text = word_lines(path, self.words, self.counts)
         if counted_on := texts(self.source):

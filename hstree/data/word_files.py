@@ -26,13 +26,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from hstree._files import (
-    BYTE_ORDER_MARK,
-    explained,
-    open_regular,
-    read_text,
-    replacing,
-)
+from hstree._files import BYTE_ORDER_MARK, explained, open_regular, read_text, replacing
 from hstree._plugins import require
 from hstree._text import one_line, quoted
 from hstree._typing import Int64
@@ -178,8 +172,8 @@ def counts_array(path: str | os.PathLike[str], counts: Sequence[int]) -> Int64:
 
 def unexpected(path: str | os.PathLike[str], number: int, expected: str, line: str) -> InputError:
     """Return the error for a line that is not what it should be."""
-    found = f"expected {expected}, found {quoted(line)}"
-    return InputError(f"{os.fspath(path)}, line {number}: {found}")
+    where = f"{os.fspath(path)}, line {number}"
+    return InputError(f"{where}: expected {expected}, found {quoted(line)}")
 
 
 def word_lines(path: str | os.PathLike[str], words: Sequence[str], counts: Int64 | None) -> bytes:
@@ -193,10 +187,8 @@ def word_lines(path: str | os.PathLike[str], words: Sequence[str], counts: Int64
                 f"cannot write {os.fspath(path)}: the word {word!r} is empty or holds a tab, a "
                 "line end, NUL or half a character, which lines of word<TAB>count cannot hold"
             )
-    if counts is None:
-        return "".join(f"{word}\n" for word in words).encode()
-    pairs = zip(words, counts.tolist(), strict=True)
-    return "".join(f"{word}\t{count}\n" for word, count in pairs).encode()
+    ends = [""] * len(words) if counts is None else [f"\t{count}" for count in counts.tolist()]
+    return "".join(f"{word}{end}\n" for word, end in zip(words, ends, strict=True)).encode()
 
 
 def header(**record: object) -> str:
@@ -236,8 +228,8 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
     except OSError:
         return []
     line = first.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
-    record = parse_header(line, os.fspath(file_path))
-    return [] if record is None else record["texts"]
+    record: dict[str, list[Text]] = parse_header(line, os.fspath(file_path)) or {}
+    return record.get("texts", [])
 
 
 def labels_path(path: str | os.PathLike[str]) -> Path:
@@ -252,23 +244,21 @@ def read_labels(
 
     Raises InputError when the labels cannot be read, or were written with another file.
     """
-    if labels is None:
-        labels = labels_path(path)
-        if not labels.exists():
-            return None
-    content = read_words(labels, "the labels")
+    if labels is None and not labels_path(path).exists():
+        return None
+    content = read_words(labels or labels_path(path), "the labels")
     # The record of a vocabulary, which may serve as labels, has no hash.
-    if content.record is not None and "file_sha256" in content.record:
-        expected = content.record["file_sha256"]
-        with explained(f"read {os.fspath(path)}"):
-            sha256 = _sha256(path)
-        if sha256 != expected:
-            raise InputError(
-                f"{content.path} was not written with {os.fspath(path)}, one of them has been "
-                f"replaced since (sha256 {sha256[:16]}, line 1 of the labels says "
-                f"{str(expected)[:16]!r}); write both again, or delete that line if the labels are "
-                "right"
-            )
+    expected = (content.record or {}).get("file_sha256")
+    if expected is None:
+        return content
+    with explained(f"read {os.fspath(path)}"):
+        sha256 = _sha256(path)
+    if sha256 != expected:
+        raise InputError(
+            f"{content.path} was not written with {os.fspath(path)}, one of them has been replaced "
+            f"since (sha256 {sha256[:16]}, line 1 of the labels says {str(expected)[:16]!r}); "
+            "write both again, or delete that line if the labels are right"
+        )
     return content
 
 
