@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
@@ -35,13 +36,11 @@ _KINDS = (
     "a text file (.txt, .txt.gz), a folder of them, - (standard input), nltk:NAME or builtin:python"
 )
 _VECTORS = ("word vectors", "vectors are for builders such as gmm and kmeans")
-_COUNTS = (
-    "a vocabulary or a table",
-    "a vocabulary, or words with counts, is given beside the corpus",
-)
+_TABLE = "a vocabulary or a table"
+_BESIDE = "a vocabulary, or words with counts, is given beside the corpus"
 #: Endings of files that are not texts: what they are, and what to do with them.
 _NOT_TEXTS = {
-    **dict.fromkeys((".tsv", ".csv", ".parquet"), _COUNTS),
+    **dict.fromkeys((".tsv", ".csv", ".parquet"), (_TABLE, _BESIDE)),
     **dict.fromkeys((".vec", ".npy", ".bin"), _VECTORS),
     **dict.fromkeys((".json", ".npz"), ("a tree", "trees are for `hstree.load`")),
     ".paths": ("words' paths in a tree", "`hstree.formats.read` makes a tree of them"),
@@ -97,7 +96,10 @@ class TextFile:
         is_folder = os.path.isdir(path)
         if not is_folder and not os.path.isfile(path):
             raise InputError(f"{path} is not a regular file; a corpus is {_KINDS}")
-        self._files = _files_in(path) if is_folder else [path]
+        self._files = [path]
+        if is_folder:  # hidden files, and those in hidden folders, are left out
+            below = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*")]
+            self._files = sorted(f for name, f in below if f.is_file() and "/." not in f"/{name}")
         if not self._files:
             raise InputError(f"the folder {path} holds no file; a corpus is {_KINDS}")
         self.name = recorded_name(path.resolve().name if is_folder else path.name)
@@ -112,29 +114,15 @@ class TextFile:
     def key(self) -> str:
         """Return the sha256 of the (unpacked) text."""
         if not self._key:
-            digest = hashlib.sha256()
-            for block in self._read():
-                digest.update(block)
-            self._key = digest.hexdigest()
+            deque(self.blocks(), maxlen=0)
         return self._key
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the (unpacked) text, and check that its hash is the key."""
-        expected, digest = self.key(), hashlib.sha256()
-        for block in self._read():
-            digest.update(block)
-            yield block
-        if digest.hexdigest() != expected:
-            raise InputError(f"{self.name} changed while it was read; try again")
-
-    def _read(self) -> Iterator[bytes]:
-        """Yield the blocks of the files; refuse what the beginning of one shows to be no text."""
-        end = b"\n"
+        """Yield the (unpacked) text; refuse one that is none, or that changed since its key."""
+        digest, end = hashlib.sha256(), b"\n"
         size = sum(file.stat().st_size for file in self._files if file.exists())
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
             for path in self._files:
-                if end != b"\n":
-                    yield b"\n"  # the last line of a file ends there
                 try:
                     with (
                         nullcontext(self._kept) if self._kept else open_regular(path) as raw,
@@ -149,8 +137,12 @@ class TextFile:
                         if not self._is_text and (numbers := numbers_per_word(block)):
                             looks = f"looks like {_VECTORS[0]} ({numbers} numbers after each word)"
                             raise _refused(f"{path} {looks}", _VECTORS[1])
-                        block = block.removeprefix(BYTE_ORDER_MARK)
+                        # The last line of the file before ends there.
+                        block = (b"" if end == b"\n" else b"\n") + block.removeprefix(
+                            BYTE_ORDER_MARK
+                        )
                         while block:
+                            digest.update(block)
                             yield block
                             end = block[-1:]
                             task.advance(raw.tell() - before)
@@ -158,6 +150,9 @@ class TextFile:
                 except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                     reason = getattr(error, "strerror", None) or str(error)
                     raise InputError(f"cannot read {path}: {reason}") from error
+        if self._key not in ("", digest.hexdigest()):
+            raise InputError(f"{self.name} changed while it was read; try again")
+        self._key = digest.hexdigest()
 
 
 class StandardInput(TextFile):
@@ -176,12 +171,6 @@ class StandardInput(TextFile):
         self._key, self._is_text, self._files = "", text, [Path(self.name)]
         self._kept = tempfile.TemporaryFile()  # noqa: SIM115  (kept as long as the text)
         shutil.copyfileobj(sys.stdin.buffer, self._kept)
-
-
-def _files_in(folder: Path) -> list[Path]:
-    """List the files in a folder and those below it, without hidden ones."""
-    files = (path for path in folder.rglob("[!.]*") if path.is_file())
-    return sorted(file for file in files if "/." not in f"/{file.relative_to(folder).as_posix()}")
 
 
 def _refused(wrong: str, instead: str) -> InputError:
