@@ -9,6 +9,7 @@ import numpy as np
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import shared
 from hstree.data.vocabulary import EOS, UNK
+from hstree.data.windows import Windows
 from hstree.errors import InputError
 
 Split = Literal["train", "valid", "test"]
@@ -141,28 +142,20 @@ def overlap(corpus: Corpus) -> str | None:
 
     Raises InputError when that is no word, or when ``<eos>`` or a needed ``<unk>`` is not in it.
     """
-    vocabulary, name = corpus.vocabulary, corpus.name
-    if vocabulary.eos is None:
-        raise InputError(
-            f"the {len(vocabulary):,} labels hold no {EOS}, which ends every line of "
-            f"{name}; build the tree from a corpus, or over a vocabulary with {EOS}"
-        )
     n_shared, n_words = shared_words(corpus), len(corpus.select_vocabulary(unk=False)) - 1
     if n_shared == 0 and n_words > 0:
+        words = corpus.vocabulary.words
         raise InputError(
-            f"no word of {name} is among the {len(vocabulary):,} labels "
-            f"({vocabulary.words[0]!r}, ...); is it in the same language and case?"
+            f"no word of {corpus.name} is among the {len(words):,} labels "
+            f"({words[0]!r}, ...); is it in the same language and case?"
         )
-    sentence = (
-        f"{n_shared:,} of the {n_words:,} words of {name} are among the labels; "
+    Windows(corpus, 1)  # refuses missing labels
+    if corpus.n_oov <= MANY_OOV * len(corpus):
+        return None
+    return (
+        f"{n_shared:,} of the {n_words:,} words of {corpus.name} are among the labels; "
         f"{corpus.n_oov:,} of its {len(corpus):,} tokens are not"
     )
-    if corpus.n_oov and vocabulary.unk is None:
-        raise InputError(
-            f"{sentence}, and there is no {UNK} to replace them; "
-            f"build the tree over a vocabulary with {UNK}, for example with a larger min_count"
-        )
-    return sentence if corpus.n_oov > MANY_OOV * len(corpus) else None
 
 
 def shared_words(corpus: Corpus) -> int:

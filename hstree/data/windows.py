@@ -33,13 +33,9 @@ class Windows:
     Parameters
     ----------
     corpus : Corpus
+        InputError when its vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
     context : int
         Number of words before the target, n.
-
-    Raises
-    ------
-    InputError
-        When the vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
     """
 
     def __init__(self, corpus: Corpus, context: int) -> None:
@@ -52,7 +48,8 @@ class Windows:
         if corpus.n_oov and vocabulary.unk is None:
             raise InputError(
                 f"{corpus.n_oov:,} of {len(corpus):,} tokens of {corpus.name} are not among "
-                "the labels, which hold no <unk>; build the tree over a vocabulary with <unk>"
+                "the labels, which hold no <unk>; build the tree over a vocabulary with <unk>, "
+                "for example with a larger min_count"
             )
         self.corpus, self.context = corpus, context
         self._eos, self._unk = map(int, vocabulary.ids([EOS, UNK]))
@@ -82,16 +79,13 @@ class Windows:
         for start in map(int, self._starts if rng is None else rng.permutation(self._starts)):
             first, stop = start - self.context, min(start + BLOCK, len(self))
             ids, oov = self._read(max(first, 0), stop)
-            if first < 0:
-                ids = np.pad(ids, (-first, 0), constant_values=self._eos)
-                oov = np.pad(oov, (-first, 0))
+            ids = np.pad(ids, (max(-first, 0), 0), constant_values=self._eos)
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
-            n_positions = stop - start
-            order = np.arange(n_positions) if rng is None else rng.permutation(n_positions)
-            for a in range(0, n_positions, size):
+            order = np.arange(len(window)) if rng is None else rng.permutation(len(window))
+            for a in range(0, len(order), size):
                 chosen = order[a : a + size]
                 rows = window[chosen]  # (B, n + 1) contexts, then the target
-                yield rows[:, :-1], rows[:, -1], oov[chosen + self.context]
+                yield rows[:, :-1], rows[:, -1], oov[chosen + min(start, self.context)]
 
     def training_batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield the batches of one training epoch, in random order."""

@@ -132,13 +132,13 @@ def test_few_shared_words_are_counted(hstree, tree, tmp_path):
 def test_few_shared_words_without_unk_are_refused(refused, hstree, corpus, tmp_path):
     hstree("build", "-m", "huffman", corpus, "--no-unk", "-o", "closed.json")
     (tmp_path / "far.txt").write_text("w0 x1 x2 x3\n" * 50)
-    saying = "1 of the 4 words of far.txt are among the labels; 120 of its 200 tokens are not"
+    saying = "120 of 200 tokens of far.txt are not among the labels, which hold no <unk>"
     refused("evaluate", "closed.json", "far.txt", saying=saying)
     # One unknown word in the test part is refused before the training, not after.
     rare = corpus.read_text().splitlines()
     rare[-1] += " x"
     (tmp_path / "rare.txt").write_text("".join(f"{line}\n" for line in rare))
-    refused("evaluate", "closed.json", "rare.txt", "--epochs", "100000", saying="1 of its 181")
+    refused("evaluate", "closed.json", "rare.txt", "--epochs", "100000", saying="1 of 181")
 
 
 def test_no_shared_word_is_refused(refused, tree, tmp_path):
