@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hstree._ragged import offsets, ranges, segment_ids
-from hstree._typing import Array, Int64, refuse_masked
+from hstree._typing import Array, Int64, UInt8, refuse_masked
 from hstree.errors import TreeError
-from hstree.tree.content import broken_rules, content_arrays
+from hstree.tree.content import broken_rules, pack
 from hstree.tree.order import sum_to_root
 
 T = TypeVar("T", bound=np.generic)
@@ -183,11 +183,27 @@ class TreeArrays:
         The same for every file format and version of hstree (``docs/tree-format.md``).
         """
         digest = hashlib.sha256(b"hstree tree 1\n")
-        content = content_arrays(self.labels, self.counts, self.child_start, self.child, self.names)
-        for name, array in content.items():
+        for name, array in self.content_arrays().items():
             digest.update(f"{name} {array.nbytes}\n".encode())
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
         return digest.hexdigest()
+
+    def content_arrays(self) -> dict[str, UInt8 | Int64]:
+        """Return the tree's content as named arrays, in the order of ``docs/tree-format.md``.
+
+        Counts and names are left out where the tree has none. ``named`` lists the nodes with a
+        name.
+        """
+        buffer, start = pack(self.labels)
+        arrays: dict[str, UInt8 | Int64] = {"labels": buffer, "label_start": start}
+        if self.counts is not None:
+            arrays["counts"] = self.counts
+        arrays |= {"child_start": self.child_start, "child": self.child}
+        if self.names is not None:
+            named = [node for node, name in enumerate(self.names) if name is not None]
+            buffer, start = pack([name for name in self.names if name is not None])
+            arrays |= {"named": np.array(named, np.int64), "names": buffer, "name_start": start}
+        return arrays
 
     def with_meta(self, meta: Mapping[str, Any]) -> Self:
         """Return the same tree with other meta, sharing the arrays."""

@@ -151,29 +151,6 @@ class Content:
         return broken_rules(self.labels, self.child_start, self.child, self.counts, self.names)
 
 
-def content_arrays(
-    labels: Sequence[str],
-    counts: Int64 | None,
-    child_start: Int64,
-    child: Int64,
-    names: Sequence[str | None] | None,
-) -> dict[str, UInt8 | Int64]:
-    """Return a tree's content as named arrays, in the order of ``docs/tree-format.md``.
-
-    Counts and names are left out where the tree has none. ``named`` lists the nodes with a name.
-    """
-    buffer, start = pack(labels)
-    arrays: dict[str, UInt8 | Int64] = {"labels": buffer, "label_start": start}
-    if counts is not None:
-        arrays["counts"] = counts
-    arrays |= {"child_start": child_start, "child": child}
-    if names is not None:
-        named = [node for node, name in enumerate(names) if name is not None]
-        buffer, start = pack([name for name in names if name is not None])
-        arrays |= {"named": np.array(named, np.int64), "names": buffer, "name_start": start}
-    return arrays
-
-
 def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
     """Concatenate S strings in UTF-8 to bytes, and return them with the strings' offsets (S + 1,).
 

@@ -13,7 +13,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any, BinaryIO
@@ -35,7 +35,7 @@ from hstree._text import one_line
 from hstree._typing import Array, Int64
 from hstree.errors import FileFormatError
 from hstree.tree.arrays import TreeArrays
-from hstree.tree.content import Content, content_arrays, unpack
+from hstree.tree.content import Content, unpack
 
 #: Extensions of tree files.
 ENDINGS = (".json", ".json.gz", ".npz")
@@ -120,14 +120,10 @@ def to_json(tree: TreeArrays) -> Iterator[bytes]:
     yield b',\n"children": ['
     for first in range(0, tree.n_nodes, _NODES_AT_ONCE):
         start = tree.child_start[first : first + _NODES_AT_ONCE + 1]
-        child = tree.child[start[0] : start[-1]]
-        is_last = np.zeros(len(child), np.intp)  # (e,) 1 for the last child of each node
-        is_last[start[1:] - start[0] - 1] = 1
-        pieces = [""] * (2 * len(child))  # numbers and separators in turn
-        pieces[::2] = map(str, child.tolist())
-        pieces[1::2] = np.array([", ", "],\n["], object)[is_last].tolist()
-        lines = "".join(pieces).removesuffix(",\n[")
-        yield f"{',' if first else ''}\n[{lines}".encode()
+        child = tree.child[start[0] : start[-1]].tolist()
+        lists = [child[a:b] for a, b in pairwise((start - start[0]).tolist())]
+        lines = str(lists)[1:-1].replace("], [", "],\n[")
+        yield f"{',' if first else ''}\n{lines}".encode()
     yield b'\n],\n"names": '
     yield _one_a_line(None if tree.names is None else list(tree.names))
     yield f',\n"meta": {meta}}}\n'.encode()
@@ -242,7 +238,7 @@ def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
     """
     header = f'{{"format": "hstree", "version": {VERSIONS[-1]}, "meta": {dump_meta(tree.meta)}}}'
     arrays: dict[str, Array] = {"header": np.frombuffer(header.encode(), np.uint8)}
-    arrays |= content_arrays(tree.labels, tree.counts, tree.child_start, tree.child, tree.names)
+    arrays |= tree.content_arrays()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that bytes are the same

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hstree._ragged import batches, offsets
 from hstree._tables import TextTable, figure
 from hstree._typing import Float64, Int64
 from hstree.tree.arrays import TreeArrays
@@ -15,8 +16,8 @@ from hstree.tree.huffman_code import optimal_length
 from hstree.tree.order import sum_to_root
 from hstree.tree.weight_rows import NARROW
 
-#: Labels whose wide nodes are looked at together.
-_LABELS = 1 << 16
+#: Decisions that are looked at together.
+_DECISIONS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -135,30 +136,19 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
 def _shared_scores(tree: TreeArrays, codes: Codes) -> Float64:
     """Return the scores of each label (V,) at wide nodes that several of its codes pass through.
 
-    They are computed once: those of all codes but the first are counted. O(C) for every wide node
-    on the longest path.
+    They are computed once: those of all codes but the first are counted.
     """
     shared = np.zeros(tree.n_labels)
     is_wide = tree.fan_out > NARROW
     if not is_wide.any():
         return shared
-    # (N + 1,) the nearest wide node from each node on upwards; -1, the last, for none
-    nearest = np.append(np.where(is_wide, np.arange(tree.n_nodes), tree.parent), -1)
-    while (further := nearest[nearest]).tobytes() != nearest.tobytes():
-        nearest = further
-    above = np.append(nearest[tree.parent], -1)
-    for first in range(0, tree.n_labels, _LABELS):
-        stop = min(first + _LABELS, tree.n_labels)
-        some = slice(codes.label_start[first], codes.label_start[stop])
-        node = nearest[tree.edge_node[codes.leaf_edge[some]]]
-        label = np.repeat(np.arange(first, stop), tree.codes_per_label[first:stop])
-        visits = []
-        while (below := node >= 0).any():
-            node, label = node[below], label[below]
-            visits.append(label * tree.n_nodes + node)
-            node = above[node]
-        if visits:
-            visit, times = np.unique(np.concatenate(visits), return_counts=True)
-            more = (times - 1) * tree.fan_out[visit % tree.n_nodes]
-            shared += np.bincount(visit // tree.n_nodes, more, tree.n_labels)
+    n_decisions = np.add.reduceat(codes.length, codes.label_start[:-1])  # (V,)
+    for first, stop in batches(offsets(n_decisions), _DECISIONS):
+        taken = codes.expand(np.arange(first, stop))
+        label = first + taken.code_item[taken.decision_code]  # (D,) of each decision
+        node = tree.edge_node[taken.edge]
+        visits = (label * tree.n_nodes + node)[is_wide[node]]
+        visit, times = np.unique(visits, return_counts=True)
+        more = (times - 1) * tree.fan_out[visit % tree.n_nodes]
+        shared += np.bincount(visit // tree.n_nodes, more, tree.n_labels)
     return shared

@@ -20,7 +20,6 @@ from hstree.layers.hierarchical import HierarchicalSoftmax as NumPyLayer
 from hstree.models import Model, load
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
-from hstree.tree.content import content_arrays
 from hstree.tree.weight_rows import unigram_bias
 
 #: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
@@ -328,7 +327,9 @@ class HierarchicalSoftmax(nn.Module):
 def _tree_hash(tree: Tree) -> str:
     """Return a hash of what decides the weight rows of each label: labels and children."""
     digest = hashlib.sha256()
-    for array in content_arrays(tree.labels, None, tree.child_start, tree.child, None).values():
+    content = tree.content_arrays()
+    for name in ("labels", "label_start", "child_start", "child"):
+        array = content[name]
         digest.update(f"{array.nbytes}\n".encode())
         digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
     return digest.hexdigest()
