@@ -53,7 +53,7 @@ DEFAULT = (
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
 _SOME_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
 #: A tree over which layers of trees that are not built yet are checked.
-_SMALLEST = Tree.from_children([EOS, "a"], [[~0, ~1]])
+_SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 #: Option of builders that take vectors, in rows: a file of them, instead of a model's.
 _VECTORS_FILE = Option("vectors_file", Path, None, optional=True)
 _LONGEST_FOLDER = 80

@@ -80,10 +80,10 @@ class Codes:
         self.label_start = offsets(tree.codes_per_label)
         self.length = tree.depth[tree.edge_node[self.leaf_edge]] + 1
         self.n_decisions = int(self.length.sum())
-        self._edge = None
+        self._start = offsets(self.length)
+        self._edge: Int64 | None = None
         if self.n_decisions <= cache_limit:
-            self._start = offsets(self.length)
-            self._edge = self._climb(np.arange(len(self.length)), self._start)
+            self._edge = self._decisions(np.arange(len(self.length)))[1]
 
     def expand(self, labels: Integer) -> Expansion:
         """Return all codes of a batch of label ids (B,), which may repeat.
@@ -129,14 +129,10 @@ class Codes:
         return math.fsum(masses)
 
     def _decisions(self, code: Int64) -> tuple[Int64, Int64]:
-        """Return the offsets and the edges of some codes."""
-        decision_start = offsets(self.length[code])
-        if self._edge is None:
-            return decision_start, self._climb(code, decision_start)
-        return decision_start, self._edge[ranges(self._start[code], decision_start)]
-
-    def _climb(self, code: Int64, start: Int64) -> Int64:
-        """Return the edges (D,) of some codes, from the root down, walking all up at once."""
+        """Return the offsets and the edges (D,) of some codes; walks all up at once if not kept."""
+        start = offsets(self.length[code])
+        if self._edge is not None:
+            return start, self._edge[ranges(self._start[code], start)]
         edge = np.empty(start[-1], np.int64)
         # Edge that each code has reached, and its index in `edge`
         current, slot = self.leaf_edge[code], start[1:] - 1
@@ -147,4 +143,4 @@ class Codes:
             if not alive.all():
                 current, slot = current[alive], slot[alive]
             slot = slot - 1
-        return edge
+        return start, edge
