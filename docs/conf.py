@@ -85,7 +85,7 @@ def reexported(package: str) -> list[str]:
     return [
         defined_in(value)
         for value in values
-        if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__ != package
+        if (inspect.isclass(value) or inspect.isroutine(value)) and value.__module__ != package
     ]
 
 

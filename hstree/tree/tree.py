@@ -79,6 +79,4 @@ class Tree(TreeArrays):
             raise TreeError(f"{path}: {error}; {more}") from error
 
 
-def load(path: str | os.PathLike[str]) -> Tree:
-    """Read a tree from a file; see `Tree.load`."""
-    return Tree.load(path)
+load = Tree.load
