@@ -81,6 +81,11 @@ def test_ids_say_the_text_back_whatever_the_blocks(tmp_path_factory, text, posit
     assert (encoded.name, encoded.lower, encoded.versions) == ("given", lower, {"maker": "1.0"})
 
 
+def test_every_line_ends_and_none_follows_the_last_end(tmp_path):
+    encoded = encode(Given([b"a\r\nb\rc\n\n \n<eos>"]), cache=tmp_path)
+    assert said_back(encoded) == [["a"], ["b", "c"], [], [], ["<eos>"]]
+
+
 def test_kernels_number_the_words_of_a_large_text_as_a_dictionary_does(tmp_path):
     pytest.importorskip("numba", reason=NUMBA)
     rng = np.random.default_rng(0)
@@ -96,24 +101,6 @@ def test_kernels_number_the_words_of_a_large_text_as_a_dictionary_does(tmp_path)
     np.testing.assert_array_equal(compiled.line_start, expected.line_start)
     assert compiled.types == expected.types
     assert len(compiled.types) > 1 << 16  # the first tables were full
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("\n", [[]]),
-        ("\n\n", [[], []]),
-        ("a", [["a"]]),
-        ("a\n", [["a"]]),
-        ("a\n\n b", [["a"], [], ["b"]]),
-        ("  ", [[]]),
-        ("a\n ", [["a"], []]),
-        ("a\r\nb\rc\r\n", [["a"], ["b", "c"]]),
-        ("<eos>\n", [["<eos>"]]),
-    ],
-)
-def test_where_lines_end(tmp_path, text, lines):
-    assert said_back(encode(Given([text.encode()]), cache=tmp_path)) == lines
 
 
 @pytest.mark.parametrize("blocks", [[], [b""], [b"", b""]])
@@ -142,12 +129,6 @@ def test_bytes_that_are_not_text_are_named_by_position(tmp_path, blocks, positio
 def test_a_text_without_white_space_is_refused(tmp_path):
     with pytest.raises(InputError, match="line 2 has a word of more than"):
         encode(Given([b"a\n", *[b"x" * BLOCK_BYTES] * 5]), cache=tmp_path)
-
-
-def test_a_text_of_one_line_of_many_blocks(tmp_path):
-    encoded = encode(Given([b"ab cd " * 100_000] * 4), cache=tmp_path)
-    assert encoded.line_start.tolist() == [0, 800_001]
-    assert len(encoded.types) == 3
 
 
 def test_the_second_use_reads_the_cache_alone(tmp_path):

@@ -44,17 +44,6 @@ def text_of(source):
     return b"".join(open_source(source).blocks())
 
 
-@pytest.mark.parametrize("as_type", [str, lambda path: path])
-def test_a_file(tmp_path, as_type):
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"a b\nc\n")
-    source = open_source(as_type(path))
-    assert b"".join(source.blocks()) == b"a b\nc\n"
-    assert source.name == "text.txt"
-    assert source.key() == hashlib.sha256(b"a b\nc\n").hexdigest()
-    assert source.versions == {}
-
-
 @pytest.mark.parametrize("packer", [gzip, lzma, bz2], ids=lambda packer: packer.__name__)
 def test_a_compressed_file_is_the_same_text(tmp_path, packer):
     ending = {gzip: "gz", lzma: "xz", bz2: "bz2"}[packer]
@@ -65,6 +54,7 @@ def test_a_compressed_file_is_the_same_text(tmp_path, packer):
     one, other = (encode(open_source(path), cache=cache) for path in (plain, packed))
     assert one.sha256 == other.sha256 == hashlib.sha256(plain.read_bytes()).hexdigest()
     assert (one.ids == other.ids).all()
+    assert (one.name, one.versions) == ("text.txt", {})
     assert len(list(cache.iterdir())) == 3
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hstree.data.vocabulary import EOS, UNK, Vocabulary
-from hstree.errors import FileFormatError, InputError, OptionError
+from hstree.errors import InputError, OptionError
 
 WORDS = st.text(
     st.characters(blacklist_categories=("Cs",), blacklist_characters="\0\t\n\r"), min_size=1
@@ -199,11 +199,6 @@ def test_words_that_no_file_holds_are_refused_and_nothing_is_written(tmp_path, w
         Vocabulary(["fine", word], [1, 1]).save(path)
     assert path.read_text() == "old"
     assert len(Vocabulary(["fine", word], [1, 1]).sha256) == 64
-
-
-def test_saving_into_no_folder(tmp_path):
-    with pytest.raises(FileFormatError, match="cannot write"):
-        Vocabulary(["a"], [1]).save(tmp_path / "none" / "vocab.tsv")
 
 
 def test_the_lines_that_it_was_counted_on_come_back(tmp_path):
