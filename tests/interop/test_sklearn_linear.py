@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 from hstree import Tree, WordVectors, build
 from hstree.data.vocabulary import Vocabulary
-from hstree.interop.sklearn.linear import LinearTree, without_empty_columns
+from hstree.interop.sklearn.linear import LinearTree
 from hstree.layers.hierarchical import HierarchicalSoftmax
 
 
@@ -88,13 +87,3 @@ def test_chunks_change_nothing(setting, monkeypatch):
     whole = model.loss(X, labels, weight)[0]
     monkeypatch.setattr("hstree.interop.sklearn.linear.PRODUCTS", 20)
     np.testing.assert_allclose(model.loss(X, labels, weight)[0], whole, atol=1e-12)
-
-
-def test_without_empty_columns():
-    X = scipy.sparse.csr_array([[0, 0, 2, 1], [0, 3, 0, 0]])
-    few, features = without_empty_columns(X)
-    assert features.tolist() == [1, 2, 3]
-    assert few.toarray().tolist() == [[0, 2, 1], [3, 0, 0]]
-    none, features = without_empty_columns(scipy.sparse.csr_array((2, 3)))
-    assert none.shape == (2, 0)
-    assert features.size == 0

@@ -69,13 +69,6 @@ def test_no_items_have_empty_results(tree):
     assert module.top_k(empty[None], 1).labels.shape == (1, 0, 1)
 
 
-@every_tree
-def test_probabilities_sum_to_one(tree):
-    module = twins(tree)[1]
-    total = module.log_prob(as_tensors(tree)[0]).exp().sum(1)
-    torch.testing.assert_close(total, torch.ones_like(total), atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize(
     ("shape", "target", "message"),
     [
@@ -155,27 +148,6 @@ def test_a_batch_of_padding_has_zero_gradients_of_the_usual_kind(name):
         assert p.grad.is_sparse
         assert not p.grad.to_dense().any()
     assert not hidden.grad.any()
-
-
-def test_classes_are_the_adaptive_softmax():
-    """With tails as wide as the head and no projection, it is a tree of two levels."""
-    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(5, 20, [4, 10], div_value=1.0, head_bias=True)
-    shortlist, tails = [~i for i in range(4)], [range(4, 10), range(10, 20)]
-    children = [[*shortlist, 1, 2], *([~i for i in tail] for tail in tails)]
-    ours = HierarchicalSoftmax(Tree.from_children([f"w{i}" for i in range(20)], children), 5)
-    with torch.no_grad():
-        for tail in theirs.tail:
-            tail[0].weight.copy_(torch.eye(5))
-        ours.weight.copy_(
-            torch.cat([theirs.head.weight, *(tail[1].weight for tail in theirs.tail)])
-        )
-        ours.bias.zero_()
-        ours.bias[:6] = theirs.head.bias
-    hidden = torch.randn(50, 5, generator=torch.Generator().manual_seed(0))
-    target = torch.arange(50) % 20
-    torch.testing.assert_close(tuple(ours(hidden, target)), tuple(theirs(hidden, target)))
-    torch.testing.assert_close(ours.log_prob(hidden), theirs.log_prob(hidden))
-    assert torch.equal(ours.predict(hidden), theirs.predict(hidden))
 
 
 def test_impossible_options():
