@@ -103,27 +103,21 @@ def split(taken: Decisions, dim: int) -> Iterator[Tiles]:
     by_kind = torch.argsort(kind, stable=True)
     per_kind = torch.unique_consecutive(kind[by_kind], return_counts=True)[1].tolist()
     for nodes in torch.split(by_kind, per_kind):
-        yield from _split_kind(order, start[nodes], count[nodes], int(width[nodes].max()), dim)
-
-
-def _split_kind(
-    order: Tensor, start: Tensor, count: Tensor, widest: int, dim: int
-) -> Iterator[Tiles]:
-    """Split the decisions ``order[start[j]:start[j] + count[j]]`` of the nodes j of one kind."""
-    # All decisions at a node in one tile, or in equal ones where they are too many
-    largest, limit = int(count.max()), max(1, BLOCK // (widest + dim))
-    height = -(-largest // -(-largest // limit))
-    # (tiles,) node of each tile, and its decisions (tiles, height)
-    per_node = (count + height - 1) // height
-    node = torch.repeat_interleave(per_node)
-    begin = start[node] + height * ranges(torch.zeros_like(per_node), per_node)
-    end = (start + count)[node][:, None]
-    slot = begin[:, None] + torch.arange(height, device=order.device)
-    is_full = slot < end
-    decision = order[torch.minimum(slot, end - 1)]
-    step = max(1, BLOCK // (height * (widest + dim) + widest * dim))
-    for tiles in zip(torch.split(decision, step), torch.split(is_full, step), strict=True):
-        yield Tiles(*tiles, widest)
+        # All decisions at a node in one tile, or in equal ones where they are too many
+        of_node, first, widest = count[nodes], start[nodes], int(width[nodes].max())
+        largest, limit = int(of_node.max()), max(1, BLOCK // (widest + dim))
+        height = -(-largest // -(-largest // limit))
+        # (tiles,) node of each tile, and its decisions (tiles, height)
+        per_node = (of_node + height - 1) // height
+        node = torch.repeat_interleave(per_node)
+        begin = first[node] + height * ranges(torch.zeros_like(per_node), per_node)
+        end = (first + of_node)[node][:, None]
+        slot = begin[:, None] + torch.arange(height, device=order.device)
+        is_full = slot < end
+        decision = order[torch.minimum(slot, end - 1)]
+        step = max(1, BLOCK // (height * (widest + dim) + widest * dim))
+        for tiles in zip(torch.split(decision, step), torch.split(is_full, step), strict=True):
+            yield Tiles(*tiles, widest)
 
 
 class Inputs(NamedTuple):

@@ -114,17 +114,16 @@ class AllLabels:
         tree = codes.tree
         self.n_labels = tree.n_labels
         self.has_single_codes = tree.has_single_codes
-        groups = _softmax_groups(tree)
+        binary, groups, slots = _slots(tree)
         # (E,) edges from the root down, and where each edge is among them
         down = np.concatenate([level.edges for level in tree.levels])
         rank = np.empty_like(down)
         rank[down] = np.arange(len(down))
         per_level = np.array([len(level.edges) for level in tree.levels])
         self._level_bounds: list[int] = array_offsets(per_level).tolist()
-        binary = np.flatnonzero(tree.fan_out == 2)
         self._binary_row = index_tensor(tree.row_start[binary], device)
-        self._group_rows = [index_tensor(rows, device) for _, rows in groups]
-        self._slot = index_tensor(_slots(tree, binary, groups)[down], device)
+        self._group_rows = [index_tensor(rows, device) for rows in groups]
+        self._slot = index_tensor(slots[down], device)
         self._above = index_tensor(rank[tree.parent_edge[down]], device)
         self._leaf = index_tensor(rank[codes.leaf_edge], device)
         self._code_label = index_tensor(codes.label, device)
@@ -156,34 +155,26 @@ class AllLabels:
         return torch.cat(parts)
 
 
-def _softmax_groups(tree: TreeArrays) -> list[tuple[Int64, Int64]]:
-    """Group the nodes with a softmax by their widths, between the same powers of two.
+def _slots(tree: TreeArrays) -> tuple[Int64, list[Int64], Int64]:
+    """Return the slot (E,) of each edge in the result of `AllLabels._of_edges`, after its parts.
 
-    Returns the nodes (n,) of each group, and the weight rows (n, K) of each node, followed by the
-    number R up to the width K of the widest.
+    These are the binary nodes (n,), and the weight rows (n, K) of each group of nodes with a
+    softmax, whose widths are between the same powers of two; R stands for rows past a node's.
     """
-    start = tree.row_start
+    binary, row_start = np.flatnonzero(tree.fan_out == 2), tree.row_start
+    first, step = np.empty(tree.n_nodes, np.int64), np.ones(tree.n_nodes, np.int64)
+    first[binary], step[binary] = np.arange(len(binary)), len(binary)
+    size, groups = 2 * len(binary), list[Int64]()
     width_class = np.ceil(np.log2(tree.fan_out)).astype(np.int64)
-    groups = []
     for number in np.unique(width_class[tree.fan_out > 2]).tolist():
         nodes = np.flatnonzero((width_class == number) & (tree.fan_out > 2))
         branch = np.arange(tree.fan_out[nodes].max())
         past = branch >= tree.fan_out[nodes, None]
-        groups.append((nodes, np.where(past, start[-1], start[nodes, None] + branch)))
-    return groups
-
-
-def _slots(tree: TreeArrays, binary: Int64, groups: list[tuple[Int64, Int64]]) -> Int64:
-    """Return the slot (E,) of each edge in the result of `AllLabels._of_edges`."""
-    slot_start = np.empty(tree.n_nodes, np.int64)
-    step = np.ones(tree.n_nodes, np.int64)
-    slot_start[binary], step[binary] = np.arange(len(binary)), len(binary)
-    size = 2 * len(binary)
-    for nodes, rows in groups:
-        slot_start[nodes] = size + rows.shape[1] * np.arange(len(nodes))
-        size += rows.size
-    slots: Int64 = slot_start[tree.edge_node] + step[tree.edge_node] * tree.edge_branch
-    return slots
+        groups.append(np.where(past, row_start[-1], row_start[nodes, None] + branch))
+        first[nodes] = size + len(branch) * np.arange(len(nodes))
+        size += groups[-1].size
+    slots: Int64 = first[tree.edge_node] + step[tree.edge_node] * tree.edge_branch
+    return binary, groups, slots
 
 
 @not_compiled
