@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -175,7 +175,7 @@ def classes(
             return _brown(text, *nested_classes(others, partition, 2, n_classes))
         partition = partition_by(text, cluster_by, vectors_file, seed, tolerance, price)
         nested = nested_classes(others, partition, levels, n_classes)
-        return _Clusters(nested_shapes(corpus.counts, others, nested, arrange), nested[-1])
+        return (nested_shapes(corpus.counts, others, nested, arrange), nested[-1])
 
     def node(children: Sequence[Shape]) -> Shape:
         codes = np.bincount(np.concatenate([child.leaves for child in children]), minlength=n_words)
@@ -184,14 +184,14 @@ def classes(
         return graft(arrange(mass), children)
 
     seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
-    found = [clusters(seed) for seed in seeds]
+    clusterings = [clusters(seed) for seed in seeds]
     words = [leaf(word) for word in listed.tolist()]
     if shared_list:
-        shape = node([*words, *(node(one.shapes) for one in found)])
+        shape = node([*words, *(node(shapes) for shapes, _ in clusterings)])
     else:
-        shape = node([node([*words, *one.shapes]) for one in found])
+        shape = node([node([*words, *shapes]) for shapes, _ in clusterings])
 
-    class_of = found[0].class_of
+    class_of = clusterings[0][1]
     number = int(class_of[others].max()) + 1
     class_of[listed] = number + np.arange(len(listed))
     perplexity = bigram_perplexity(text.bigrams, class_of)
@@ -205,11 +205,9 @@ def classes(
     return shape.tree(corpus.vocabulary.words, corpus.counts, classes=notes | text.notes)
 
 
-class _Clusters(NamedTuple):
-    """Classes of the words that are not in a short list, and their shapes under the root."""
-
-    shapes: Sequence[Shape]
-    class_of: Int64  # (V,) numbers from 0
+#: Shapes of classes under the root, and the class (V,) of each word, from 0; of those words that
+#: are not in a short list.
+_Clusters = tuple[Sequence[Shape], Int64]
 
 
 def _brown(text: ClusteredText, class_of: Int64) -> _Clusters:
@@ -220,7 +218,7 @@ def _brown(text: ClusteredText, class_of: Int64) -> _Clusters:
     pairs = class_sums(csc_array(by_class[clustered].T), class_of[clustered], len(words))
     top = merged_shape(merge_by_information(pairs.toarray().T), len(words))
     names = [f"class {i}" for i in range(len(words))]
-    return _Clusters([graft(top, class_shapes(words, text.counts, huffman_shape, names))], class_of)
+    return ([graft(top, class_shapes(words, text.counts, huffman_shape, names))], class_of)
 
 
 def _adaptive(text: ClusteredText, arrange: Arrange) -> _Clusters:
@@ -234,7 +232,7 @@ def _adaptive(text: ClusteredText, arrange: Arrange) -> _Clusters:
     class_of[words] = np.repeat(np.arange(len(groups)), list(map(len, groups)))
     names = [f"cluster {i - n_head}" for i in range(len(groups))]
     text.notes.update(number=len(groups) - n_head, head=n_head)
-    return _Clusters(class_shapes(groups, text.counts, arrange, names), class_of)
+    return (class_shapes(groups, text.counts, arrange, names), class_of)
 
 
 def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> _Clusters:
@@ -262,11 +260,11 @@ def _from_file(text: ClusteredText, path: Path, arrange: Arrange) -> _Clusters:
         number_of = number_classes(class_of, text.by_frequency)
         groups = class_members(number_of, text.by_frequency)
         names = [names[class_of[words[0]]] for words in groups]
-        return _Clusters(class_shapes(groups, text.counts, arrange, names), number_of)
+        return (class_shapes(groups, text.counts, arrange, names), number_of)
     groups = class_members(class_of, text.by_frequency)
     nodes = class_shapes(groups, text.counts, huffman_shape, names)
     shapes = [graft(prefix_shape(known), nodes[: len(known)]), *nodes[len(known) :]]
-    return _Clusters(shapes, class_of)
+    return (shapes, class_of)
 
 
 def _misfits(

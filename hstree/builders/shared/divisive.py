@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ BLOCK = 2048
 Split = Callable[[Int64, Int64, Any], Int64]
 
 
-@dataclass(frozen=True)
-class DividedTree:
+class DividedTree(NamedTuple):
     """Arrays of a `Tree`, and which words would have had more than `max_codes` codes."""
 
     child_start: Int64

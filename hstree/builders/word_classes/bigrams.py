@@ -134,9 +134,6 @@ def exchange(
     adds 1 ln 1 = 0 wherever w goes, and is left out. O(distinct pairs x classes) per sweep,
     and 4 bytes per context and class.
 
-    How many sweeps follow is not known: progress takes one more for the last, so that the n-th
-    sweep begins at 1 - 1/n of the whole.
-
     References
     ----------
     .. [1] R. Kneser and H. Ney, "Improved clustering techniques for class-based statistical
@@ -169,6 +166,7 @@ def exchange(
             for start, stop in blocks:
                 gain, n_moved = move_words(counts, order[start:stop], counts.rows_at_once)
                 moved, gained = moved + n_moved, gained + gain
+                # How many sweeps follow is not known: one more, so that the n-th begins at 1 - 1/n.
                 done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
                 task.advance(done - shown)
                 shown = done

@@ -7,7 +7,7 @@ A synset may have several parents, and the graph may have cycles. Nodes are as w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,8 +24,7 @@ from hstree.tree.order import reorder, sum_to_root
 POS_NAMES = ("nouns", "verbs", "adjectives", "adverbs")
 
 
-@dataclass(frozen=True)
-class Hierarchy:
+class Hierarchy(NamedTuple):
     """One parent for each synset above the words."""
 
     synset: Int64  # (n,) ascending

@@ -11,9 +11,9 @@ have, do) are not function words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from itertools import count
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,7 @@ _ENDINGS = {
 }
 
 
-@dataclass(frozen=True)
-class WordSynsets:
+class WordSynsets(NamedTuple):
     """Synsets of V words: P pairs of a word and its synset, by word, the likeliest sense first."""
 
     word: Int64  # (P,)
@@ -83,25 +82,21 @@ def look_up(
         lower = text.lower()
         if lower in FUNCTION_WORDS or (len(lower) == 1 and lower.isalpha()):
             continue
-        ranked = sorted(_candidates(lower, taxonomy))
+        # (-tag count, is another form, rank, synset) of each sense; the least is likeliest
+        ranked, rank = list[tuple[int, bool, int, int]](), count()
+        for pos in POS:
+            for lemma in lemmas_of(lower, pos, taxonomy):
+                senses_of = taxonomy.senses[pos][lemma]
+                ranked += [(-tagged, lemma != lower, next(rank), of) for of, tagged in senses_of]
         if not ranked:
             continue
-        synsets = list(dict.fromkeys(synset for _, _, _, synset in ranked))
+        ranked.sort()
+        synsets = list(dict.fromkeys(synset for *_, synset in ranked))
         n_senses[number] = len(synsets)
         lemmatised[number] = ranked[0][1]
         word += [number] * len(synsets[:limit])
         synset += synsets[:limit]
     return WordSynsets(np.array(word, np.int64), np.array(synset, np.int64), n_senses, lemmatised)
-
-
-def _candidates(word: str, taxonomy: Taxonomy) -> Iterator[tuple[int, bool, int, int]]:
-    """Yield (-tag count, is another form, rank, synset) of each sense; the least is likeliest."""
-    rank = 0
-    for pos in POS:
-        for lemma in lemmas_of(word, pos, taxonomy):
-            for synset, tagged in taxonomy.senses[pos][lemma]:
-                yield -tagged, lemma != word, rank, synset
-                rank += 1
 
 
 def lemmas_of(word: str, pos: str, taxonomy: Taxonomy) -> list[str]:

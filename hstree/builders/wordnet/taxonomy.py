@@ -66,36 +66,25 @@ class Taxonomy:
     """Is-a relations and lemmas of one WordNet.
 
     Synsets are numbered by part of speech (nouns, verbs, adjectives, adverbs) and, within each, by
-    sense key, independently of byte offsets. Equal texts make equal taxonomies.
-
-    Parameters
-    ----------
-    text : str
-        In the format of this module.
+    sense key, independently of byte offsets. Equal texts make equal taxonomies. A text that is not
+    in the format of this module is a FileFormatError.
 
     Attributes
     ----------
     version : str
         Version of WordNet: "3.0".
     names : tuple of str, length S
-        ``"dog.n.01"``: a synset's first lemma, its kind (n, v, a, r, or s for a satellite
-        adjective) and the number of the sense, as WordNet counts the senses of a lemma in a part
-        of speech (NLTK 3.10 counts satellites separately).
+        ``"dog.n.01"``: a synset's first lemma, its kind and the number of the sense, as WordNet
+        counts the senses of a lemma in a part of speech (NLTK 3.10 counts satellites separately).
     pos : str
         Part of speech of each synset: S letters, n, v, a or r.
-    parent_start : int64 array (S + 1,)
-    parent : int64 array (E,)
+    parent_start, parent : int64 arrays (S + 1,), (E,)
         Parents of synset i are ``parent[parent_start[i]:parent_start[i + 1]]``, ascending:
         hypernyms and instance hypernyms, the head of a satellite, the adjectives of an adverb.
     senses : dict
         Part of speech -> lower-case lemma, with ``_`` for a space -> list of (synset, tag count).
     exceptions : dict
         Part of speech -> irregular form -> its lemmas.
-
-    Raises
-    ------
-    FileFormatError
-        When the text is not such a table.
     """
 
     def __init__(self, text: str) -> None:
