@@ -102,35 +102,8 @@ def softmax(scores):
     return [e / total for e in exps]
 
 
-def shortest_by_trying(counts, arity):
-    """The least sum of count times length over all trees of at most `arity` children a node.
-
-    Tries every set of lengths that Kraft's inequality allows: any such set is some tree's.
-    """
-    n = len(counts)
-    if n == 1:
-        return 0
-    down = sorted(counts, reverse=True)
-    best = math.inf
-
-    def place(i, least, room, cost):
-        """Give word i a length of at least `least`; `room` is what Kraft's sum leaves, exact."""
-        nonlocal best
-        if i == n:
-            best = min(best, cost)
-            return
-        for length in range(least, n):
-            left = room - arity ** (n - length)
-            if left < 0 or cost + down[i] * length >= best:
-                continue
-            place(i + 1, length, left, cost + down[i] * length)
-
-    place(0, 1, arity**n, 0)
-    return best
-
-
 def shortest_by_heap(counts, arity):
-    """The same by the textbook: pad with zeros, then join the lightest with a heap."""
+    """The least sum of count times length, by the textbook's heap, of counts and zeros."""
     if len(counts) == 1:
         return 0
     heap = list(counts) + [0] * (-(len(counts) - 1) % (arity - 1))

@@ -164,20 +164,6 @@ def test_vectors_part_by_what_is_near_and_bin_the_others(corpus, vectors):
     assert deep.depth.max() == 2
 
 
-def test_adaptive_has_frequent_words_beside_clusters(tmp_path):
-    counts = (3000 / np.arange(1, 201) ** 1.2).astype(int) + 1
-    line = " ".join(f"w{i}" for i, n in enumerate(counts) for _ in range(n))
-    tree = classes(corpus_of(tmp_path, [line]), cluster_by="adaptive")
-    found = tree.meta["classes"]
-    parts = classes_of(tree)
-    assert [len(part) for part in parts[: found["head"]]] == [1] * found["head"]
-    assert len(parts) == found["head"] + found["number"]
-    assert found["number"] >= 1
-    smallest_above = min(tree.counts[: found["head"]])
-    assert all(tree.counts[tree.labels.index(w)] <= smallest_above for w in parts[-1])
-    assert tree.names[1:] == tuple(f"cluster {i}" for i in range(found["number"]))
-
-
 def test_adaptive_clusters_are_those_of_the_boundaries(tmp_path):
     counts = np.sort(np.r_[[4000] * 4, [40] * 60, [1] * 1500])[::-1]
     line = " ".join(f"w{i:04}" for i, n in enumerate(counts) for _ in range(n))
@@ -187,6 +173,9 @@ def test_adaptive_clusters_are_those_of_the_boundaries(tmp_path):
     sizes = [1] * boundaries[0] + np.diff(boundaries).tolist()
     tree = classes(corpus, cluster_by="adaptive")
     assert [len(part) for part in classes_of(tree)] == sizes
+    about = tree.meta["classes"]
+    assert (about["head"], about["number"]) == (boundaries[0], len(boundaries) - 1)
+    assert tree.names[1:] == tuple(f"cluster {i}" for i in range(about["number"]))
 
 
 def test_a_file_of_classes(tmp_path):

@@ -252,24 +252,18 @@ def test_every_setting_is_tried_and_every_builder_works():
 def test_progress_has_a_total_that_is_not_passed(method, options, tmp_path):
     tasks = []
 
-    class Sink:
+    class Sink(progress._Silent):
         def start(self, title, total, unit):
             tasks.append([title, total, 0.0])
-            return self.Running(tasks[-1])
+            return Running(tasks[-1])
 
-        def stop(self, task):
-            pass
+    class Running(progress._Silent):
+        def __init__(self, task):
+            self.task = task
 
-        class Running:
-            def __init__(self, task):
-                self.task = task
-
-            def advance(self, amount=1):
-                assert amount >= 0
-                self.task[2] += amount
-
-            def note(self, text):
-                pass
+        def advance(self, amount=1):
+            assert amount >= 0
+            self.task[2] += amount
 
     with progress.shown_by(Sink()):
         for given_input in inputs(method, tmp_path).values():

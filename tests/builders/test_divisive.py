@@ -73,38 +73,6 @@ def test_any_split_gives_a_tree_within_its_bound(n, max_codes, block, seed):
     assert (tree.codes_per_label[bounded] == max_codes).all()
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(1, 60), st.integers(2, 7))
-def test_wide_nodes_take_up_to_arity_words_as_they_are(n, arity):
-    def split(words, start, rng):
-        return split_in_order(Nodes(start), np.zeros(len(words)), arity)
-
-    tree, _ = tree_of(n, split, arity=arity)
-    assert tree.fan_out.max(initial=0) <= arity
-    small = [node for node in range(tree.n_nodes) if (_children(tree, node) < 0).all()]
-    assert n == 1 or small
-    order = [~c for c in _leaves(tree)]
-    assert order == list(range(n))
-
-
-def _children(tree, node):
-    return tree.child[tree.child_start[node] : tree.child_start[node + 1]]
-
-
-def _leaves(tree):
-    """The leaves from left to right."""
-    if tree.n_nodes == 0:
-        return [~0]
-    waiting, found = [0], []
-    while waiting:
-        c = waiting.pop()
-        if c < 0:
-            found.append(c)
-        else:
-            waiting += reversed(_children(tree, c).tolist())
-    return found
-
-
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=9), min_size=1),

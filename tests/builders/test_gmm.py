@@ -50,14 +50,6 @@ def test_planted_clusters_come_back_as_subtrees(seed, options):
             assert named(np.flatnonzero(cluster % level == which)) in subtrees
 
 
-def test_every_tree_of_several_finds_the_planted_clusters():
-    X, cluster = planted(0)
-    tree = gmm(words(X), trees=3)
-    for which in range(8):
-        members = named(np.flatnonzero(cluster == which))
-        assert sum(below == members for below in label_sets(tree)) == 3
-
-
 def root_responsibilities(X, random_state=0):
     """P(second) of each word at the root, by scikit-learn, from the start that gmm takes."""
     rng = np.random.default_rng(np.random.SeedSequence(random_state).spawn(1)[0])

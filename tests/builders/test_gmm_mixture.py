@@ -92,12 +92,6 @@ def test_nodes_do_not_see_each_other(dtype):
             np.testing.assert_allclose(together[a:b], alone, rtol=1e-6, atol=1e-8)
 
 
-def test_the_names_of_the_components_do_not_matter():
-    rng = np.random.default_rng(4)
-    X, second = two_clouds(rng, 31, 4), rng.permutation(31) < 15
-    np.testing.assert_allclose(fit(X, [0, 31], second), -fit(X, [0, 31], ~second), atol=1e-9)
-
-
 def test_a_large_node_is_summed_in_pieces():
     rng = np.random.default_rng(5)
     X, second = two_clouds(rng, 30_000, 4) + 100, rng.permutation(30_000) < 15_000

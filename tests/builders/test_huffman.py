@@ -1,8 +1,6 @@
-"""Huffman's trees are optimal: against trying all lengths, a heap, and Shannon's bounds."""
+"""Huffman's trees are as short as those of the textbook's heap."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import pytest
@@ -15,24 +13,12 @@ from hstree.errors import InputError
 from tests.builders.oracle import (
     code_lengths,
     shortest_by_heap,
-    shortest_by_trying,
     weighted_length,
 )
 
 
 def vocabulary(counts):
     return Vocabulary([f"w{i}" for i in range(len(counts))], counts)
-
-
-@pytest.mark.parametrize("arity", [2, 3, 4])
-def test_all_small_counts_against_trying_all_lengths(arity):
-    for n in range(1, 7):
-        for counts in itertools.combinations_with_replacement([0, 1, 2, 3, 5], n):
-            if n > 1 and not any(counts):
-                continue
-            tree = huffman(vocabulary(counts), arity=arity)
-            assert weighted_length(tree) == shortest_by_trying(counts, arity), counts
-            assert max(tree.fan_out, default=0) <= arity
 
 
 counted = st.lists(st.integers(0, 30) | st.integers(0, 10**9), min_size=2, max_size=60).filter(any)

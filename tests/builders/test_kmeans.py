@@ -11,7 +11,7 @@ from hstree.builders import kmeans as module
 from hstree.builders.kmeans import kmeans
 from hstree.builders.shared.nodes import Nodes
 from hstree.data.vectors import WordVectors
-from tests.builders.label_sets import child_sets, child_sizes, label_sets
+from tests.builders.label_sets import child_sizes, label_sets
 from tests.needs import NUMBA
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -109,12 +109,6 @@ def test_balanced_children_differ_by_one_word_at_most(arity):
     smallest, largest = np.minimum.reduceat(size, first), np.maximum.reduceat(size, first)
     assert (largest - smallest).max() == 1
     assert tree.depth.max() + 1 <= math.ceil(math.log(700, arity)) + 1
-
-
-def test_balanced_on_a_line_cuts_in_the_middle():
-    line = np.random.default_rng(0).permutation(100).astype(float)
-    parts = child_sets(kmeans(words(line[:, None]), balanced=True, iterations=50), 0)
-    assert named(np.flatnonzero(line < 50)) in parts
 
 
 def test_small_nodes_are_wide_leaves():
