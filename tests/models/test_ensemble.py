@@ -105,10 +105,6 @@ def test_words_are_drawn_by_their_mean_probability(ensemble):
         ensemble.sample(-1)
 
 
-def test_one_model_is_itself(models, text):
-    np.testing.assert_allclose(hstree.Ensemble(models[:1]).nll(text), models[0].nll(text))
-
-
 def test_a_folder_holds_the_ensemble(ensemble, text, tmp_path):
     ensemble.save(tmp_path / "e")
     read = hstree.load_model(tmp_path / "e")
@@ -213,12 +209,3 @@ def test_models_that_do_not_go_together_are_refused(models, text):
         hstree.Ensemble([models[0].tree])
     with pytest.raises(OptionError, match="one model or more"):
         hstree.Ensemble([])
-
-
-def test_words_that_no_model_knows_are_refused(text, tmp_path):
-    plain = corpus_of(tmp_path, ["a b", "b a"] * 9, "plain.txt")
-    ensemble = hstree.Ensemble(
-        [LanguageModel(hstree.build("huffman", plain.vocabulary), epochs=0).fit(plain)]
-    )
-    with pytest.raises(InputError, match="zebra"):
-        ensemble.predict([["zebra"]])

@@ -11,7 +11,6 @@ from hstree.data.text_score import unigram_score
 from hstree.data.windows import SymmetricWindows
 from hstree.errors import OptionError, TrainingError
 from hstree.layers.registry import layer_spec
-from hstree.models import new_model
 from hstree.models.cbow import CBOW
 from hstree.models.skipgram import SkipGram
 from hstree.models.word2vec import LEAST_LOOKS
@@ -159,9 +158,3 @@ def test_other_output_layers_are_refused(output, of, corpus):
 def test_without_kernels_it_is_refused(corpus, tree):
     with pytest.raises(OptionError, match="needs the compiled kernels, which HSTREE_FAST=0"):
         CBOW(tree, online=True).fit(corpus, fast=False)
-
-
-def test_the_description_says_how_weights_move(tree):
-    options = new_model(tree, model="cbow", online=True).config()
-    assert "one word after the other" in CBOW.describe(options)[1]
-    assert "1024 positions a batch" in CBOW.describe(options | {"online": False})[1]

@@ -104,15 +104,17 @@ def test_no_rate_and_no_batch_makes_it_diverge(markov, kind):
     assert trained(kind, markov[0], batch_size=16_384, learning_rate=1).perplexity(markov[2]) < 7
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_order_of_labels_changes_nothing(markov, kind):
+@pytest.mark.parametrize(
+    "options", [{"model": "lbl", "dropout": 0.3}, *({"model": k, "sample": 0.05} for k in KINDS)]
+)
+def test_the_order_of_labels_changes_nothing(markov, options):
     train, valid, test = markov
     tree = hstree.build("huffman", train)
     order = np.random.default_rng(0).permutation(tree.n_labels)
     new_id = np.argsort(order)
     child = np.where(tree.child < 0, ~new_id[np.where(tree.child < 0, ~tree.child, 0)], tree.child)
     other = Tree([tree.labels[i] for i in order], tree.child_start, child)
-    options = {**SMALL, "model": kind, "sample": 0.05, "epochs": 2}
+    options |= {"dim": 12, "epochs": 2, "batch_size": 128}
     one = new_model(tree, **options).fit(train, valid).perplexity(test)
     two = new_model(other, **options).fit(train, valid).perplexity(test)
     assert one == pytest.approx(two, rel=1e-4)
@@ -226,6 +228,8 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
         ({"context": 1, "full": True}, ("1 word of context", "full matrices")),
         ({"model": "cbow", "window": 1}, ("cbow, 1 word on either side", "falling from 0.2")),
         ({"model": "skipgram", "sample": 0.001}, ("skipgram, 5 words", "sub-sampling 0.001")),
+        ({"model": "cbow"}, ("1024 positions a batch",)),
+        ({"model": "cbow", "online": True}, ("one word after the other",)),
     ],
 )
 def test_a_model_is_described_in_words(markov, options, said):
