@@ -7,7 +7,6 @@ inside or contains anything that is read, and none replaces another output.
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ import typer
 from hstree_cli.terminal import BAD_INPUT, complain
 
 if TYPE_CHECKING:
-    from hstree.experiments.row import Row
+    pass
 
 
 @contextmanager
@@ -126,15 +125,6 @@ def files_named(options: Mapping[str, Any]) -> list[Path]:
     values = options.values()
     trees = [Path(value) for value in values if isinstance(value, str) and value.endswith(ENDINGS)]
     return [*(value for value in values if isinstance(value, Path)), *trees]
-
-
-def files_of_rows(rows: Iterable[Row]) -> Iterator[Path]:
-    """Tree files that are rows, and files that the options of rows and of their layers name."""
-    for row in rows:
-        name, *pairs = shlex.split(str(row.single))
-        values = dict(pair.partition("=")[::2] for pair in pairs)
-        yield from files_named({"row": name, **values})
-        yield from files_named(row.options)
 
 
 def _identities(path: Path) -> list[tuple[int, int] | str]:

@@ -97,7 +97,7 @@ def comparison_table(comparison: Comparison) -> Group:
     def cell(row: RowResult, column: Column) -> str:
         if column.key in ("to_flat", "to_like"):
             return ratio_text(getattr(row, column.key))
-        text = column.text(row)
+        text = column.form(column.value(row))
         if column.key in ("valid", "test"):
             spread = row.perplexity[column.key]  # type: ignore[index]
             text += "" if spread.sd is None else f" ± {figure(spread.sd, 1)}"

@@ -11,7 +11,7 @@ import typer
 
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
-from hstree_cli.outputs import Output, check_outputs, files_of_rows
+from hstree_cli.outputs import Output, check_outputs
 from hstree_cli.tables import facts, figure, table
 from hstree_cli.terminal import going_on_in, say, showing_progress
 
@@ -89,7 +89,7 @@ def compare(
     )  # fmt: skip
     stop = opt.stopping_rule(epochs, seconds, minutes)
     named = parse_rows(rows, options) if rows else None
-    reads = [corpus, valid, test, vocabulary, *files_of_rows(named or ())]
+    reads = [corpus, valid, test, vocabulary, *(file for row in named or () for file in row.files)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
     arguments: dict[str, Any] = {"stop": stop, "seeds": seeds, "force": force, **options}
     with going_on_in(output):

@@ -11,7 +11,7 @@ import typer
 
 from hstree_cli import options as opt
 from hstree_cli.options import argument, option
-from hstree_cli.outputs import Output, check_outputs, files_of_rows, written
+from hstree_cli.outputs import Output, check_outputs, written
 from hstree_cli.tables import corpus_facts, facts
 from hstree_cli.terminal import INTERRUPTED, going_on_in, say, showing_training, warn
 
@@ -84,7 +84,7 @@ def evaluate(
         Output("--json", json),
         Output("--vectors-out", vectors_out, (".npy",)),
         Output("--save", save, holds=tuple(TREE_FILES)),
-        reads=[corpus, valid, test, vocabulary, *files_of_rows([one])],
+        reads=[corpus, valid, test, vocabulary, *one.files],
         force=force,
     )
     unsaved = save
@@ -179,7 +179,7 @@ def bootstrap(
         learning_rate=learning_rate, dropout=dropout,
     )  # fmt: skip
     named = [Row.parse(text) for text in rows or ["gmm"]]
-    reads = [corpus, valid, test, *files_of_rows(named)]
+    reads = [corpus, valid, test, *(file for one in named for file in one.files)]
     check_outputs(Output("-o", output, holds=()), reads=reads)
     so_far: list[Comparison] = []
     with going_on_in(output):
@@ -228,7 +228,7 @@ def embed(
     )  # fmt: skip
     one = Row.parse(row)
     _check_embedding(one, options)
-    reads = [corpus, vocabulary, *files_of_rows([one])]
+    reads = [corpus, vocabulary, *one.files]
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
     _require_gensim(output)
     with showing_training():

@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.errors import OptionError
 from hstree.experiments import results
-from hstree.experiments.compare import WITHIN, Subject, Table
+from hstree.experiments.compare import Table
 from hstree.experiments.results import Comparison, Epochs, JobResult, RowResult, Stop
 from hstree.experiments.row import BuilderRow, Job, Row
-from hstree.experiments.run import MODEL, locked
+from hstree.experiments.run import MODEL, Runner, locked
 
 
 def bootstrap(
@@ -87,48 +88,45 @@ def bootstrap(
     for row in later:
         if row.source is None:
             raise OptionError(f"{row} is not built from vectors; name a row that is, such as gmm")
-    subject = Subject.of(text, [start, *dict.fromkeys(later)], folder, stop or Epochs(), 1, options)
-    if isinstance(subject.stop, results.Halving):
+    planned = [start, *dict.fromkeys(later)]
+    runner = Runner.of(text, planned, folder, stop or Epochs(), 1, options)
+    if isinstance(runner.stop, results.Halving):
         raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
-    subject.with_kept(only=True, force=force)
+    runner.with_kept(only=True, force=force)
     later += [later[-1]] * (n - len(later))
-    return _rounds(subject, start, later, warm_start, updated)
+    return _rounds(runner, start, later, warm_start, updated)
 
 
 def _rounds(
-    subject: Subject,
+    runner: Runner,
     start: BuilderRow,
     later: Sequence[BuilderRow],
     warm_start: bool,
     updated: Callable[[Comparison], object] | None,
 ) -> Iterator[tuple[str, RowResult]]:
     """Yield each round when it is done; the arguments are checked."""
-    runner, seed = subject.runner(subject.stop.total_seconds), subject.seeds[0]
-    done: dict[Row, JobResult] = {}
-    with locked(subject.home):
+    seed, rows = runner.seeds[0], list[Row]()
+    done: dict[str, list[list[JobResult]]] = {}
+    with locked(runner.home):
         for number, planned in enumerate([start, *later]):
             row: Row = planned
-            limit = subject.limit(runner.first_seconds)
-            if done:
-                best = min(done, key=lambda one: done[one].valid)
-                home = runner.folder(Job(best, seed))
-                of_best = subject.home / f"round-{list(done).index(best)}"
-                row = planned.from_vectors(runner.vectors_of(home / MODEL, done[best], of_best)[0])
-                if warm_start:
-                    limit["warm_start"] = home
-            if row not in done:
-                done[row] = runner.run(Job(row, seed), **limit)
-            so_far = replace(subject, rows=list(done))
-            table = Table(so_far, runner, {one: [[done[one]]] for one in done}, {})
-            comparison = table.comparison(list(done), WITHIN, words=True)
-            results.save(comparison, subject.home)
-            if updated is not None:
-                updated(comparison.in_folder(subject.home))
-            yield f"round-{number}", comparison.row(str(row))
+            warm: Path | None = None
+            if rows:
+                best = min(rows, key=lambda one: done[str(one)][0][0].valid)
+                home, result = runner.folder(Job(best, seed)), done[str(best)][0][0]
+                of_best = runner.home / f"round-{rows.index(best)}"
+                row = planned.from_vectors(runner.vectors_of(home / MODEL, result, of_best)[0])
+                warm = home if warm_start else None
+            if row not in rows:
+                job, seconds = Job(row, seed), runner.first_seconds
+                done[str(row)] = [[runner.run(job, seconds=seconds, warm_start=warm)]]
+                rows.append(row)
+            table = Table(replace(runner, rows=list(rows)), updated=updated, done=done)
+            yield f"round-{number}", table.save(words=True).row(str(row))
 
 
 def _builder_row(row: Row | str) -> BuilderRow:
-    parsed = Row.of(row)
+    parsed = Row.parse(row)
     if not isinstance(parsed, BuilderRow):
         raise OptionError(f"{parsed} is not a way to build a tree; name one, such as gmm")
     return parsed

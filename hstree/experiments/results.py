@@ -9,10 +9,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import operator
 import os
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +28,6 @@ from hstree._tables import TextTable, figure, show
 from hstree._text import one_line, plural
 from hstree.data.splits import Split
 from hstree.data.text_score import LogNormaliser
-from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError
 from hstree.experiments.significance import Ratio
 from hstree.models.base import MOST_EPOCHS
@@ -68,15 +68,13 @@ class Epochs(Figures, tag="epochs", tag_field="rule", frozen=True):
 
     epochs: Annotated[int, Meta(ge=0, le=MOST_EPOCHS)] = 20
 
+    #: Seconds of a row, or of all rows; None where the time is not bounded.
+    total_seconds: ClassVar[None] = None
+
     @property
     def max_epochs(self) -> int:
         """Maximum number of epochs of a training."""
         return self.epochs
-
-    @property
-    def total_seconds(self) -> float | None:
-        """Seconds of a row, or of all rows; None where the time is not bounded."""
-        return None
 
     def __str__(self) -> str:
         return f"at most {plural(self.epochs, 'epoch')}"
@@ -90,7 +88,7 @@ class Seconds(Figures, tag="seconds", tag_field="rule", frozen=True):
     max_epochs: ClassVar[int] = MOST_EPOCHS
 
     @property
-    def total_seconds(self) -> float | None:
+    def total_seconds(self) -> float:
         """Seconds of a row."""
         return self.seconds
 
@@ -106,7 +104,7 @@ class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
     max_epochs: ClassVar[int] = MOST_EPOCHS
 
     @property
-    def total_seconds(self) -> float | None:
+    def total_seconds(self) -> float:
         """Seconds of all rows."""
         return 60 * self.minutes
 
@@ -115,6 +113,18 @@ class Halving(Figures, tag="halving", tag_field="rule", frozen=True):
 
 
 Stop = Epochs | Seconds | Halving
+
+
+def mean_of(structs: Sequence[T], times: int = 1) -> T:
+    """Return the mean of each number of structs, so many times; None where one is not known."""
+    kind = type(structs[0])
+    columns = {name: [getattr(one, name) for one in structs] for name in kind.__struct_fields__}
+    return kind(
+        **{
+            name: None if None in values else times * statistics.fmean(values)
+            for name, values in columns.items()
+        }
+    )
 
 
 # Figures of a job
@@ -134,37 +144,23 @@ class TreeFigures(Figures, frozen=True):
     codes_per_label: Amount | None
     code_length: CodeLength
     scores_per_target: Amount | None
+    depth: Count
     sha256: str
-    method: str | None = None
-    labels: Count | None = None
-    entropy: Amount | None = None
-    huffman_length: Amount | None = None
-    depth: Count | None = None
 
     @classmethod
-    def of(cls, statistics: TreeStatistics) -> Self:
-        """Return the figures of a tree."""
-        return msgspec.convert(statistics.as_dict(), cls)
-
-    @classmethod
-    def of_all(cls, trees: Sequence[Self]) -> Self:
+    def of(cls, *trees: TreeStatistics) -> Self:
         """Return the first tree's figures, its codes, their length and scores summed over all."""
-        lengths = [tree.code_length for tree in trees]
-        return msgspec.structs.replace(
-            trees[0],
-            codes_per_label=_sum(tree.codes_per_label for tree in trees),
-            code_length=CodeLength(
-                uniform=_sum(length.uniform for length in lengths),
-                weighted=_sum(length.weighted for length in lengths),
-            ),
-            scores_per_target=_sum(tree.scores_per_target for tree in trees),
-        )
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum of figures; None if one is not known."""
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
+        weighted = [tree.length_weighted for tree in trees if tree.length_weighted is not None]
+        length = {
+            "uniform": sum(tree.length_uniform for tree in trees),
+            "weighted": sum(weighted) if weighted else None,
+        }
+        sums = {
+            "codes_per_label": sum(tree.codes_per_label for tree in trees),
+            "code_length": length,
+            "scores_per_target": sum(tree.scores_per_target for tree in trees),
+        }
+        return msgspec.convert(trees[0].as_dict() | sums, cls)
 
 
 class NormaliserFigures(Figures, frozen=True):
@@ -179,13 +175,9 @@ class NormaliserFigures(Figures, frozen=True):
     unnormalised_perplexity: Amount | None
 
     @classmethod
-    def of(cls, score: LogNormaliser | None) -> Self | None:
-        """Return the figures of a text; None without any."""
-        if score is None:
-            return None
-        figures = (score.mean, score.sd, score.unnormalised_perplexity)
-        mean, sd, unnormalised = map(finite, figures)
-        return cls(mean=mean, sd=sd, unnormalised_perplexity=unnormalised)
+    def of(cls, score: LogNormaliser) -> Self:
+        """Return the figures of a text."""
+        return cls(**{name: finite(getattr(score, name)) for name in cls.__struct_fields__})
 
 
 class Steps(Figures, frozen=True):
@@ -203,38 +195,16 @@ class Steps(Figures, frozen=True):
     @property
     def total(self) -> float | None:
         """Sum of the steps; None if one is not known."""
-        return _sum((self.vectors, self.tree, self.preparation, self.training))
+        steps = [self.vectors, self.tree, self.preparation, self.training]
+        return None if None in steps else sum(step for step in steps if step is not None)
 
 
 class JobResult(Figures, frozen=True):
     """Figures of one finished job, as ``result.json`` of its folder holds them.
 
-    Attributes
-    ----------
-    key : str
-        Hash of all that the result depends on.
-    row : str
-    seed : int or None
-        None for an n-gram model, which has no random state.
-    perplexity : dict of str to float or None
-        By split; ``test_without_oov`` is of the test split. None where it is not a finite number.
-    parameters : int
-        Number of trained parameters, or of distinct n-grams.
-    options : dict
-        Every option of the model.
-    steps : Steps
-    epochs : list of Epoch
-    converged, out_of_time, interrupted : bool
-        How the training ended.
-    tree : TreeFigures or None
-        None for an output layer without a tree.
-    log_normaliser : NormaliserFigures or None
-        On the test split; None for layers that are normalised by design.
-    train : float or None
-        Perplexity of the first `SAMPLE` training tokens, where it was asked for.
-    seen : str or None
-        One sentence that names the test lines that were read before, if any.
-    kernels : str
+    An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Figures that
+    are not finite numbers are None. `train` is the perplexity of the first `SAMPLE` training
+    tokens, where it was asked for; `seen` names the test lines that were read before, if any.
     """
 
     key: str
@@ -248,11 +218,9 @@ class JobResult(Figures, frozen=True):
     converged: bool = False
     out_of_time: bool = False
     interrupted: bool = False
-    tree: TreeFigures | None = None
     log_normaliser: NormaliserFigures | None = None
     train: Positive | None = None
     seen: str | None = None
-    kernels: str = ""
 
     @property
     def valid(self) -> float:
@@ -310,11 +278,10 @@ class Speed(Figures, frozen=True):
 class Mixture(Figures, frozen=True):
     """Mixture of a row with an n-gram model: ``weight * P + (1 - weight) * P_KN``.
 
-    `weight` has the lowest validation perplexity; all are means over the seeds.
+    `weight` has the lowest validation perplexity; both are means over the seeds.
     """
 
     weight: Annotated[float, Meta(ge=0, le=1)]
-    valid: Positive | None
     test: Positive | None
 
 
@@ -348,56 +315,11 @@ class JobFigures(Figures, frozen=True):
 
 
 class RowResult(Figures, frozen=True):
-    """One row of a comparison.
+    """One row of a comparison; ``docs/results-format.md`` says what each figure is.
 
-    Attributes
-    ----------
-    name : str
-        The row as it is typed; `hstree.experiments.row.Row.parse` reads it.
-    kind : {"tree", "layer", "ngram"}
-    method : str
-        Name of the builder, of the layer or of the n-gram model.
-    summary : str
-        One sentence: how the tree is built, or what the layer does.
-    options : dict
-        Options of the builder, of the layer or of the n-gram model, by their Python names.
-    layer : str or None
-        Layer over the tree that is not the hierarchical softmax, with its options.
-    is_flat : bool
-        Whether it is one plain flat softmax.
-    models : int
-        Number of models whose probabilities are averaged. Codes, scores, parameters and seconds
-        are those of all models; tree file and code lengths are of the first.
-    tree : TreeFigures or None
-        None without a tree, as are `tree_file`, `code_lengths`.
-    tree_file : str or None
-        Path of the first seed's tree, relative to the comparison's folder.
-    in_wordnet, covered : float or None
-        Share of the training tokens that WordNet has, for a tree built from it; test perplexity
-        over the tokens that WordNet has, in a comparison with such a tree.
-    jobs : list of JobFigures
-        One for each seed and model.
-    perplexity : dict of str to Spread
-        Over the seeds.
-    at_epoch_limit : int
-        Number of jobs that stopped at the limit of epochs, before they had converged.
-    steps : Steps
-        Seconds from the text to the model, the mean over the seeds.
-    from_text_times_flat : float or None
-        Seconds from the text of the flat row divided by those of this row.
-    training, nll, top_k, unnormalised : Speed or None
-        Speed of training; in testing, of the probability of one word, of the 10 most probable
-        words, and of one word's unnormalised score (over `nll` of flat).
-    to_flat : Ratio or None
-        Test perplexity divided by that of the plain flat softmax.
-    like, to_like : str, Ratio or None
-        The flat row with the same layer, if that is another one, and the ratio to it.
-    by_band : list of float or None
-        Test perplexity in each band of the comparison; None for a band without tokens.
-    mixture : Mixture or None
-        With the n-gram model of the comparison, where there is one.
-    seen : str or None
-        One sentence that names the test lines that were read before, if any.
+    `name` is the row as it is typed, which `hstree.experiments.row.Row.parse` reads. Figures are
+    means over the seeds; those of several models are of all of them, but the tree file and the code
+    lengths are the first's. A figure that a row cannot have, or that was not measured, is None.
     """
 
     name: str
@@ -432,23 +354,10 @@ class RowResult(Figures, frozen=True):
     mixture: Mixture | None = None
     published: Published | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse a row that is not whole: a page could not be made of it."""
-        if set(self.perplexity) != set(SCORED):
-            raise ValueError(f"the row {self.name!r} lacks a perplexity")
-        if (self.kind == "tree") != (self.tree is not None and self.tree_file is not None):
-            raise ValueError(f"the row {self.name!r} lacks a tree, or has one")
-
     @property
     def is_trained(self) -> bool:
         """Whether it is an output layer, not an n-gram model."""
         return self.kind != "ngram"
-
-    @property
-    def scores_per_target(self) -> float:
-        """Scores that one target costs; infinity where they are not counted."""
-        scores = None if self.tree is None else self.tree.scores_per_target
-        return math.inf if scores is None else scores
 
     @property
     def valid(self) -> float:
@@ -462,34 +371,17 @@ class RowResult(Figures, frozen=True):
         return self.perplexity["test"].mean
 
     @property
-    def trained_seconds(self) -> float:
-        """Wall-clock seconds of the training alone: the mean over the jobs."""
-        return statistics.fmean(sum(e.seconds for e in job.epochs) for job in self.jobs)
-
-    @property
     def trained_epochs(self) -> float:
         """Epochs of the training, the last by its share: the mean over the jobs."""
         return statistics.fmean(sum(e.share for e in job.epochs) for job in self.jobs)
 
 
 class Choice(Figures, frozen=True):
-    """The row to use, by the rule of `choose`.
+    """The row to use, by the rule of `choose`, among so many rows.
 
-    Attributes
-    ----------
-    among : int
-        Number of rows that can be chosen.
-    best : str
-        Name of the row of lowest validation perplexity.
-    within : float
-        How far above the lowest perplexity the chosen row may be, as a share of it.
-    chosen : str
-    tied : list of str
-        Names of the other rows within it that are as fast as the fastest.
-    rival : str or None
-        Name of the best other row.
-    to_rival : Ratio or None
-        Test perplexity of the chosen row divided by that of its rival.
+    `best` has the lowest validation perplexity, `within` is how far above it the chosen row may be,
+    as a share. `tied` are the other rows within it that are as fast as the fastest, `rival` is the
+    best other row, and `to_rival` the ratio of the test perplexities.
     """
 
     among: int
@@ -546,11 +438,6 @@ class VocabularyFigures(Figures, frozen=True):
     size: Count
     sha256: str
 
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> Self:
-        """Return the figures of a vocabulary."""
-        return cls(size=len(vocabulary), sha256=vocabulary.sha256)
-
 
 class Machine(Figures, frozen=True):
     """Computer that speeds were measured on; `cores` is the number that the process may use."""
@@ -575,33 +462,16 @@ class Band(Figures, frozen=True):
 class Comparison(Figures, weakref=True, dict=True, frozen=True):
     """All figures of a comparison, as ``results.json`` holds them.
 
-    A notebook shows its table; `print` and `show` print it.
+    A notebook shows its table; `print` and `show` print it. ``docs/results-format.md`` says what
+    each figure is.
 
     Attributes
     ----------
-    predicts : str
-        Predicted event that perplexities measure: "word given the words before it".
-    corpus : dict of str to dict
-        Source of the text of each split.
-    tokens, oov : dict of str to int
-        By split; of validation and test, those that were scored.
-    vocabulary : VocabularyFigures
-    options : dict
-        Every option of the models.
-    stop : Epochs, Seconds or Halving
-    seeds : list of int
-    versions : dict of str to str
-    machine : Machine
-    unigram : float or None
-        Test perplexity of the training split's unigram distribution.
-    bands : list of Band
     rows : list of RowResult
     choice : Choice or None
         None without a trained row whose test split is unseen.
     pending : list of str
         Names of rows that are not finished yet; figures are of the others.
-    words : list of WordTable
-        What rows gain word by word against the flat row; for the chosen row, against its rival too.
     """
 
     predicts: str
@@ -626,6 +496,11 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         names = [row.name for row in self.rows]
         if len(set(names)) < len(names):
             raise ValueError("two rows have the same name")
+        for row in self.rows:
+            if set(row.perplexity) != set(SCORED):
+                raise ValueError(f"the row {row.name!r} lacks a perplexity")
+            if (row.kind == "tree") != (row.tree is not None and row.tree_file is not None):
+                raise ValueError(f"the row {row.name!r} lacks a tree, or has one")
         if any(len(row.by_band) != len(self.bands) for row in self.rows):
             raise ValueError("a row has perplexities for other bands")
         named = [*(name for table in self.words for name in (table.row, table.against))]
@@ -650,11 +525,6 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
     def best(self) -> RowResult | None:
         """The row to use: the chosen one; None where there is none to choose."""
         return None if self.choice is None else self.row(self.choice.chosen)
-
-    @property
-    def flat(self) -> RowResult | None:
-        """The row of the flat softmax."""
-        return next((row for row in self.rows if row.is_flat), None)
 
     def row(self, name: str) -> RowResult:
         """Return the row of a name; InputError when there is none."""
@@ -686,8 +556,8 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
         Raises MissingExtraError when pandas is not installed.
         """
         pandas: Any = require("pandas", "notebook")
-        lines = [csv_line(row) for row in self.rows]
-        return pandas.DataFrame(lines)
+        lines = [[column.value(row) for column in COLUMNS] for row in self.rows]
+        return pandas.DataFrame(lines, columns=[column.key for column in COLUMNS])
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the page of the comparison: one file, which needs no network.
@@ -705,13 +575,13 @@ class Comparison(Figures, weakref=True, dict=True, frozen=True):
 
     def table(self) -> TextTable:
         """Return the main figures of each row, and which row to use."""
-        columns = [c for c in shown_columns(self.rows) if c.title]
-        cells = [[column.text(row) for column in columns] for row in self.rows]
+        columns = shown_columns(self.rows)
+        cells = [[c.form(c.value(row)) for c in columns] for row in self.rows]
         return TextTable([c.title for c in columns], cells, self.answer())
 
     def answer(self) -> str:
         """Return one sentence that names the row to use; "" where there is none."""
-        if self.best is None or (choice := self.choice) is None:
+        if (choice := self.choice) is None:
             return ""
         if choice.chosen == choice.best:
             return (
@@ -759,19 +629,28 @@ def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
     Choice or None
         Without its comparison to the rival; None without any row to choose.
     """
-
-    def preference(row: RowResult) -> tuple[float, float]:
-        return row.valid, row.scores_per_target
-
     eligible = [row for row in rows if row.is_trained and row.seen is None]
     if not eligible:
         return None
-    best = min(eligible, key=preference)
+    scores = [None if row.tree is None else row.tree.scores_per_target for row in eligible]
+    ranks = {
+        row.name: (row.valid, math.inf if score is None else score)
+        for row, score in zip(eligible, scores, strict=True)
+    }
+    best = min(eligible, key=lambda row: ranks[row.name])
     near = [row for row in eligible if row.valid <= (1 + within) * best.valid]
     fastest = max(near, key=lambda row: row.training.median if row.training else 0.0)
-    tied = [row for row in near if not _is_slower(row, fastest)]
-    chosen = min(tied, key=preference)
-    rival = min((row for row in eligible if row is not chosen), key=preference, default=None)
+    highest = [] if fastest.training is None else fastest.training.rounds
+    tied = [
+        row
+        for row in near
+        if row is fastest
+        or not highest
+        or (row.training and any(map(operator.ge, row.training.rounds, highest)))
+    ]
+    chosen = min(tied, key=lambda row: ranks[row.name])
+    others = [row for row in eligible if row is not chosen]
+    rival = min(others, key=lambda row: ranks[row.name], default=None)
     return Choice(
         among=len(eligible),
         best=best.name,
@@ -782,16 +661,6 @@ def choose(rows: Sequence[RowResult], within: float) -> Choice | None:
     )
 
 
-def _is_slower(row: RowResult, fastest: RowResult) -> bool:
-    """Return whether a row was slower than the fastest in every round; one without speeds is."""
-    if row is fastest or fastest.training is None:
-        return False
-    if row.training is None:
-        return True
-    pairs = zip(row.training.rounds, fastest.training.rounds, strict=True)
-    return all(speed < highest for speed, highest in pairs)
-
-
 # Columns
 
 
@@ -799,107 +668,75 @@ class Column(NamedTuple):
     """One figure of a row, in ``results.csv`` and, where it has a title, in tables."""
 
     key: str
-    value: Callable[[RowResult], Any]
+    path: str  #: names of attributes and keys that lead to it from the row
     title: str = ""
     form: Callable[[Any], str] = str
 
-    def text(self, row: RowResult) -> str:
-        """Return the figure as tables show it."""
-        return self.form(self.value(row))
-
-
-def _inside(value: Callable[[RowResult], Any], *names: str) -> Callable[[RowResult], Any]:
-    """Return a function to an attribute of an attribute, None where one of them is None."""
-
-    def inner(row: RowResult) -> Any:
-        result = value(row)
-        for name in names:
-            result = None if result is None else getattr(result, name)
-        return result
-
-    return inner
+    def value(self, row: RowResult) -> Any:
+        """Return the figure; None where it, or what it is of, is None."""
+        value: Any = row
+        for name in self.path.split("."):
+            if value is not None:
+                value = value[name] if isinstance(value, dict) else getattr(value, name)
+        return value
 
 
 _one = partial(figure, digits=1)
 _ratio = partial(figure, digits=3)
 _whole = partial(figure, digits=0)
 
-
-def _speed_columns(name: str, title: str, times: str) -> list[Column]:
-    def speed(row: RowResult) -> Any:
-        return getattr(row, name)
-
-    return [
-        Column(f"{name}_tokens_per_second", _inside(speed, "median"), title, _whole),
-        Column(f"{name}_times_flat", _inside(speed, "times_flat"), times, _one),
-        Column(f"{name}_times_flat_low", _inside(speed, "low")),
-        Column(f"{name}_times_flat_high", _inside(speed, "high")),
-    ]
-
-
-def _ratio_columns(name: str, title: str) -> list[Column]:
-    def ratio(row: RowResult) -> Any:
-        return getattr(row, name)
-
-    parts = ("low", "high", "p", "blocks")
-    return [
-        Column(name, _inside(ratio, "ratio"), title, _ratio),
-        *(Column(f"{name}_{part}", _inside(ratio, part)) for part in parts),
-    ]
-
-
 #: All figures of a row, in the order of ``results.csv``.
 COLUMNS: list[Column] = [
-    Column("name", lambda row: row.name, "row"),
-    Column("kind", lambda row: row.kind),
-    Column("method", lambda row: row.method),
-    Column("layer", lambda row: row.layer),
-    Column("models", lambda row: row.models),
-    Column("seeds", lambda row: row.perplexity["test"].n),
-    Column("valid", lambda row: row.perplexity["valid"].mean, "valid", _one),
-    Column("valid_sd", lambda row: row.perplexity["valid"].sd),
-    Column("test", lambda row: row.perplexity["test"].mean, "test", _one),
-    Column("test_sd", lambda row: row.perplexity["test"].sd),
-    Column("test_without_oov", lambda row: row.perplexity["test_without_oov"].mean),
-    Column("covered", lambda row: row.covered),
-    *_ratio_columns("to_flat", "ratio to flat"),
-    Column("like", lambda row: row.like),
-    *_ratio_columns("to_like", "to flat alike"),
-    Column("mixed_test", _inside(lambda row: row.mixture, "test"), "with n-grams", _one),
-    Column("mixed_weight", _inside(lambda row: row.mixture, "weight")),
-    Column("codes_per_label", _inside(lambda row: row.tree, "codes_per_label")),
-    Column("code_length", _inside(lambda row: row.tree, "code_length", "weighted")),
-    Column(
-        "scores_per_target",
-        _inside(lambda row: row.tree, "scores_per_target"),
-        "scores/target",
-        _one,
-    ),
-    Column("depth", _inside(lambda row: row.tree, "depth")),
-    Column("in_wordnet", lambda row: row.in_wordnet),
-    Column("parameters", lambda row: row.parameters, "parameters", _whole),
-    *_speed_columns("training", "tokens/s", "times flat"),
-    *_speed_columns("nll", "", "one word, times flat"),
-    *_speed_columns("top_k", "", "top 10, times flat"),
-    *_speed_columns("unnormalised", "", "unnormalised, times flat"),
-    Column("seconds_from_text", lambda row: row.steps.total, "s from text", _one),
-    Column("from_text_times_flat", lambda row: row.from_text_times_flat),
+    Column("name", "name", "row"),
+    *(Column(key, key) for key in ("kind", "method", "layer", "models")),
+    Column("seeds", "perplexity.test.n"),
+    Column("valid", "perplexity.valid.mean", "valid", _one),
+    Column("valid_sd", "perplexity.valid.sd"),
+    Column("test", "perplexity.test.mean", "test", _one),
+    Column("test_sd", "perplexity.test.sd"),
+    Column("test_without_oov", "perplexity.test_without_oov.mean"),
+    Column("covered", "covered"),
+    Column("to_flat", "to_flat.ratio", "ratio to flat", _ratio),
+    *(Column(f"to_flat_{part}", f"to_flat.{part}") for part in ("low", "high", "p", "blocks")),
+    Column("like", "like"),
+    Column("to_like", "to_like.ratio", "to flat alike", _ratio),
+    *(Column(f"to_like_{part}", f"to_like.{part}") for part in ("low", "high", "p", "blocks")),
+    Column("mixed_test", "mixture.test", "with n-grams", _one),
+    Column("mixed_weight", "mixture.weight"),
+    Column("codes_per_label", "tree.codes_per_label"),
+    Column("code_length", "tree.code_length.weighted"),
+    Column("scores_per_target", "tree.scores_per_target", "scores/target", _one),
+    Column("depth", "tree.depth"),
+    Column("in_wordnet", "in_wordnet"),
+    Column("parameters", "parameters", "parameters", _whole),
     *(
-        Column(f"seconds_{step}", _inside(lambda row: row.steps, step))
-        for step in ("vectors", "tree", "preparation", "training")
+        column
+        for name, title, times in (
+            ("training", "tokens/s", "times flat"),
+            ("nll", "", "one word, times flat"),
+            ("top_k", "", "top 10, times flat"),
+            ("unnormalised", "", "unnormalised, times flat"),
+        )
+        for column in (
+            Column(f"{name}_tokens_per_second", f"{name}.median", title, _whole),
+            Column(f"{name}_times_flat", f"{name}.times_flat", times, _one),
+            Column(f"{name}_times_flat_low", f"{name}.low"),
+            Column(f"{name}_times_flat_high", f"{name}.high"),
+        )
     ),
-    Column("epochs", lambda row: row.trained_epochs),
-    Column("at_epoch_limit", lambda row: row.at_epoch_limit),
-    Column("ln_z_mean", _inside(lambda row: row.log_normaliser, "mean"), "ln Z", _ratio),
-    Column("ln_z_sd", _inside(lambda row: row.log_normaliser, "sd")),
-    Column(
-        "unnormalised_perplexity",
-        _inside(lambda row: row.log_normaliser, "unnormalised_perplexity"),
-    ),
-    Column("published_low", _inside(lambda row: row.published, "low")),
-    Column("published_high", _inside(lambda row: row.published, "high"), "published", _ratio),
-    Column("published_source", _inside(lambda row: row.published, "source")),
-    Column("seen", lambda row: row.seen),
+    Column("seconds_from_text", "steps.total", "s from text", _one),
+    Column("from_text_times_flat", "from_text_times_flat"),
+    *(Column(f"seconds_{step}", f"steps.{step}") for step in ("vectors", "tree", "preparation")),
+    Column("seconds_training", "steps.training", "s trained", _one),
+    Column("epochs", "trained_epochs"),
+    Column("at_epoch_limit", "at_epoch_limit"),
+    Column("ln_z_mean", "log_normaliser.mean", "ln Z", _ratio),
+    Column("ln_z_sd", "log_normaliser.sd"),
+    Column("unnormalised_perplexity", "log_normaliser.unnormalised_perplexity"),
+    Column("published_low", "published.low"),
+    Column("published_high", "published.high", "published", _ratio),
+    Column("published_source", "published.source"),
+    Column("seen", "seen"),
 ]
 #: Columns that are always shown; others are shown when a row has the figure.
 _ALWAYS = {"name", "valid", "test", "parameters", "seconds_from_text"}
@@ -918,33 +755,23 @@ def shown_columns(rows: Sequence[RowResult]) -> list[Column]:
 # Files
 
 
-def csv_line(row: RowResult) -> dict[str, Any]:
-    """Return the figures of a row by their columns."""
-    return {column.key: column.value(row) for column in COLUMNS}
-
-
-def write_csv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Write lines with the same keys, below these; FileFormatError when it cannot be written.
-
-    A text that a spreadsheet would take as a formula begins with an apostrophe.
-    """
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
-    writer.writeheader()
-    for line in lines:
-        writer.writerow({key: _as_cell(value) for key, value in line.items()})
-    with replacing(path) as file:
-        file.write(text.getvalue().encode("utf-8", "backslashreplace"))
-
-
-def _as_cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and re.match(r"[=+\-@\t\r]", value) else value
-
-
 def save(comparison: Comparison, folder: Path) -> None:
-    """Write ``results.json`` and ``results.csv`` into a folder; FileFormatError if that fails."""
+    """Write ``results.json`` and ``results.csv`` into a folder; FileFormatError if that fails.
+
+    A text of the CSV file that a spreadsheet would take as a formula begins with an apostrophe.
+    """
     write_struct(folder / JSON, comparison, format=FORMAT, version=VERSION)
-    write_csv(folder / CSV, [csv_line(row) for row in comparison.rows])
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.key for column in COLUMNS])
+    for row in comparison.rows:
+        cells = [column.value(row) for column in COLUMNS]
+        writer.writerow(
+            f"'{cell}" if isinstance(cell, str) and re.match(r"[=+\-@\t\r]", cell) else cell
+            for cell in cells
+        )
+    with replacing(folder / CSV) as file:
+        file.write(text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def write_struct(path: Path, struct: Struct, **header: Any) -> None:
@@ -954,7 +781,7 @@ def write_struct(path: Path, struct: Struct, **header: Any) -> None:
         file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
-def read_struct(path: Path, kind: type[T], remedy: str) -> T:
+def read_struct(path: Path, kind: type[T], remedy: str = "") -> T:
     """Read a struct from JSON; FileFormatError when it is missing, damaged or of another shape."""
     data = read_regular(path, FileFormatError, remedy)
     try:
@@ -962,6 +789,14 @@ def read_struct(path: Path, kind: type[T], remedy: str) -> T:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         end = f"; {remedy}" if remedy else ""
         raise FileFormatError(f"{path} is damaged: {one_line(error)}{end}") from error
+
+
+def kept_struct(path: Path, kind: type[T]) -> T | None:
+    """Read a struct from JSON; None when it is missing or damaged."""
+    try:
+        return read_struct(path, kind)
+    except FileFormatError:
+        return None
 
 
 class _Header(Struct):

@@ -36,7 +36,6 @@ from hstree.data.corpus import Corpus
 from hstree.data.vectors import WordVectors
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.errors import InputError, OptionError, owned_by
-from hstree.experiments.results import JobResult
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LAYERS, TREE_LAYER, LayerSpec, layer_spec
 from hstree.models import kind_of
@@ -52,6 +51,8 @@ DEFAULT = (
 #: Rows of the set ``trees``, and the trees of the set ``approximations``.
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
 _SOME_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
+#: Endings of default rows that only language models have.
+_OF_LANGUAGE = ("ngrams", "kn5")
 #: A tree over which layers of trees that are not built yet are checked.
 _SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 #: Option of builders that take vectors, in rows: a file of them, instead of a model's.
@@ -90,10 +91,14 @@ class Row(ABC):
         Number of models whose probabilities are averaged.
     single : Row
         What each of its models is.
+    tree_row : Row
+        The row that shares its tree: this one without its layer.
     source : Row or None
         The row whose model learns the vectors that this one is built from.
     made_from : object
         Record of what a tree that is there already was made from (`hstree.data.provenance`).
+    is_trained : bool
+        Whether it is an output layer, not an n-gram model.
     is_flat : bool
         Whether it is one plain flat softmax.
     is_timed : bool
@@ -106,14 +111,16 @@ class Row(ABC):
         self._text, self.kind, self.method = text, kind, method
         self.options, self.summary = options, summary
         self.layer: str | None = None
-        self.models, self.single = 1, self
+        self.models = 1
+        self.single: Row = self
+        self.tree_row: Row = self
         self.source: Row | None = None
         self.made_from: object = None
-        self.is_flat, self.is_timed = text == FLAT, True
+        self.is_trained, self.is_flat, self.is_timed = kind != "ngram", text == FLAT, True
 
     @staticmethod
-    def parse(text: str) -> Row:
-        """Return the row of a text.
+    def parse(entry: Row | str | Tree) -> Row:
+        """Return the row of a text or of a tree; a row as it is.
 
         Raises
         ------
@@ -128,7 +135,16 @@ class Row(ABC):
         >>> str(row), row.models, row.folder
         ('2 x gmm epsilon=0.4 trees=2 + ngrams', 2, '2-x-gmm-epsilon-0.4-trees-2-ngrams')
         """
-        tokens = typed_words(text)
+        if isinstance(entry, Row):
+            return entry
+        if isinstance(entry, Tree):
+            return TreeRow(f"tree-{entry.sha256[:8]}.json", entry)
+        if not isinstance(entry, str):
+            raise OptionError(
+                f'{entry!r} cannot be compared; give a row as a text, such as "gmm epsilon=0.4", '
+                "or a tree"
+            )
+        text, tokens = entry, typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
             return Several(Row.parse(shlex.join(tokens[2:])), int(tokens[0]))
         end = tokens.index("+") if "+" in tokens else len(tokens)
@@ -155,20 +171,6 @@ class Row(ABC):
             raise OptionError(f"{text!r} is no row: {name} is a layer itself, which takes no layer")
         return LayerRow(name, parse_options(name, LAYERS.get(name).options, pairs))
 
-    @staticmethod
-    def of(entry: Row | str | Tree) -> Row:
-        """Return a row as it is, that of a text, or that of a tree; else OptionError."""
-        if isinstance(entry, Row):
-            return entry
-        if isinstance(entry, Tree):
-            return TreeRow(f"tree-{entry.sha256[:8]}.json", entry)
-        if isinstance(entry, str):
-            return Row.parse(entry)
-        raise OptionError(
-            f'{entry!r} cannot be compared; give a row as a text, such as "gmm epsilon=0.4", or a '
-            "tree"
-        )
-
     def __str__(self) -> str:
         return self._text
 
@@ -191,23 +193,15 @@ class Row(ABC):
         return f"{plain[:_LONGEST_FOLDER]}-{_hash(self._text)}"
 
     @property
-    def is_trained(self) -> bool:
-        """Whether it is an output layer, not an n-gram model."""
-        return self.kind != "ngram"
+    def files(self) -> list[Path]:
+        """Files that it reads: its tree, and what options of it and of its layer name."""
+        values = [token.rpartition("=")[2] for token in shlex.split(str(self.single))]
+        named = [Path(value) for value in values if value.endswith(ENDINGS)]
+        return [*named, *(value for value in self.options.values() if isinstance(value, Path))]
 
-    @property
-    def tree_row(self) -> Row:
-        """The row that shares its tree: this one without its layer."""
-        return self
-
-    def states(self, number: int, first: int) -> range:
-        """Return the random states of the models of one seed, by its number from 0 on."""
-        start = first + number * self.models
-        return range(start, start + self.models)
-
-    def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree | None:
-        """Build the tree of a seed from a training split, or from vectors; None without a tree."""
-        return None
+    def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
+        """Build the tree of a seed from a training split, or from vectors."""
+        raise OptionError(f"{self} has no tree")
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the output layer over words with their counts, or over the tree."""
@@ -216,10 +210,6 @@ class Row(ABC):
     @abstractmethod
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse a row that cannot be trained on a text with these words, by this model."""
-
-    @abstractmethod
-    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
-        """Do one job of the row by a `Runner`: train and score a model, or fit one."""
 
 
 class OutputRow(Row):
@@ -237,16 +227,14 @@ class OutputRow(Row):
                 "train a language model, or leave the row out",
             )
 
-    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
-        """Train and score the model."""
-        result: JobResult = runner.train(job, **limit)
-        return result
-
 
 class TreeLayerRow(OutputRow):
     """A row of a tree and a layer over it: that with its options, as in ("ngrams", "words=3")."""
 
-    def _take(self, over: Sequence[str]) -> None:
+    def __init__(
+        self, text: str, method: str, options: dict[str, Any], summary: str, over: Sequence[str]
+    ) -> None:
+        super().__init__(text, "tree", method, options, summary)
         name, *pairs = over or [TREE_LAYER]
         kind = LAYERS.get(name)
         if kind.takes is not Tree:
@@ -254,9 +242,8 @@ class TreeLayerRow(OutputRow):
         self._over = name, parse_options(name, kind.options, pairs)
         layer = spelled(name, kind.options, self._over[1])
         if layer != TREE_LAYER:
-            self.layer, self._text = layer, f"{self._text} + {layer}"
+            self.layer, self._text, self.is_flat = layer, f"{text} + {layer}", False
             self.summary += f" Over it: {kind.summary}"
-        self.is_flat = self.is_flat and self.layer is None
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
         """Return the layer over the tree."""
@@ -270,17 +257,13 @@ class BuilderRow(TreeLayerRow):
     def __init__(self, name: str, values: Mapping[str, Any], *over: str) -> None:
         builder, known = BUILDERS.get(name), builder_options(name)
         options = effective(known, values, name)
-        super().__init__(spelled(name, known, values), "tree", name, options, builder.summary)
+        super().__init__(spelled(name, known, values), name, options, builder.summary, over)
         self._builder, self._values = builder, dict(values)
-        self._take(over)
+        if self.layer is not None:
+            self.tree_row = BuilderRow(name, values)
         self.is_timed = options.get(_VECTORS_FILE.name) is None
         by_vectors = builder.takes is WordVectors or options.get("cluster_by") == "vectors"
         self.source = RANDOM if by_vectors and self.is_timed else None
-
-    @property
-    def tree_row(self) -> Row:
-        """The same builder without a layer."""
-        return BuilderRow(self.method, self._values)
 
     def from_vectors(self, file: Path) -> Row:
         """Return the same row, built from a file of vectors."""
@@ -310,24 +293,24 @@ class TreeRow(TreeLayerRow):
     def __init__(self, name: str, tree: Tree | None, *over: str) -> None:
         self.name, self.tree = name, load(name) if tree is None else tree
         method, options = str(self.tree.meta.get("method") or ""), self.tree.meta.get("options")
-        summary = BUILDERS.get(method).summary if method in BUILDERS.names() else ""
-        known = options if isinstance(options, dict) else {}
-        text, summary = shlex.quote(recorded_name(name)), summary or "A tree from a file."
-        super().__init__(text, "tree", method or "tree", known, summary)
-        self.is_flat, self.is_timed = self.tree.n_nodes <= 1, False
-        self.made_from = self.tree.meta.get("input")
-        self._take(over)
+        known = BUILDERS.get(method).summary if method in BUILDERS.names() else ""
+        super().__init__(
+            shlex.quote(recorded_name(name)),
+            method or "tree",
+            options if isinstance(options, dict) else {},
+            known or "A tree from a file.",
+            over,
+        )
+        self.is_flat = self.tree.n_nodes <= 1 and self.layer is None
+        self.is_timed, self.made_from = False, self.tree.meta.get("input")
+        if self.layer is not None:
+            self.tree_row = TreeRow(name, self.tree)
 
     @property
     def folder(self) -> str:
         """Name of the row's folder, with the beginning of a hash of tree and layer."""
         stem = re.sub(r"[^a-z0-9.]+", "-", Path(self.name).name.partition(".")[0].lower())
         return f"tree-{stem}-{_hash(f'{self.tree.sha256} {self.layer}')}"
-
-    @property
-    def tree_row(self) -> Row:
-        """The same tree without a layer."""
-        return TreeRow(self.name, self.tree)
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
         """Return the tree."""
@@ -382,10 +365,6 @@ class Several(Row):
         self.single.check(words, config)
         need_language_model(config, f"{self} has several language models", "leave it out")
 
-    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
-        """Do one job of the models' row."""
-        return self.single.run(runner, job, **limit)
-
 
 class NGram(Row):
     """A Kneser-Ney n-gram model; "kn3" is the usual name of a trigram model."""
@@ -397,19 +376,10 @@ class NGram(Row):
         summary = f"A Kneser-Ney model of the last {order - 1} words."
         super().__init__(name, "ngram", name, options, summary)
 
-    def states(self, number: int, first: int) -> range:
-        """Return one state for all seeds: nothing is drawn."""
-        return range(first, first + 1)
-
     def check(self, words: Vocabulary, config: Mapping[str, Any]) -> None:
         """Refuse it beside models whose perplexities are of other events."""
         why = f"{self} gives the perplexity of a word given the words before it"
         need_language_model(config, why, "leave out the n-gram models")
-
-    def run(self, runner: Any, job: Job, **limit: Any) -> JobResult:
-        """Fit and score the model."""
-        result: JobResult = runner.fit_ngrams(job)
-        return result
 
 
 def builder_options(name: str) -> Sequence[Option]:
@@ -422,43 +392,43 @@ def builder_options(name: str) -> Sequence[Option]:
 RANDOM = BuilderRow("random", {})
 
 
-def parse_rows(entries: Iterable[Row | str | Tree], config: Mapping[str, Any]) -> list[Row]:
+def parse_rows(entries: Iterable[Row | str | Tree] | None, config: Mapping[str, Any]) -> list[Row]:
     """Return the rows of a comparison, in their order, the names of sets replaced by their rows.
+
+    None stands for `DEFAULT`. ``approximations`` has some trees and every layer over a vocabulary.
+    What the model of the config cannot train is left out of these: n-gram features and models, and
+    layers that need the words before each target.
 
     Raises OptionError when there is none, or two are the same.
     """
+    is_language_model = kind_of(config).model.is_language_model
+    two_words = Vocabulary([EOS, "a"], [1, 1])
+    if entries is None:
+        entries = [row for row in DEFAULT if is_language_model or not row.endswith(_OF_LANGUAGE)]
     rows: list[Row] = []
     for entry in entries:
-        several = rows_of_set(entry, config) if isinstance(entry, str) else None
-        rows += [Row.of(entry)] if several is None else map(Row.parse, several)
+        if entry == "trees":
+            rows += map(Row.parse, _TREES)
+        elif entry == "approximations":
+            layers = [
+                "cnn delay=32" if name == "cnn" else name
+                for name, kind in LAYERS.all().items()
+                if kind.takes is Vocabulary
+                and name != FLAT
+                and (
+                    is_language_model
+                    or not hooks_of(layer_spec(two_words, name).new(1)).needs_contexts
+                )
+            ]
+            rows += map(Row.parse, [*_SOME_TREES, *layers, FLAT])
+        else:
+            rows.append(Row.parse(entry))
     if not rows:
         raise OptionError('there is nothing to compare; name a row, such as "huffman"')
     names = [str(row) for row in rows]
     if twice := [name for name in names if names.count(name) > 1]:
         raise OptionError(f"{twice[0]} occurs twice in the comparison; name each row once")
     return rows
-
-
-def rows_of_set(name: str, config: Mapping[str, Any]) -> list[str] | None:
-    """Return the rows of a named set; None where there is no set of that name.
-
-    ``approximations`` has some trees and every layer over a vocabulary but those that need the
-    words before each target, where the model of the config has none.
-    """
-    if name == "trees":
-        return list(_TREES)
-    if name != "approximations":
-        return None
-    is_language_model = kind_of(config).model.is_language_model
-    two_words = Vocabulary([EOS, "a"], [1, 1])
-    layers = [
-        "cnn delay=32" if name == "cnn" else name
-        for name, kind in LAYERS.all().items()
-        if kind.takes is Vocabulary
-        and name != FLAT
-        and (is_language_model or not hooks_of(layer_spec(two_words, name).new(1)).needs_contexts)
-    ]
-    return [*_SOME_TREES, *layers, FLAT]
 
 
 def need_language_model(config: Mapping[str, Any], why: str, instead: str) -> None:

@@ -1,4 +1,4 @@
-"""Runner: does jobs, each in a folder of its own and each once.
+"""Runner: takes rows, a text and a stopping rule, and does jobs, each in a folder and once.
 
 A job is a row and a random state. Its folder has the trained model, the negative log-likelihood of
 each validation and test token and, written last, ``result.json`` with a hash of all that it depends
@@ -11,79 +11,76 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import shlex
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
-from safetensors import safe_open
 
 from hstree import progress
 from hstree._compiled import kernels, n_threads
 from hstree._files import hash_of, make_folder, read_regular, replacing
-from hstree._typing import Float64
+from hstree._options import Option, RandomState
 from hstree._version import __version__
+from hstree.data.corpus import Corpus
 from hstree.data.provenance import texts
-from hstree.data.splits import Splits, first_tokens, read_before, seen
+from hstree.data.splits import SPLITS, Splits, first_tokens, overlap, read_before, seen
 from hstree.data.text_score import TextScore, perplexity
 from hstree.data.vector_files import read_npy
 from hstree.data.vectors import WordVectors
-from hstree.errors import FileFormatError, HstreeError, InputError
-from hstree.experiments.results import (
-    SAMPLE,
-    Amount,
-    Figures,
-    JobResult,
-    NormaliserFigures,
-    Steps,
-    Stop,
-    TreeFigures,
-    finite,
-    read_struct,
-    write_struct,
-)
-from hstree.experiments.row import Job
+from hstree.errors import FileFormatError, HstreeError, InputError, OptionError
+from hstree.experiments import results
+from hstree.experiments.results import Comparison, Halving, JobResult, RowResult, Steps, Stop
+from hstree.experiments.row import Job, Row, TreeRow, parse_rows
 from hstree.layers.registry import LayerSpec
-from hstree.models import Model, new_model
+from hstree.models import Model, config_of, kind_of, new_model
 from hstree.models import load as load_model
 from hstree.models.files import content_key
 from hstree.tree import Tree, load
+from hstree.tree.files import ENDINGS
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+Held = Literal["valid", "test"]
+
 RESULT, BUILD, MODEL, CHECKPOINTS = "result.json", "build.json", "model", "checkpoints"
 #: File that the process at work in a folder locks.
 LOCK = ".lock"
 #: Files of the negative log-likelihood of every token of a split.
-NLL: dict[str, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
+NLL: dict[Held, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
+#: Maximum number of seeds.
+MAX_SEEDS = 100
 #: Tokens that an n-gram model is fitted to, for each second of a bounded time.
 NGRAM_TOKENS_PER_SECOND = 20_000
-#: Seconds of training that are left to a row whose vectors and tree took all of its time.
-_LEAST = 0.01
+#: Greatest product of words and tokens that a row scores of a held-out split in a bounded time.
+_MOST_SCORES = 2_000_000_000
+#: Shares of the seconds of a row's first round: those that the vectors of its tree may take, those
+#: of them in which their source trains, and those that are left to its own training at least.
+VECTORS_SHARE, _SOURCE_SHARE, LEAST_SHARE = 1 / 2, 1 / 3, 1 / 4
 
-Held = Literal["valid", "test"]
 
-
-class _Build(Figures, frozen=True):
+class _Build(results.Figures, frozen=True):
     """What ``build.json`` has beside a tree: the hashes that it is of, and seconds."""
 
     key: str
     tree: str
-    vectors: Amount | None
-    seconds: Amount | None
+    vectors: results.Amount | None
+    seconds: results.Amount | None
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Trains models and scores held-out tokens, each once.
+    """Trains rows on a text and scores held-out tokens, each job once.
 
     Attributes
     ----------
@@ -91,9 +88,14 @@ class Runner:
         Over one vocabulary; validation and test are scored whole.
     home : Path
         Folder of the comparison.
-    config : mapping
-        Options of every model but its random state, epochs and seconds.
+    rows : list of Row
     stop : Epochs, Seconds or Halving
+    seeds : range
+        Random states of the first model of each seed.
+    config : dict
+        Options of every model but its random state, epochs and seconds.
+    content : list
+        Hashes and lines of the texts, for the keys of what is made from them.
     first_seconds : float or None
         Seconds of a row's first round, where the time is bounded.
     score_train : bool
@@ -102,95 +104,196 @@ class Runner:
 
     splits: Splits
     home: Path
-    config: Mapping[str, Any]
+    rows: list[Row]
     stop: Stop
-    first_seconds: float | None = None
+    seeds: range
+    config: dict[str, Any]
+    content: list[Any]
+    first_seconds: float | None
     score_train: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        text: Splits | Corpus,
+        rows: Iterable[Row | str | Tree] | None,
+        folder: str | os.PathLike[str],
+        stop: Stop | None,
+        seeds: int,
+        options: Mapping[str, Any],
+    ) -> Runner:
+        """Return the runner of the arguments of `compare`, all checked; raises as that does."""
+        for name in ("epochs", "seconds", "minutes"):
+            if options.get(name) is not None:
+                rule = "Halving(10)" if name == "minutes" else f"{name.capitalize()}(20)"
+                raise OptionError(f"{name} is a rule of when to stop: stop=hstree.{rule}")
+        if not 1 <= seeds <= MAX_SEEDS:
+            raise OptionError(f"seeds is {seeds}; it must be 1 to {MAX_SEEDS}")
+        config = config_of(options)
+        first = config.pop("random_state")
+        config.pop("epochs")
+        stop = Halving() if stop is None else stop
+        parts = Splits.of(text)
+        words = parts.train.vocabulary
+        splits = Splits(*(part.with_vocabulary(words) for part in parts))
+        if stop.total_seconds is not None:
+            if not any(option.name == "seconds" for option in kind_of(config).options):
+                raise OptionError(f"the model {kind_of(config).name} has no budget of seconds")
+            splits = splits.held_out_sample(
+                min(results.SAMPLE, max(_MOST_SCORES // len(words), 5_000))
+            )
+        for split in splits:
+            overlap(split)
+        parsed = parse_rows(rows, config)
+        last = first + seeds * max(row.models for row in parsed) - 1
+        Option.of("random_state", RandomState).checked(last)
+        for row in parsed:
+            row.check(words, config)
+        content = [[part.sha256, list(part.lines), part.vocabulary.sha256] for part in splits]
+        first_seconds = None if isinstance(stop, Halving) else stop.total_seconds
+        states = range(first, first + seeds)
+        return cls(splits, Path(folder), parsed, stop, states, config, content, first_seconds)
+
+    def with_kept(self, *, only: bool, force: bool) -> Runner:
+        """Return a runner of the rows that the folder holds, too, if they can share a table.
+
+        Raises InputError when the folder holds a comparison of something else, unless `force`.
+        """
+        if not (self.home / results.JSON).exists():
+            return self
+        try:
+            kept = results.load(self.home)
+        except HstreeError as error:
+            warnings.warn(f"{error}; its rows are left out", stacklevel=3)
+            return self
+        if (difference := self._difference(kept)) is not None:
+            if force:
+                return self
+            raise InputError(
+                f"{self.home} holds a comparison that cannot share a table with this one: "
+                f"{difference}; choose another folder, or force its replacement"
+            )
+        named = {str(row): row for row in self.rows}
+        others: list[Row] = []
+        for figures in () if only else kept.rows:
+            try:
+                is_named = figures.name in named
+                others.append(named.pop(figures.name) if is_named else self._again(figures))
+            except HstreeError:
+                continue  # its file is gone
+        return replace(self, rows=[*others, *named.values()])
+
+    def _again(self, figures: RowResult) -> Row:
+        """Return a row of the folder, its tree from there if its own file is gone."""
+        name, *over = shlex.split(figures.name)
+        if name.endswith(ENDINGS) and not Path(name).exists():
+            return TreeRow(name, load(self.home / str(figures.tree_file)), *over[1:])
+        return Row.parse(figures.name)
+
+    def _difference(self, kept: Comparison) -> str | None:
+        """Return the first difference to the comparison in the folder."""
+        size, words = kept.vocabulary.size, self.splits.train.vocabulary
+        if (size, kept.vocabulary.sha256) != (len(words), words.sha256):
+            return f"it is over {size:,} words, this one over {len(words):,} others"
+        for split, part in zip(SPLITS, self.splits, strict=True):
+            source = kept.corpus[split]
+            if (source.get("sha256"), source.get("lines")) != (part.sha256, list(part.lines)):
+                return (
+                    f"its {split} split is of {source.get('name')}, lines {source.get('lines')}, "
+                    f"this one's of {part.name}, lines {list(part.lines)}"
+                )
+        if kept.stop != self.stop:
+            return f"its rule is {kept.stop}, this one's {self.stop}"
+        for name in {**kept.options, **self.config}:
+            if kept.options.get(name) != self.config.get(name):
+                return f"its {name} is {kept.options.get(name)}, this one's {self.config.get(name)}"
+        return None
+
+    def jobs_of(self, row: Row) -> list[list[Job]]:
+        """Return the jobs of a row for each seed; an n-gram model has one for all."""
+        n_seeds = len(self.seeds) if row.is_trained else 1
+        states = range(self.seeds[0], self.seeds[0] + n_seeds * row.models)
+        jobs = [Job(row.single, state) for state in states]
+        return [jobs[i : i + row.models] for i in range(0, len(jobs), row.models)]
 
     def folder(self, job: Job, kind: str = "runs") -> Path:
         """Return the folder of a job's model, tree or vectors."""
         folder = self.home / kind / job.row.folder
-        return folder if job.row.kind == "ngram" else folder / f"seed-{job.seed}"
-
-    def relative(self, path: Path) -> str:
-        """Return a path in the comparison's folder relative to it."""
-        return path.relative_to(self.home).as_posix()
-
-    def run(self, job: Job, **limit: Any) -> JobResult:
-        """Do a job, or return the result of a finished one.
-
-        Parameters
-        ----------
-        job : Job
-        **limit
-            ``seconds`` from the text, where the time is bounded; ``warm_start``, the folder of a
-            job whose model's word vectors the training begins with; ``trained``, called with the
-            trained model before it is scored: then an interrupted training is scored, too.
-
-        Raises
-        ------
-        FileFormatError
-            When the folder cannot be written.
-        KeyboardInterrupt
-            When the training was interrupted. The same call goes on from a checkpoint.
-        """
-        return job.row.run(self, job, **limit)
+        return folder / f"seed-{job.seed}" if job.row.is_trained else folder
 
     # Trees, and the vectors that they are built from
 
     def vectors(self, job: Job) -> tuple[Path, float]:
         """Return the file of the vectors that a source learned, and the seconds that this took.
 
-        Under a bounded time, the source trains for half of a row's first round.
+        Under a bounded time that is half of a row's first round at most: the source trains in a
+        third of the round, and then predicts twice as many tokens as it would train on in the rest
+        of the half. Predicting a token takes less than half of a training step's time.
         """
-        folder, limit = self.folder(job, "vectors"), {}
-        if self.first_seconds is not None:
-            limit = {"seconds": self.first_seconds / 2, "folder": folder}
-        result = self.run(job, **limit)
-        model = (folder if limit else self.folder(job)) / MODEL
-        return self.vectors_of(model, result, folder)
+        if self.first_seconds is None:
+            result = self.run(job)
+            return self.vectors_of(self.folder(job) / MODEL, result, self.folder(job, "vectors"))
+        folder = self.folder(job, "vectors")
+        result = self.run(job, seconds=_SOURCE_SHARE * self.first_seconds, folder=folder)
+        left = VECTORS_SHARE * self.first_seconds - (result.steps.total or 0.0)
+        speed = max((epoch.tokens_per_second for epoch in result.epochs), default=0.0)
+        return self.vectors_of(folder / MODEL, result, folder, int(2 * max(left, 0.0) * speed))
 
-    def vectors_of(self, model: Path, result: JobResult, folder: Path) -> tuple[Path, float]:
-        """Return the file of a finished job's vectors, written if it is not there, and seconds."""
-        file, kept = folder / "vectors.npy", _read(folder / BUILD, _Build)
-        if kept is None or kept.key != result.key or not _is_sound(file):
-            began = time.perf_counter()
-            trained = load_model(model)
-            make_folder(folder)
-            trained.mean_predicted_vectors(trained.reencode(self.splits.train)).save(file)
-            seconds = (result.steps.total or 0.0) + time.perf_counter() - began
-            kept = _Build(key=result.key, tree="", vectors=0.0, seconds=seconds)
-            write_struct(folder / BUILD, kept)
-        return file, kept.seconds or 0.0
+    def vectors_of(
+        self, model: Path, result: JobResult, folder: Path, tokens: int | None = None
+    ) -> tuple[Path, float]:
+        """Return the file of a finished job's vectors, written if it is not there, and seconds.
+
+        The vectors are means over the first training tokens, over all by default.
+        """
+        file, kept = folder / "vectors.npy", results.kept_struct(folder / BUILD, _Build)
+        if kept is not None and kept.key == result.key:
+            try:
+                WordVectors.read(str(file))
+                return file, kept.seconds or 0.0
+            except HstreeError:  # damaged: made anew
+                pass
+        began = time.perf_counter()
+        trained = load_model(model)
+        train = trained.reencode(self.splits.train)
+        some = train if tokens is None else first_tokens(train, tokens)
+        vectors = trained.mean_predicted_vectors(some)
+        if tokens is not None:
+            vectors.counts = train.counts
+        make_folder(folder)
+        vectors.save(file)
+        seconds = (result.steps.total or 0.0) + time.perf_counter() - began
+        results.write_struct(folder / BUILD, _Build(result.key, "", 0.0, seconds))
+        return file, seconds
 
     def tree(self, job: Job) -> tuple[Tree | None, Steps]:
         """Return a row's tree, built if it is not there, and the seconds of vectors and building.
 
         Rows that differ in their layers share the tree.
         """
-        row = job.row
+        row, seed = job.row.tree_row, job.seed
         if row.kind != "tree":
             return None, Steps()
-        row = row.tree_row
-        folder = self.folder(Job(row, job.seed), "trees")
+        folder = self.folder(Job(row, seed), "trees")
         file, vectors, learned = folder / "tree.json", None, 0.0
         if row.source is not None:
-            vectors, learned = self.vectors(Job(row.source, job.seed))
+            vectors, learned = self.vectors(Job(row.source, seed))
+        files = {
+            name: _file_hash(value)
+            for name, value in {**row.options, "vectors": vectors}.items()
+            if isinstance(value, Path)
+        }
         key = hash_of(
             {
                 "hstree": __version__,
                 "row": str(row),
                 "read": texts(row.made_from),
-                "seed": job.seed,
-                "text": content_of(self.splits),
-                "files": {
-                    name: _file_hash(value)
-                    for name, value in {**row.options, "vectors": vectors}.items()
-                    if isinstance(value, Path)
-                },
+                "seed": seed,
+                "text": self.content,
+                "files": files,
             }
         )
-        kept = _read(folder / BUILD, _Build)
+        kept = results.kept_struct(folder / BUILD, _Build)
         if kept is not None and kept.key == key:
             try:
                 tree = load(file)
@@ -200,35 +303,29 @@ class Runner:
                 warnings.warn(f"{error}; the tree is built anew", stacklevel=2)
         began = time.perf_counter()
         with progress.task(f"building {row}"):
-            built = row.build(self.splits.train, job.seed, vectors)
+            built = row.build(self.splits.train, seed, vectors)
         seconds = time.perf_counter() - began
-        if built is None:
-            return None, Steps()
-        steps = (
-            Steps(vectors=learned, tree=seconds) if row.is_timed else Steps(vectors=None, tree=None)
-        )
+        steps = Steps(vectors=learned, tree=seconds)
+        if not row.is_timed:
+            steps = Steps(vectors=None, tree=None)
         make_folder(folder)
         built.save(file)
-        build = _Build(key=key, tree=built.sha256, vectors=steps.vectors, seconds=steps.tree)
-        write_struct(folder / BUILD, build)
+        results.write_struct(folder / BUILD, _Build(key, built.sha256, steps.vectors, steps.tree))
         return built, steps
-
-    def output(self, job: Job) -> tuple[LayerSpec, Steps]:
-        """Return the output layer of a job, over its tree if it has one, and seconds."""
-        tree, steps = self.tree(job)
-        return job.row.spec(self.splits.train.counted_vocabulary(), tree), steps
 
     # Models
 
     def advance(self, job: Job, seconds: float) -> float:
         """Train a job until some seconds from the text, and pause; return its validation score."""
-        history = self._fitted(job, seconds, self.folder(job), None)[0].history_
+        tree, steps = self.tree(job)
+        spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
+        history = self._fitted(job, spec, steps, seconds, self.folder(job), None).history_
         if history.interrupted:
             raise KeyboardInterrupt
         valid = [epoch.valid for epoch in history.epochs if epoch.valid is not None]
         return min(valid, default=math.inf)
 
-    def train(
+    def run(
         self,
         job: Job,
         *,
@@ -237,15 +334,40 @@ class Runner:
         folder: Path | None = None,
         trained: Callable[[Model[Any]], object] | None = None,
     ) -> JobResult:
-        """Train and score the model of a job; see `run`."""
+        """Do a job, or return the result of a finished one.
+
+        Parameters
+        ----------
+        job : Job
+        seconds : float, optional
+            Seconds from the text, where the time is bounded.
+        warm_start : Path, optional
+            Folder of a job whose model's word vectors the training begins with.
+        folder : Path, optional
+            Another folder than the job's own.
+        trained : callable, optional
+            Called with the trained model before it is scored: then an interrupted training is
+            scored, too.
+
+        Raises
+        ------
+        FileFormatError
+            When the folder cannot be written.
+        KeyboardInterrupt
+            When the training was interrupted. The same call goes on from a checkpoint.
+        """
+        if not job.row.is_trained:
+            return self._fit_ngrams(job)
         home = self.folder(job) if folder is None else folder
-        spec, _ = self.output(job)
+        tree, steps = self.tree(job)
+        spec = job.row.spec(self.splits.train.counted_vocabulary(), tree)
         key = self._key(job, spec, seconds, warm_start)
         if (kept := self.kept(home, key)) is not None:
             shutil.rmtree(home / CHECKPOINTS, ignore_errors=True)  # left by a kill at the end
             return kept
-        model, steps = self._fitted(job, seconds, home, warm_start)
-        if model.history_.interrupted and trained is None:
+        model = self._fitted(job, spec, steps, seconds, home, warm_start)
+        history = model.history_
+        if history.interrupted and trained is None:
             raise KeyboardInterrupt
         if trained is not None:
             trained(model)
@@ -253,61 +375,64 @@ class Runner:
         (home / RESULT).unlink(missing_ok=True)  # from here on it would be of other files
         model.save(home / MODEL)
         splits = Splits(*(model.reencode(part) for part in self.splits))
-        scores = {
-            split: model.score(part, details=True)
-            for split, part in (("valid", splits.valid), ("test", splits.test))
+        scores: dict[Held, TextScore] = {
+            "valid": model.score(splits.valid, details=True),
+            "test": model.score(splits.test, details=True),
         }
-        sample = model.score(first_tokens(splits.train, SAMPLE)) if self.score_train else None
-        history, test = model.history_, scores["test"]
-        result = JobResult(
+        sample = (
+            model.score(first_tokens(splits.train, results.SAMPLE)) if self.score_train else None
+        )
+        normaliser = scores["test"].log_normaliser
+        made_of = "layer" if spec.tree is None else "tree"
+        result = self._keep(
+            home,
+            scores,
             key=key,
             row=str(job.row),
             seed=job.seed,
-            perplexity={
-                "valid": finite(scores["valid"].perplexity),
-                "test": finite(test.perplexity),
-                "test_without_oov": finite(test.perplexity_without_oov),
-            },
-            parameters=parameters_of(home / MODEL),
+            parameters=model.n_parameters,
             options=model.config(),
-            steps=steps,
+            steps=msgspec.structs.replace(
+                steps, preparation=history.preparation, training=history.seconds
+            ),
             epochs=history.epochs,
             converged=history.converged,
             out_of_time=history.out_of_time,
             interrupted=history.interrupted,
-            tree=None if model.tree is None else TreeFigures.of(model.tree.stats()),
-            log_normaliser=NormaliserFigures.of(test.log_normaliser),
-            train=None if sample is None else finite(sample.perplexity),
-            seen=seen_by(splits, spec) or read_before("training", model.texts, splits.test),
-            kernels=history.kernels or kernels(),
+            log_normaliser=None if normaliser is None else results.NormaliserFigures.of(normaliser),
+            train=None if sample is None else results.finite(sample.perplexity),
+            seen=seen(splits, spec.made_from, reader=made_of)
+            or read_before("training", model.texts, splits.test),
         )
-        return self._keep(home, result, scores, model)
+        model.remove_checkpoints()
+        return result
 
     def _fitted(
-        self, job: Job, seconds: float | None, home: Path, warm_start: Path | None
-    ) -> tuple[Model[Any], Steps]:
-        """Return a trained model, and the seconds of each step."""
-        spec, steps = self.output(job)
+        self,
+        job: Job,
+        spec: LayerSpec,
+        steps: Steps,
+        seconds: float | None,
+        home: Path,
+        warm_start: Path | None,
+    ) -> Model[Any]:
+        """Return the trained model of a job whose tree took some steps.
+
+        A row whose vectors and tree took the time of its first round trains for a share of it.
+        """
         limit: dict[str, Any] = {"epochs": self.stop.max_epochs}
         if seconds is not None:
             left = seconds - (steps.vectors or 0.0) - (steps.tree or 0.0)
-            limit["seconds"] = max(left, _LEAST)
+            limit["seconds"] = max(left, LEAST_SHARE * (self.first_seconds or seconds))
         model = new_model(spec, **self.config, random_state=job.seed, **limit)
-        train, valid = model.reencode(self.splits.train), model.reencode(self.splits.valid)
         model.fit(
-            train,
-            valid,
+            model.reencode(self.splits.train),
+            model.reencode(self.splits.valid),
             warm_start=None if warm_start is None else load_model(warm_start / MODEL),
             checkpoints=home / CHECKPOINTS,
             pauses=seconds is not None,
         )
-        history = model.history_
-        return model, Steps(
-            vectors=steps.vectors,
-            tree=steps.tree,
-            preparation=history.preparation,
-            training=history.seconds,
-        )
+        return model
 
     def _key(
         self, job: Job, spec: LayerSpec, seconds: float | None, warm_start: Path | None
@@ -319,7 +444,7 @@ class Runner:
         depends = {
             "hstree": __version__,
             **spec.key(),
-            "text": content_of(self.splits),
+            "text": self.content,
             "read": texts(spec.made_from),
             "model": dict(self.config),
             "seed": job.seed,
@@ -333,7 +458,7 @@ class Runner:
 
     # N-gram models
 
-    def fit_ngrams(self, job: Job) -> JobResult:
+    def _fit_ngrams(self, job: Job) -> JobResult:
         """Fit and score a Kneser-Ney model, on the first tokens where the time is bounded."""
         # Imported here, so that a comparison without n-gram models does not wait for it.
         from hstree.ngrams.kneser_ney import KneserNey
@@ -342,39 +467,34 @@ class Runner:
         if (budget := self.stop.total_seconds) is not None:
             train = first_tokens(train, int(budget * NGRAM_TOKENS_PER_SECOND))
         options = {**job.row.options, "tokens": len(train)}
-        key = hash_of(
-            {"hstree": __version__, "text": content_of(self.splits), "kneser-ney": options}
-        )
+        key = hash_of({"hstree": __version__, "text": self.content, "kneser-ney": options})
         if (kept := self.kept(home, key)) is not None:
             return kept
         began = time.perf_counter()
         with progress.task(f"fitting {job.row}"):
             model = KneserNey(order=options["order"], discount=options["discount"]).fit(train)
         steps = Steps(training=time.perf_counter() - began)
-        scores = {}
-        for split, part in (("valid", self.splits.valid), ("test", self.splits.test)):
+        scores: dict[Held, TextScore] = {}
+        for split in NLL:
+            part: Corpus = getattr(self.splits, split)
             nll = np.asarray(model.nll(part), np.float64)
             is_oov = part.with_vocabulary(train.vocabulary).ids(slice(None)) < 0
             of_oov = float(nll[is_oov].sum())
             scores[split] = TextScore(
                 float(nll.sum()), len(nll), of_oov, int(is_oov.sum()), of_tokens=nll
             )
-        result = JobResult(
+        make_folder(home)
+        return self._keep(
+            home,
+            scores,
             key=key,
             row=str(job.row),
             seed=None,
-            perplexity={
-                "valid": finite(scores["valid"].perplexity),
-                "test": finite(scores["test"].perplexity),
-                "test_without_oov": finite(scores["test"].perplexity_without_oov),
-            },
             parameters=int(sum(model.n_grams_)),
             options=options,
             steps=steps,
             seen=seen(self.splits),
         )
-        make_folder(home)
-        return self._keep(home, result, scores, None)
 
     # What is kept
 
@@ -386,93 +506,43 @@ class Runner:
         if not (folder / RESULT).exists():
             return None
         try:
-            result = read_struct(folder / RESULT, JobResult, "")
+            result = results.read_struct(folder / RESULT, JobResult)
             if result.interrupted or (key is not None and result.key != key):
                 return None
             if result.seed is not None:
                 load_model(folder / MODEL)
-            for split in NLL:
-                _kept_nll(folder, split, result)
+            for split, name in NLL.items():
+                nll, reported = read_npy(os.fspath(folder / name)), result.perplexity[split]
+                if nll.dtype != np.float64 or nll.ndim != 1:
+                    raise FileFormatError(f"{folder / name} is damaged")
+                of_file = perplexity(float(nll.sum()), len(nll))
+                if reported is not None and not math.isclose(of_file, reported, rel_tol=1e-6):
+                    raise FileFormatError(
+                        f"{folder / name} is damaged: it gives a perplexity of {of_file}, not "
+                        f"{reported}"
+                    )
         except (HstreeError, OSError, KeyError) as error:
             warnings.warn(f"{error}".rstrip("; ") + "; the job is done anew", stacklevel=2)
             return None
         return result
 
-    def _keep(
-        self,
-        folder: Path,
-        result: JobResult,
-        scores: Mapping[str, TextScore],
-        model: Model[Any] | None,
-    ) -> JobResult:
+    def _keep(self, folder: Path, scores: Mapping[Held, TextScore], **figures: Any) -> JobResult:
         """Write the nll of every held-out token and the result of a job, and return this."""
         (folder / RESULT).unlink(missing_ok=True)
         for split, score in scores.items():
-            if score.of_tokens is not None:
-                with replacing(folder / NLL[split]) as file:
-                    np.save(file, score.of_tokens, allow_pickle=False)
-        write_struct(folder / RESULT, result)
-        if model is not None:
-            model.remove_checkpoints()
-        return result
-
-    def nll(self, job: Job, split: Held) -> Float64:
-        """Return the nll in nats of every token of a split under a finished job, (T,)."""
-        return _kept_nll(
-            self.folder(job), split, read_struct(self.folder(job) / RESULT, JobResult, "")
+            with replacing(folder / NLL[split]) as file:
+                np.save(file, np.asarray(score.of_tokens), allow_pickle=False)
+        test = scores["test"]
+        result = JobResult(
+            perplexity={
+                "valid": results.finite(scores["valid"].perplexity),
+                "test": results.finite(test.perplexity),
+                "test_without_oov": results.finite(test.perplexity_without_oov),
+            },
+            **figures,
         )
-
-
-def _kept_nll(folder: Path, split: str, result: JobResult) -> Float64:
-    """Read the nll of every token; FileFormatError when it is not of the job's perplexity."""
-    file = folder / NLL[split]
-    try:
-        nll = read_npy(os.fspath(file))
-    except InputError as error:
-        raise FileFormatError(str(error)) from error
-    reported = result.perplexity["valid" if split == "valid" else "test"]
-    if nll.dtype != np.float64 or nll.ndim != 1:
-        raise FileFormatError(f"{file} is damaged")
-    own = perplexity(float(nll.sum()), len(nll))
-    if reported is not None and not math.isclose(own, reported, rel_tol=1e-6):
-        raise FileFormatError(f"{file} is damaged: it gives a perplexity of {own}, not {reported}")
-    return nll
-
-
-def _read(file: Path, kind: type[_Build]) -> _Build | None:
-    """Return what a file holds; None where it is missing or damaged."""
-    try:
-        return read_struct(file, kind, "")
-    except FileFormatError:
-        return None
-
-
-def _is_sound(vectors: Path) -> bool:
-    """Return whether a file of vectors and that of their labels can be read."""
-    try:
-        return len(WordVectors.read(str(vectors)).labels) > 0
-    except HstreeError:
-        return False
-
-
-def seen_by(splits: Splits, spec: LayerSpec) -> str | None:
-    """Name test lines that splits, vocabulary or output layer have read, in one sentence."""
-    return seen(splits, spec.made_from, reader="layer" if spec.tree is None else "tree")
-
-
-def content_of(splits: Splits) -> list[Any]:
-    """Return hashes and lines of texts, for the key of what is made from them."""
-    return [[part.sha256, list(part.lines), part.vocabulary.sha256] for part in splits]
-
-
-def parameters_of(model: Path) -> int:
-    """Return the number of trained parameters of a saved model, without reading them.
-
-    Tensors of integers are tables of the training text, which nothing trains.
-    """
-    with safe_open(model / "weights.safetensors", "numpy") as tensors:
-        slices = [tensors.get_slice(name) for name in tensors.keys()]  # noqa: SIM118
-        return sum(math.prod(t.get_shape()) for t in slices if t.get_dtype().startswith("F"))
+        results.write_struct(folder / RESULT, result)
+        return result
 
 
 def _file_hash(path: Path) -> str:

@@ -10,8 +10,10 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import count
 from pathlib import Path
+from timeit import timeit
 from typing import Any
 
 import msgspec
@@ -23,8 +25,7 @@ from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
 from hstree.data.windows import Batch, Windows
-from hstree.errors import FileFormatError
-from hstree.experiments.results import Figures, Machine, Positive, read_struct, write_struct
+from hstree.experiments.results import Figures, Machine, Positive, kept_struct, write_struct
 from hstree.layers.hooks import hooks_of
 from hstree.layers.registry import LayerSpec
 from hstree.models import Model, new_model
@@ -91,11 +92,8 @@ def kept_speeds(
         "kernels": kernels(),
         "hstree": __version__,
     }
-    try:
-        kept = read_struct(file, _Kept, "")
-    except FileFormatError:
-        kept = _Kept(conditions={}, keys={}, speeds={})
-    if kept.conditions == conditions and kept.keys.items() >= keys.items():
+    kept = kept_struct(file, _Kept)
+    if kept is not None and kept.conditions == conditions and kept.keys.items() >= keys.items():
         known = {
             measure: {name: of[name] for name in keys if name in of}
             for measure, of in kept.speeds.items()
@@ -104,26 +102,18 @@ def kept_speeds(
             return known
     if rounds == 0 or not models:
         return {}
-    speeds = measured(models, splits, rounds)
-    write_struct(file, _Kept(conditions=conditions, keys=dict(keys), speeds=speeds))
-    return speeds
-
-
-def measured(models: Mapping[str, Path], splits: Splits, rounds: int) -> Speeds:
-    """Measure the tokens per second of saved models in training and in testing, in turns.
-
-    Trained models go on training, as the cost of a step may depend on what is learned.
-    """
     speeds: Speeds = {}
     with progress.task("measuring speeds", total=rounds * len(models)) as task:
         for _ in range(rounds):
             for name, folder in models.items():
                 task.note(name)
                 turn = scoring_turn(load_model(folder), splits.test)
+                # Trained models go on, as the cost of a step may depend on what is learned.
                 turn["training"] = training_turn(folder, splits.train)
                 for measure, speed in turn.items():
                     speeds.setdefault(measure, {}).setdefault(name, []).append(speed)
                 task.advance()
+    write_struct(file, _Kept(conditions, dict(keys), speeds))
     return speeds
 
 
@@ -143,7 +133,10 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
     windows = model.windows(corpus)
     hooks_of(model.layer).prepare(windows)
     trainer = model.trainer(windows)
-    map_memory(model)
+    # Parameters are written once, as they are, so that the first batches do not wait for the pages
+    # of new arrays: with millions of rows, a hundred times as long as they compute.
+    for array in model.parameters().values():
+        np.multiply(array, 1, out=array)
     tokens, seconds, began = 0, 0.0, 0.0
     for number, (contexts, targets, _) in enumerate(endless_batches(trainer, windows)):
         trainer.step(contexts, targets, trainer.learning_rate(0))
@@ -156,16 +149,6 @@ def training_turn(output: Tree | LayerSpec | Path, corpus: Corpus, **options: An
             break
     # Tokens of the text: sub-sampling leaves some of them out of the batches.
     return tokens / seconds * len(windows) / float(windows.training_counts().sum())
-
-
-def map_memory(model: Model[Any]) -> None:
-    """Write the parameters of a model once, as they are, so that all of their memory is there.
-
-    Otherwise the first batches wait for the pages of new arrays: with millions of rows, a hundred
-    times as long as they compute.
-    """
-    for array in model.parameters().values():
-        np.multiply(array, 1, out=array)
 
 
 def endless_batches(trainer: Trainer[Any], windows: Windows) -> Iterator[Batch]:
@@ -184,19 +167,22 @@ def scoring_turn(model: Model[Any], corpus: Corpus) -> dict[str, float]:
     some = min(len(targets), max(1, TABLE_LIMIT // model.layer.n_labels))
     hidden, layer = model.context_model.hidden, model.layer
 
-    def nll(n: int) -> object:
-        return model.context_model.nll(layer, contexts[:n], targets[:n])
-
-    def top_k(n: int) -> object:
-        return hooks_of(layer).in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP)
-
-    def unnormalised(n: int) -> object:
-        bound = hooks_of(layer).in_context(contexts[:n])
-        return bound.unnormalised_nll(hidden(contexts[:n]), targets[:n])
-
-    speeds = {"nll": _per_second(nll, len(targets)), "top_k": _per_second(top_k, some)}
+    hooks = hooks_of(layer)
+    speeds = {
+        "nll": _per_second(
+            lambda n: model.context_model.nll(layer, contexts[:n], targets[:n]), len(targets)
+        ),
+        "top_k": _per_second(
+            lambda n: hooks.in_context(contexts[:n]).top_k(hidden(contexts[:n]), TOP), some
+        ),
+    }
     if layer.log_normaliser(hidden(contexts[:1])) is not None:
-        speeds["unnormalised"] = _per_second(unnormalised, len(targets))
+        speeds["unnormalised"] = _per_second(
+            lambda n: hooks.in_context(contexts[:n]).unnormalised_nll(
+                hidden(contexts[:n]), targets[:n]
+            ),
+            len(targets),
+        )
     return speeds
 
 
@@ -208,12 +194,12 @@ def _per_second(function: Callable[[int], object], most: int) -> float:
     which may have to compute what others use, is not counted.
     """
     function(1)
-    n, seconds = 1, _seconds(function, 1)
+    n, seconds = 1, timeit(partial(function, 1), number=1)
     while n < most and seconds < LONGEST_CALL:
         n = min(4 * n, most)
-        seconds = _seconds(function, n)
+        seconds = timeit(partial(function, n), number=1)
         if seconds >= LONGEST_CALL:  # kernels of larger batches may have been compiled
-            seconds = _seconds(function, n)
+            seconds = timeit(partial(function, n), number=1)
     if seconds >= TESTING_TURN:
         return n / seconds
     calls, began = 0, time.perf_counter()
@@ -221,9 +207,3 @@ def _per_second(function: Callable[[int], object], most: int) -> float:
         function(n)
         calls += 1
     return n * calls / spent
-
-
-def _seconds(function: Callable[[int], object], n: int) -> float:
-    began = time.perf_counter()
-    function(n)
-    return time.perf_counter() - began

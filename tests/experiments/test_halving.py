@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree.data.splits import Splits
 from hstree.experiments.compare import _n_rounds, _next_step
+from hstree.experiments.run import LEAST_SHARE, Runner
 from hstree.models.lbl import LanguageModel
 from tests.experiments.conftest import QUICK
+from tests.texts import corpus_of, markov_lines
 
 ROWS = ["huffman", "random", "balanced", "gmm", "flat", "kn2"]
 
@@ -60,11 +63,9 @@ def test_the_same_halving_again_is_read(halved, splits):
 
 
 def test_ten_minutes_by_halving_are_the_default(splits, tmp_path):
-    from hstree.experiments.compare import Subject
-
-    subject = Subject.of(splits, None, tmp_path, None, 1, {})
-    assert subject.stop == hstree.Halving(minutes=10)
-    assert [str(row) for row in subject.rows][-2:] == ["flat", "kn5"]
+    runner = Runner.of(splits, None, tmp_path, None, 1, {})
+    assert runner.stop == hstree.Halving(minutes=10)
+    assert [str(row) for row in runner.rows][-2:] == ["flat", "kn5"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16])
@@ -91,6 +92,25 @@ def test_all_rows_have_the_same_seconds_from_the_text(splits, tmp_path):
     gmm = found.row("gmm")
     assert gmm.steps.vectors > 0
     assert all(row.steps.total < 2.0 for row in found.rows)
+
+
+def test_vectors_take_half_of_the_first_round_whatever_the_text(tmp_path):
+    # Predicting all of its tokens takes three times the seconds of the round.
+    splits = Splits.of(corpus_of(tmp_path, 300 * markov_lines(2_500, 0)[0]))
+    stop, large = hstree.Seconds(0.5), {"dim": 300, "context": 8}
+    found = hstree.compare(splits, ["gmm"], tmp_path / "c", stop=stop, speed_rounds=0, **large)
+    assert found.row("gmm").steps.vectors < 0.5
+    assert sum(hstree.load(tmp_path / "c" / found.row("gmm").tree_file).counts) == len(splits.train)
+
+
+def test_a_row_whose_tree_takes_the_whole_round_trains_for_a_share_of_it(splits, tmp_path):
+    found = hstree.compare(
+        splits, ["gmm epsilon=0.4 trees=99"], tmp_path,
+        stop=hstree.Seconds(0.2), speed_rounds=0, **QUICK,
+    )  # fmt: skip
+    steps = found.rows[0].steps
+    assert steps.vectors + steps.tree > (1 - LEAST_SHARE) * 0.2
+    assert steps.training >= LEAST_SHARE * 0.2
 
 
 def test_held_out_splits_are_samples_where_the_time_is_bounded(splits):

@@ -8,7 +8,7 @@ import hstree
 from hstree.builders.registry import BUILDERS
 from hstree.data.vocabulary import Vocabulary
 from hstree.errors import FileFormatError, InputError, OptionError
-from hstree.experiments.row import Row, builder_options, parse_rows, rows_of_set
+from hstree.experiments.row import Row, builder_options, parse_rows
 from hstree.layers.registry import LAYERS
 from hstree.tree import Tree
 
@@ -144,7 +144,7 @@ def test_a_tree_file_is_a_row_with_any_layer(tmp_path):
 def test_a_tree_over_other_words_is_refused():
     tree = hstree.build("huffman", {"a": 3, "<eos>": 1})
     with pytest.raises(InputError, match="over the same words only"):
-        Row.of(tree).check(Vocabulary(["<eos>", "b"], [1, 1]), {"dim": 2})
+        Row.parse(tree).check(Vocabulary(["<eos>", "b"], [1, 1]), {"dim": 2})
 
 
 def test_rows_for_language_models_are_refused_beside_other_models():
@@ -161,9 +161,8 @@ def test_named_sets_stand_for_their_rows():
     names = [str(row) for row in parse_rows(["trees", "kn5"], {})]
     assert names[:2] == ["random", "huffman"]
     assert names[-2:] == ["flat", "kn5"]
-    approximations = rows_of_set("approximations", {})
     layers = {name for name in LAYERS.names() if LAYERS.get(name).takes is Vocabulary}
-    assert layers <= {Row.parse(text).method for text in approximations}
+    assert layers <= {row.method for row in parse_rows(["approximations"], {})}
 
 
 @pytest.mark.parametrize("rows", [[], ["gmm", "gmm epsilon=0.0"], ["trees", "flat"]])
@@ -174,9 +173,4 @@ def test_no_row_and_a_row_twice_are_refused(rows):
 
 def test_what_is_neither_text_nor_tree_is_refused():
     with pytest.raises(OptionError, match="give a row as a text"):
-        Row.of(("gmm", {"epsilon": 0.4}))
-
-
-def test_states_of_several_models_follow_each_other():
-    row = Row.parse("3 x gmm")
-    assert [list(row.states(number, 5)) for number in (0, 1)] == [[5, 6, 7], [8, 9, 10]]
+        Row.parse(("gmm", {"epsilon": 0.4}))

@@ -11,7 +11,6 @@ import pytest
 
 from hstree._compiled import numpy_alone
 from hstree.builders import build
-from hstree.experiments.compare import versions
 from hstree.models.cbow import CBOW
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -187,12 +186,6 @@ def test_layers_and_matrices_without_a_compiled_step_train_by_their_own(corpus):
         model = LanguageModel(tree(layer, corpus), dim=5, epochs=1, **options).fit(corpus)
         assert model.trainer(model.windows(corpus))._compiled is None
         assert model.history_.epochs[0].train < len(corpus.vocabulary)
-
-
-def test_results_say_what_computed_them(monkeypatch):
-    assert versions()["kernels"] == f"numba {numba.__version__}"
-    monkeypatch.setenv("HSTREE_FAST", "0")
-    assert versions()["kernels"] == "numpy"
 
 
 @pytest.mark.parametrize("layer", ["huffman", "flat"])

@@ -83,7 +83,7 @@ def test_columns_appear_when_a_row_has_them():
     plain = [a_row("huffman"), a_row("flat")]
     speed = Speed(rounds=[960.0], times_flat=9.6, low=9.0, high=10.0)
     own = a_row(
-        "own", kind="layer", unnormalised=speed, mixture=Mixture(weight=0.25, valid=1.0, test=87.5),
+        "own", kind="layer", unnormalised=speed, mixture=Mixture(weight=0.25, test=87.5),
         log_normaliser=NormaliserFigures(mean=-0.034, sd=0.1, unnormalised_perplexity=91.0),
         published=Published(low=0.99, high=1.02, source="Somebody 2017"),
     )  # fmt: skip

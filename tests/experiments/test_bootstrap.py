@@ -1,0 +1,47 @@
+"""Trees from text alone, round by round."""
+
+import pytest
+
+import hstree
+from hstree.errors import OptionError
+from hstree.experiments import results
+from tests.experiments.conftest import QUICK
+
+
+def bootstrap(text, folder, rows=("gmm",), **options):
+    return hstree.bootstrap(text, folder, rows, stop=hstree.Epochs(1), **QUICK, **options)
+
+
+def test_each_round_is_built_from_the_vectors_of_the_best_so_far(splits, tmp_path):
+    rounds = dict(bootstrap(splits, tmp_path, ["gmm", "kmeans"]))
+    assert list(rounds) == ["round-0", "round-1", "round-2"]
+    assert [row.method for row in rounds.values()] == ["random", "gmm", "kmeans"]
+    done = list(rounds.values())
+    for number in (1, 2):
+        best = min(range(number), key=lambda one: done[one].valid)
+        assert done[number].options["vectors_file"].endswith(f"round-{best}/vectors.npy")
+    assert [row.name for row in results.load(tmp_path).rows] == [row.name for row in done]
+
+
+def test_finished_rounds_are_not_done_again(splits, tmp_path):
+    first = list(bootstrap(splits, tmp_path))
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.glob("runs/**/result.json")}
+    assert [row.perplexity for _, row in bootstrap(splits, tmp_path)] == [
+        row.perplexity for _, row in first
+    ]
+    assert before == {p: p.stat().st_mtime_ns for p in tmp_path.glob("runs/**/result.json")}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "saying"),
+    [
+        (["huffman"], {}, "huffman is not built from vectors"),
+        (["gmm"], {"first": "gmm"}, "gmm needs word vectors"),
+        (["gmm", "kmeans"], {"rounds": 1}, "rounds is 1, for 2 rows"),
+        (["flat + ngrams", "sampled"], {}, "sampled is not a way to build a tree"),
+    ],
+)
+def test_rounds_that_cannot_be_built_are_refused_at_once(splits, tmp_path, rows, options, saying):
+    with pytest.raises(OptionError, match=saying):
+        bootstrap(splits, tmp_path / "new", rows, **options)
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,85 @@
+"""Figures of a comparison: their files, and the one list of columns."""
+
+import csv
+import json
+
+import pytest
+from msgspec.structs import asdict, replace
+
+from hstree.errors import FileFormatError, InputError
+from hstree.experiments import results
+from hstree.experiments.results import COLUMNS, Speed, Spread, Steps, mean_of
+
+
+def test_a_comparison_is_the_same_after_saving_and_loading(compared, tmp_path):
+    results.save(compared, tmp_path)
+    again = results.load(tmp_path)
+    assert again == compared
+    assert again.folder == tmp_path
+
+
+def test_the_csv_file_has_the_columns_of_every_row(compared):
+    with (compared.folder / results.CSV).open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["name"] for line in lines] == [row.name for row in compared.rows]
+    assert list(lines[0]) == [column.key for column in COLUMNS] == list(compared.frame())
+    huffman = compared.row("huffman")
+    line = lines[compared.rows.index(huffman)]
+    assert float(line["test"]) == huffman.test
+    assert float(line["to_flat_p"] or -1) == (huffman.to_flat.p or -1)
+    assert float(line["nll_times_flat"]) == huffman.nll.times_flat
+    assert float(line["seconds_training"]) == huffman.steps.training
+    assert (line["published_low"], line["ln_z_mean"]) == ("", "")
+
+
+def test_a_formula_is_no_formula_in_the_csv_file(compared, tmp_path):
+    row = replace(compared.row("flat"), seen="=1+1")
+    results.save(replace(compared, rows=[row], choice=None, words=[]), tmp_path)
+    assert ",'=1+1" in (tmp_path / results.CSV).read_text()
+
+
+def test_the_table_shows_the_columns_that_a_row_has(compared):
+    titles = {column.title for column in results.shown_columns(compared.rows)}
+    assert {"row", "s from text", "s trained", "with n-grams", "ratio to flat"} <= titles
+    assert not {"ln Z", "published high"} & titles
+    alone = [compared.row("kn2")]
+    assert "scores/target" not in {column.title for column in results.shown_columns(alone)}
+
+
+@pytest.mark.parametrize(
+    ("change", "saying"),
+    [
+        (lambda figures: figures["rows"].append(figures["rows"][0]), "same name"),
+        (lambda figures: figures["rows"][0]["perplexity"].pop("test"), "lacks a perplexity"),
+        (lambda figures: figures["rows"][0].update(tree=None), "lacks a tree"),
+        (lambda figures: figures["bands"].pop(), "other bands"),
+        (lambda figures: figures["choice"].update(best="none"), "not in the table"),
+        (lambda figures: figures["corpus"].pop("valid"), "a split is missing"),
+        (lambda figures: figures.update(version=3), "reads version 4; compare again"),
+        (lambda figures: figures.update(format="other"), "is not what `hstree.compare` leaves"),
+    ],
+)
+def test_figures_that_do_not_fit_together_are_refused(compared, tmp_path, change, saying):
+    figures = json.loads((compared.folder / results.JSON).read_bytes())
+    change(figures)
+    (tmp_path / results.JSON).write_text(json.dumps(figures))
+    with pytest.raises(FileFormatError, match=saying):
+        results.load(tmp_path)
+
+
+def test_a_page_needs_the_folder_of_the_trees(compared, tmp_path):
+    with pytest.raises(InputError, match="has no folder"):
+        replace(compared).to_html(tmp_path / "page.html")
+
+
+def test_what_is_not_known_has_no_mean():
+    assert Spread.of([2.0, None]) == Spread(mean=None, sd=None, n=2)
+    assert Spread.of([2.0]) == Spread(mean=2.0, sd=None, n=1)
+    steps = [Steps(vectors=None, training=1.0), Steps(vectors=3.0, training=2.0)]
+    assert asdict(mean_of(steps, times=2)) == asdict(Steps(vectors=None, training=3.0))
+    assert mean_of(steps).total is None
+
+
+def test_speeds_are_compared_round_by_round():
+    speed = Speed.of([4.0, 6.0, 5.0], [1.0, 2.0, 2.0])
+    assert (speed.median, speed.times_flat, speed.low, speed.high) == (5.0, 2.5, 2.5, 4.0)
