@@ -148,8 +148,6 @@ class Unpacked:
         try:
             most = self._left + 1
             data: bytes = self._stream.read(most if size < 0 else min(size, most))
-        except gzip.BadGzipFile:
-            raise
         except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
             raise gzip.BadGzipFile(f"{error}; make or fetch it again") from error
         self._left -= len(data)

@@ -7,14 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pytest
 
-from hstree._options import (
-    Option,
-    RandomState,
-    Range,
-    checked_options,
-    effective,
-    options_of,
-)
+from hstree._options import Option, RandomState, Range, checked_options, effective, options_of
 from hstree.errors import OptionError
 
 
@@ -35,23 +28,24 @@ def test_a_range_holds_its_legal_values_and_reads_well(interval, legal, illegal,
     assert str(interval) == text
 
 
-@dataclass(frozen=True)
+@dataclass
 class Training:
     """How to train.
 
     Attributes
     ----------
-    epochs : int
-        Maximum number of epochs.
+    epochs, least : int
+        Number of ``epochs``,
+        and the least.
     rate : float
         Learning rate.
     """
 
     text: str
     epochs: Annotated[int, Range(0)] = 10
+    least: int = 0
     rate: Annotated[float, Range(0, exclude_min=True)] = 0.1
     layout: Literal["one", "two"] = "one"
-    random_state: RandomState = 0
 
 
 class Layer:
@@ -77,10 +71,10 @@ def grow(words: list[str], *, arity: Annotated[int | None, Range(2)] = 2) -> int
 
 def test_options_are_read_from_dataclasses_classes_and_functions():
     assert options_of(Training) == (
-        Option("epochs", int, 10, range=Range(0), help="Maximum number of epochs."),
+        Option("epochs", int, 10, range=Range(0), help="Number of epochs, and the least."),
+        Option("least", int, 0, help="Number of epochs, and the least."),
         Option("rate", float, 0.1, range=Range(0, exclude_min=True), help="Learning rate."),
         Option("layout", str, "one", ("one", "two")),
-        Option("random_state", int, 0, range=Range(0, 2**32 - 1)),
     )
     assert options_of(Layer) == (
         Option("samples", int, 10, range=Range(1), help="Noise words per target."),

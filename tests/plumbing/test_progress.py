@@ -31,12 +31,9 @@ def at_once(monkeypatch):
 
 @pytest.fixture
 def written(monkeypatch):
-    """Run something with a stream for standard error; return what it wrote there.
+    """Run something with a stream for standard error; return what it wrote there."""
 
-    Set inside the test: pytest puts its own standard error back between fixtures and tests.
-    """
-
-    def run(body, stream):
+    def run(body, stream):  # pytest puts its own standard error back between fixtures and tests
         with monkeypatch.context() as patch:
             patch.setenv("COLUMNS", "80")
             patch.setenv("TERM", "xterm")
@@ -76,11 +73,10 @@ def script():
 def test_a_terminal_shows_a_bar_for_each_task(written, body):
     lines = lines_of(written(body, Terminal()))
     outer = [line for line in lines if line.startswith("outer <b>")]
-    inner = [line for line in lines if line.startswith("inner")]
     assert outer
     assert not any("%" in line for line in outer)  # of unknown length
-    for part in ("75%", "tokens/s", "00:0", "perplexity < 12"):
-        assert part in inner[-1]
+    inner = next(line for line in reversed(lines) if line.startswith("inner"))
+    assert all(part in inner for part in ("75%", "tokens/s", "00:0", "perplexity < 12"))
 
 
 def test_long_titles_are_cut_to_80_columns(written):
@@ -102,13 +98,10 @@ def test_bars_start_again(written):
     assert text.count("\x1b[?25h") == 2  # the cursor is shown again after each
 
 
-def test_what_takes_a_moment_is_not_drawn(written, monkeypatch):
+def test_what_takes_a_moment_or_is_quiet_is_not_drawn(written, monkeypatch):
+    assert written(lambda: program(quiet=True), Terminal()) == ""
     monkeypatch.setattr(_displays, "PATIENCE", 60)
     assert "inner" not in written(program, Terminal())
-
-
-def test_quiet(written):
-    assert written(lambda: program(quiet=True), Terminal()) == ""
 
 
 def test_results_go_to_standard_output_while_bars_are_drawn(written, capsys):
@@ -141,22 +134,15 @@ def test_a_log_has_the_events_with_the_time_left_of_planned_seconds(written, mon
     assert said == "epoch 1 of 2, 45 s left\nhuffman, epoch 2 of 2, 12 min left\n"
 
 
-@pytest.fixture
-def notebook(monkeypatch):
-    pytest.importorskip("IPython")
+def test_a_notebook_without_ipywidgets_has_lines(monkeypatch, written):
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
     monkeypatch.setitem(sys.modules, "IPython", shell)
-    return monkeypatch
+    monkeypatch.setattr(_displays, "find_spec", lambda name: None)
+    monkeypatch.setattr(_displays, "LONG_TASK", 0.0)
+    assert written(script, Terminal()).startswith("outer <b>: ")
 
 
-def test_a_notebook_without_ipywidgets_has_lines(notebook, written):
-    notebook.setattr(_displays, "find_spec", lambda name: None)
-    notebook.setattr(_displays, "LONG_TASK", 0.0)
-    assert written(script, io.StringIO()).startswith("outer <b>: ")
-
-
-def test_threads_report_too(written, monkeypatch):
-    """Where a context variable would not reach."""
+def test_threads_report_too_where_a_context_variable_would_not_reach(written, monkeypatch):
     monkeypatch.setattr(_displays, "LONG_TASK", 0.0)
 
     def body():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hstree import Tree, WordVectors, formats
+from hstree import LanguageModel, Tree, WordVectors, formats
 from hstree._files import ALWAYS, MAX_RATIO
 from hstree.builders.word_classes.class_file import read_classes
 from hstree.data.vocabulary import Vocabulary
@@ -46,17 +46,13 @@ def refused(read, path):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_pipe_is_refused_without_waiting_for_it(tmp_path, name):
-    os.mkfifo(tmp_path / name)
-    said = refused(READERS[name], tmp_path / name)
-    assert "it is a pipe, not a regular file" in said
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_a_device_without_end_is_refused(tmp_path, name):
-    (tmp_path / name).symlink_to("/dev/zero")
-    said = refused(READERS[name], tmp_path / name)
-    assert "it is a device or a socket, not a regular file" in said
+def test_pipes_and_devices_are_refused_without_waiting_for_their_end(tmp_path, name):
+    path = tmp_path / name
+    os.mkfifo(path)
+    assert "it is a pipe, not a regular file" in refused(READERS[name], path)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert "it is a device or a socket, not a regular file" in refused(READERS[name], path)
 
 
 def test_labels_beside_vectors_may_be_no_pipe_either(tmp_path):
@@ -66,11 +62,16 @@ def test_labels_beside_vectors_may_be_no_pipe_either(tmp_path):
         WordVectors.read(tmp_path / "v.npy")
 
 
+@pytest.fixture
+def model(tmp_path):
+    """A folder of a saved model."""
+    output = Tree.from_children(["a", "<eos>"], [[~0, ~1]])
+    LanguageModel(output, dim=2, full=True).save(tmp_path)
+
+
+@pytest.mark.usefixtures("model")
 @pytest.mark.parametrize("name", ["config.json", "tree.json", "weights.safetensors"])
 def test_no_file_of_a_model_may_be_a_pipe(tmp_path, name):
-    from hstree.models.lbl import LanguageModel
-
-    LanguageModel(Tree.from_children(["a", "<eos>"], [[~0, ~1]]), dim=2).save(tmp_path)
     (tmp_path / name).unlink()
     os.mkfifo(tmp_path / name)
     with pytest.raises(HstreeError, match="it is a pipe"):
@@ -95,8 +96,7 @@ def test_a_compression_bomb_is_refused_before_it_unpacks(tmp_path, name, read):
         assert tracemalloc.get_traced_memory()[1] < 1 << 29
     finally:
         tracemalloc.stop()
-    assert f"unpacks to more than {MAX_RATIO} times its size" in said
-    assert "gunzip" in said
+    assert f"unpacks to more than {MAX_RATIO} times its size; if that is right, unpack it" in said
 
 
 def test_small_files_may_unpack_to_more(tmp_path):
@@ -131,10 +131,8 @@ def test_entities_of_xml_are_refused(tmp_path):
     assert "defines entities" in refused(formats.read, tmp_path / "t.graphml")
 
 
+@pytest.mark.usefixtures("model")
 def test_a_model_allocates_no_more_than_its_file_holds(tmp_path):
-    from hstree.models.lbl import LanguageModel
-
-    LanguageModel(Tree.from_children(["a", "<eos>"], [[~0, ~1]]), dim=2, full=True).save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     config |= {"dim": 1 << 16, "context": 1 << 12}  # 70 TB
     (tmp_path / "config.json").write_text(json.dumps(config))
