@@ -3,7 +3,9 @@
 import importlib
 import json
 import sys
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 from benchmarks.fast import MEASURED, ROWS
@@ -38,6 +40,9 @@ def test_layer(monkeypatch, capsys, tmp_path):
 
 
 def test_approximations_measures_every_layer(monkeypatch, capsys, tmp_path):
+    def one_step_each(steps, rounds):
+        return {name: [timed(step, 1)] for name, step in steps.items()}
+
     sizes = ("--sizes", 300, "--dim", 4, "--batch-size", 64, "--rounds", 1)
     monkeypatch.setattr("benchmarks.approximations.TOKENS", 2_000)
     monkeypatch.setattr("benchmarks.approximations.take_turns", one_step_each)
@@ -55,11 +60,10 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
     lines = [" ".join(f"w{(7 * i + 3 * j) % 50}" for j in range(20)) for i in range(60)]
     corpus = write_lines(tmp_path / "text.txt", lines)
     sizes = ("--tokens", 300, "--rounds", 1, "--sizes", 400, "--words", 50, "--classes", 5)
-    monkeypatch.setattr("benchmarks.fast.COPIED", 1 << 10)
-    monkeypatch.setattr("benchmarks.fast.MULTIPLIED", 1 << 5)
-    monkeypatch.setattr("benchmarks.fast.SAMPLES", 2_000)
-    text = ("--text", corpus)
-    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, *text, "--memory")
+    for name, size in (("COPIED", 1 << 10), ("MULTIPLIED", 1 << 5), ("SAMPLES", 2_000)):
+        monkeypatch.setattr(f"benchmarks.fast.{name}", size)
+    everything = (*sizes, "--text", corpus, "--memory")
+    rows = run("fast", monkeypatch, capsys, tmp_path, corpus, *everything)
     rows, peaks = rows[: -len(MEASURED)], rows[-len(MEASURED) :]
     assert all(row["work"].startswith("peak memory, ") and row["ratio"] > 0 for row in peaks)
     assert {row["work"] for row in rows} == {
@@ -76,38 +80,39 @@ def test_fast_measures_both_kernels(monkeypatch, capsys, tmp_path):
     beside = ("--only", "cbow", "--busy", 1)
     (only,) = run("fast", monkeypatch, capsys, tmp_path, corpus, *sizes, *beside)
     assert only["work"] == "cbow, huffman"
-    assert all(row["bytes/token"] > 0 for row in rows if row["work"].split(",")[0] in LIMITED)
+    # What a token costs at least.
+    limited = ("lbl", "cbow", "skipgram", "scoring", "layer alone")
+    assert all(row["bytes/token"] > 0 for row in rows if row["work"].split(",")[0] in limited)
     assert all(row["lowest"] <= row["ratio"] <= row["highest"] for row in rows)
-
-
-#: Kinds of work that have what a token costs at least.
-LIMITED = ("lbl", "cbow", "skipgram", "scoring", "layer alone")
-
-
-def one_step_each(steps, rounds):
-    return {name: [timed(step, 1)] for name, step in steps.items()}
 
 
 @pytest.fixture
 def short_turns(monkeypatch):
     monkeypatch.setattr("hstree.experiments.speed.TURN", 0.01)
+    monkeypatch.setattr(
+        "benchmarks.compared.take_turns", lambda steps, rounds: take_turns(steps, 1)
+    )
 
 
 @pytest.mark.usefixtures("short_turns")
 def test_training(monkeypatch, capsys, tmp_path):
     text = write_lines(tmp_path / "text.txt", markov_lines(6_000, 0)[0])
-    rows = run(
-        "training", monkeypatch, capsys, tmp_path, text, "--rounds", 1, "--batch-sizes", 4096
-    )
+    few = ("--rounds", 1, "--batch-sizes", 4096)
+    rows = run("training", monkeypatch, capsys, tmp_path, text, *few)
     assert [row["tree"] for row in rows] == ["huffman", "balanced", "random", "flat"]
     assert rows[-1]["times flat"] == 1
 
 
+def ptb(folder):
+    """Write the files of a small Penn Treebank."""
+    for number, part in enumerate(("train", "valid", "test")):
+        write_lines(folder / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
+    return folder
+
+
 @pytest.mark.usefixtures("short_turns")
 def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
-    for number, part in enumerate(("train", "valid", "test")):
-        write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(3_000, number)[0])
-    few = ("--ptb", tmp_path, "--folder", tmp_path / "runs", "--epochs", 1, "--seeds", 2)
+    few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--epochs", 1, "--seeds", 2)
     rows = ("--rows", "random", "gmm epsilon=0.4 trees=2", "flat")
     first = run("mnih_hinton", monkeypatch, capsys, tmp_path, *few, *rows)
     assert [row["tree"] for row in first] == ["random", "gmm epsilon=0.4 trees=2", "flat"]
@@ -124,18 +129,9 @@ def test_mnih_hinton_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     assert [row["test"] for row in again] == [row["test"] for row in first]
 
 
-@pytest.fixture
-def one_round(monkeypatch):
-    monkeypatch.setattr(
-        "benchmarks.compared.take_turns", lambda steps, rounds: take_turns(steps, 1)
-    )
-
-
-@pytest.mark.usefixtures("one_round", "short_turns")
+@pytest.mark.usefixtures("short_turns")
 def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path):
-    for number, part in enumerate(("train", "valid", "test")):
-        write_lines(tmp_path / f"ptb.{part}.txt", markov_lines(2_000, number)[0])
-    few = ("--ptb", tmp_path, "--folder", tmp_path / "runs", "--epochs", 1)
+    few = ("--ptb", ptb(tmp_path), "--folder", tmp_path / "runs", "--epochs", 1)
     kinds = ("random", "classes cluster_by=vectors", "flat")
     rows = run("goodman", monkeypatch, capsys, tmp_path, *few, "--rows", *kinds)
     assert [row["tree"] for row in rows] == list(kinds)
@@ -149,7 +145,7 @@ def test_goodman_measures_class_trees_beside_flat(monkeypatch, capsys, tmp_path)
     assert all(row["parameters"] > 0 for row in rows)
 
 
-@pytest.mark.usefixtures("one_round", "short_turns")
+@pytest.mark.usefixtures("short_turns")
 def test_frontier_marks_the_rows_that_none_beats(monkeypatch, capsys, tmp_path):
     text = corpus_of(tmp_path, markov_lines(3_000, 0)[0])
     monkeypatch.setattr("benchmarks.frontier.brown_splits", lambda: Splits.of(text))
@@ -189,3 +185,24 @@ def test_morin_bengio_ends_with_a_trigram(monkeypatch, capsys, tmp_path):
     assert trigram["valid"] == f"{model.perplexity(splits.valid):.1f}"
     assert trigram["test"] == f"{model.perplexity(splits.test):.1f}"
     assert trigram["above flat"].endswith("%")
+
+
+def test_topk(monkeypatch, capsys, tmp_path):
+    sizes = ("--labels", 300, "--dim", 4, "--contexts", 2, "--spread", 1)
+    rows = run("topk", monkeypatch, capsys, tmp_path, *sizes)
+    assert [row["tree"] for row in rows] == ["huffman", "random x 2", "random x 4", "flat"]
+    assert all(row["agree"] == "yes" and row["top-k ms"] > 0 for row in rows)
+
+
+def test_word2vec(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("gensim", reason="gensim is not installed")
+    train = write_lines(tmp_path / "train.txt", markov_lines(6_000, 0)[0])
+    test = write_lines(tmp_path / "test.txt", markov_lines(2_000, 1)[0])
+    few = ("--dim", 8, "--window", 2, "--epochs", 2, "--sample", 0)
+    rows = run("word2vec", monkeypatch, capsys, tmp_path, train, test, *few)
+    contestants = ["gensim", "hstree", *(["hstree, online"] if find_spec("numba") else [])]
+    assert [(row["model"], row["by"]) for row in rows] == [
+        (model, one) for model in ("cbow", "skipgram") for one in contestants
+    ]
+    # Both are far from a wrong tree or a wrong sign, which would cost more than equal shares do.
+    assert all(row["held-out nll"] < np.log(7) for row in rows)

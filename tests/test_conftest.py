@@ -24,12 +24,7 @@ WITHOUT_TORCH = """
     import pytest
 
     pytest.importorskip("no_such_package", reason="needs torch: how to get it")
-
-    def test_of_torch():
-        pass
 """
-
-
 SUMMARY = [
     "*= skipped, and what lets it run =*",
     "2 tests: needs a GPU",
@@ -75,13 +70,9 @@ def test_a_run_may_skip_for_the_reason_that_it_allows(project):
     ran.stdout.no_fnmatch_line("ERROR*")
 
 
-def test_nothing_is_said_where_nothing_was_skipped(project):
-    ran = project.runpytest_inprocess(
-        "--only-skip", "needs a GPU", "test_some.py::test_that_passes"
-    )
+def test_a_test_chosen_by_name_starts_no_workers_and_no_summary_of_skips(project):
+    chosen = ("--only-skip", "needs a GPU", "test_some.py::test_that_passes")
+    ran = project.runpytest_inprocess(*chosen)
     assert ran.ret == 0
     ran.stdout.no_fnmatch_line("* skipped*")
-
-
-def test_tests_chosen_by_path_start_no_workers(project):
-    project.runpytest_inprocess("test_some.py").stdout.no_fnmatch_line("* worker*")
+    ran.stdout.no_fnmatch_line("* worker*")

@@ -9,21 +9,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: The packages of hstree from the top down; modules beside them are above all.
 ROOMS = (
-    "tree",
-    "data",
-    "builders",
-    "formats",
-    "ngrams",
-    "layers",
-    "training",
-    "models",
-    "experiments",
-    "report",
-    "interop",
+    *("tree", "data", "builders", "formats", "ngrams", "layers", "training", "models"),
+    *("experiments", "report", "interop"),
 )
 
 
-def modules(package=ROOT / "hstree"):
+def modules(package):
     """Return {dotted name: path} of all modules of a package."""
     found = {}
     for path in package.rglob("*.py"):
@@ -33,7 +24,7 @@ def modules(package=ROOT / "hstree"):
 
 
 def imported(path, names):
-    """Return the modules that a file imports anywhere, inside functions and for types too."""
+    """Return those of the modules that a file imports anywhere, in functions and for types too."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -46,10 +37,15 @@ def imported(path, names):
     return found & names.keys()
 
 
+def imports_of(package):
+    """Return {module: the modules of its own package that it imports}."""
+    names = modules(package)
+    return {name: imported(path, names) - {name} for name, path in names.items()}
+
+
 @pytest.fixture(scope="module")
 def imports():
-    names = modules()
-    return {name: imported(path, names) - {name} for name, path in names.items()}
+    return imports_of(ROOT / "hstree")
 
 
 def room(module):
@@ -64,23 +60,15 @@ def test_every_package_is_a_room():
 
 
 def test_a_room_imports_from_rooms_above_it_alone(imports):
-    wrong = [
-        f"{module} imports {other}"
-        for module, others in imports.items()
-        for other in others
-        if module != "hstree" and (other == "hstree" or room(other) > room(module))
-    ]
-    assert wrong == []
+    for module in imports.keys() - {"hstree"}:
+        below = {o for o in imports[module] if o == "hstree" or room(o) > room(module)}
+        assert not below, module
 
 
 def test_nothing_but_the_program_imports_the_report(imports):
-    wrong = [
-        module
-        for module, others in imports.items()
-        if not module.startswith("hstree.report")
-        and any(other.startswith("hstree.report") for other in others)
-    ]
-    assert wrong == []
+    for module, others in imports.items():
+        if not module.startswith("hstree.report"):
+            assert not any(other.startswith("hstree.report") for other in others), module
 
 
 def test_benchmarks_and_examples_use_neither_the_program_nor_the_report():
@@ -90,21 +78,16 @@ def test_benchmarks_and_examples_use_neither_the_program_nor_the_report():
         assert "hstree.report" not in text, path
 
 
-def imports_of_program():
-    names = modules(ROOT / "cli" / "hstree_cli")
-    return {name: imported(path, names) - {name} for name, path in names.items()}
-
-
 def test_no_imports_form_a_cycle(imports):
     try:
         TopologicalSorter(imports).prepare()
-        TopologicalSorter(imports_of_program()).prepare()
+        TopologicalSorter(imports_of(ROOT / "cli" / "hstree_cli")).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(error.args[1]))
 
 
 def test_the_library_does_not_import_the_program():
     """Except for `python -m hstree`, which starts it."""
-    for name, path in modules().items():
+    for name, path in modules(ROOT / "hstree").items():
         if name != "hstree.__main__":
             assert "hstree_cli" not in path.read_text(encoding="utf-8"), path

@@ -5,45 +5,33 @@ import shlex
 
 import pytest
 
-from tests.scripts import ROOT, run_python
+from tests import needs
+from tests.scripts import ROOT, run_python, scripts_of
 
 pytestmark = pytest.mark.slow
-
-PAGE = (ROOT / "docs" / "word2vec.md").read_text(encoding="utf-8")
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)
 
 
 def test_the_scripts(tmp_path):
     pytest.importorskip("gensim", reason="gensim is not installed: hstree[gensim]")
-    scripts = blocks("python")
+    scripts = scripts_of("word2vec.md")
     assert len(scripts) == 4
-    first, words, second, similar = run_python(
-        ["-c", "\n".join(scripts)], tmp_path, HSTREE_CACHE=str(tmp_path / "cache")
-    ).splitlines()
+    cache = {"HSTREE_CACHE": str(tmp_path / "cache")}
+    printed = run_python(["-c", "\n".join(scripts)], tmp_path, **cache).splitlines()
+    first, words, second, similar = printed
     assert first.startswith("word given window ")
     unigram = 606  # the perplexity of a model that learned nothing
-    assert 1 < float(first.split()[-1]) < unigram
-    assert 1 < float(second) < unigram
-    assert len(pairs(words)) == len(pairs(similar)) == 3
-
-
-def pairs(printed):
-    return re.findall(r"\('[^']+', [\d.]+\)", printed)
+    assert all(1 < float(line.split()[-1]) < unigram for line in (first, second))
+    assert all(len(re.findall(r"\('[^']+', [\d.]+\)", line)) == 3 for line in (words, similar))
 
 
 def test_the_commands(tmp_path):
-    pytest.importorskip("numba", reason="numba is not installed: hstree[fast]")
-    commands = "".join(blocks("sh")).splitlines()
+    pytest.importorskip("numba", reason=needs.NUMBA)
+    page = (ROOT / "docs" / "word2vec.md").read_text(encoding="utf-8")
+    commands = "".join(re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S)).splitlines()
     assert len(commands) == 5
+    cache = {"HSTREE_CACHE": str(tmp_path / "cache")}
     printed = [
-        run_python(
-            ["-m", "hstree_cli", *shlex.split(line)[1:]],
-            tmp_path,
-            HSTREE_CACHE=str(tmp_path / "cache"),
-        )
+        run_python(["-m", "hstree_cli", *shlex.split(line)[1:]], tmp_path, **cache)
         for line in commands
     ]
     written = {"tree.json", "cbow.vec", "skipgram.bin", "online.vec"}
