@@ -39,15 +39,6 @@ def test_importing_hstree_does_not_import_models_and_experiments():
     assert (done.stdout, done.stderr) == ("compare LanguageModel\n", "")
 
 
-def test_a_tree_is_evaluated_and_its_model_read_again(corpus, tmp_path):
-    splits = corpus.splits()
-    tree = hstree.build("huffman", splits[0])
-    evaluation = hstree.evaluate(tree, corpus, **BUDGET)
-    evaluation.model.save(tmp_path / "model")
-    again = hstree.load_model(tmp_path / "model")
-    assert again.perplexity(splits[2]) == pytest.approx(evaluation.perplexity)
-
-
 def test_rows_are_compared(corpus, tmp_path):
     options = {"speed_rounds": 1, **BUDGET}
     comparison = hstree.compare(corpus, ["huffman", "flat"], tmp_path / "compared", **options)

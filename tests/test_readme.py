@@ -5,27 +5,23 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+import typer
 
-import hstree
-import hstree_cli
+from hstree_cli.main import app
+from tests.scripts import ROOT, python_path
 
-ROOT = Path(__file__).parents[1]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "runs")
 
 
 def blocks():
-    """Return (heading, language, code) of every block of code."""
-    heading, found = "", []
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """Yield (heading, language, code) of every block of code."""
+    heading, text = "", (ROOT / "README.md").read_text(encoding="utf-8")
     for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", text, re.M | re.S):
-        if match[1] is not None:
-            heading = match[1]
-        else:
-            found.append((heading, match[2], match[3]))
-    return found
+        heading = heading if match[1] is None else match[1]
+        if match[2]:
+            yield heading, match[2], match[3]
 
 
 def run(command, folder, environment):
@@ -39,13 +35,12 @@ def run(command, folder, environment):
 @pytest.fixture
 def environment(tmp_path):
     """A PATH whose first `hstree` is the one under test, run by this Python."""
-    roots = os.pathsep.join(str(Path(m.__file__).parents[1]) for m in (hstree, hstree_cli))
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, arguments in (("hstree", "-m hstree_cli"), ("python", "")):
         script = folder / name
         script.write_text(
-            f'#!/bin/sh\nPYTHONPATH="{roots}" exec "{sys.executable}" {arguments} "$@"\n'
+            f'#!/bin/sh\nPYTHONPATH="{python_path()}" exec "{sys.executable}" {arguments} "$@"\n'
         )
         script.chmod(0o755)
     return os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
@@ -83,16 +78,7 @@ def test_every_other_block(tmp_path, environment):
         assert "warning" not in ran.stderr.lower(), f"{code}\n{ran.stderr}"
 
 
-def test_every_command_has_an_example_that_runs(hstree_commands):
+def test_every_command_has_an_example_that_runs():
     code = "".join(code for _, language, code in blocks() if language == "sh")
     shown = set(re.findall(r"(?:^|&& )hstree ([a-z]+)", code, re.M))
-    assert shown == hstree_commands
-
-
-@pytest.fixture
-def hstree_commands():
-    import typer
-
-    from hstree_cli.main import app
-
-    return set(typer.main.get_command(app).commands)
+    assert shown == set(typer.main.get_command(app).commands)
