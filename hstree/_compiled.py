@@ -139,9 +139,8 @@ jit_exact = functools.partial(jit, fastmath=set())
 def _folder() -> Path | None:
     """Return the folder of machine code; None where it cannot be kept.
 
-    It is inside NUMBA_CACHE_DIR where that is set, and named by numba's version and by the modules
-    ``compiled`` and those that they import constants from, since numba looks for changes in a
-    function's own file alone.
+    It is named by numba's version and by the modules ``compiled`` and those that they import
+    constants from, since numba looks for changes in a function's own file alone.
     """
     numba, package = _numba(), Path(__file__).parent
     compiled = [*package.glob("*/compiled.py"), *package.glob("*/compiled/*.py")]
@@ -177,10 +176,9 @@ def _numba() -> Any:
 
 def n_threads() -> int:
     """Return the number of threads that may compute: cores of the process, or OMP_NUM_THREADS."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return min(cores, max(1, int(wanted))) if wanted.isdecimal() else cores
+    return min(cores or 1, max(1, int(wanted))) if wanted.isdecimal() else cores or 1
 
 
 @functools.cache
@@ -196,8 +194,7 @@ if hasattr(os, "register_at_fork"):
 def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = STEP) -> None:
     """Call ``function(first, stop, *args)`` for parts of range(n), in threads; wait for all.
 
-    For compiled functions whose parts write to different places: the result does not depend on
-    the number of threads. Parts begin at multiples of `step`.
+    The parts write to different places, so the result does not depend on the number of threads.
     """
     step *= max(1, -(-n // (step * n_threads())))
     *others, last = [(first, min(first + step, n)) for first in range(0, max(n, 1), step)]
@@ -215,8 +212,8 @@ def in_threads(
     """Yield the items with what a function returns for them, in order, computed in all threads.
 
     `when` False, or NumPy alone, computes each when it is asked for. A few items are in memory at a
-    time; with one thread, one. This thread waits, so that Ctrl-C is answered, and sets `stop_flag`
-    in the others when their results are not wanted any more.
+    time. This thread waits, so that Ctrl-C is answered, and sets `stop_flag` in the others when
+    their results are not wanted any more.
     """
     if not when or kernels() == "numpy":
         yield from ((item, function(item)) for item in items)
@@ -240,8 +237,5 @@ def in_threads(
 
 
 def stop_flag() -> Bool:
-    """Return a flag (1,), for kernels that run long: they return when it becomes True.
-
-    It does where `in_threads` does not want the result any more.
-    """
+    """Return a flag (1,) that becomes True when `in_threads` wants the result no more."""
     return _stop.get(_go_on)

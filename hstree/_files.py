@@ -110,11 +110,7 @@ def read_text(path: str | os.PathLike[str], what: str = "") -> str:
 
 
 def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
-    """Decode UTF-8 without NUL bytes.
-
-    `data` is a piece of the file `name` that begins at a line (from 1) and a byte offset. Raises
-    InputError with the line and offset of the first byte that is NUL or not UTF-8.
-    """
+    """Decode UTF-8 without NUL bytes, a piece of a file that begins at a line and a byte offset."""
     if offset == 0 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         remedy = "convert the file first, for example with `iconv -f utf-16 -t utf-8`"
         raise InputError(f"{name} is UTF-16, not UTF-8; {remedy}")
@@ -169,11 +165,7 @@ def read_json(path: str | os.PathLike[str], remedy: str) -> dict[str, Any]:
 
 
 def parse_json(data: bytes, remedy: str) -> dict[str, Any]:
-    """Parse one JSON object, strictly: no NaN, no key twice, nothing but UTF-8.
-
-    `remedy` says in messages what to do with a damaged file: "build it again". Raises
-    FileFormatError for anything else, with a message that continues the name of the file.
-    """
+    """Parse one JSON object, strictly; FileFormatError continues the name of the file."""
     if not data:
         raise FileFormatError(f"is empty; {remedy}")
     if data.startswith(BYTE_ORDER_MARK):
@@ -234,8 +226,7 @@ def write_array(file: BinaryIO, array: Array) -> None:
 def read_array(file: BinaryIO, size: int) -> Array:
     """Read a ``.npy`` of real numbers from a file of `size` bytes, open at its beginning.
 
-    Nothing is allocated before the size that the header announces is found right. The array is
-    read-only, in the byte order of the file. FileFormatError does not name the file.
+    Nothing is allocated before the announced size is found right. FileFormatError names no file.
     """
     try:
         first, later = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
@@ -277,8 +268,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file that replaces `path` on success.
 
     A reader never sees half a file. When the body raises, `path` stays as it was. Where it is a
-    symbolic link, the file that it leads to is replaced. Raises FileFormatError when the folder is
-    missing or read-only, the disk is full, or `path` is not a regular file.
+    symbolic link, the file that it leads to is replaced. Raises FileFormatError.
     """
     target = resolved(path)
     with (
@@ -298,10 +288,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Make a temporary folder whose files replace those of `folder` on success, all at once.
 
-    `folder` is made if it is missing, and its other files stay. However the process ends,
-    `current_file` finds either every old file or every new one: the temporary folder is renamed
-    when its files are complete, and from then on they count, moved into `folder` or not. Raises
-    FileFormatError as `replacing`.
+    However the process ends, `current_file` finds either every old file or every new one: the
+    temporary folder is renamed when its files are complete, and from then on they count, moved
+    into `folder` or not. Raises FileFormatError.
     """
     home = Path(folder)
     make_folder(home)

@@ -250,19 +250,11 @@ def typed_words(text: str) -> list[str]:
         raise OptionError(f"{text!r} cannot be read: {str(error).lower()}") from error
     if not any(token.startswith("--") for token in tokens):
         return tokens
-    words: list[str] = []  # as they are spelled now
-    for token, following in zip(tokens, [*tokens[1:], "--"], strict=True):
-        if token.startswith("--"):
-            key, equals, value = token[2:].partition("=")
-            if not equals and (following.startswith("--") or following == "+"):  # a switch
-                value = "false" if key.startswith("no-") else "true"
-                key = key.removeprefix("no-")
-            words.append(f"{key.replace('-', '_')}={value}")
-        elif words and words[-1].endswith("="):
-            words[-1] += token
-        else:
-            words.append(token)
-    raise OptionError(f'options are spelled key=value: "{" ".join(words)}", not {text!r}')
+    flag = r"--(no-)?([\w-]+)(?:[= ]+(?!--|\+)(\S+))?"  # a switch has no value
+    plain = re.sub(
+        flag, lambda f: f"{f[2].replace('-', '_')}={'false' if f[1] else f[3] or 'true'}", text
+    )
+    raise OptionError(f'options are spelled key=value: "{plain}", not {text!r}')
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

@@ -33,11 +33,7 @@ class Registry(Generic[R]):
     called: str = ""  #: what users know the kind by ("method"), where that is not `noun`
 
     def get(self, name: str) -> R:
-        """Return the record of a name.
-
-        Raises OptionError when there is no object of that name, and PluginError when another
-        package offers one that cannot be used.
-        """
+        """Return the record of a name; OptionError if there is none, PluginError for a bad one."""
         if name in self.native:
             module, _, attribute = self.native[name].partition(":")
             return self.describe(name, getattr(import_module(module), attribute), PACKAGE)
@@ -111,8 +107,7 @@ def references_of(target: Callable[..., Any]) -> str:
 def require(module: str, extra: str, *, at_least: str = "") -> ModuleType:
     """Import an optional module ("gensim.models"), which the extra `extra` of hstree installs.
 
-    Raises MissingExtraError, which names the command that installs it, when it is missing, cannot
-    be imported, or its package is older than `at_least` ("4.4").
+    Raises MissingExtraError when that fails, or its package is older than `at_least` ("4.4").
     """
     package = module.partition(".")[0]
     command = f"pip install --upgrade 'hstree[{extra}]'"

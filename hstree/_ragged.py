@@ -10,26 +10,14 @@ from hstree._typing import Int64, Integer
 
 
 def offsets(length: Integer) -> Int64:
-    """Return the offsets (S + 1,) of segments of these lengths (S,).
-
-    Examples
-    --------
-    >>> offsets(np.array([2, 0, 3])).tolist()
-    [0, 2, 2, 5]
-    """
+    """Return the offsets (S + 1,) of segments of these lengths (S,)."""
     start = np.zeros(len(length) + 1, np.int64)
     np.cumsum(length, out=start[1:])
     return start
 
 
 def ranges(first: Int64, start: Int64) -> Int64:
-    """Concatenate S ranges of integers from `first` (S,); `start` (S + 1,) are their offsets.
-
-    Examples
-    --------
-    >>> ranges(np.array([10, 0, 7]), np.array([0, 2, 2, 5])).tolist()
-    [10, 11, 7, 8, 9]
-    """
+    """Concatenate S ranges of integers from `first` (S,); `start` (S + 1,) are their offsets."""
     return np.arange(start[-1]) + np.repeat(first - start[:-1], np.diff(start))
 
 

@@ -10,16 +10,7 @@ from html import escape
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of texts: the first column left-aligned, the others right-aligned.
-
-    Examples
-    --------
-    >>> print(TextTable(["row", "test"], [["flat", "98.1"], ["huffman", "112.0"]], "one seed"))
-    row       test
-    flat      98.1
-    huffman  112.0
-    one seed
-    """
+    """A table of texts: the first column left-aligned, the others right-aligned."""
 
     columns: Sequence[str]  #: titles; none for a table of names and values
     rows: Sequence[Sequence[str]]

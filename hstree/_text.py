@@ -12,13 +12,7 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """Format a count and its noun, whose plural adds an s by default.
-
-    Examples
-    --------
-    >>> plural(1, "tree"), plural(2000, "word"), plural(3, "leaf", "leaves")
-    ('1 tree', '2,000 words', '3 leaves')
-    """
+    """Format a count and its noun, whose plural adds an s by default."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
@@ -33,24 +27,12 @@ def named_error(error: BaseException) -> str:
 
 
 def quoted(text: str, width: int = 40) -> str:
-    """Quote a text, shortened to `width` characters.
-
-    Examples
-    --------
-    >>> quoted("an example", 4)
-    "'an e...'"
-    """
+    """Quote a text, shortened to `width` characters."""
     return repr(text if len(text) <= width else f"{text[:width]}...")
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it.
-
-    Examples
-    --------
-    >>> duration(44.2), duration(700), duration(12_000)
-    ('45 s', '12 min', '3 h 20 min')
-    """
+    """Return a time as people say it."""
     if seconds < 90:
         return f"{math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
@@ -58,11 +40,5 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return a text with its control characters escaped, except for those in `keep`.
-
-    Examples
-    --------
-    >>> print(printable("\x1b[31mred"))
-    \x1b[31mred
-    """
+    r"""Return a text with its control characters escaped, except for those in `keep`."""
     return _UNSAFE.sub(lambda one: one[0] if one[0] in keep else repr(one[0])[1:-1], text)

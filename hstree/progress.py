@@ -62,9 +62,8 @@ _display: ContextVar[Display | None] = ContextVar("hstree progress", default=Non
 def enable() -> None:
     """Show the progress of all tasks from now on, until `disable`.
 
-    A notebook with ipywidgets shows a bar for each running task below its cell. A script draws them
-    on standard error where that is a terminal; elsewhere there is a line for each epoch, with the
-    time left, and for each other task that is done. Tasks of less than half a second are not shown.
+    A notebook with ipywidgets shows a bar for each running task below its cell, a script draws them
+    on a terminal; elsewhere there is a line for each epoch and each other long task that is done.
     """
     from hstree._displays import new_display
 
