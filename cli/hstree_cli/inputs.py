@@ -75,6 +75,7 @@ def read_splits(
     The words are those of the vocabulary file, else the labels of the first tree in the order of
     the training split, else those of the training split and ``<unk>`` if another split needs it.
     """
+    from hstree.data.provenance import texts
     from hstree.data.splits import Splits, shared_lines
 
     words = read_vocabulary(vocabulary, **selection)
@@ -88,7 +89,10 @@ def read_splits(
     others = (None if name is None else read(name) for name in (valid, test))
     splits = Splits.of(read(corpus), *others)
     if first is not None:
-        words = _in_order_of(splits.train, first)
+        made_from = texts(first.meta.get("input"))
+        words = splits.train.counted_vocabulary(
+            {"kind": "tree", "sha256": first.sha256, "texts": made_from}
+        )
     elif words is None:
         words = splits.train.select_vocabulary(**selection)
         held_out = (splits.valid, splits.test)
@@ -119,19 +123,6 @@ def limited(splits: Splits, vocabulary: Path | None, **selection: Any) -> Splits
     check_words_left(splits.train, "training split", selection or {"vocabulary": vocabulary})
     warn_of_vocabulary(splits)
     return splits
-
-
-def _in_order_of(train: Corpus, tree: Tree) -> Vocabulary:
-    """Return a tree's labels in the order that the training split itself would give them."""
-    from hstree.data.provenance import texts
-
-    order = sorted(range(tree.n_labels), key=lambda i: (-train.counts[i], tree.labels[i]))
-    source: dict[str, object] = {
-        "kind": "tree",
-        "sha256": tree.sha256,
-        "texts": texts(tree.meta.get("input")),
-    }
-    return Vocabulary([tree.labels[i] for i in order], train.counts[order], source=source)
 
 
 def read_as(

@@ -174,9 +174,16 @@ class Corpus:
         counts.setflags(write=False)
         return counts
 
-    def counted_vocabulary(self) -> Vocabulary:
-        """Return the vocabulary with the counts of these lines."""
-        return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
+    def counted_vocabulary(self, source: dict[str, object] | None = None) -> Vocabulary:
+        """Return the vocabulary with the counts of these lines.
+
+        With a `source`, which is recorded in the place of this text, it is in the order that these
+        lines themselves would give its words: by descending count, ties by word.
+        """
+        if source is None:
+            return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
+        pairs = sorted(zip((-self.counts).tolist(), self.vocabulary.words, strict=True))
+        return Vocabulary([w for _, w in pairs], [-count for count, _ in pairs], source=source)
 
     @property
     def line_start(self) -> Int64:
