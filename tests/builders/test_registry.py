@@ -65,10 +65,6 @@ def every_kind(
     return Tree(words.words, [0, len(words)], ~np.arange(len(words)), meta={"own": choice})
 
 
-def silent(words: Vocabulary, *, arity: Annotated[int, Range(2)] = 1) -> Tree:
-    return Tree(words.words, [], [])
-
-
 EVERY = Builder.of("every", every_kind)
 
 
@@ -152,46 +148,24 @@ def test_an_unknown_option_or_method_gets_a_suggestion():
         hstree.build("zzz", VOCABULARY)
 
 
-def untyped(words):
-    """Take anything."""
-
-
-def positional(words: Vocabulary, arity: int = 2) -> Tree:
-    """Take a positional option."""
-
-
-def no_default(words: Vocabulary, *, arity: int) -> Tree:
-    """Ask for an option."""
-
-
-def mixed(words: Vocabulary, *, arity: int | str = 2) -> Tree:
-    """Take either."""
-
-
-def taken(words: Vocabulary, *, min_count: int = 2) -> Tree:
-    """Use a name of build's own."""
-
-
-def unknown_name(words: Vocabulary, *, arity: Nowhere = 2) -> Tree:  # noqa: F821
-    """Name a type that is not there."""
-
-
 @pytest.mark.parametrize(
-    ("function", "message"),
+    ("parameters", "message"),
     [
-        (untyped, "must be annotated Vocabulary, Corpus or WordVectors"),
-        (positional, "'arity' must be keyword-only"),
-        (no_default, "'arity' needs a default"),
-        (mixed, "'arity' must be annotated bool"),
-        (taken, "'min_count' must be keyword-only, and not a name"),
-        (unknown_name, "cannot be read .*Nowhere"),
-        (silent, "by default, .* is 1; it must be a whole number, 2 or more"),
-        (3, "cannot be read"),
+        ("words", "must be annotated Vocabulary, Corpus or WordVectors"),
+        ("words: Vocabulary, arity: int = 2", "'arity' must be keyword-only"),
+        ("words: Vocabulary, *, arity: int", "'arity' needs a default"),
+        ("words: Vocabulary, *, arity: int | str = 2", "'arity' must be annotated bool"),
+        ("words: Vocabulary, *, min_count: int = 2", "'min_count' must be keyword-only, and not a"),
+        ("words: Vocabulary, *, arity: Annotated[int, Range(2)] = 1", "by default, .* is 1; it"),
+        ("words: Vocabulary, *, arity: Nowhere = 2", "cannot be read .*Nowhere"),
+        ("", "cannot be read"),
     ],
 )
-def test_what_is_no_builder_is_refused(function, message):
+def test_what_is_no_builder_is_refused(parameters, message):
+    defined = dict(globals())
+    exec(f"def odd({parameters}) -> Tree: ...", defined)
     with pytest.raises(HstreeError, match=f"'odd' of the package theirs .*{message}"):
-        Builder.of("odd", function, "theirs")
+        Builder.of("odd", defined["odd"], "theirs")
 
 
 @pytest.fixture

@@ -374,17 +374,6 @@ def test_parts_are_learned_at_the_rate_that_is_set_then():
     np.testing.assert_allclose(model.bias_, before, atol=1e-6)
 
 
-def test_class_weights_of_some_classes_in_parts():
-    X, y = problem(3)
-    heavy = Classifier(class_weight={"class 1": 50.0, "class 2": 0.02}, batch_size=8)
-    part = y != "class 1"
-    heavy.partial_fit(X[part], y[part], classes=np.unique(y))
-    for _ in range(15):
-        heavy.partial_fit(X, y)
-    assert (heavy.predict(X) == "class 1").mean() > (y == "class 1").mean()
-    assert (heavy.predict(X) == "class 2").mean() < (y == "class 2").mean()
-
-
 def test_an_end_before_the_optimum_is_told():
     X, y = problem()
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):

@@ -87,19 +87,6 @@ def test_weights_that_come_late_give_the_same(tree, path):
     assert torch.equal(*drawn)
 
 
-def test_deferred_modules_are_reset_one_by_one():
-    """FullyShardedDataParallel asks every module that has tensors to fill them."""
-    body = torch.nn.Sequential(torch.nn.Linear(5, 5, device="meta"), on_meta(TREE))
-    for module in body.modules():
-        if [*module.parameters(recurse=False), *module.buffers(recurse=False)]:
-            module.to_empty(device="cpu", recurse=False)
-            module.reset_parameters()
-    actual, expected = body[1], HierarchicalSoftmax(TREE, 5, dtype=torch.float64)
-    hidden = torch.ones(3, 5, dtype=torch.float64)
-    assert torch.equal(actual.log_prob(hidden), expected.log_prob(hidden))
-    assert torch.equal(actual(hidden, torch.arange(3)).output, expected.log_prob(hidden).diag()[:3])
-
-
 @pytest.fixture
 def one_process():
     """A process group of this process alone."""

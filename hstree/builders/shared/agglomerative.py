@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 from scipy.spatial.distance import cdist
 
 from hstree import progress
@@ -178,20 +179,12 @@ def _by_closest_pair(distance: Float64, update: Update, task: progress.Task) -> 
 def _numbered(joined: list[tuple[int, int, float]]) -> Int64:
     """Return merges of rows, sorted by distance, as merges of clusters."""
     n = len(joined) + 1
-    parent = np.arange(2 * n - 1).tolist()
-
-    def cluster(row: int) -> int:
-        top = row
-        while parent[top] != top:
-            top = parent[top]
-        while parent[row] != top:
-            parent[row], row = top, parent[row]
-        return top
-
+    number, sets = np.arange(n), DisjointSet(range(n))  # of the cluster of each set's first row
     order = np.argsort([between for *_, between in joined], kind="stable").tolist()
     merges = np.empty((n - 1, 2), np.int64)
     for made, at in enumerate(order):
-        merges[made] = sorted((cluster(joined[at][0]), cluster(joined[at][1])))
-        for merged in merges[made].tolist():
-            parent[merged] = n + made
+        x, y, _ = joined[at]
+        merges[made] = sorted((number[sets[x]], number[sets[y]]))
+        sets.merge(x, y)
+        number[sets[x]] = n + made
     return merges

@@ -23,11 +23,6 @@ def resolved(words, counts=None, senses="first", taxonomy=SMALL):
     return hierarchy, tree
 
 
-def parent_names(hierarchy, taxonomy=SMALL):
-    of = [taxonomy.names[s] for s in hierarchy.synset.tolist()]
-    return {of[i]: of[p] if p >= 0 else None for i, p in enumerate(hierarchy.parent.tolist())}
-
-
 def nested(tree):
     """The tree as nested lists: a name, then words and lists."""
     children = children_of(tree)
@@ -37,28 +32,6 @@ def nested(tree):
         return [tree.names[n], *below]
 
     return node(0) if children else tree.labels[0]
-
-
-@pytest.mark.parametrize(
-    ("words", "counts", "kept"),
-    [
-        (["puppy", "pet", "canine"], [1, 5, 4], "pet.n.01"),
-        (["puppy", "pet", "canine"], [1, 4, 5], "canine.n.01"),
-        (["puppy", "pet", "canine"], [9, 2, 2], "canine.n.01"),  # a tie: by sense key
-        (["puppy"], [0], "canine.n.01"),
-    ],
-)
-def test_the_parent_whose_words_occur_most_is_kept(words, counts, kept):
-    hierarchy, _ = resolved(words, counts)
-    assert parent_names(hierarchy)["dog.n.01"] == kept
-    assert (hierarchy.edges, hierarchy.edges_cut, hierarchy.in_cycles) == (5, 1, 0)
-
-
-def test_a_cycle_is_cut_where_its_last_synset_would_close_it():
-    hierarchy, tree = resolved(["restrain", "inhibit"])
-    assert parent_names(hierarchy) == {"inhibit.v.01": "restrain.v.01", "restrain.v.01": None}
-    assert (hierarchy.edges, hierarchy.edges_cut, hierarchy.in_cycles) == (2, 1, 2)
-    assert nested(tree) == ["restrain.v.01", "restrain", "inhibit"]
 
 
 def test_roots_are_side_by_side_under_their_part_of_speech():
@@ -82,15 +55,6 @@ def test_chains_go_by_their_last_name_and_no_word_hangs_twice_under_a_node():
     ]
     _, tree = resolved(["pet", "animal"], senses="all", taxonomy=taxonomy_of(synsets))
     assert nested(tree) == ["animal.n.01", "pet", "animal"]
-
-
-def test_a_word_of_three_senses_hangs_in_three_places():
-    _, tree = resolved(["cat", "dog", "artifact", "restrain"], senses="all")
-    assert nested(tree) == [
-        "WordNet",
-        ["nouns", ["animal.n.01", "cat", "dog"], ["artifact.n.01", "cat", "artifact"]],
-        ["restrain.v.01", "cat", "restrain"],
-    ]
 
 
 @pytest.mark.parametrize("words", [["dog"], ["cat"]])
