@@ -21,7 +21,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -114,65 +114,49 @@ class _WordNumbers:
         return [word.decode() for word in self._numbers if word != _LINE_END]
 
 
-class _Encoder:
-    """Encodes a text block by block."""
+def _pieces(source: Source, lower: bool, about: dict[str, Any]) -> Iterator[tuple[Int32, Int64]]:
+    """Yield the ids of whole words, and the offsets behind the ends of their lines.
 
-    def __init__(self, source: Source, lower: bool) -> None:
-        self._source, self._lower = source, lower
-        self._numbers: Any = _WordNumbers()
-        self._n_lines_read = self._n_bytes = 0
-        self.sha256, self.n_tokens, self.n_lines = hashlib.sha256(), 0, 0
-
-    def pieces(self) -> Iterator[tuple[Int32, Int64]]:
-        """Yield the ids of whole words, and the offsets behind the ends of their lines."""
-        rest, is_ended = b"", True
-        for block in self._source.blocks():
-            self.sha256.update(block)
+    At the end, `about` gets what the file of the types holds.
+    """
+    numbers: Any = _WordNumbers()
+    digest, rest, is_ended = hashlib.sha256(), b"", True
+    line, n_bytes, n_tokens = 1, 0, 0
+    for block in chain(source.blocks(), [None]):
+        if block is None:  # the last line ends, if it does not already
+            whole, rest = rest + b"\n" if rest or not is_ended else b"", b""
+        else:
+            digest.update(block)
             data = rest + block
             end = 1 + max(data.rfind(white) for white in (b"\n", b" ", b"\t"))
             whole, rest = data[:end], data[end:]  # the rest waits for the next block
-            if not whole and len(rest) > BLOCK_BYTES:
-                self._text(rest)
-                raise InputError(
-                    f"{self._source.name}: line {self._n_lines_read + 1} has a word of more than "
-                    f"{BLOCK_BYTES} bytes; give text with white space between the words"
-                )
-            is_ended = whole.endswith(b"\n") if whole else is_ended
-            yield self._ids(whole)
-        if not self._n_bytes and not rest:
-            raise InputError(f"{self._source.name} is empty; give a text with at least one word")
-        yield self._ids(rest + b"\n" if rest or not is_ended else b"")
-
-    def types(self) -> list[str]:
-        """Return all types so far, by number."""
-        types: list[str] = self._numbers.types()
-        return types
-
-    def _text(self, data: bytes) -> str:
-        """Decode a piece; InputError with the place of what is no text."""
-        return strict_text(
-            data, self._source.name, line=self._n_lines_read + 1, offset=self._n_bytes
-        )
-
-    def _ids(self, data: bytes) -> tuple[Int32, Int64]:
-        text = self._text(data)
-        self._n_lines_read += data.count(b"\n")
-        self._n_bytes += len(data)
-        if self._lower:
-            data = text.lower().encode()
-        is_large = self._n_bytes > LARGE and isinstance(self._numbers, _WordNumbers)
+        is_too_long = not whole and len(rest) > BLOCK_BYTES
+        piece = rest if is_too_long else whole
+        text = strict_text(piece, source.name, line=line, offset=n_bytes)
+        if is_too_long:
+            raise InputError(
+                f"{source.name}: line {line} has a word of more than {BLOCK_BYTES} bytes; "
+                "give text with white space between the words"
+            )
+        line, n_bytes = line + whole.count(b"\n"), n_bytes + len(whole)
+        is_ended = whole.endswith(b"\n") if whole else is_ended
+        is_large = n_bytes > LARGE and isinstance(numbers, _WordNumbers)
         if is_large and (module := backend("data")) is not None:
-            self._numbers = module.WordNumbers(word.encode() for word in self.types())
-        ids, ends = self._numbers.ids(data)
-        ends += self.n_tokens
-        self.n_tokens += len(ids)
-        self.n_lines += len(ends)
-        return ids, ends
+            numbers = module.WordNumbers(word.encode() for word in numbers.types())
+        ids, ends = numbers.ids(text.lower().encode() if lower else whole)
+        ends += n_tokens
+        n_tokens += len(ids)
+        yield ids, ends
+    if n_bytes == 0:
+        raise InputError(f"{source.name} is empty; give a text with at least one word")
+    about["format"], about["sha256"], about["tokens"] = _FORMAT, digest.hexdigest(), n_tokens
+    about["versions"], about["types"] = source.versions, numbers.types()
 
 
 def _write(entry: Path, source: Source, lower: bool) -> None:
     """Encode `source` in one pass; the files are put in place when all are complete."""
-    encoder = _Encoder(source, lower)
+    about: dict[str, Any] = {}
+    n_lines = 0
     ids_path, start_path, about_path = (Path(f"{entry}{ending}") for ending in _ENDINGS)
     try:
         # Renamed in reverse order: the description appears after the arrays.
@@ -184,18 +168,12 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
             _write_header(ids_file, _ID, 0)
             _write_header(start_file, _START, 0)
             start_file.write(np.zeros(1, _START).data)
-            for ids, ends in encoder.pieces():
+            for ids, ends in _pieces(source, lower, about):
                 ids_file.write(ids.astype(_ID, copy=False).data)
                 start_file.write(ends.astype(_START, copy=False).data)
-            _write_header(ids_file, _ID, encoder.n_tokens)
-            _write_header(start_file, _START, encoder.n_lines + 1)
-            about = {
-                "format": _FORMAT,
-                "sha256": encoder.sha256.hexdigest(),
-                "tokens": encoder.n_tokens,
-                "versions": source.versions,
-                "types": encoder.types(),
-            }
+                n_lines += len(ends)
+            _write_header(ids_file, _ID, about["tokens"])
+            _write_header(start_file, _START, n_lines + 1)
             about_file.write(json.dumps(about, ensure_ascii=False).encode())
     except FileFormatError as error:
         reason = getattr(error.__cause__, "strerror", None) or str(error.__cause__)
