@@ -102,9 +102,8 @@ class Vocabulary:
 
         Parameters
         ----------
-        words : sequence of str, length V
-            Unique.
-        counts : array_like of int, shape (V,)
+        words, counts
+            Of the text, as `Vocabulary` takes them.
         min_count : int, default 1
             Replace words that occur fewer times by ``<unk>``; 1 or more.
         max_size : int, optional
@@ -117,8 +116,6 @@ class Vocabulary:
 
         Raises
         ------
-        InputError
-            When a word is counted twice, or the counts do not fit the words.
         OptionError
             When `min_count` is below 1, or `max_size` leaves no room for ``<eos>`` and ``<unk>``.
 
@@ -144,8 +141,8 @@ class Vocabulary:
         if max_size is not None:
             room = max_size - 1 - unk
             if room < 0:
-                needed = f"no room for {EOS} and {UNK}" if unk else f"no room for {EOS}"
-                raise OptionError.about("max_size", f"is {max_size}, which leaves {needed}")
+                needed = f"{EOS} and {UNK}" if unk else EOS
+                raise OptionError.about("max_size", f"is {max_size}: no room for {needed}")
             del chosen[room:]
         chosen.append((-n_eos, EOS))
         if unk:
@@ -170,9 +167,8 @@ class Vocabulary:
                 kind = type(word).__name__
                 raise InputError(f"the word {brief(word)} is of type {kind}; words must be str")
             if not isinstance(count, Integral):
-                raise InputError(
-                    f"the count of {quoted(word)} is {brief(count)}, not a whole number"
-                )
+                wrong = f"the count of {quoted(word)} is {brief(count)}"
+                raise InputError(f"{wrong}, not a whole number")
         return cls(list(counts), list(counts.values()))
 
     @classmethod
